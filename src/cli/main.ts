@@ -1,0 +1,47 @@
+// `./whet COMMAND …`: finds the command, runs it, turns errors into one clear message and an exit code.
+import { ConfigError, WhetstoneError } from "../core/errors.ts";
+import { nearest } from "../core/nearest.ts";
+import { commands } from "./commands.ts";
+
+function help(): string {
+  const width = Math.max(...Object.keys(commands).map((name) => name.length));
+  return [
+    "Whetstone: reinforcement learning for code models.",
+    "",
+    "Usage: ./whet COMMAND [key=value …]",
+    "",
+    ...Object.entries(commands).map(([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}`),
+    "",
+    "./whet COMMAND --help lists a command's keys. Exit codes: 0 done, 1 failed, 2 wrong command line, 130 interrupted.",
+  ].join("\n");
+}
+
+async function main(args: readonly string[]): Promise<number> {
+  const [name, ...rest] = args;
+  if (name === undefined || name === "help" || name === "--help" || name === "-h") {
+    console.log(help());
+    return 0;
+  }
+  const entry = Object.hasOwn(commands, name) ? commands[name] : undefined;
+  if (!entry) {
+    const guess = nearest(name, Object.keys(commands));
+    throw new ConfigError(
+      "config/unknown-command",
+      `Unknown command "${name}".${guess ? ` Did you mean "${guess}"?` : ""} ./whet lists them.`,
+    );
+  }
+  const { command } = await entry.load();
+  if (rest.includes("--help") || rest.includes("-h")) {
+    console.log(command.help());
+    return 0;
+  }
+  return command.run(rest);
+}
+
+try {
+  process.exitCode = await main(process.argv.slice(2));
+} catch (error) {
+  if (!(error instanceof WhetstoneError)) throw error;
+  console.error(`whetstone: ${error.message} [${error.code}]`);
+  process.exitCode = error instanceof ConfigError ? 2 : 1;
+}

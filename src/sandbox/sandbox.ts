@@ -1,0 +1,102 @@
+// "Run this program under these limits, tell me what happened." Two implementations: the embedded jail and a client of Sandbox
+// Fusion. A sandbox never sees an expected output, never judges, and never throws because of what a program did: it throws
+// only when it could not run the program at all (SandboxError), which is never a verdict.
+import { WhetstoneError } from "../core/errors.ts";
+
+export interface Limits {
+  /** Wall time per test. */
+  wallMs: number;
+  /** CPU time per test. */
+  cpuMs: number;
+  /** Address space per process. */
+  memoryBytes: number;
+  /** Output kept per stream; more of stdout ends the test as "output-limit". */
+  outputBytes: number;
+  /** Largest file a program may write. */
+  fileBytes: number;
+  /** Scratch space (working directory and /tmp together). */
+  scratchBytes: number;
+  /** Processes and threads of one program. */
+  processes: number;
+  openFiles: number;
+}
+
+export const defaultLimits: Limits = {
+  wallMs: 6_250,
+  cpuMs: 7_000,
+  memoryBytes: 4 * 1024 ** 3,
+  outputBytes: 16 * 1024 ** 2,
+  fileBytes: 64 * 1024 ** 2,
+  scratchBytes: 64 * 1024 ** 2,
+  processes: 64,
+  openFiles: 256,
+};
+
+/** A test's input: text for a program that reads stdin, or the arguments of one call as JSON texts (numbers keep their digits). */
+export type TestInput =
+  | { kind: "stdin"; stdin: string }
+  | { kind: "call"; functionName: string; argumentsJson: readonly string[] };
+
+export interface Job {
+  /** Python source. */
+  source: string;
+  tests: readonly TestInput[];
+  limits: Limits;
+  /** Names of the usual modules are there without an import, as contest programs expect. */
+  preamble: boolean;
+}
+
+/** How one test's process ended. Only "finished" carries evidence; the judge decides whether it is the right one. */
+export type TestStatus =
+  | "finished"
+  | "compile-error"
+  | "runtime-error"
+  | "time-limit"
+  | "memory-limit"
+  | "output-limit"
+  | "no-result"
+  | "unserialisable"
+  | "target-not-found"
+  | "bad-arguments";
+
+export interface TestOutcome {
+  status: TestStatus;
+  /** stdin tests: what the program wrote to descriptor 1, at most limits.outputBytes. */
+  stdout: Uint8Array;
+  /** The last 4 KiB of stderr. */
+  stderrTail: string;
+  /** call tests that finished: the returned value as a tagged tree in JSON (grading/values.ts reads it). */
+  frame?: string;
+  exitCode: number | null;
+  signal: number | null;
+  wallMs: number;
+  cpuMs: number;
+  maxRssBytes: number;
+}
+
+export interface SandboxDescription {
+  kind: "jail" | "landlock" | "fusion";
+  /** One line for logs: what runs the programs. */
+  summary: string;
+  /** What this level does not give, each as a short phrase; empty for the full jail. */
+  lacks: readonly string[];
+  python: string;
+}
+
+export interface Sandbox {
+  readonly description: SandboxDescription;
+  /**
+   * Runs the tests in order, each in a fresh process with a fresh working directory, and hands over each input only after the
+   * test before it has ended. `afterTest` is called with every outcome and may answer "stop". Resolves to the outcomes of the tests
+   * that ran. Rejects with SandboxError when the sandbox failed (retries inside are already spent).
+   */
+  run(
+    job: Job,
+    afterTest: (outcome: TestOutcome, index: number) => "continue" | "stop",
+    options?: { signal?: AbortSignal },
+  ): Promise<TestOutcome[]>;
+  close(): Promise<void>;
+}
+
+/** The sandbox could not be started or did not answer. Never a verdict on a program. */
+export class SandboxError extends WhetstoneError {}
