@@ -1,0 +1,63 @@
+// Append-only JSON lines: one object per line, on disk before the call returns, readable after a crash at any moment.
+import { closeSync, existsSync, fsyncSync, ftruncateSync, openSync, readFileSync, writeSync } from "node:fs";
+
+/**
+ * One line of JSON. JSON has no NaN or infinity: those become the strings "NaN", "Infinity" and "-Infinity", so that the line stays
+ * valid and the fact stays visible.
+ */
+export function toJsonLine(value: unknown): string {
+  const text = JSON.stringify(value, (_, item: unknown) => {
+    if (typeof item === "bigint") return item.toString();
+    return typeof item === "number" && !Number.isFinite(item) ? String(item) : item;
+  });
+  return `${text}\n`;
+}
+
+/** A file of JSON lines that only grows. Opening it cuts off a last line that a crash left incomplete. */
+export class JsonLinesWriter {
+  readonly path: string;
+  readonly #descriptor: number;
+
+  constructor(path: string) {
+    this.path = path;
+    const torn = existsSync(path) ? tornBytes(readFileSync(path)) : 0;
+    this.#descriptor = openSync(path, "a+");
+    if (torn > 0) ftruncateSync(this.#descriptor, readFileSync(path).length - torn);
+  }
+
+  /** Appends one record; it is on disk when this returns. */
+  append(record: unknown): void {
+    const bytes = Buffer.from(toJsonLine(record));
+    // A short write (disk nearly full) would leave half a line; write until all of it is there or the call fails.
+    for (let written = 0; written < bytes.length; ) written += writeSync(this.#descriptor, bytes, written);
+    fsyncSync(this.#descriptor);
+  }
+
+  close(): void {
+    closeSync(this.#descriptor);
+  }
+}
+
+/** The records of a JSON lines file; a torn last line is left out. A broken line elsewhere is reported through `onBad`, or throws. */
+export function readJsonLines(path: string, onBad?: (line: string, number: number) => void): unknown[] {
+  if (!existsSync(path)) return [];
+  const bytes = readFileSync(path);
+  const text = bytes.subarray(0, bytes.length - tornBytes(bytes)).toString("utf8");
+  const records: unknown[] = [];
+  for (const [index, line] of text.split("\n").entries()) {
+    if (line === "") continue;
+    try {
+      records.push(JSON.parse(line));
+    } catch (error) {
+      if (!onBad)
+        throw new SyntaxError(`${path}, line ${index + 1} is not JSON: ${line.slice(0, 80)}`, { cause: error });
+      onBad(line, index + 1);
+    }
+  }
+  return records;
+}
+
+/** How many bytes stand after the last newline. */
+function tornBytes(bytes: Buffer): number {
+  return bytes.length - (bytes.lastIndexOf(0x0a) + 1);
+}
