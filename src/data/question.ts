@@ -1,0 +1,100 @@
+// The text a model is asked with: role, question, answer format, a code fence to fill, and the line after which it answers. The
+// wording is data (question-template.json, or a file of the user's with the same keys); the layout is here.
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { z } from "zod";
+import { ConfigError, messageOf } from "../core/errors.ts";
+
+const text = z.string().min(1);
+
+const QuestionTemplate = z.strictObject({
+  role: text.describe("first paragraph: who answers, and what a right answer is"),
+  stdin: text.describe("answer format of a program that reads stdin"),
+  starter: text.describe("answer format when there is starter code"),
+  function: text.describe("answer format of a function without starter code; {name} and {count} are filled in"),
+  placeholder: text.describe("stands in the code fence when there is no starter code"),
+  answer: text.describe("last line, after which the model answers"),
+});
+
+export type QuestionTemplate = z.infer<typeof QuestionTemplate>;
+
+/** What the prompt says about a problem. */
+export interface Question {
+  question: string;
+  /** Counts as present when it has a character that is not blank. */
+  starterCode?: string | null;
+  /** The function that the tests call; named in the prompt when there is no starter code. */
+  call?: { functionName: string; argumentCount: number } | null;
+}
+
+export interface QuestionMessage {
+  role: "system" | "user";
+  content: string;
+}
+
+export interface QuestionOptions {
+  /** Default: the template that ships with Whetstone. */
+  template?: QuestionTemplate;
+  /** True: the role sentence becomes a system message. Default: one user message holds everything. */
+  systemRole?: boolean;
+}
+
+/** The template that ships with Whetstone. */
+export const defaultQuestionTemplate: QuestionTemplate = readQuestionTemplate(
+  new URL("question-template.json", import.meta.url),
+);
+
+/** Reads a template file: a JSON object with exactly the keys of `QuestionTemplate`. */
+export function readQuestionTemplate(file: string | URL): QuestionTemplate {
+  try {
+    return QuestionTemplate.parse(JSON.parse(readFileSync(file, "utf8")));
+  } catch (cause) {
+    const keys = Object.keys(QuestionTemplate.shape).join(", ");
+    const reason = cause instanceof z.ZodError ? z.prettifyError(cause) : messageOf(cause);
+    throw new ConfigError(
+      "config/question-template",
+      `The question template ${String(file)} cannot be used: ${reason}. Give a JSON object with the texts ${keys}.`,
+      { cause },
+    );
+  }
+}
+
+/** Names a template in a run's config: results are comparable only between equal hashes. */
+export function questionTemplateHash(template: QuestionTemplate = defaultQuestionTemplate): string {
+  const ordered = Object.keys(QuestionTemplate.shape).map((key) => template[key as keyof QuestionTemplate]);
+  return createHash("sha256").update(JSON.stringify(ordered)).digest("hex").slice(0, 16);
+}
+
+/** The whole prompt as one text, with nothing of the chat format around it. */
+export function buildQuestion(problem: Question, options: Omit<QuestionOptions, "systemRole"> = {}): string {
+  const template = options.template ?? defaultQuestionTemplate;
+  return `${template.role}\n\n${buildTask(problem, template)}`;
+}
+
+/** The prompt as chat messages, ready for a renderer. */
+export function buildMessages(problem: Question, options: QuestionOptions = {}): QuestionMessage[] {
+  const template = options.template ?? defaultQuestionTemplate;
+  if (!options.systemRole) return [{ role: "user", content: buildQuestion(problem, { template }) }];
+  return [
+    { role: "system", content: template.role },
+    { role: "user", content: buildTask(problem, template) },
+  ];
+}
+
+/** Everything after the role sentence. */
+function buildTask(problem: Question, template: QuestionTemplate): string {
+  const starter = hasStarterCode(problem) ? problem.starterCode : template.placeholder;
+  const fence = `\`\`\`python\n${starter}\n\`\`\``;
+  return `${problem.question}\n\n### Format: ${formatSentence(problem, template)}\n${fence}\n\n${template.answer}\n\n`;
+}
+
+function formatSentence(problem: Question, template: QuestionTemplate): string {
+  if (hasStarterCode(problem)) return template.starter;
+  if (!problem.call) return template.stdin;
+  const { functionName, argumentCount } = problem.call;
+  return template.function.replaceAll("{name}", () => functionName).replaceAll("{count}", () => String(argumentCount));
+}
+
+function hasStarterCode(problem: Question): problem is Question & { starterCode: string } {
+  return typeof problem.starterCode === "string" && problem.starterCode.trim() !== "";
+}
