@@ -1,0 +1,76 @@
+// A complete byte-level BPE tokenizer of about 300 tokens with ChatML and tool tokens, made from a list of merges: what tests use
+// where the real one is not needed.
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { temporaryFolder } from "./shared.ts";
+
+const merges = [
+  "t h",
+  "th e",
+  "Ġ the",
+  "i n",
+  "e r",
+  "o n",
+  "p r",
+  "in t",
+  "pr int",
+  "Ġ =",
+  "Ċ Ċ",
+  "d e",
+  "de f",
+  "r e",
+  "re t",
+];
+const special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"];
+const added = ["<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>"];
+
+/** Writes tokenizer.json (and, if given, a chat template) into a new temporary folder. */
+export function tinyTokenizerFolder(options: { chatTemplate?: string; mergeSpecial?: boolean } = {}): string {
+  const vocab: Record<string, number> = {};
+  const add = (token: string) => {
+    vocab[token] ??= Object.keys(vocab).length;
+  };
+  let next = 0x100;
+  for (let byte = 0; byte < 256; byte++) {
+    const printable = (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
+    add(String.fromCharCode(printable ? byte : next++));
+  }
+  const rules = [...merges];
+  // Merges that build a control token out of plain text: a tokenizer that must be refused.
+  if (options.mergeSpecial) {
+    for (let end = 2; end <= "<|im_end|>".length; end++) {
+      rules.push(`${"<|im_end|>".slice(0, end - 1)} ${"<|im_end|>"[end - 1]}`);
+    }
+  }
+  for (const merge of rules) add(merge.replace(" ", ""));
+  const tokens = [
+    ...special.map((content) => ({ content, special: true })),
+    ...added.map((content) => ({ content, special: false })),
+  ];
+  const first = Object.keys(vocab).length;
+  const json = {
+    version: "1.0",
+    added_tokens: tokens.map((token, index) => ({
+      id: vocab[token.content] ?? first + index,
+      single_word: false,
+      lstrip: false,
+      rstrip: false,
+      normalized: false,
+      ...token,
+    })),
+    normalizer: null,
+    pre_tokenizer: {
+      type: "ByteLevel",
+      add_prefix_space: false,
+      trim_offsets: false,
+      use_regex: !options.mergeSpecial,
+    },
+    post_processor: null,
+    decoder: { type: "ByteLevel" },
+    model: { type: "BPE", vocab, merges: rules },
+  };
+  const folder = temporaryFolder();
+  writeFileSync(join(folder, "tokenizer.json"), JSON.stringify(json));
+  if (options.chatTemplate !== undefined) writeFileSync(join(folder, "chat_template.jinja"), options.chatTemplate);
+  return folder;
+}
