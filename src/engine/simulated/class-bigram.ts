@@ -1,0 +1,109 @@
+// The model behind the simulated engine: a softmax over token classes given the class of the token before. A table of 32 × 16
+// weights is all there is to learn, so every loss, gradient and sample is exact and cheap, and training visibly moves logprobs.
+//
+//   logp(token | previous) = logSoftmax(base[c] + adapter[c])[token mod 16] − log(tokens in that class),   c = class of previous
+import { Random } from "../../core/random.ts";
+
+export const contextClasses = 32;
+export const tokenClasses = 16;
+export const weightCount = contextClasses * tokenClasses;
+
+/** The context class of the token before a position. */
+export const contextOf = (previousToken: number) => Math.imul(previousToken + 1, 0x9e3779b1) >>> 27;
+export const classOf = (token: number) => token % tokenClasses;
+
+/** Base weights drawn from a seed: what a fresh adapter (all zeros) leaves unchanged. */
+export function baseWeights(seed: number): Float64Array {
+  const random = new Random("class-bigram", seed);
+  return Float64Array.from({ length: weightCount }, () => random.normal());
+}
+
+/** The distribution that a set of weights stands for. Immutable: training makes a new one. */
+export class ClassBigram {
+  readonly vocabSize: number;
+  /** [context class][token class]: log-probability of the class. */
+  readonly classLogprobs = new Float64Array(weightCount);
+
+  constructor(base: Float64Array, adapter: Float64Array, vocabSize: number) {
+    this.vocabSize = vocabSize;
+    for (let start = 0; start < weightCount; start += tokenClasses) {
+      let max = Number.NEGATIVE_INFINITY;
+      for (let k = start; k < start + tokenClasses; k++) max = Math.max(max, base[k]! + adapter[k]!);
+      let sum = 0;
+      for (let k = start; k < start + tokenClasses; k++) sum += Math.exp(base[k]! + adapter[k]! - max);
+      const logSum = max + Math.log(sum);
+      for (let k = start; k < start + tokenClasses; k++) this.classLogprobs[k] = base[k]! + adapter[k]! - logSum;
+    }
+  }
+
+  /** How many tokens share the class: token t of class k means t mod 16 = k. */
+  classSize(tokenClass: number): number {
+    return Math.floor((this.vocabSize - 1 - tokenClass) / tokenClasses) + 1;
+  }
+
+  logprob(previousToken: number, token: number): number {
+    const tokenClass = classOf(token);
+    return (
+      this.classLogprobs[contextOf(previousToken) * tokenClasses + tokenClass]! - Math.log(this.classSize(tokenClass))
+    );
+  }
+
+  /** The k most likely next tokens, most likely first; ties go to the smaller id. */
+  top(previousToken: number, k: number): [token: number, logprob: number][] {
+    const classes = Array.from({ length: Math.min(tokenClasses, this.vocabSize) }, (_, index) => index);
+    const value = (tokenClass: number) => this.logprob(previousToken, tokenClass);
+    classes.sort((a, b) => value(b) - value(a) || a - b);
+    const pairs: [number, number][] = [];
+    for (const tokenClass of classes) {
+      for (let token = tokenClass; token < this.vocabSize && pairs.length < k; token += tokenClasses)
+        pairs.push([token, value(tokenClass)]);
+      if (pairs.length >= k) break;
+    }
+    return pairs;
+  }
+
+  /** Draws the next token. Temperature, top-k and top-p shape the draw; the logprob reported is the model's own. */
+  draw(
+    previousToken: number,
+    random: Random,
+    settings: { temperature: number; topK: number; topP: number },
+  ): { token: number; logprob: number } {
+    const { temperature, topK, topP } = settings;
+    if (temperature === 0) {
+      const [token, logprob] = this.top(previousToken, 1)[0]!;
+      return { token, logprob };
+    }
+    if (topK > 0 || topP < 1) return this.#drawFromTop(previousToken, random, temperature, topK, topP);
+    const start = contextOf(previousToken) * tokenClasses;
+    const mass: number[] = [];
+    let total = 0;
+    for (let k = 0; k < tokenClasses; k++) {
+      // Within a class all tokens are alike, so the class weighs its size times one token's tempered probability.
+      const size = this.classSize(k);
+      mass.push(
+        size > 0 ? size * Math.exp((this.classLogprobs[start + k]! - Math.log(Math.max(size, 1))) / temperature) : 0,
+      );
+      total += mass[k]!;
+    }
+    let rest = random.float() * total;
+    let tokenClass = 0;
+    while (tokenClass < tokenClasses - 1 && rest >= mass[tokenClass]!) rest -= mass[tokenClass++]!;
+    while (mass[tokenClass] === 0) tokenClass--;
+    const token = tokenClass + tokenClasses * random.integer(this.classSize(tokenClass));
+    return { token, logprob: this.logprob(previousToken, token) };
+  }
+
+  #drawFromTop(previousToken: number, random: Random, temperature: number, topK: number, topP: number) {
+    const ranked = this.top(previousToken, topK > 0 ? Math.min(topK, this.vocabSize) : this.vocabSize);
+    const weights = ranked.map(([, logprob]) => Math.exp(logprob / temperature));
+    let total = weights.reduce((sum, weight) => sum + weight, 0);
+    let kept = 0;
+    for (let sum = 0; kept < weights.length && (kept === 0 || sum < topP * total); kept++) sum += weights[kept]!;
+    total = weights.slice(0, kept).reduce((sum, weight) => sum + weight, 0);
+    let rest = random.float() * total;
+    let choice = 0;
+    while (choice < kept - 1 && rest >= weights[choice]!) rest -= weights[choice++]!;
+    const [token, logprob] = ranked[choice]!;
+    return { token, logprob };
+  }
+}

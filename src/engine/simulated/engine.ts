@@ -1,0 +1,224 @@
+// The simulated engine: the whole Engine interface over a tiny exact model, with latencies to order. For tests and benchmarks of
+// everything around an engine; it learns nothing about text. The same seed and the same calls give the same numbers.
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Random } from "../../core/random.ts";
+import type {
+  AdamSettings,
+  Engine,
+  EngineModelInfo,
+  ModelSpec,
+  SampledTokens,
+  SampleOutput,
+  SampleRequest,
+  SamplerSource,
+  TrainingBatch,
+  TrainingOutput,
+} from "../engine.ts";
+import { EngineError } from "../errors.ts";
+import { baseWeights, ClassBigram, weightCount } from "./class-bigram.ts";
+import { type Latency, parseLatency } from "./latency.ts";
+import { Learner } from "./learner.ts";
+
+export interface SimulatedEngineOptions {
+  /** Base weights and every draw without a seed of its own come from it. */
+  seed?: number;
+  modelName?: string;
+  vocabSize?: number;
+  maxContextLength?: number;
+  /** Distributions of milliseconds, as text: see latency.ts. */
+  samplingLatency?: string;
+  trainingLatency?: string;
+  /** Saving, loading and making samplers. */
+  syncLatency?: string;
+}
+
+export const simulatedModelName = "whetstone/simulated";
+
+export class SimulatedEngine implements Engine {
+  readonly models: readonly EngineModelInfo[];
+  readonly #info: EngineModelInfo;
+  readonly #seed: number;
+  readonly #base: Float64Array;
+  readonly #learners = new Map<string, { learner: Learner; spec: ModelSpec }>();
+  readonly #samplers = new Map<string, ClassBigram>();
+  readonly #latency: Readonly<Record<"sampling" | "training" | "sync", Latency>>;
+  readonly #latencyRandom: Random;
+  #unseededSamples = 0;
+
+  constructor(options: SimulatedEngineOptions = {}) {
+    this.#seed = options.seed ?? 0;
+    this.#info = {
+      name: options.modelName ?? simulatedModelName,
+      maxContextLength: options.maxContextLength ?? 32768,
+      vocabSize: options.vocabSize ?? 512,
+    };
+    this.models = [this.#info];
+    this.#base = baseWeights(this.#seed);
+    this.#latency = {
+      sampling: parseLatency(options.samplingLatency ?? "none"),
+      training: parseLatency(options.trainingLatency ?? "none"),
+      sync: parseLatency(options.syncLatency ?? "none"),
+    };
+    this.#latencyRandom = new Random("latency", this.#seed);
+  }
+
+  async createModel(modelId: string, spec: ModelSpec): Promise<void> {
+    await this.#pause("sync");
+    this.#learners.set(modelId, { learner: new Learner(this.#base, this.#info.vocabSize), spec });
+  }
+
+  async unloadModel(modelId: string): Promise<void> {
+    this.#learners.delete(modelId);
+  }
+
+  async forwardBackward(modelId: string, batch: TrainingBatch): Promise<TrainingOutput> {
+    await this.#pause("training");
+    return this.#learner(modelId).forwardBackward(batch);
+  }
+
+  async optimStep(modelId: string, adam: AdamSettings): Promise<Readonly<Record<string, number>>> {
+    await this.#pause("training");
+    return this.#learner(modelId).optimStep(adam);
+  }
+
+  async saveState(modelId: string, dir: string): Promise<void> {
+    await this.#pause("sync");
+    const learner = this.#learner(modelId);
+    await writeFile(join(dir, "adapter.f64"), bytesOf(learner.adapter));
+    await writeFile(
+      join(dir, "optimizer.f64"),
+      Buffer.concat([
+        bytesOf(Float64Array.of(learner.steps)),
+        bytesOf(learner.firstMoment),
+        bytesOf(learner.secondMoment),
+      ]),
+    );
+  }
+
+  async loadState(modelId: string, dir: string, options: { optimizer: boolean }): Promise<void> {
+    await this.#pause("sync");
+    const learner = this.#learner(modelId);
+    learner.adapter.set(await readNumbers(join(dir, "adapter.f64"), weightCount));
+    const optimizer = options.optimizer
+      ? await readNumbers(join(dir, "optimizer.f64"), 1 + 2 * weightCount)
+      : new Float64Array(1 + 2 * weightCount);
+    learner.steps = optimizer[0]!;
+    learner.firstMoment.set(optimizer.subarray(1, 1 + weightCount));
+    learner.secondMoment.set(optimizer.subarray(1 + weightCount));
+    learner.weightsChanged();
+  }
+
+  async saveForSampler(modelId: string, dir: string): Promise<void> {
+    await this.#pause("sync");
+    await writeFile(join(dir, "adapter.f64"), bytesOf(this.#learner(modelId).adapter));
+  }
+
+  async createSampler(samplerId: string, source: SamplerSource): Promise<void> {
+    await this.#pause("sync");
+    this.#samplers.set(samplerId, await this.#modelOf(source));
+  }
+
+  async releaseSampler(samplerId: string): Promise<void> {
+    this.#samplers.delete(samplerId);
+  }
+
+  async sample(
+    samplerId: string,
+    request: SampleRequest,
+    options: { signal?: AbortSignal } = {},
+  ): Promise<SampleOutput> {
+    const model = this.#samplers.get(samplerId);
+    if (!model)
+      throw new EngineError("engine/simulated-missing", `There is no sampler "${samplerId}". Create it first.`);
+    await this.#pause("sampling", options.signal);
+    const seed = request.settings.seed ?? `unseeded-${this.#seed}-${this.#unseededSamples++}`;
+    const sequences = Array.from({ length: request.numSamples }, (_, index) =>
+      this.#generate(model, request, new Random("sample", seed, index)),
+    );
+    return { sequences, ...this.#promptValues(model, request) };
+  }
+
+  async close(): Promise<void> {
+    this.#learners.clear();
+    this.#samplers.clear();
+  }
+
+  #generate(model: ClassBigram, { prompt, settings }: SampleRequest, random: Random): SampledTokens {
+    const room = this.#info.maxContextLength - prompt.length;
+    const limit = Math.min(settings.maxTokens ?? room, room);
+    const endOfText = this.#info.vocabSize - 1;
+    const stops = new Set([...settings.stopTokens, endOfText]);
+    const tokens: number[] = [];
+    const logprobs: number[] = [];
+    let previous = prompt.at(-1) ?? endOfText;
+    let stopReason: SampledTokens["stopReason"] = "length";
+    while (tokens.length < limit) {
+      const { token, logprob } = model.draw(previous, random, settings);
+      tokens.push(token);
+      logprobs.push(logprob);
+      previous = token;
+      if (stops.has(token) || settings.shouldStop?.(tokens)) {
+        stopReason = "stop";
+        break;
+      }
+    }
+    return { stopReason, tokens: Int32Array.from(tokens), logprobs: Float32Array.from(logprobs) };
+  }
+
+  #promptValues(model: ClassBigram, { prompt, promptLogprobs, topkPromptLogprobs }: SampleRequest) {
+    const values: Pick<SampleOutput, "promptLogprobs" | "topkPromptLogprobs"> = {};
+    if (promptLogprobs)
+      values.promptLogprobs = Float32Array.from(prompt, (token, index) =>
+        index === 0 ? Number.NaN : model.logprob(prompt[index - 1]!, token),
+      );
+    if (topkPromptLogprobs > 0)
+      values.topkPromptLogprobs = Array.from(prompt, (_, index) =>
+        index === 0 ? null : model.top(prompt[index - 1]!, topkPromptLogprobs),
+      );
+    return values;
+  }
+
+  async #modelOf(source: SamplerSource): Promise<ClassBigram> {
+    if (source.kind === "live") return this.#learner(source.modelId).model;
+    const adapter =
+      source.kind === "saved"
+        ? await readNumbers(join(source.dir, "adapter.f64"), weightCount)
+        : new Float64Array(weightCount);
+    return new ClassBigram(this.#base, adapter, this.#info.vocabSize);
+  }
+
+  #learner(modelId: string): Learner {
+    const entry = this.#learners.get(modelId);
+    if (!entry) throw new EngineError("engine/simulated-missing", `There is no model "${modelId}". Create it first.`);
+    return entry.learner;
+  }
+
+  async #pause(kind: "sampling" | "training" | "sync", signal?: AbortSignal): Promise<void> {
+    const ms = this.#latency[kind](this.#latencyRandom);
+    if (ms > 0) await sleep(ms, undefined, signal ? { signal } : {});
+  }
+}
+
+/** Tokens below 256 are bytes; the others show as themselves. */
+export function decodeSimulatedTokens(tokens: readonly number[]): string {
+  const bytes = tokens.flatMap((token) => (token < 256 ? [token] : [...Buffer.from(`<|${token}|>`)]));
+  return Buffer.from(bytes).toString("utf8");
+}
+
+const bytesOf = (numbers: Float64Array) => Buffer.from(numbers.buffer, numbers.byteOffset, numbers.byteLength);
+
+async function readNumbers(path: string, count: number): Promise<Float64Array> {
+  const bytes = await readFile(path).catch((cause: unknown) => {
+    throw new EngineError("engine/simulated-checkpoint", `${path} cannot be read. Save the checkpoint again.`, {
+      cause,
+    });
+  });
+  if (bytes.length !== count * 8)
+    throw new EngineError(
+      "engine/simulated-checkpoint",
+      `${path} holds ${bytes.length} bytes where ${count * 8} belong. Save the checkpoint again.`,
+    );
+  return new Float64Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length));
+}

@@ -1,0 +1,123 @@
+// One model of the simulated engine in training: its adapter, the gradient accumulated since the last step, Adam's moments. The
+// losses are those of the Tinker API, sums over positions and data, with exact gradients.
+import type { AdamSettings, LossName, LossTensor, TrainingBatch, TrainingOutput } from "../engine.ts";
+import { ClassBigram, classOf, contextClasses, contextOf, tokenClasses, weightCount } from "./class-bigram.ts";
+
+export class Learner {
+  readonly #base: Float64Array;
+  readonly #vocabSize: number;
+  readonly adapter = new Float64Array(weightCount);
+  readonly firstMoment = new Float64Array(weightCount);
+  readonly secondMoment = new Float64Array(weightCount);
+  /** Optimizer steps since the moments were zero. */
+  steps = 0;
+  #gradient = new Float64Array(weightCount);
+  #model: ClassBigram;
+
+  constructor(base: Float64Array, vocabSize: number) {
+    this.#base = base;
+    this.#vocabSize = vocabSize;
+    this.#model = new ClassBigram(base, this.adapter, vocabSize);
+  }
+
+  /** The distribution of the weights as they are now; later training leaves it alone. */
+  get model(): ClassBigram {
+    return this.#model;
+  }
+
+  /** To be called after the adapter was replaced. */
+  weightsChanged(): void {
+    this.#model = new ClassBigram(this.#base, this.adapter, this.#vocabSize);
+    this.#gradient.fill(0);
+  }
+
+  forwardBackward(batch: TrainingBatch): TrainingOutput {
+    const model = this.#model;
+    // dLoss/dlogp summed per (context class, token class); the softmax part of the gradient follows from the row sums.
+    const direct = new Float64Array(weightCount);
+    let loss = 0;
+    const logprobs: LossTensor[] = [];
+    for (const { tokens, lossInputs } of batch.data) {
+      const targets = lossInputs["target_tokens"]!;
+      const perPosition = targets.data.length / tokens.length;
+      const values = new Float32Array(targets.data.length);
+      const term = lossTerm(batch.loss, lossInputs, batch.lossConfig);
+      for (let index = 0; index < values.length; index++) {
+        const previous = tokens[Math.floor(index / perPosition)]!;
+        const target = targets.data[index]!;
+        values[index] = model.logprob(previous, target);
+        const { value, slope } = term(values[index]!, index);
+        loss += value;
+        direct[contextOf(previous) * tokenClasses + classOf(target)]! += slope;
+      }
+      logprobs.push({ data: values, shape: targets.shape });
+    }
+    if (!batch.forwardOnly) this.#accumulate(direct);
+    return { logprobs, metrics: { "loss:sum": loss } };
+  }
+
+  #accumulate(direct: Float64Array): void {
+    for (let context = 0; context < contextClasses; context++) {
+      const start = context * tokenClasses;
+      let total = 0;
+      for (let k = start; k < start + tokenClasses; k++) total += direct[k]!;
+      if (total === 0 && direct.subarray(start, start + tokenClasses).every((slope) => slope === 0)) continue;
+      for (let k = start; k < start + tokenClasses; k++)
+        this.#gradient[k]! += direct[k]! - total * Math.exp(this.#model.classLogprobs[k]!);
+    }
+  }
+
+  /** AdamW with decoupled weight decay and bias correction. */
+  optimStep(adam: AdamSettings): Readonly<Record<string, number>> {
+    const norm = Math.hypot(...this.#gradient);
+    const scale = adam.gradClipNorm > 0 && norm > adam.gradClipNorm ? adam.gradClipNorm / norm : 1;
+    this.steps++;
+    const firstCorrection = 1 - adam.beta1 ** this.steps;
+    const secondCorrection = 1 - adam.beta2 ** this.steps;
+    for (let k = 0; k < weightCount; k++) {
+      const gradient = this.#gradient[k]! * scale;
+      this.firstMoment[k] = adam.beta1 * this.firstMoment[k]! + (1 - adam.beta1) * gradient;
+      this.secondMoment[k] = adam.beta2 * this.secondMoment[k]! + (1 - adam.beta2) * gradient * gradient;
+      const update =
+        this.firstMoment[k]! /
+        firstCorrection /
+        (Math.sqrt(this.secondMoment[k]! / secondCorrection) + adam.epsilon || 1);
+      this.adapter[k] = this.adapter[k]! * (1 - adam.learningRate * adam.weightDecay) - adam.learningRate * update;
+    }
+    this.weightsChanged();
+    return { grad_norm: norm, learning_rate: adam.learningRate, step: this.steps };
+  }
+}
+
+/** The loss of one position and its derivative by the learner's logprob. */
+type LossTerm = (logprob: number, index: number) => { value: number; slope: number };
+
+function lossTerm(
+  loss: LossName,
+  inputs: Readonly<Record<string, LossTensor>>,
+  config: Readonly<Record<string, number>>,
+): LossTerm {
+  if (loss === "cross_entropy") {
+    const weights = inputs["weights"]!.data;
+    return (logprob, index) => ({ value: -weights[index]! * logprob, slope: -weights[index]! });
+  }
+  const sampled = inputs["logprobs"]!.data;
+  const advantages = inputs["advantages"]!.data;
+  const low = config["clip_low_threshold"] ?? (loss === "ppo" ? 0.8 : 0);
+  const high = config["clip_high_threshold"] ?? (loss === "ppo" ? 1.2 : 4);
+  const beta = config["beta"] ?? 0.05;
+  return (logprob, index) => {
+    const advantage = advantages[index]!;
+    const ratio = Math.exp(logprob - sampled[index]!);
+    const clipped = Math.min(Math.max(ratio, low), high);
+    if (loss === "importance_sampling") return { value: -ratio * advantage, slope: -ratio * advantage };
+    if (loss === "cispo") return { value: -clipped * logprob * advantage, slope: -clipped * advantage };
+    if (loss === "dro") {
+      const drift = logprob - sampled[index]!;
+      return { value: -(logprob * advantage - 0.5 * beta * drift * drift), slope: -(advantage - beta * drift) };
+    }
+    const free = ratio * advantage;
+    const bounded = clipped * advantage;
+    return free <= bounded ? { value: -free, slope: -free } : { value: -bounded, slope: 0 };
+  };
+}
