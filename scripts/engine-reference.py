@@ -1,0 +1,304 @@
+"""Makes the golden vectors of the embedded engine with PyTorch and transformers.
+
+    python3 -m venv /tmp/torchenv && /tmp/torchenv/bin/pip install torch transformers safetensors numpy
+    /tmp/torchenv/bin/python scripts/engine-reference.py test/golden/engine
+
+Each model is a Hugging Face folder with random weights (stored as bf16, f16 and sharded f32), an adapter in PEFT's layout, and
+reference.json + reference.safetensors: what PyTorch computes from them. Logits and greedy tokens are float32; losses, gradients
+and Adam steps are float64 autograd, rounded once when stored.
+"""
+
+import json
+import math
+import platform
+import shutil
+import sys
+from pathlib import Path
+
+import torch
+import transformers
+from safetensors.torch import save_file
+from torch import nn
+from transformers import Qwen3Config, Qwen3ForCausalLM
+
+ALPHA = 32
+RL_LOSSES = ("importance_sampling", "ppo", "cispo", "dro")
+
+MODELS = {
+    # 2 query heads per key/value head, head_dim is not hidden/heads, tied head without an adapter on it.
+    "grouped": dict(
+        seed=1, dtype=torch.bfloat16, shards=1, rank=4, targets=("attn", "mlp"),
+        config=dict(hidden_size=40, intermediate_size=56, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+                    head_dim=16, vocab_size=80, tie_word_embeddings=True, rope_theta=1_000_000.0),
+    ),
+    # one query head per key/value head, untied head with an adapter.
+    "untied": dict(
+        seed=2, dtype=torch.float16, shards=1, rank=8, targets=("attn", "mlp", "unembed"),
+        config=dict(hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=2, num_key_value_heads=2,
+                    head_dim=16, vocab_size=64, tie_word_embeddings=False, rope_theta=10_000.0),
+    ),
+    # one key/value head for all six query heads, tied head with an adapter, weights in two files.
+    "multiquery": dict(
+        seed=3, dtype=torch.float32, shards=2, rank=2, targets=("attn", "mlp", "unembed"),
+        config=dict(hidden_size=24, intermediate_size=40, num_hidden_layers=2, num_attention_heads=6, num_key_value_heads=1,
+                    head_dim=8, vocab_size=96, tie_word_embeddings=True, rope_theta=500_000.0),
+    ),
+}
+
+LINEARS = {
+    "attn": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj"),
+    "mlp": ("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"),
+}
+
+
+class LoraLinear(nn.Module):
+    """y = W x + alpha/rank * B (A x), the base frozen."""
+
+    def __init__(self, base: nn.Linear, rank: int, generator: torch.Generator):
+        super().__init__()
+        self.base = base
+        self.scale = ALPHA / rank
+        self.a = nn.Parameter(torch.randn(rank, base.in_features, generator=generator) / math.sqrt(base.in_features))
+        self.b = nn.Parameter(torch.randn(base.out_features, rank, generator=generator) * 0.02)
+
+    def forward(self, x):
+        return self.base(x) + self.scale * nn.functional.linear(nn.functional.linear(x, self.a), self.b)
+
+
+def make_model(spec):
+    config = dict(spec["config"])
+    theta = config.pop("rope_theta")
+    full = Qwen3Config(**config, max_position_embeddings=512, rope_parameters={"rope_type": "default", "rope_theta": theta},
+                       rms_norm_eps=1e-6, hidden_act="silu", attention_bias=False, attention_dropout=0.0)
+    full._attn_implementation = "eager"
+    model = Qwen3ForCausalLM(full).eval()
+    generator = torch.Generator().manual_seed(spec["seed"])
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            noise = torch.randn(parameter.shape, generator=generator)
+            if name == "model.norm.weight":
+                value = 4 + noise  # spreads the logits
+            elif name.endswith("norm.weight"):
+                value = 1 + 0.1 * noise
+            elif "embed_tokens" in name:
+                value = noise * 0.15  # small against what the layers add, or a tied model only repeats its input
+            else:
+                value = noise / math.sqrt(parameter.shape[1])
+            parameter.copy_(value.to(spec["dtype"]).float())  # what the file can hold is what is computed with
+    for parameter in model.parameters():
+        parameter.requires_grad_(False)
+    return model, generator
+
+
+def add_adapter(model, spec, generator):
+    """Wraps the target layers; returns the trainable parameters under PEFT's names."""
+    adapter = {}
+
+    def wrap(parent, child, path):
+        layer = LoraLinear(getattr(parent, child), spec["rank"], generator)
+        setattr(parent, child, layer)
+        adapter[f"base_model.model.{path}.lora_A.weight"] = layer.a
+        adapter[f"base_model.model.{path}.lora_B.weight"] = layer.b
+
+    for index, layer in enumerate(model.model.layers):
+        for target in ("attn", "mlp"):
+            for path in LINEARS[target] if target in spec["targets"] else ():
+                group, child = path.split(".")
+                wrap(getattr(layer, group), child, f"model.layers.{index}.{path}")
+    if "unembed" in spec["targets"]:
+        wrap(model, "lm_head", "lm_head")
+    return adapter
+
+
+def save_hf_folder(model, spec, folder):
+    tensors = {name: value.detach().to(spec["dtype"]).clone() for name, value in model.state_dict().items()
+               if not (spec["config"]["tie_word_embeddings"] and name == "lm_head.weight")}
+    config = dict(architectures=["Qwen3ForCausalLM"], model_type="qwen3", hidden_act="silu", rms_norm_eps=1e-6, attention_bias=False,
+                  max_position_embeddings=512, torch_dtype=str(spec["dtype"]).removeprefix("torch."), **spec["config"])
+    (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
+    if spec["shards"] == 1:
+        save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+        return
+    names = sorted(tensors)
+    weight_map = {}
+    for shard in range(spec["shards"]):
+        file = f"model-{shard + 1:05d}-of-{spec['shards']:05d}.safetensors"
+        part = names[shard::spec["shards"]]
+        save_file({name: tensors[name] for name in part}, folder / file, metadata={"format": "pt"})
+        weight_map.update({name: file for name in part})
+    total = sum(value.numel() * value.element_size() for value in tensors.values())
+    (folder / "model.safetensors.index.json").write_text(
+        json.dumps({"metadata": {"total_size": total}, "weight_map": weight_map}, indent=1) + "\n")
+
+
+def make_sequences(vocab, generator):
+    """Lengths from 2 to 40; the last four share their first nine tokens, as one problem's completions do."""
+    def ints(count):
+        return torch.randint(0, vocab, (count,), generator=generator).tolist()
+    prompt = ints(9)
+    return [ints(2), ints(17), ints(40), ints(5), prompt + ints(4), prompt + ints(12), prompt + ints(1), prompt + ints(7)]
+
+
+def logprobs_of(model, tokens):
+    """Log-probabilities of every next token, [position, vocab]."""
+    return torch.log_softmax(model(torch.tensor([tokens])).logits[0], dim=-1)
+
+
+def token_logprobs(model, sequence):
+    return logprobs_of(model, sequence[:-1]).gather(1, torch.tensor(sequence[1:])[:, None])[:, 0]
+
+
+def loss_of(name, lp, inputs, config):
+    if name == "cross_entropy":
+        return -(inputs["weights"] * lp).sum()
+    q, advantages = inputs["logprobs"], inputs["advantages"]
+    ratio = torch.exp(lp - q)
+    if name == "importance_sampling":
+        return -(ratio * advantages).sum()
+    if name == "dro":
+        return -(lp * advantages - 0.5 * config["beta"] * (lp - q) ** 2).sum()
+    clipped = torch.clamp(ratio, config["clip_low_threshold"], config["clip_high_threshold"])
+    if name == "ppo":
+        return -torch.minimum(ratio * advantages, clipped * advantages).sum()
+    if name == "cispo":
+        return -(clipped.detach() * lp * advantages).sum()
+    raise ValueError(name)
+
+
+CONFIGS = {
+    "cross_entropy": {}, "importance_sampling": {}, "ppo": {"clip_low_threshold": 0.8, "clip_high_threshold": 1.2},
+    "cispo": {"clip_low_threshold": 0.0, "clip_high_threshold": 1.1}, "dro": {"beta": 0.05},
+}
+
+ADAM = {
+    "plain": dict(learning_rate=1e-3, beta1=0.9, beta2=0.95, epsilon=1e-12, weight_decay=0.0, grad_clip_norm=0.0),
+    "decay_and_clip": dict(learning_rate=3e-3, beta1=0.8, beta2=0.99, epsilon=1e-8, weight_decay=0.1, grad_clip_norm=0.5),
+}
+
+
+def zero_grad(adapter):
+    for parameter in adapter.values():
+        parameter.grad = None
+
+
+def reference_for(name, spec, folder):
+    model, generator = make_model(spec)
+    save_hf_folder(model, spec, folder)
+    adapter = add_adapter(model, spec, generator)
+    save_file({key: value.detach().clone() for key, value in adapter.items()}, folder / "adapter_model.safetensors",
+              metadata={"format": "pt"})
+    (folder / "adapter_config.json").write_text(json.dumps(dict(
+        peft_type="LORA", task_type="CAUSAL_LM", r=spec["rank"], lora_alpha=ALPHA, lora_dropout=0.0, bias="none",
+        target_modules=sorted({key.split(".")[-3] for key in adapter})), indent=1) + "\n")
+
+    sequences = make_sequences(spec["config"]["vocab_size"], generator)
+    tensors, facts = {}, {}
+
+    # float32: logits with the adapter, and 200 greedy tokens.
+    with torch.no_grad():
+        for index, sequence in enumerate(sequences):
+            tensors[f"logits.{index}"] = model(torch.tensor([sequence[:-1]])).logits[0].clone()
+        tokens = sequences[3][:4]
+        generated = model.generate(torch.tensor([tokens]), attention_mask=torch.ones(1, len(tokens), dtype=torch.long),
+                                   max_new_tokens=200, do_sample=False, eos_token_id=None, pad_token_id=0)
+        greedy = generated[0, len(tokens):].tolist()
+
+    model.double()
+    with torch.no_grad():
+        # The margin shows that float32 and float64 must agree on every one of the 200 tokens.
+        top = logprobs_of(model, tokens + greedy)[len(tokens) - 1:-1].topk(2, dim=-1)
+        margin = (top.values[:, 0] - top.values[:, 1]).min().item()
+        assert top.indices[:, 0].tolist() == greedy and margin > 1e-3, f"{name}: a near tie ({margin:.1e}); choose another seed"
+
+    data = []
+    for sequence in sequences:
+        with torch.no_grad():
+            lp = token_logprobs(model, sequence)
+        count = len(lp)
+        advantages = torch.randn(count, generator=generator).double()
+        if count > 9:
+            advantages[:8] = 0  # a prompt carries no advantage
+        noise = torch.randn(count, generator=generator).double() * 0.3
+        data.append(dict(weights=torch.randn(count, generator=generator).double().float().double(),
+                         logprobs=(lp + noise).float().double(), advantages=advantages.float().double()))
+
+    losses = {}
+    for loss, config in CONFIGS.items():
+        zero_grad(adapter)
+        total = 0.0
+        for index, (sequence, inputs) in enumerate(zip(sequences, data)):
+            lp = token_logprobs(model, sequence)
+            value = loss_of(loss, lp, inputs, config)
+            value.backward()
+            total += value.item()
+            tensors[f"logprobs.{index}"] = lp.detach().float()
+        losses[loss] = dict(config=config, loss_sum=total)
+        for key, parameter in adapter.items():
+            tensors[f"grad.{loss}.{key}"] = parameter.grad.float().clone()
+
+    # Soft targets: K weighted targets per position.
+    zero_grad(adapter)
+    k, total = 3, 0.0
+    for index, sequence in enumerate(sequences):
+        count = len(sequence) - 1
+        targets = torch.randint(0, spec["config"]["vocab_size"], (count, k), generator=generator)
+        weights = torch.rand(count, k, generator=generator).double().float().double()
+        value = -(weights * logprobs_of(model, sequence[:-1]).gather(1, targets)).sum()
+        value.backward()
+        total += value.item()
+        tensors[f"soft.targets.{index}"] = targets.float()  # token ids are exact in float32
+        tensors[f"soft.weights.{index}"] = weights.float()
+    losses["cross_entropy_soft"] = dict(config={}, loss_sum=total)
+    for key, parameter in adapter.items():
+        tensors[f"grad.cross_entropy_soft.{key}"] = parameter.grad.float().clone()
+
+    start = {key: value.detach().clone() for key, value in adapter.items()}
+    adam_facts = {}
+    for variant, settings in ADAM.items():
+        with torch.no_grad():
+            for key, parameter in adapter.items():
+                parameter.copy_(start[key])
+        optimizer = torch.optim.AdamW(adapter.values(), lr=settings["learning_rate"], betas=(settings["beta1"], settings["beta2"]),
+                                      eps=settings["epsilon"], weight_decay=settings["weight_decay"])
+        norms = []
+        for step in range(20):
+            optimizer.zero_grad()
+            loss = "cross_entropy" if step % 2 == 0 else "importance_sampling"
+            for sequence, inputs in zip(sequences, data):
+                loss_of(loss, token_logprobs(model, sequence), inputs, {}).backward()
+            norm = torch.nn.utils.get_total_norm([parameter.grad for parameter in adapter.values()]).item()
+            norms.append(norm)
+            if settings["grad_clip_norm"] > 0 and norm > settings["grad_clip_norm"]:
+                for parameter in adapter.values():
+                    parameter.grad.mul_(settings["grad_clip_norm"] / norm)
+            optimizer.step()
+        adam_facts[variant] = dict(**settings, grad_norms=norms)
+        for key, parameter in adapter.items():
+            tensors[f"adam.{variant}.{key}"] = parameter.detach().float().clone()
+
+    for index, inputs in enumerate(data):
+        for key, value in inputs.items():
+            tensors[f"data.{key}.{index}"] = value.float()
+    save_file(tensors, folder / "reference.safetensors", metadata={"format": "pt"})
+    facts = dict(
+        made_by="scripts/engine-reference.py", python=platform.python_version(), torch=torch.__version__,
+        transformers=transformers.__version__, seed=spec["seed"], rank=spec["rank"], alpha=ALPHA, targets=spec["targets"],
+        sequences=sequences, losses=losses, adam=dict(steps=20, losses=["cross_entropy", "importance_sampling"], variants=adam_facts),
+        greedy=dict(prompt=tokens, tokens=greedy, smallest_margin=margin))
+    (folder / "reference.json").write_text(json.dumps(facts, indent=1) + "\n")
+    print(f"{name}: {len(tensors)} tensors, smallest greedy margin {margin:.2e}")
+
+
+def main():
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    root = Path(sys.argv[1])
+    for name, spec in MODELS.items():
+        folder = root / name
+        if folder.exists():
+            shutil.rmtree(folder)
+        folder.mkdir(parents=True)
+        reference_for(name, spec, folder)
+
+
+main()
