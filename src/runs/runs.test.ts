@@ -109,7 +109,7 @@ describe("checkpoint records", () => {
 
   test("steps that will be run again move to a backup", () => {
     const path = join(folder, "metrics.jsonl");
-    writeFileSync(path, [0, 1, 2, 3].map((step) => `${JSON.stringify({ step })}\n`).join("") + '{"step":4,"tor');
+    writeFileSync(path, `${[0, 1, 2, 3].map((step) => `${JSON.stringify({ step })}\n`).join("")}{"step":4,"tor`);
     expect(dropStepsFrom(path, 2)).toBe(2);
     expect(readJsonLines(path)).toEqual([{ step: 0 }, { step: 1 }]);
     expect(readJsonLines(`${path}.bak`)).toEqual([{ step: 2 }, { step: 3 }]);

@@ -1,0 +1,170 @@
+// Weights & Biases, as its own client talks to it: GraphQL to announce the run, then a stream of history lines. Requests go out in the
+// background, one at a time; the training loop never waits for them before the run ends.
+import { platform } from "node:os";
+import { WhetstoneError } from "../core/errors.ts";
+import { toJsonLine } from "../core/jsonl.ts";
+import type { Metrics, MetricsSink } from "./sinks.ts";
+
+export interface WandbOptions {
+  apiKey: string;
+  project: string;
+  /** Shown name of the run. */
+  name: string;
+  /** Stable id: a resumed run goes on under the same one. */
+  runId: string;
+  config: Readonly<Record<string, unknown>>;
+  /** Default https://api.wandb.ai. */
+  baseUrl?: string;
+  entity?: string;
+  /** Least time between two uploads. */
+  intervalMs?: number;
+}
+
+const viewerQuery = "query Viewer { viewer { id entity username } }";
+
+const upsertMutation = `mutation UpsertBucket($name: String, $project: String, $entity: String, $displayName: String, $config: JSONString, $host: String, $state: String) {
+  upsertBucket(input: {name: $name, modelName: $project, entityName: $entity, displayName: $displayName, config: $config, host: $host, state: $state}) {
+    bucket { id name displayName historyLineCount project { name entity { name } } }
+    inserted
+  }
+}`;
+
+interface UpsertAnswer {
+  upsertBucket: {
+    bucket: { name: string; historyLineCount: number | null; project: { name: string; entity: { name: string } } };
+  };
+}
+
+/** Weights & Biases refused a request or did not answer. */
+export class WandbError extends WhetstoneError {}
+
+export class WandbSink implements MetricsSink {
+  readonly name = "Weights & Biases";
+  readonly url: string;
+  readonly #options: WandbOptions;
+  readonly #streamPath: string;
+  readonly #startedMs = Date.now();
+  #offset: number;
+  #waiting: string[] = [];
+  #summary: Record<string, unknown> = {};
+  #sending: Promise<void> = Promise.resolve();
+  #timer: NodeJS.Timeout | undefined;
+  #failure: unknown;
+
+  /** Announces the run; rejects when the service does not take it. */
+  static async start(options: WandbOptions): Promise<WandbSink> {
+    const base = (options.baseUrl ?? "https://api.wandb.ai").replace(/\/+$/, "");
+    const ask = async <T>(query: string, operationName: string, variables: Record<string, unknown>) => {
+      const answer = (await post(`${base}/graphql`, options.apiKey, { query, variables, operationName })) as {
+        data?: T;
+        errors?: { message: string }[];
+      };
+      if (!answer.data || answer.errors?.length)
+        throw new WandbError(
+          "runs/wandb-refused",
+          `Weights & Biases refused ${operationName}: ${answer.errors?.[0]?.message ?? "no data"}.`,
+        );
+      return answer.data;
+    };
+    const viewer = await ask<{ viewer: { entity: string } | null }>(viewerQuery, "Viewer", {});
+    if (!viewer.viewer)
+      throw new WandbError(
+        "runs/wandb-refused",
+        "Weights & Biases does not know the key in WANDB_API_KEY. Copy it again from your settings page.",
+      );
+    const config = Object.fromEntries(Object.entries(options.config).map(([key, value]) => [key, { value }]));
+    const answer = await ask<UpsertAnswer>(upsertMutation, "UpsertBucket", {
+      name: options.runId,
+      project: options.project,
+      entity: options.entity ?? null,
+      displayName: options.name,
+      config: JSON.stringify({ ...config, _wandb: { value: { t: { 13: `${platform()}-${process.arch}` }, m: [] } } }),
+      host: null,
+      state: "running",
+    });
+    return new WandbSink(options, base, answer.upsertBucket.bucket);
+  }
+
+  private constructor(options: WandbOptions, base: string, bucket: UpsertAnswer["upsertBucket"]["bucket"]) {
+    this.#options = options;
+    this.#offset = bucket.historyLineCount ?? 0;
+    const run = [bucket.project.entity.name, bucket.project.name, bucket.name].map(encodeURIComponent).join("/");
+    this.#streamPath = `${base}/files/${run}/file_stream`;
+    const [entity, project, name] = run.split("/");
+    this.url = `${base.replace("://api.", "://")}/${entity}/${project}/runs/${name}`;
+  }
+
+  /** Queues one line of history. Throws what the last upload failed with. */
+  metrics(step: number, metrics: Metrics): void {
+    if (this.#failure !== undefined) throw this.#failure;
+    const now = Date.now();
+    const line = { ...metrics, _step: step, _timestamp: now / 1000, _runtime: (now - this.#startedMs) / 1000 };
+    this.#waiting.push(toJsonLine(line).trimEnd());
+    Object.assign(this.#summary, line);
+    this.#timer ??= setTimeout(() => this.#upload({}), this.#options.intervalMs ?? 5000).unref();
+  }
+
+  /** Uploads what is left and marks the run as finished. */
+  async close(): Promise<void> {
+    this.#upload({ complete: true, exitcode: 0 });
+    await this.#sending;
+    if (this.#failure !== undefined) throw this.#failure;
+  }
+
+  #upload(ending: { complete?: boolean; exitcode?: number }): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const lines = this.#waiting;
+    this.#waiting = [];
+    const offset = this.#offset;
+    this.#offset += lines.length;
+    const summary = toJsonLine({
+      ...this.#summary,
+      _wandb: { runtime: Math.floor((Date.now() - this.#startedMs) / 1000) },
+    }).trimEnd();
+    const files: Record<string, unknown> = { "wandb-summary.json": { offset: 0, content: [summary] } };
+    if (lines.length > 0) files["wandb-history.jsonl"] = { offset, content: lines };
+    this.#sending = this.#sending
+      .then(() => post(this.#streamPath, this.#options.apiKey, { files, ...ending }))
+      .then(
+        () => {},
+        (error: unknown) => {
+          this.#failure ??= error;
+        },
+      );
+  }
+}
+
+const attempts = 4;
+
+async function post(url: string, apiKey: string, body: unknown): Promise<unknown> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const response = await fetch(url, {
+        method: "POST",
+        headers: {
+          "content-type": "application/json",
+          authorization: `Basic ${Buffer.from(`api:${apiKey}`).toString("base64")}`,
+          "user-agent": "whetstone",
+        },
+        body: JSON.stringify(body),
+        signal: AbortSignal.timeout(20_000),
+      });
+      const text = await response.text();
+      if (response.ok) return JSON.parse(text);
+      if (response.status < 500 && response.status !== 429 && response.status !== 408)
+        throw new WandbError(
+          "runs/wandb-refused",
+          `Weights & Biases answered ${response.status}: ${text.slice(0, 200)}.`,
+        );
+      if (attempt === attempts)
+        throw new WandbError(
+          "runs/wandb-unreachable",
+          `Weights & Biases answered ${response.status} ${attempts} times.`,
+        );
+    } catch (error) {
+      if (error instanceof WandbError || attempt === attempts) throw error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 250 * 2 ** attempt));
+  }
+}
