@@ -1,0 +1,98 @@
+// JSON messages: one schema per message, written in wire spelling, read and written as camelCase objects.
+//
+// A field made with `optional()` may be absent or null on the wire (the protocol treats both alike) and is then absent in the
+// decoded object. Unknown fields are dropped.
+import { z } from "zod";
+import { ProtocolError, type ProtocolIssue } from "./errors.ts";
+
+type Camel<Key extends string> = Key extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : Key;
+type Simplify<T> = { [K in keyof T]: T[K] } & {};
+type Shape = Readonly<Record<string, z.ZodType>>;
+
+/** The camelCase object that a message of this shape decodes to. */
+export type Decoded<S extends Shape> = Simplify<
+  {
+    [K in keyof S & string as undefined extends z.output<S[K]> ? never : Camel<K>]: z.output<S[K]>;
+  } & {
+    [K in keyof S & string as undefined extends z.output<S[K]> ? Camel<K> : never]?:
+      | Exclude<z.output<S[K]>, null | undefined>
+      | undefined;
+  }
+>;
+
+export type MessageSchema<S extends Shape> = z.ZodCodec<z.ZodObject<S>, z.ZodCustom<Decoded<S>, Decoded<S>>>;
+
+/** A field that may be absent or null on the wire. */
+export const optional = <T extends z.ZodType>(schema: T) => schema.nullish();
+
+/** A field that decodes to `value` when it is absent or null on the wire. */
+export function fallback<T extends z.ZodType>(schema: T, value: z.output<T>) {
+  return z.codec(schema.nullish(), z.custom<z.output<T>>(), {
+    decode: (given) => given ?? value,
+    encode: (given) => given as z.output<T>,
+  });
+}
+
+/** The schema of a JSON object whose keys are snake_case on the wire and camelCase in the code. */
+export function message<const S extends Shape>(shape: S): MessageSchema<S> {
+  const keys = Object.keys(shape).map(
+    (wire) => [wire, wire.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())] as const,
+  );
+  const mayBeAbsent = new Set(keys.filter(([wire]) => shape[wire] instanceof z.ZodOptional).map(([wire]) => wire));
+  return z.codec(z.object(shape), z.custom<Decoded<S>>(), {
+    decode(wireObject) {
+      const source = wireObject as Record<string, unknown>;
+      const decoded: Record<string, unknown> = {};
+      for (const [wire, camel] of keys) {
+        const value = source[wire];
+        if (value === undefined || (value === null && mayBeAbsent.has(wire))) continue;
+        decoded[camel] = value;
+      }
+      return decoded as Decoded<S>;
+    },
+    encode(value) {
+      const source = value as Record<string, unknown>;
+      const wireObject: Record<string, unknown> = {};
+      for (const [wire, camel] of keys) if (source[camel] !== undefined) wireObject[wire] = source[camel];
+      return wireObject as z.output<z.ZodObject<S>>;
+    },
+  }) as unknown as MessageSchema<S>;
+}
+
+/** Reads parsed JSON as a message. Throws ProtocolError `protocol/invalid-message`, with one issue per wrong field. */
+export function decode<T extends z.ZodType>(schema: T, json: unknown): z.output<T> {
+  const result = z.safeDecode(schema, json as z.input<T>);
+  if (result.success) return result.data;
+  const issues = result.error.issues.map(
+    (issue): ProtocolIssue => ({ loc: issue.path as (string | number)[], msg: issue.message, type: issue.code }),
+  );
+  const first = issues[0]!;
+  const where = first.loc.length > 0 ? `Field "${first.loc.join(".")}"` : "The message";
+  const more = issues.length > 1 ? ` (and ${issues.length - 1} more)` : "";
+  throw new ProtocolError("protocol/invalid-message", `${where} is wrong: ${first.msg}${more}.`, issues);
+}
+
+/** The JSON value of a message, ready for JSON.stringify. */
+export function encode<T extends z.ZodType>(schema: T, value: z.output<T>): unknown {
+  return z.encode(schema, value);
+}
+
+/** The JSON text of a message. */
+export function encodeText<T extends z.ZodType>(schema: T, value: z.output<T>): string {
+  return JSON.stringify(z.encode(schema, value));
+}
+
+/** Parses JSON text. Throws ProtocolError `protocol/malformed-json`. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    const seen = text.length === 0 ? "an empty body" : `${text.length} characters`;
+    throw new ProtocolError(
+      "protocol/malformed-json",
+      `The body (${seen}) is not JSON: ${(error as Error).message}. Send a JSON object.`,
+      [{ loc: ["body"], msg: (error as Error).message, type: "json_invalid" }],
+      { cause: error },
+    );
+  }
+}

@@ -1,0 +1,102 @@
+// What a model reads: a sequence of chunks of text tokens, images and audio.
+import { z } from "zod";
+import { base64Bytes, int32Array } from "./arrays.ts";
+import { ProtocolError } from "./errors.ts";
+import { fallback, message, optional } from "./message.ts";
+
+const imageFormat = z.enum(["png", "jpeg"]);
+
+export const encodedTextChunk = message({
+  type: fallback(z.literal("encoded_text"), "encoded_text"),
+  tokens: int32Array,
+});
+export const imageChunk = message({
+  type: z.literal("image"),
+  data: base64Bytes,
+  format: imageFormat,
+  expected_tokens: optional(z.int().min(0)),
+});
+export const imageAssetPointerChunk = message({
+  type: z.literal("image_asset_pointer"),
+  location: z.string(),
+  format: imageFormat,
+  expected_tokens: optional(z.int().min(0)),
+});
+/** Audio, as a serialised tensor. */
+export const dmelChunk = message({ type: z.literal("dmel"), dmel: base64Bytes });
+
+export const chunkSchema = z.union([encodedTextChunk, imageChunk, imageAssetPointerChunk, dmelChunk]);
+export const modelInputSchema = message({ chunks: z.array(chunkSchema) });
+
+export type EncodedTextChunk = z.output<typeof encodedTextChunk>;
+export type ImageChunk = z.output<typeof imageChunk>;
+export type ImageAssetPointerChunk = z.output<typeof imageAssetPointerChunk>;
+export type DmelChunk = z.output<typeof dmelChunk>;
+export type Chunk = EncodedTextChunk | ImageChunk | ImageAssetPointerChunk | DmelChunk;
+export type ModelInput = z.output<typeof modelInputSchema>;
+
+/** A text-only input. */
+export function textInput(tokens: Int32Array): ModelInput {
+  return { chunks: [{ type: "encoded_text", tokens }] };
+}
+
+/** The tokens of a text-only input, or undefined when it holds anything else. */
+export function textTokens(input: ModelInput): Int32Array | undefined {
+  const parts: Int32Array[] = [];
+  for (const chunk of input.chunks) {
+    if (chunk.type !== "encoded_text") return undefined;
+    parts.push(chunk.tokens);
+  }
+  if (parts.length === 1) return parts[0];
+  const tokens = new Int32Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let position = 0;
+  for (const part of parts) {
+    tokens.set(part, position);
+    position += part.length;
+  }
+  return tokens;
+}
+
+/** How many positions the input takes, or undefined when an image does not say. */
+export function modelInputLength(input: ModelInput): number | undefined {
+  let length = 0;
+  for (const chunk of input.chunks) {
+    const part = chunkLength(chunk);
+    if (part === undefined) return undefined;
+    length += part;
+  }
+  return length;
+}
+
+function chunkLength(chunk: Chunk): number | undefined {
+  if (chunk.type === "encoded_text") return chunk.tokens.length;
+  return chunk.type === "dmel" ? dmelLength(chunk.dmel) : chunk.expectedTokens;
+}
+
+const constantTensorMark = 254;
+
+/** The first dimension of an audio tensor: [mark] dtype ndim dim…, the numbers as varints. */
+function dmelLength(bytes: Uint8Array): number {
+  let position = bytes[0] === constantTensorMark ? 1 : 0;
+  const dtype = bytes[position++];
+  if (dtype === undefined || dtype > 7) throw badDmel(`dtype byte ${dtype}`);
+  const varint = (): number => {
+    let value = 0;
+    for (let shift = 0; shift < 35; shift += 7) {
+      const byte = bytes[position++];
+      if (byte === undefined) throw badDmel("it ends inside its header");
+      value += (byte & 0x7f) * 2 ** shift;
+      if (byte < 0x80) return value;
+    }
+    throw badDmel("a dimension is too large");
+  };
+  if (varint() === 0) throw badDmel("it has no dimensions");
+  return varint();
+}
+
+function badDmel(reason: string): ProtocolError {
+  return new ProtocolError(
+    "protocol/invalid-message",
+    `An audio (dmel) chunk cannot be read: ${reason}. Send the tensor container that the audio encoder made.`,
+  );
+}

@@ -1,0 +1,230 @@
+// Training: data, losses, optimizer steps, models and their checkpoints.
+import { z } from "zod";
+import { ProtocolError } from "./errors.ts";
+import { decode, encode, fallback, message, optional } from "./message.ts";
+import { type ModelInput, modelInputSchema } from "./model-input.ts";
+import { type Tensor, tensorSchema } from "./tensors.ts";
+
+/** The losses of the hosted service. Servers may know others, so messages carry the name as a string. */
+export const lossNames = ["cross_entropy", "importance_sampling", "ppo", "cispo", "dro"] as const;
+export type LossName = (typeof lossNames)[number];
+
+/** One training sequence; position i predicts token i + 1, and every tensor is aligned with `modelInput`. */
+export interface Datum {
+  modelInput: ModelInput;
+  /** Keys are the protocol's names: target_tokens, weights, logprobs, advantages … */
+  lossFnInputs: Record<string, Tensor>;
+}
+
+export const datumSchema: z.ZodType<Datum> = message({
+  model_input: modelInputSchema,
+  loss_fn_inputs: z.record(z.string(), tensorSchema),
+});
+
+export interface ForwardBackwardRequest {
+  modelId: string;
+  /** 1, 2, 3 … per model; 0: none. */
+  seqId: number;
+  data: readonly Datum[];
+  lossFn: string;
+  lossFnConfig: Readonly<Record<string, number>>;
+  /** True: no gradient is accumulated. */
+  forwardOnly: boolean;
+}
+
+const forwardInput = message({
+  data: z.array(datumSchema),
+  loss_fn: z.string(),
+  loss_fn_config: optional(z.record(z.string(), z.number())),
+});
+const forwardBackwardJson = message({
+  model_id: z.string(),
+  seq_id: optional(z.int()),
+  forward_backward_input: forwardInput,
+});
+const forwardJson = message({ model_id: z.string(), seq_id: optional(z.int()), forward_input: forwardInput });
+
+/** Reads the JSON body of `/forward_backward`, or of `/forward` (then `forwardOnly` is true). */
+export function decodeForwardBackwardJson(
+  json: unknown,
+  route: "forward" | "forward_backward",
+): ForwardBackwardRequest {
+  const forwardOnly = route === "forward";
+  const body = forwardOnly ? decode(forwardJson, json) : decode(forwardBackwardJson, json);
+  const input = "forwardInput" in body ? body.forwardInput : body.forwardBackwardInput;
+  return {
+    modelId: body.modelId,
+    seqId: body.seqId ?? 0,
+    data: input.data,
+    lossFn: input.lossFn,
+    lossFnConfig: input.lossFnConfig ?? {},
+    forwardOnly,
+  };
+}
+
+/** The JSON body for servers that do not read protobuf; it goes to `/forward` when `forwardOnly`, else `/forward_backward`. */
+export function encodeForwardBackwardJson(request: ForwardBackwardRequest): unknown {
+  const { modelId, seqId, data, lossFn, lossFnConfig, forwardOnly } = request;
+  const input = { data: [...data], lossFn, lossFnConfig: { ...lossFnConfig } };
+  return forwardOnly
+    ? encode(forwardJson, { modelId, seqId, forwardInput: input })
+    : encode(forwardBackwardJson, { modelId, seqId, forwardBackwardInput: input });
+}
+
+export interface ForwardBackwardOutput {
+  lossFnOutputType: string;
+  /** One object per datum, in order. */
+  lossFnOutputs: Record<string, Tensor>[];
+  /** Names are `name:reduction`. */
+  metrics: Record<string, number>;
+}
+
+/** The JSON form of a forward/backward result. */
+export const forwardBackwardOutput: z.ZodType<ForwardBackwardOutput> = message({
+  loss_fn_output_type: fallback(z.string(), ""),
+  loss_fn_outputs: z.array(z.record(z.string(), tensorSchema)),
+  metrics: fallback(z.record(z.string(), z.number()), {}),
+});
+
+export const loraConfig = message({
+  rank: z.int(),
+  seed: optional(z.int()),
+  train_unembed: fallback(z.boolean(), true),
+  train_mlp: fallback(z.boolean(), true),
+  train_attn: fallback(z.boolean(), true),
+});
+export type LoraConfig = z.output<typeof loraConfig>;
+
+const metadata = z.record(z.string(), z.unknown());
+
+export const createModelRequest = message({
+  type: fallback(z.literal("create_model"), "create_model"),
+  session_id: z.string(),
+  model_seq_id: z.int(),
+  base_model: z.string(),
+  user_metadata: optional(metadata),
+  lora_config: optional(loraConfig),
+});
+export type CreateModelRequest = z.output<typeof createModelRequest>;
+export const createModelResponse = message({ model_id: z.string(), type: optional(z.string()) });
+
+export const unloadModelRequest = message({
+  type: fallback(z.literal("unload_model"), "unload_model"),
+  model_id: z.string(),
+});
+export const unloadModelResponse = message({ model_id: z.string(), type: optional(z.string()) });
+
+export const getInfoRequest = message({ type: fallback(z.literal("get_info"), "get_info"), model_id: z.string() });
+export const getInfoResponse = message({
+  type: optional(z.string()),
+  model_id: z.string(),
+  model_data: message({
+    arch: optional(z.string()),
+    model_name: optional(z.string()),
+    tokenizer_id: optional(z.string()),
+  }),
+  is_lora: optional(z.boolean()),
+  lora_rank: optional(z.int()),
+  model_name: optional(z.string()),
+});
+export type GetInfoResponse = z.output<typeof getInfoResponse>;
+
+/** AdamW with decoupled weight decay; the defaults are those of the protocol. */
+export const adamParams = message({
+  learning_rate: fallback(z.number(), 1e-4),
+  beta1: fallback(z.number(), 0.9),
+  beta2: fallback(z.number(), 0.95),
+  eps: fallback(z.number(), 1e-12),
+  weight_decay: fallback(z.number(), 0),
+  /** 0: no clipping; else the global norm is clipped to it. */
+  grad_clip_norm: fallback(z.number(), 0),
+});
+export type AdamParams = z.output<typeof adamParams>;
+export const defaultAdamParams: Readonly<AdamParams> = z.decode(adamParams, {});
+
+export const optimStepRequest = message({
+  type: fallback(z.literal("optim_step"), "optim_step"),
+  model_id: z.string(),
+  seq_id: z.int(),
+  adam_params: adamParams,
+});
+export type OptimStepRequest = z.output<typeof optimStepRequest>;
+export const optimStepResponse = message({ metrics: optional(z.record(z.string(), z.number())) });
+export type OptimStepResponse = z.output<typeof optimStepResponse>;
+
+export const saveWeightsRequest = message({
+  type: fallback(z.literal("save_weights"), "save_weights"),
+  model_id: z.string(),
+  /** The checkpoint's name. Servers other than ours may make one up when it is absent. */
+  path: optional(z.string()),
+  seq_id: optional(z.int()),
+  ttl_seconds: optional(z.int()),
+  overwrite: fallback(z.boolean(), false),
+});
+export type SaveWeightsRequest = z.output<typeof saveWeightsRequest>;
+export const saveWeightsResponse = message({ path: z.string(), type: optional(z.string()) });
+export type SaveWeightsResponse = z.output<typeof saveWeightsResponse>;
+
+/** With `path`: a named checkpoint. With `sampling_session_seq_id`: an unnamed one, opened as a sampling session at once. */
+export const saveWeightsForSamplerRequest = message({
+  type: fallback(z.literal("save_weights_for_sampler"), "save_weights_for_sampler"),
+  model_id: z.string(),
+  path: optional(z.string()),
+  sampling_session_seq_id: optional(z.int()),
+  seq_id: optional(z.int()),
+  ttl_seconds: optional(z.int()),
+});
+export type SaveWeightsForSamplerRequest = z.output<typeof saveWeightsForSamplerRequest>;
+export const saveWeightsForSamplerResponse = message({
+  path: optional(z.string()),
+  sampling_session_id: optional(z.string()),
+  type: optional(z.string()),
+});
+export type SaveWeightsForSamplerResponse = z.output<typeof saveWeightsForSamplerResponse>;
+
+/** With `model_id` and `seq_id`: into that model. With `session_id` and `model_seq_id`: a new model made from the checkpoint. */
+export const loadWeightsRequest = message({
+  type: fallback(z.literal("load_weights"), "load_weights"),
+  model_id: optional(z.string()),
+  seq_id: optional(z.int()),
+  session_id: optional(z.string()),
+  model_seq_id: optional(z.int()),
+  base_model: optional(z.string()),
+  user_metadata: optional(metadata),
+  path: z.string(),
+  optimizer: fallback(z.boolean(), true),
+  weights_access_token: optional(z.string()),
+});
+export type LoadWeightsRequest = z.output<typeof loadWeightsRequest>;
+export const loadWeightsResponse = message({
+  path: optional(z.string()),
+  model_id: optional(z.string()),
+  type: optional(z.string()),
+});
+export type LoadWeightsResponse = z.output<typeof loadWeightsResponse>;
+
+/** Bytes a datum counts for when a batch is cut into requests. */
+export function estimateDatumBytes(datum: Datum): number {
+  let bytes = 0;
+  for (const chunk of datum.modelInput.chunks) {
+    if (chunk.type === "encoded_text") bytes += 4 * chunk.tokens.length;
+    else if (chunk.type === "image") bytes += chunk.data.length;
+    else if (chunk.type === "dmel") bytes += chunk.dmel.length;
+    else bytes += chunk.location.length;
+  }
+  for (const value of Object.values(datum.lossFnInputs)) {
+    bytes += value.data.length * (value.dtype === "int64" ? 8 : 4);
+    if (value.sparse) bytes += 8 * (value.sparse.crowIndices.length + value.sparse.colIndices.length);
+  }
+  return bytes;
+}
+
+/** Splits a metric's name into name and reduction. Throws when it has not exactly one colon. */
+export function metricReduction(name: string): string {
+  const parts = name.split(":");
+  if (parts.length === 2) return parts[1]!;
+  throw new ProtocolError(
+    "protocol/invalid-message",
+    `Metric "${name}" is not written as name:reduction with one colon. The server that sent it must rename it, e.g. "loss:sum".`,
+  );
+}
