@@ -1,0 +1,330 @@
+"""Runs one test of one program in the current process. The process is fresh, already locked in, and ends with the test.
+
+Shared by the embedded jail (slot.py imports it) and by the launcher that the Sandbox Fusion client sends (which embeds this text),
+so a program means the same everywhere. Needs nothing outside the standard library; Python 3.8 or later.
+
+The report goes to a descriptor of its own, once: `V` + the returned value of a call test (../frame.md), or `S` + a status word.
+Whatever a program writes there itself is no more than a guess at the answer: the judge compares values and trusts nothing else.
+"""
+
+import builtins
+import gc
+import io
+import json
+import linecache
+import marshal
+import os
+import sys
+import threading
+import traceback
+import types
+
+RECURSION_LIMIT = 600_000
+MAX_DEPTH = 200
+MAX_FRAME_BYTES = 16 * 1024 * 1024
+
+_STAR_MODULES = (
+    "string re datetime collections heapq bisect copy math random statistics itertools functools operator io json typing sys"
+).split()
+
+# What is used after the program was loaded is taken now: a program that patches these modules breaks only itself.
+_write = os.write
+_exit = os._exit
+_collect = gc.collect
+_quote = json.encoder.encode_basestring_ascii
+_issubclass = issubclass
+_type = type
+_len = len
+
+
+def preamble_names():
+    """The names contest programs expect without an import; a name that is also a builtin keeps the builtin."""
+    names = {}
+    modules = {}
+    for module_name in _STAR_MODULES:
+        module = modules[module_name] = __import__(module_name)
+        public = getattr(module, "__all__", None) or [name for name in vars(module) if not name.startswith("_")]
+        for name in public:
+            if not hasattr(builtins, name) and hasattr(module, name):
+                names[name] = getattr(module, name)
+    names.update(modules)
+    return names
+
+
+def compile_program(source, filename):
+    """Source bytes to a code object; raises whatever the compiler raises. The low recursion limit keeps the parser off the stack's end."""
+    return compile(source, filename, "exec", 0, True)
+
+
+def _module(name, filename, preamble):
+    module = types.ModuleType(name)
+    space = module.__dict__
+    space.update(preamble)
+    space["__builtins__"] = builtins
+    space["__file__"] = filename
+    sys.modules[name] = module
+    return space
+
+
+def _remember_source(source, filename):
+    """Tracebacks show source lines although the program may have no file."""
+    lines = source.decode("utf-8", "replace").splitlines(True)
+    linecache.cache[filename] = (_len(source), None, lines, filename)
+
+
+def _print_exception(error, source, filename):
+    try:
+        _remember_source(source, filename)
+        trace = error.__traceback__
+        trace = trace.tb_next if trace is not None else None  # this file's own frame
+        if sys.excepthook is sys.__excepthook__:
+            limit = -40 if _type(error) is RecursionError else None
+            traceback.print_exception(_type(error), error, trace, limit=limit)
+        else:
+            sys.excepthook(_type(error), error, trace)
+    except BaseException:
+        pass
+
+
+def _exit_status(error):
+    """What the interpreter makes of SystemExit."""
+    code = error.code
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return code & 0xFF
+    try:
+        sys.stderr.write(str(code) + "\n")
+    except BaseException:
+        pass
+    return 1
+
+
+def _flush(stream):
+    if stream is None or getattr(stream, "closed", False):
+        return True
+    try:
+        stream.flush()
+        return True
+    except BaseException:
+        return False
+
+
+def _finish(space, status):
+    """Ends the process as the interpreter would (threads, atexit, flush, module teardown) without its slow full teardown."""
+    try:
+        threading._shutdown()
+    except BaseException:
+        pass
+    try:
+        import atexit
+
+        atexit._run_exitfuncs()
+    except BaseException:
+        pass
+    if not _flush(sys.stdout) and status == 0:
+        status = 120
+    _flush(sys.stderr)
+    stdout = sys.stdout
+    try:
+        # Open files flush and __del__ runs when the last reference goes.
+        for name in list(space):
+            if name != "__builtins__":
+                space[name] = None
+        _collect()
+    except BaseException:
+        pass
+    _flush(stdout)
+    _flush(sys.__stdout__)
+    _exit(status)
+
+
+def compile_error(error, report):
+    """The program does not parse: says so and ends the process."""
+    try:
+        traceback.print_exception(_type(error), error, None)
+        _flush(sys.stderr)
+    except BaseException:
+        pass
+    report_status(report, b"compile-error")
+    _exit(1)
+
+
+def report_status(report, word):
+    try:
+        _write(report, b"S" + word)
+    except OSError:
+        pass
+
+
+def run_script(code, source, filename, preamble, report):
+    """stdin mode: the program is the script, on the real descriptors 0, 1 and 2. Never returns."""
+    space = _module("__main__", filename, preamble)
+    status = 0
+    try:
+        exec(code, space)
+    except SystemExit as error:
+        status = _exit_status(error)
+    except BaseException as error:
+        if isinstance(error, MemoryError):
+            error.__traceback__ = None  # frees what the frames hold
+            report_status(report, b"memory-limit")
+        _print_exception(error, source, filename)
+        del error
+        status = 1
+    _finish(space, status)
+
+
+class _NotFound(Exception):
+    pass
+
+
+def _target(space, preamble, name):
+    missing = _module
+    solution = space.get("Solution", missing)
+    if solution is not preamble.get("Solution", missing) and _issubclass(_type(solution), type) and hasattr(solution, name):
+        return getattr(solution(), name)
+    own = space.get(name, missing)
+    if own is missing or own is preamble.get(name, missing) or not callable(own):
+        raise _NotFound
+    return own
+
+
+def run_call(code, source, filename, preamble, report):
+    """call mode: descriptor 0 holds {"function": name, "arguments": [JSON text, …]} and is then at its end. Never returns."""
+    pieces = []
+    while True:
+        piece = os.read(0, 1 << 20)
+        if not piece:
+            break
+        pieces.append(piece)
+    try:
+        request = json.loads(b"".join(pieces).decode("utf-8", "surrogatepass"))
+        name = request["function"]
+        arguments = [json.loads(text) for text in request["arguments"]]
+    except (ValueError, RecursionError):
+        report_status(report, b"bad-arguments")
+        _exit(1)
+    space = _module("solution", filename, preamble)
+    sys.modules["__main__"] = sys.modules["solution"]
+    limit = MAX_FRAME_BYTES
+    try:
+        exec(code, space)
+        value = _target(space, preamble, name)(*arguments)
+    except _NotFound:
+        report_status(report, b"target-not-found")
+        _exit(1)
+    except SystemExit as error:
+        _finish(space, _exit_status(error))  # no frame: no result
+    except BaseException as error:
+        report_status(report, b"memory-limit" if isinstance(error, MemoryError) else b"runtime-error")
+        _print_exception(error, source, filename)
+        _flush(sys.stderr)
+        _exit(1)
+    try:
+        frame = encode(value, limit)
+    except BaseException as error:
+        report_status(report, b"memory-limit" if isinstance(error, MemoryError) else b"unserialisable")
+        _exit(1)
+    view = memoryview(b"V" + frame)
+    while view:
+        view = view[_write(report, view) :]
+    _exit(0)
+
+
+class Unserialisable(Exception):
+    pass
+
+
+def encode(value, limit=MAX_FRAME_BYTES):
+    """The tagged tree of ../frame.md as ASCII bytes. Uses the operations of the base classes, so overridden methods have no effect."""
+    pieces = []
+    _encode(value, pieces, 0, [limit])
+    return "".join(pieces).encode("ascii")
+
+
+def _add(pieces, text, room):
+    room[0] -= _len(text)
+    if room[0] < 0:
+        raise Unserialisable("too large")
+    pieces.append(text)
+
+
+def _encode(value, pieces, depth, room):
+    if depth > MAX_DEPTH:
+        raise Unserialisable("too deep")
+    kind = _type(value)
+    if value is None:
+        _add(pieces, '["n"]', room)
+    elif kind is bool:
+        _add(pieces, '["b",true]' if value else '["b",false]', room)
+    elif _issubclass(kind, int):
+        _add(pieces, '["i","' + int.__repr__(value) + '"]', room)
+    elif _issubclass(kind, float):
+        _add(pieces, '["f","' + float.__repr__(value) + '"]', room)
+    elif _issubclass(kind, str):
+        if str.__len__(value) > room[0]:
+            raise Unserialisable("too large")
+        _add(pieces, '["s",' + _quote(str.__str__(value)) + "]", room)
+    elif _issubclass(kind, (list, tuple)):
+        items = list.__iter__(value) if _issubclass(kind, list) else tuple.__iter__(value)
+        _add(pieces, '["l",[', room)
+        first = True
+        for item in items:
+            if not first:
+                _add(pieces, ",", room)
+            first = False
+            _encode(item, pieces, depth + 1, room)
+        _add(pieces, "]]", room)
+    elif _issubclass(kind, dict):
+        _add(pieces, '["d",[', room)
+        first = True
+        for key, item in dict.items(value):
+            _add(pieces, "[" if first else ",[", room)
+            first = False
+            if key is not None and not _issubclass(_type(key), (int, float, str)):
+                raise Unserialisable("dict key")
+            _encode(key, pieces, depth + 1, room)
+            _add(pieces, ",", room)
+            _encode(item, pieces, depth + 1, room)
+            _add(pieces, "]", room)
+        _add(pieces, "]]", room)
+    else:
+        _encode_numpy(value, kind, pieces, depth, room)
+
+
+def _encode_numpy(value, kind, pieces, depth, room):
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and _issubclass(kind, numpy.ndarray):
+        plain = numpy.ndarray.tolist(value)
+    elif numpy is not None and _issubclass(kind, numpy.generic):
+        plain = numpy.generic.item(value)
+    else:
+        raise Unserialisable(kind.__name__)
+    if _type(plain) is kind:
+        raise Unserialisable(kind.__name__)
+    _encode(plain, pieces, depth + 1, room)
+
+
+def load(source, marshalled, filename, report, keep_code):
+    """The code object: compiled now (and handed to keep_code as marshal bytes), or loaded from an earlier test's bytes."""
+    if marshalled is not None:
+        return marshal.loads(marshalled)
+    try:
+        code = compile_program(source, filename)
+    except BaseException as error:
+        compile_error(error, report)
+    if keep_code is not None:
+        keep_code(marshal.dumps(code))
+    return code
+
+
+def run_test(kind, source, marshalled, filename, preamble, report, keep_code=None):
+    """Everything after the lock-in: compile once, then run as a script or as one call. Never returns."""
+    code = load(source, marshalled, filename, report, keep_code)
+    gc.enable()
+    if preamble:
+        sys.setrecursionlimit(RECURSION_LIMIT)
+    if kind == "call":
+        run_call(code, source, filename, preamble, report)
+    run_script(code, source, filename, preamble, report)
