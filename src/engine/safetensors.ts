@@ -1,0 +1,240 @@
+// Reads and writes safetensors files. Nothing in a header is believed: lengths, offsets, dtypes and shapes are checked against
+// each other and against the file before a byte of data is used. Calls are synchronous; they run on the engine's worker thread.
+import { closeSync, fstatSync, fsyncSync, openSync, readSync, writeSync } from "node:fs";
+import { EngineError } from "./errors.ts";
+
+const bytesPerElement = { F64: 8, F32: 4, F16: 2, BF16: 2, I64: 8, I32: 4, I16: 2, I8: 1, U8: 1, BOOL: 1 } as const;
+type Dtype = keyof typeof bytesPerElement;
+
+/** The element types that can be read as numbers for a model. */
+const readable = new Set<Dtype>(["F32", "F16", "BF16"]);
+
+/** The safetensors format's own limit on its header. */
+const maxHeaderBytes = 100_000_000;
+/** Bytes read at once while widening 16-bit data. */
+const chunkBytes = 1 << 22;
+
+export interface TensorEntry {
+  name: string;
+  dtype: Dtype;
+  shape: readonly number[];
+  /** Byte range in the file. */
+  start: number;
+  end: number;
+}
+
+export interface NamedTensor {
+  data: Float32Array;
+  shape: readonly number[];
+}
+
+/** One open safetensors file. */
+export class SafetensorsFile {
+  readonly path: string;
+  readonly entries: ReadonlyMap<string, TensorEntry>;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly #descriptor: number;
+
+  constructor(path: string) {
+    this.path = path;
+    this.#descriptor = openFile(path);
+    try {
+      ({ entries: this.entries, metadata: this.metadata } = readHeader(this.#descriptor, path));
+    } catch (error) {
+      closeSync(this.#descriptor);
+      throw error;
+    }
+  }
+
+  /** The tensor widened to float32. `shape`, when given, is what the caller needs it to be. */
+  readFloat32(name: string, shape?: readonly number[]): Float32Array<ArrayBuffer> {
+    const entry = this.entries.get(name);
+    if (!entry) throw bad(this.path, `has no tensor "${name}"`);
+    if (shape && shape.join() !== entry.shape.join()) {
+      throw bad(this.path, `has ${name} with shape [${entry.shape}], where the model needs [${shape}]`);
+    }
+    if (!readable.has(entry.dtype)) {
+      throw bad(this.path, `stores ${name} as ${entry.dtype}; only F32, F16 and BF16 can be loaded`);
+    }
+    const out = new Float32Array(count(entry.shape));
+    if (entry.dtype === "F32") {
+      this.#fill(new Uint8Array(out.buffer), entry.start);
+      return out;
+    }
+    const widen = entry.dtype === "BF16" ? widenBfloat16 : widenFloat16;
+    const buffer = new Uint8Array(Math.min(chunkBytes, entry.end - entry.start));
+    for (let done = 0; done < entry.end - entry.start; done += buffer.byteLength) {
+      const bytes = buffer.subarray(0, Math.min(buffer.byteLength, entry.end - entry.start - done));
+      this.#fill(bytes, entry.start + done);
+      widen(new Uint16Array(bytes.buffer, 0, bytes.byteLength / 2), out, done / 2);
+    }
+    return out;
+  }
+
+  close(): void {
+    closeSync(this.#descriptor);
+  }
+
+  #fill(into: Uint8Array, position: number): void {
+    fill(this.#descriptor, this.path, into, position);
+  }
+}
+
+/** Writes `tensors` as float32 to a new file and flushes it to the disk. */
+export function writeSafetensors(
+  path: string,
+  tensors: ReadonlyMap<string, NamedTensor>,
+  metadata: Readonly<Record<string, string>> = {},
+): void {
+  const header: Record<string, unknown> = { __metadata__: { format: "pt", ...metadata } };
+  let offset = 0;
+  for (const [name, { data, shape }] of tensors) {
+    header[name] = { dtype: "F32", shape, data_offsets: [offset, offset + data.byteLength] };
+    offset += data.byteLength;
+  }
+  const json = JSON.stringify(header);
+  const text = Buffer.from(json.padEnd(json.length + ((8 - (Buffer.byteLength(json) % 8)) % 8)));
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(text.byteLength));
+
+  const descriptor = openSync(path, "wx");
+  try {
+    for (const bytes of [length, text]) writeFully(descriptor, bytes);
+    for (const { data } of tensors.values()) {
+      writeFully(descriptor, new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
+    }
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function writeFully(descriptor: number, bytes: Uint8Array): void {
+  for (let done = 0; done < bytes.byteLength; ) {
+    // Linux writes at most 2 GiB at once.
+    done += writeSync(descriptor, bytes, done, Math.min(bytes.byteLength - done, 1 << 30));
+  }
+}
+
+function openFile(path: string): number {
+  try {
+    return openSync(path, "r");
+  } catch (error) {
+    throw new EngineError("engine/missing-file", `${path} cannot be read. Name a folder that holds it.`, {
+      cause: error,
+    });
+  }
+}
+
+function readHeader(descriptor: number, path: string) {
+  const fileBytes = fstatSync(descriptor).size;
+  if (fileBytes < 8) throw bad(path, `is ${fileBytes} bytes long, too short for a safetensors file`);
+  const prefix = Buffer.alloc(8);
+  fill(descriptor, path, prefix, 0);
+  const headerBytes = prefix.readBigUInt64LE();
+  if (headerBytes > BigInt(maxHeaderBytes) || Number(headerBytes) > fileBytes - 8) {
+    throw bad(path, `claims a header of ${headerBytes} bytes in a file of ${fileBytes}`);
+  }
+  const text = Buffer.alloc(Number(headerBytes));
+  fill(descriptor, path, text, 8);
+  const dataStart = 8 + text.byteLength;
+  const { __metadata__: metadata = {}, ...tensors } = parseHeader(text, path);
+
+  const entries = new Map<string, TensorEntry>();
+  for (const [name, value] of Object.entries(tensors)) {
+    entries.set(name, checkEntry(path, name, value, dataStart, fileBytes));
+  }
+  checkLayout(path, entries, dataStart, fileBytes);
+  return { entries, metadata: metadata as Record<string, string> };
+}
+
+function parseHeader(text: Buffer, path: string): Record<string, unknown> {
+  let header: unknown;
+  try {
+    header = JSON.parse(text.toString("utf8"));
+  } catch (error) {
+    throw bad(path, "has a header that is not JSON", error);
+  }
+  if (!isRecord(header)) throw bad(path, "has a header that is not a JSON object");
+  return header;
+}
+
+function checkEntry(path: string, name: string, value: unknown, dataStart: number, fileBytes: number): TensorEntry {
+  if (!isRecord(value)) throw bad(path, `describes ${name} with something that is not an object`);
+  const { dtype, shape, data_offsets: offsets } = value;
+  if (typeof dtype !== "string" || !Object.hasOwn(bytesPerElement, dtype)) {
+    throw bad(path, `gives ${name} the unknown dtype ${JSON.stringify(dtype)}`);
+  }
+  if (!isSizes(shape)) throw bad(path, `gives ${name} the impossible shape ${JSON.stringify(shape)}`);
+  if (!isSizes(offsets) || offsets.length !== 2 || offsets[0]! > offsets[1]!) {
+    throw bad(path, `gives ${name} the impossible offsets ${JSON.stringify(offsets)}`);
+  }
+  const [start, end] = [dataStart + offsets[0]!, dataStart + offsets[1]!];
+  if (end > fileBytes) {
+    throw bad(path, `is cut short: ${name} ends at byte ${end}, and the file has ${fileBytes}`);
+  }
+  const needed = count(shape) * bytesPerElement[dtype as Dtype];
+  if (needed !== end - start) {
+    throw bad(path, `stores ${end - start} bytes for ${name}; ${dtype} of shape [${shape}] needs ${needed}`);
+  }
+  return { name, dtype: dtype as Dtype, shape, start, end };
+}
+
+/** Tensors must cover the data exactly once: no overlap, no hole, nothing behind the last. */
+function checkLayout(
+  path: string,
+  entries: ReadonlyMap<string, TensorEntry>,
+  dataStart: number,
+  fileBytes: number,
+): void {
+  let position = dataStart;
+  for (const entry of [...entries.values()].sort((a, b) => a.start - b.start || a.end - b.end)) {
+    if (entry.start !== position) {
+      throw bad(path, `has ${entry.name} at byte ${entry.start}, where the tensor before it ends at ${position}`);
+    }
+    position = entry.end;
+  }
+  if (position !== fileBytes) throw bad(path, `has data up to byte ${position}, but is ${fileBytes} bytes long`);
+}
+
+function fill(descriptor: number, path: string, into: Uint8Array, position: number): void {
+  for (let done = 0; done < into.byteLength; ) {
+    const read = readSync(descriptor, into, done, Math.min(into.byteLength - done, 1 << 30), position + done);
+    if (read === 0) throw bad(path, `ended at byte ${position + done} while it was being read`);
+    done += read;
+  }
+}
+
+function widenBfloat16(from: Uint16Array, to: Float32Array, at: number): void {
+  const bits = new Uint32Array(to.buffer, to.byteOffset, to.length);
+  for (let index = 0; index < from.length; index++) bits[at + index] = from[index]! << 16;
+}
+
+/** Every value of a 16-bit float, indexed by its bits. */
+let float16Values: Float32Array | undefined;
+
+function widenFloat16(from: Uint16Array, to: Float32Array, at: number): void {
+  float16Values ??= Float32Array.from({ length: 1 << 16 }, (_, bits) => float16ToNumber(bits));
+  for (let index = 0; index < from.length; index++) to[at + index] = float16Values[from[index]!]!;
+}
+
+function float16ToNumber(bits: number): number {
+  const sign = bits & 0x8000 ? -1 : 1;
+  const exponent = (bits >> 10) & 0x1f;
+  const fraction = bits & 0x3ff;
+  if (exponent === 0) return sign * fraction * 2 ** -24;
+  if (exponent === 31) return fraction ? Number.NaN : sign * Number.POSITIVE_INFINITY;
+  return sign * (1024 + fraction) * 2 ** (exponent - 25);
+}
+
+const count = (shape: readonly number[]) => shape.reduce((product, size) => product * size, 1);
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+const isSizes = (value: unknown): value is number[] =>
+  Array.isArray(value) && value.every((size) => Number.isSafeInteger(size) && size >= 0);
+
+function bad(path: string, what: string, cause?: unknown): EngineError {
+  return new EngineError("engine/bad-safetensors", `${path} ${what}. Copy or download the file again.`, { cause });
+}

@@ -1,0 +1,18 @@
+// Temporary folders that are gone when the test file ends.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll } from "vitest";
+
+/** A function that makes new empty folders; call it once at the top of a test file. */
+export function temporaryFolders(): () => string {
+  const made: string[] = [];
+  afterAll(() => {
+    for (const folder of made) rmSync(folder, { recursive: true, force: true });
+  });
+  return () => {
+    const folder = mkdtempSync(join(tmpdir(), "whet-test-"));
+    made.push(folder);
+    return folder;
+  };
+}
