@@ -1,0 +1,198 @@
+// The grader: an answer in, a verdict and a reward out. It takes the program out of the answer, runs it on the problem's tests
+// with bounded concurrency, and turns failures of the sandbox into "ungraded", which has no reward.
+import { createHash } from "node:crypto";
+import { Limiter } from "../core/limiter.ts";
+import { defaultLimits, type Limits, type Sandbox, SandboxError } from "../sandbox/sandbox.ts";
+import { testsFingerprint, VerdictCache } from "./cache.ts";
+import type { Comparator } from "./compare.ts";
+import { extractCode } from "./extract.ts";
+import { passFlags, sourceFlags } from "./flags.ts";
+import { type GradeStatus, type Judgement, judge, type TestReport } from "./judge.ts";
+import type { NormalizedTest } from "./normalize.ts";
+import { defaultRewardRules, rewardOf } from "./reward.ts";
+import { selectTests, type TestSelection } from "./select.ts";
+
+export interface GraderOptions {
+  sandbox: Sandbox;
+  /** Default "tolerant"; a problem may name its own. */
+  comparator?: Comparator;
+  /** Wall seconds per test; default 6. */
+  rewardTimeoutS?: number;
+  /** Default 0.1. */
+  formatCoef?: number;
+  /** Share of tests passed as correctness; default off. */
+  fractional?: boolean;
+  /** An answer cut off before its stop token is a format failure; default off. */
+  formatRequiresStop?: boolean;
+  /** Programs in the sandbox at the same moment; default 8. The others wait in line. */
+  concurrency?: number;
+  /** Verdicts remembered; default 20,000, 0 for none. */
+  cacheSize?: number;
+  /** 0 runs every test (the default). */
+  maxTests?: number;
+  testSelection?: TestSelection;
+  /** For testSelection "random"; default 0. */
+  seed?: number;
+  /** The usual modules' names are there without an import; default on. */
+  preamble?: boolean;
+  /** Limits other than time. */
+  limits?: Partial<Omit<Limits, "wallMs" | "cpuMs">>;
+}
+
+export interface GradeRequest {
+  problem: {
+    id?: string | undefined;
+    tests: readonly NormalizedTest[];
+    comparator?: Comparator | undefined;
+  };
+  /** The model's answer, with its fences. */
+  response?: string | undefined;
+  /** A program, instead of an answer. */
+  code?: string | undefined;
+  /** The answer comes from a thinking model. */
+  thinking?: boolean | undefined;
+  /** The answer ended without its stop token. */
+  truncated?: boolean | undefined;
+}
+
+export interface GradeResult {
+  verdict: "pass" | "fail" | "ungraded";
+  status: GradeStatus;
+  /** null when ungraded: an outage is not a wrong answer. */
+  reward: number | null;
+  formatOk: boolean;
+  truncated: boolean;
+  /** The program that was graded; null without one. */
+  code: string | null;
+  passed: number;
+  total: number;
+  ran: number;
+  firstFailed: number | null;
+  tests: TestReport[];
+  /** From the call to the verdict, and the shares of it spent waiting in line and in the sandbox. */
+  wallMs: number;
+  queueMs: number;
+  sandboxMs: number;
+  /** The verdict was remembered or shared with an equal program. */
+  cached: boolean;
+  flags: string[];
+  /** Why there is no verdict. */
+  message?: string;
+}
+
+export interface Grader {
+  /** Grades one answer. Rejects only when the signal aborts; every other trouble is a result. */
+  grade(request: GradeRequest, options?: { signal?: AbortSignal }): Promise<GradeResult>;
+  readonly sandbox: Sandbox;
+}
+
+/** Limits for one test of `rewardTimeoutS` seconds: a short grace on the wall, a second more on the CPU clock. */
+export function limitsFor(rewardTimeoutS: number, other: Partial<Limits> = {}): Limits {
+  const wallMs = Math.round(rewardTimeoutS * 1000) + 250;
+  return { ...defaultLimits, ...other, wallMs, cpuMs: (Math.ceil(rewardTimeoutS) + 1) * 1000 };
+}
+
+/** Creates a grader over a sandbox, which stays the caller's to close. */
+export function createGrader(options: GraderOptions): Grader {
+  const {
+    sandbox,
+    comparator = "tolerant",
+    rewardTimeoutS = 6,
+    formatCoef = defaultRewardRules.formatCoef,
+    fractional = defaultRewardRules.fractional,
+    formatRequiresStop = false,
+    preamble = true,
+  } = options;
+  const selection = {
+    maxTests: options.maxTests ?? 0,
+    selection: options.testSelection ?? ("first" as const),
+    seed: options.seed ?? 0,
+  };
+  const limits = limitsFor(rewardTimeoutS, options.limits);
+  const limiter = new Limiter(options.concurrency ?? 8);
+  const cache = new VerdictCache(options.cacheSize ?? 20_000);
+  const chosen = new WeakMap<readonly NormalizedTest[], readonly NormalizedTest[]>();
+
+  const testsOf = (problem: GradeRequest["problem"]) => {
+    let tests = chosen.get(problem.tests);
+    if (!tests) {
+      tests = selectTests(problem.tests, selection, problem.id ?? testsFingerprint(problem.tests));
+      chosen.set(problem.tests, tests);
+    }
+    return tests;
+  };
+
+  async function grade(request: GradeRequest, { signal }: { signal?: AbortSignal } = {}): Promise<GradeResult> {
+    signal?.throwIfAborted();
+    const start = performance.now();
+    const truncated = request.truncated ?? false;
+    const tests = testsOf(request.problem);
+    const cutOff = formatRequiresStop && truncated;
+    const code =
+      request.code ?? (cutOff ? null : extractCode(request.response ?? "", { thinking: request.thinking ?? false }));
+    let queueMs = 0;
+    let sandboxMs = 0;
+
+    const finish = (
+      judgement: Omit<Judgement, "tests"> & { tests?: TestReport[] },
+      extra: { cached?: boolean; message?: string } = {},
+    ): GradeResult => {
+      const verdict = judgement.status === "pass" ? "pass" : judgement.status === "sandbox_error" ? "ungraded" : "fail";
+      const formatOk = code !== null;
+      const { passed, total } = judgement;
+      const flags = code === null ? [] : sourceFlags(code, tests);
+      if (code !== null && verdict === "pass") flags.push(...passFlags(code, tests));
+      return {
+        verdict,
+        status: judgement.status,
+        reward: rewardOf({ verdict, formatOk, passed, total }, { formatCoef, fractional }),
+        formatOk,
+        truncated,
+        code,
+        passed,
+        total,
+        ran: judgement.ran,
+        firstFailed: judgement.firstFailed,
+        tests: judgement.tests ?? [],
+        wallMs: performance.now() - start,
+        queueMs,
+        sandboxMs,
+        cached: extra.cached ?? false,
+        flags,
+        ...(extra.message ? { message: extra.message } : {}),
+      };
+    };
+    const nothingRan = { passed: 0, total: tests.length, ran: 0, firstFailed: null };
+
+    if (code === null) return finish({ ...nothingRan, status: "format_error" });
+    // Without tests there can be no evidence.
+    if (tests.length === 0) return finish({ ...nothingRan, status: "bad_test" });
+
+    const rule = request.problem.comparator ?? comparator;
+    const key = createHash("sha256")
+      .update(JSON.stringify([testsFingerprint(tests), limits, preamble, rule]))
+      .update("\0")
+      .update(code)
+      .digest("base64");
+    const compute = (runSignal: AbortSignal) =>
+      limiter.run(async () => {
+        const entered = performance.now();
+        queueMs = entered - start;
+        const problemMs = ((rewardTimeoutS + 1) * tests.length + 5) * 1000;
+        try {
+          return await judge(sandbox, code, tests, { comparator: rule, limits, preamble, problemMs }, runSignal);
+        } finally {
+          sandboxMs = performance.now() - entered;
+        }
+      }, runSignal);
+    try {
+      const { judgement, cached } = await cache.get(key, compute, signal);
+      return finish(judgement, { cached });
+    } catch (error) {
+      if (signal?.aborted || !(error instanceof SandboxError)) throw error;
+      return finish({ ...nothingRan, status: "sandbox_error" }, { message: error.message });
+    }
+  }
+
+  return { grade, sandbox };
+}

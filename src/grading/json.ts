@@ -1,0 +1,200 @@
+// Reads JSON without losing anything: numbers keep their text (integers above 2^53 are common in tests), objects keep their
+// order in a Map, and Python's NaN and Infinity are accepted. Writes it back as text that Python's json module reads.
+
+/** A number as it was written. "NaN", "Infinity" and "-Infinity" are numbers too. */
+export class JsonNumber {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+export type JsonObject = Map<string, Json>;
+export type Json = null | boolean | string | JsonNumber | Json[] | JsonObject;
+
+/** Deeper values are refused: no real test nests this far, and recursion stays within any stack. */
+const maxDepth = 500;
+
+const numberPattern = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
+
+class Refused extends Error {}
+
+/** The value of a JSON text, or undefined when it is not JSON. Never throws. */
+export function readJson(text: string): Json | undefined {
+  try {
+    return new Reader(text).document();
+  } catch (error) {
+    if (error instanceof Refused) return undefined;
+    throw error;
+  }
+}
+
+class Reader {
+  readonly text: string;
+  position = 0;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+
+  document(): Json {
+    const value = this.value(0);
+    this.space();
+    if (this.position !== this.text.length) throw new Refused();
+    return value;
+  }
+
+  value(depth: number): Json {
+    if (depth > maxDepth) throw new Refused();
+    this.space();
+    switch (this.text[this.position]) {
+      case "{":
+        return this.object(depth);
+      case "[":
+        return this.array(depth);
+      case '"':
+        return this.string();
+      case "t":
+        return this.word("true", true);
+      case "f":
+        return this.word("false", false);
+      case "n":
+        return this.word("null", null);
+      case "N":
+        return this.word("NaN", new JsonNumber("NaN"));
+      case "I":
+        return this.word("Infinity", new JsonNumber("Infinity"));
+      default:
+        return this.number();
+    }
+  }
+
+  object(depth: number): JsonObject {
+    const object: JsonObject = new Map();
+    this.position++;
+    if (this.next("}")) return object;
+    do {
+      this.space();
+      if (this.text[this.position] !== '"') throw new Refused();
+      const key = this.string();
+      if (!this.next(":")) throw new Refused();
+      object.set(key, this.value(depth + 1));
+    } while (this.next(","));
+    if (!this.next("}")) throw new Refused();
+    return object;
+  }
+
+  array(depth: number): Json[] {
+    const array: Json[] = [];
+    this.position++;
+    if (this.next("]")) return array;
+    do array.push(this.value(depth + 1));
+    while (this.next(","));
+    if (!this.next("]")) throw new Refused();
+    return array;
+  }
+
+  string(): string {
+    const { text } = this;
+    const start = this.position;
+    let end = start;
+    let escaped = false;
+    for (;;) {
+      end = text.indexOf('"', end + 1);
+      if (end < 0) throw new Refused();
+      let before = end - 1;
+      while (text.charCodeAt(before) === 92) before--;
+      if (before !== end - 1) escaped = true;
+      if ((end - 1 - before) % 2 === 0) break;
+    }
+    this.position = end + 1;
+    const inside = text.slice(start + 1, end);
+    if (!escaped && !inside.includes("\\") && !hasControl(inside)) return inside;
+    try {
+      return JSON.parse(text.slice(start, end + 1)) as string;
+    } catch {
+      throw new Refused();
+    }
+  }
+
+  number(): JsonNumber {
+    if (this.text.startsWith("-Infinity", this.position)) return this.word("-Infinity", new JsonNumber("-Infinity"));
+    numberPattern.lastIndex = this.position;
+    const match = numberPattern.exec(this.text);
+    if (!match) throw new Refused();
+    this.position += match[0].length;
+    return new JsonNumber(match[0]);
+  }
+
+  word<Value>(word: string, value: Value): Value {
+    if (!this.text.startsWith(word, this.position)) throw new Refused();
+    this.position += word.length;
+    return value;
+  }
+
+  /** Skips blanks, then takes `character` if it is next. */
+  next(character: string): boolean {
+    this.space();
+    if (this.text[this.position] !== character) return false;
+    this.position++;
+    return true;
+  }
+
+  space(): void {
+    for (;;) {
+      const code = this.text.charCodeAt(this.position);
+      if (code !== 32 && code !== 10 && code !== 13 && code !== 9) return;
+      this.position++;
+    }
+  }
+}
+
+function hasControl(text: string): boolean {
+  for (let index = 0; index < text.length; index++) if (text.charCodeAt(index) < 32) return true;
+  return false;
+}
+
+/**
+ * Turns a plain JavaScript value (for example from `JSON.parse`) into Json; what is already Json stays. Returns undefined for
+ * values JSON does not have, for cycles and for absurd depth.
+ */
+export function toJson(value: unknown, depth = 0): Json | undefined {
+  if (depth > maxDepth) return undefined;
+  if (value === null || typeof value === "boolean" || typeof value === "string") return value;
+  if (value instanceof JsonNumber) return value;
+  if (typeof value === "bigint") return new JsonNumber(value.toString());
+  if (typeof value === "number") return new JsonNumber(numberText(value));
+  if (Array.isArray(value)) {
+    const array: Json[] = [];
+    for (const element of value) {
+      const converted = toJson(element, depth + 1);
+      if (converted === undefined) return undefined;
+      array.push(converted);
+    }
+    return array;
+  }
+  if (typeof value !== "object") return undefined;
+  const object: JsonObject = new Map();
+  for (const [key, field] of value instanceof Map ? value : Object.entries(value)) {
+    if (field === undefined) continue;
+    const converted = toJson(field, depth + 1);
+    if (converted === undefined || typeof key !== "string") return undefined;
+    object.set(key, converted);
+  }
+  return object;
+}
+
+function numberText(value: number): string {
+  if (Number.isInteger(value) && Math.abs(value) < 1e21) return BigInt(value).toString();
+  return Object.is(value, -0) ? "0" : String(value);
+}
+
+/** The JSON text of a value, numbers exactly as they were written. */
+export function writeJson(value: Json): string {
+  if (value instanceof JsonNumber) return value.text;
+  if (Array.isArray(value)) return `[${value.map(writeJson).join(", ")}]`;
+  if (value instanceof Map)
+    return `{${[...value].map(([key, field]) => `${JSON.stringify(key)}: ${writeJson(field)}`).join(", ")}}`;
+  return JSON.stringify(value);
+}

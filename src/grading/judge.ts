@@ -1,0 +1,174 @@
+// Runs one program on its tests and judges what came out. The sandbox gets inputs only; expected values stay here, and a pass
+// needs evidence for every test.
+import {
+  type Job,
+  type Limits,
+  type Sandbox,
+  SandboxError,
+  type TestInput,
+  type TestOutcome,
+} from "../sandbox/sandbox.ts";
+import { type Comparator, compareInSlices, decodeOutput } from "./compare.ts";
+import { writeJson } from "./json.ts";
+import type { NormalizedTest } from "./normalize.ts";
+import { readFrame, valuesMatch } from "./values.ts";
+
+export const gradeStatuses = [
+  "pass",
+  "format_error",
+  "compile_error",
+  "wrong_answer",
+  "runtime_error",
+  "time_limit",
+  "memory_limit",
+  "output_limit",
+  "no_result",
+  "unserialisable",
+  "target_not_found",
+  "bad_test",
+  "sandbox_error",
+] as const;
+export type GradeStatus = (typeof gradeStatuses)[number];
+
+export interface TestReport {
+  index: number;
+  status: GradeStatus;
+  wallMs: number;
+  /** Of a failed test: what came out and what was wanted, cut in the middle. */
+  detail?: string;
+}
+
+export interface Judgement {
+  status: GradeStatus;
+  passed: number;
+  total: number;
+  ran: number;
+  firstFailed: number | null;
+  /** Reports up to the first failure. */
+  tests: TestReport[];
+}
+
+export interface JudgeRules {
+  comparator: Comparator;
+  limits: Limits;
+  preamble: boolean;
+  /** Wall time of all tests together. */
+  problemMs: number;
+}
+
+const inputsOf = new WeakMap<readonly NormalizedTest[], readonly TestInput[]>();
+
+/** What a sandbox may know of the tests. */
+export function sandboxInputs(tests: readonly NormalizedTest[]): readonly TestInput[] {
+  let inputs = inputsOf.get(tests);
+  if (!inputs) {
+    inputs = tests.map((test) =>
+      test.kind === "stdin"
+        ? { kind: "stdin", stdin: test.input }
+        : { kind: "call", functionName: test.functionName, argumentsJson: test.args.map(writeJson) },
+    );
+    inputsOf.set(tests, inputs);
+  }
+  return inputs;
+}
+
+/** Judges a program; rejects with SandboxError when there is no verdict to give. */
+export async function judge(
+  sandbox: Sandbox,
+  source: string,
+  tests: readonly NormalizedTest[],
+  rules: JudgeRules,
+  signal?: AbortSignal,
+): Promise<Judgement> {
+  const job: Job = { source, tests: sandboxInputs(tests), limits: rules.limits, preamble: rules.preamble };
+  const reports: (TestReport | Promise<TestReport>)[] = [];
+  let failed = false;
+  let spentMs = 0;
+  const outcomes = await sandbox.run(
+    job,
+    (outcome, index) => {
+      spentMs += outcome.wallMs;
+      // A comparison that takes long goes on beside the next test; its report is awaited below.
+      const note = (report: TestReport) => {
+        failed ||= report.status !== "pass";
+        return report;
+      };
+      const report = reportOf(outcome, tests[index]!, index, rules.comparator);
+      reports[index] = report instanceof Promise ? report.then(note) : note(report);
+      return failed || spentMs > rules.problemMs ? "stop" : "continue";
+    },
+    signal ? { signal } : {},
+  );
+  const settled = await Promise.all(reports.map((report) => Promise.resolve(report)));
+  const firstFailed = settled.findIndex((report) => report.status !== "pass");
+  const kept = firstFailed < 0 ? settled : settled.slice(0, firstFailed + 1);
+  const base = { total: tests.length, ran: outcomes.length, tests: kept };
+  if (firstFailed >= 0) return { ...base, status: settled[firstFailed]!.status, passed: firstFailed, firstFailed };
+  if (settled.length === tests.length) return { ...base, status: "pass", passed: tests.length, firstFailed: null };
+  if (spentMs > rules.problemMs)
+    return { ...base, status: "time_limit", passed: settled.length, firstFailed: settled.length };
+  throw new SandboxError(
+    "sandbox/incomplete",
+    `The sandbox answered for ${settled.length} of ${tests.length} tests and gave no reason. Grade the program again; if it repeats, run ./whet doctor.`,
+  );
+}
+
+function reportOf(
+  outcome: TestOutcome,
+  test: NormalizedTest,
+  index: number,
+  comparator: Comparator,
+): TestReport | Promise<TestReport> {
+  const report = (status: GradeStatus, detail?: string): TestReport => ({
+    index,
+    status,
+    wallMs: outcome.wallMs,
+    ...(detail ? { detail } : {}),
+  });
+  if (outcome.status !== "finished") return report(statusNames[outcome.status], middleCut(outcome.stderrTail.trim()));
+  if (test.kind === "functional") {
+    const status = judgeValue(outcome.frame, test);
+    return status === "pass" ? report(status) : report(status, valueDetail(outcome.frame, test));
+  }
+  if (outcome.exitCode !== 0 || outcome.signal !== null)
+    return report("runtime_error", `exit status ${outcome.exitCode ?? `signal ${outcome.signal}`}`);
+  const actual = decodeOutput(outcome.stdout);
+  const answer = (matches: boolean) =>
+    matches ? report("pass") : report("wrong_answer", `got ${quote(actual)}, expected ${quote(test.expected)}`);
+  const matches = compareInSlices(actual, test.expected, comparator);
+  return typeof matches === "boolean" ? answer(matches) : matches.then(answer);
+}
+
+/** Whether the value in a frame is an expected one. */
+function judgeValue(frame: string | undefined, test: NormalizedTest & { kind: "functional" }): GradeStatus {
+  if (frame === undefined) return "no_result";
+  // A tree takes at most a few dozen characters per character of JSON: one that is far larger cannot be the expected value.
+  const wanted = Math.max(writeJson(test.expected).length, 64);
+  if (frame.length > 64 * wanted + 100_000) return "wrong_answer";
+  const tree = readFrame(frame);
+  if (!tree) return "no_result";
+  if (valuesMatch(tree, test.expected)) return "pass";
+  return test.expectedAlt !== undefined && valuesMatch(tree, test.expectedAlt) ? "pass" : "wrong_answer";
+}
+
+const valueDetail = (frame: string | undefined, test: NormalizedTest & { kind: "functional" }) =>
+  `got ${middleCut(frame ?? "nothing")}, expected ${middleCut(writeJson(test.expected))}`;
+
+const statusNames: Record<Exclude<TestOutcome["status"], "finished">, GradeStatus> = {
+  "compile-error": "compile_error",
+  "runtime-error": "runtime_error",
+  "time-limit": "time_limit",
+  "memory-limit": "memory_limit",
+  "output-limit": "output_limit",
+  "no-result": "no_result",
+  unserialisable: "unserialisable",
+  "target-not-found": "target_not_found",
+  "bad-arguments": "bad_test",
+};
+
+const quote = (text: string) => JSON.stringify(middleCut(text));
+
+/** At most 200 characters, both ends kept. */
+function middleCut(text: string): string {
+  return text.length <= 200 ? text : `${text.slice(0, 98)} … ${text.slice(-98)}`;
+}

@@ -1,0 +1,27 @@
+// The reward of one answer, in one place: R = format_coef × format_score + correctness.
+
+export interface RewardRules {
+  /** Weight of the format score. */
+  formatCoef: number;
+  /** Correctness is the share of tests passed instead of all or nothing. Invites hard-coding of the easy tests. */
+  fractional: boolean;
+}
+
+export const defaultRewardRules: RewardRules = { formatCoef: 0.1, fractional: false };
+
+export interface Graded {
+  verdict: "pass" | "fail" | "ungraded";
+  formatOk: boolean;
+  passed: number;
+  total: number;
+}
+
+/** The reward, or null when there is no verdict: an outage teaches nothing. */
+export function rewardOf(graded: Graded, rules: RewardRules = defaultRewardRules): number | null {
+  if (graded.verdict === "ungraded") return null;
+  const formatScore = graded.formatOk ? 0 : -1;
+  const correctness =
+    graded.verdict === "pass" ? 1 : rules.fractional && graded.total > 0 ? graded.passed / graded.total : 0;
+  // Adding 0 turns -0 into 0.
+  return rules.formatCoef * formatScore + correctness + 0;
+}

@@ -1,0 +1,83 @@
+// Compares what a function returned with the expected value. The returned value arrives as a tagged tree that the sandbox built
+// with base-class operations; it is data from an untrusted process, so its shape is checked here, and a forged tree is no more
+// than a guess at the answer.
+import { isDecimalText, numbersAgree } from "./decimal.ts";
+import { type Json, JsonNumber } from "./json.ts";
+
+/** A node: ["n"], ["b", boolean], ["i" | "f" | "s", text], ["l", nodes], ["d", pairs of nodes]. */
+export type ValueTree = readonly unknown[];
+
+const maxDepth = 220;
+
+/** The tree in a frame, or undefined when the frame is not one. */
+export function readFrame(frame: string): ValueTree | undefined {
+  try {
+    const tree: unknown = JSON.parse(frame);
+    return isNode(tree, 0) ? tree : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isNode(node: unknown, depth: number): node is ValueTree {
+  if (!Array.isArray(node) || depth > maxDepth) return false;
+  const [tag, payload] = node as unknown[];
+  if (tag === "n") return node.length === 1;
+  if (node.length !== 2) return false;
+  if (tag === "b") return typeof payload === "boolean";
+  if (tag === "s") return typeof payload === "string";
+  if (tag === "i") return typeof payload === "string" && /^-?[0-9]+$/.test(payload);
+  if (tag === "f") return typeof payload === "string";
+  if (!Array.isArray(payload)) return false;
+  if (tag === "l") return payload.every((child) => isNode(child, depth + 1));
+  if (tag !== "d") return false;
+  return payload.every(
+    (pair) => Array.isArray(pair) && pair.length === 2 && isNode(pair[0], depth + 1) && isNode(pair[1], depth + 1),
+  );
+}
+
+/** Whether a returned value equals the expected one. */
+export function valuesMatch(tree: ValueTree, expected: Json): boolean {
+  const [tag, payload] = tree;
+  if (expected === null) return tag === "n";
+  if (typeof expected === "string") return tag === "s" && payload === expected;
+  if (typeof expected === "boolean" || expected instanceof JsonNumber) {
+    const actual = tag === "b" ? (payload ? "1" : "0") : tag === "i" || tag === "f" ? (payload as string) : undefined;
+    if (actual === undefined) return false;
+    return scalarsMatch(actual, typeof expected === "boolean" ? (expected ? "1" : "0") : expected.text);
+  }
+  if (Array.isArray(expected)) {
+    if (tag !== "l") return false;
+    const items = payload as ValueTree[];
+    return items.length === expected.length && items.every((item, index) => valuesMatch(item, expected[index]!));
+  }
+  if (tag !== "d") return false;
+  // JSON keys are text, so dictionaries meet by the text of their keys; two keys with one text never match.
+  const pairs = payload as [ValueTree, ValueTree][];
+  if (pairs.length !== expected.size) return false;
+  const seen = new Set<string>();
+  for (const [key, value] of pairs) {
+    const text = keyText(key);
+    if (text === undefined || seen.has(text)) return false;
+    seen.add(text);
+    const wanted = expected.get(text);
+    if (wanted === undefined || !valuesMatch(value, wanted)) return false;
+  }
+  return true;
+}
+
+function scalarsMatch(actual: string, expected: string): boolean {
+  if (expected === "NaN") return actual === "nan";
+  if (expected === "Infinity") return actual === "inf";
+  if (expected === "-Infinity") return actual === "-inf";
+  if (numbersAgree(actual, expected)) return true;
+  // Past the size that numbersAgree reads: integers of thousands of digits, where equal text is equal value.
+  return !isDecimalText(expected) && actual === expected;
+}
+
+/** How Python's json module would spell a dictionary key. */
+function keyText([tag, payload]: ValueTree): string | undefined {
+  if (tag === "s" || tag === "i" || tag === "f") return payload as string;
+  if (tag === "b") return String(payload);
+  return tag === "n" ? "null" : undefined;
+}
