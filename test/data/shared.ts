@@ -12,8 +12,8 @@ export const sharedIsThere = existsSync(join(data, "golden"));
 if (!sharedIsThere) console.warn(`skipping the golden vectors: ${data} is not there`);
 
 /** Vectors of one file under golden/. */
-export function golden<T>(name: string): T[] {
-  const parsed = JSON.parse(readFileSync(join(data, "golden", `${name}.json`), "utf8")) as T[] | { vectors: T[] };
+export function golden<T>(name: string, read = (path: string): unknown => JSON.parse(readFileSync(path, "utf8"))): T[] {
+  const parsed = read(join(data, "golden", `${name}.json`)) as T[] | { vectors: T[] };
   return Array.isArray(parsed) ? parsed : parsed.vectors;
 }
 

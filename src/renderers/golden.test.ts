@@ -1,0 +1,159 @@
+// Token for token agreement with what Qwen3's own chat template gives in the reference implementations.
+import { readFileSync } from "node:fs";
+import { beforeAll, describe, expect, test } from "vitest";
+import { golden, qwen3Folder, sharedIsThere } from "../../test/data/shared.ts";
+import { loadTokenizer, type Tokenizer } from "../tokenizer/index.ts";
+import type { Message, ToolDeclaration } from "./messages.ts";
+import { getRenderer } from "./registry.ts";
+
+interface ChatVector {
+  kind: string;
+  name: string;
+  model?: string;
+  messages: WireMessage[];
+  tools?: unknown[] | null;
+  kwargs: { add_generation_prompt?: boolean; enable_thinking?: boolean };
+  text: string;
+  ids?: number[];
+  assistant_mask_all?: number[];
+  assistant_mask_final?: number[];
+}
+
+interface WireMessage {
+  role: Message["role"];
+  content: string | null;
+  reasoning_content?: string;
+  tool_calls?: { function: { name: string; arguments: Record<string, unknown> | string } }[];
+}
+
+/**
+ * Vectors that are not reproduced, and why. The template lets text in a message become control tokens: a data row could end the
+ * user's turn and open another. Here such text stays text, so the ids differ where it stands, and nowhere else.
+ */
+const exceptions: Record<string, string> = {
+  "special-in-content":
+    "its user message has the texts <|im_end|> and <|im_start|>, which must not become control tokens",
+};
+
+describe.skipIf(!sharedIsThere)("Qwen3's chat template", () => {
+  let tokenizer: Tokenizer;
+  let newline: number[];
+  beforeAll(async () => {
+    tokenizer = await loadTokenizer(qwen3Folder());
+    newline = tokenizer.encode("\n");
+  });
+
+  /** The template ends each message with a newline; a renderer puts it before the next header, so the last one is added here. */
+  function render(vector: ChatVector): number[] {
+    const messages = vector.messages.map(toMessage);
+    const tools = (vector.tools ?? []) as ToolDeclaration[];
+    if (vector.kwargs.add_generation_prompt) {
+      const name = vector.kwargs.enable_thinking === false ? "qwen3_disable_thinking" : "qwen3";
+      return getRenderer(name, tokenizer).buildGenerationPrompt(messages, { tools });
+    }
+    const example = getRenderer("qwen3", tokenizer).buildSupervisedExample(messages, { trainOn: "all_tokens", tools });
+    return [...example.tokens, ...newline];
+  }
+
+  const generated = sharedIsThere ? golden<ChatVector>("generated_chat", readKeepingFloats) : [];
+  const published = sharedIsThere ? golden<ChatVector>("published_vectors").filter(({ kind }) => kind === "chat") : [];
+  const label = (vector: ChatVector) =>
+    `${vector.name}${vector.tools ? " with tools" : ""} ${JSON.stringify(vector.kwargs)}`;
+
+  test("every generated vector is reproduced or is a stated exception", () => {
+    const different: string[] = [];
+    for (const vector of generated) {
+      const tokens = render(vector);
+      if (vector.name in exceptions) {
+        expect(tokenizer.decode(tokens), label(vector)).toBe(vector.text);
+        different.push(label(vector));
+      } else {
+        expect(tokens, label(vector)).toEqual(vector.ids);
+      }
+    }
+    expect(generated).toHaveLength(124);
+    expect(different).toHaveLength(8);
+  });
+
+  test("in the exceptions only the control tokens of the template are control tokens", () => {
+    const hostile = generated.filter(({ name }) => name in exceptions);
+    for (const vector of hostile) {
+      const count = (tokens: readonly number[]) => tokens.filter((id) => tokenizer.isSpecial(id)).length;
+      // The text has one forged <|im_end|> and one forged <|im_start|>.
+      expect(count(render(vector))).toBe(count(vector.ids!) - 2);
+    }
+  });
+
+  test("qwen3_instruct writes the same where the template writes no think block", () => {
+    const renderer = getRenderer("qwen3_instruct", tokenizer);
+    const plain = generated.filter(({ text, messages }) => !/think/.test(text + JSON.stringify(messages)));
+    let compared = 0;
+    for (const vector of plain.filter(({ name }) => !(name in exceptions))) {
+      const messages = vector.messages.map(toMessage);
+      const tools = (vector.tools ?? []) as ToolDeclaration[];
+      const tokens = vector.kwargs.add_generation_prompt
+        ? renderer.buildGenerationPrompt(messages, { tools })
+        : [...renderer.buildSupervisedExample(messages, { trainOn: "all_tokens", tools }).tokens, ...newline];
+      expect(tokens, label(vector)).toEqual(vector.ids);
+      compared++;
+    }
+    expect(compared).toBeGreaterThan(20);
+  });
+
+  test("every published Qwen3 conversation is reproduced", () => {
+    // The remaining one is Qwen2.5's template, whose tool results and declarations are the same; see the next test.
+    const qwen3 = published.filter(({ model }) => model?.startsWith("Qwen/Qwen3"));
+    for (const vector of qwen3) expect(render(vector), vector.name).toEqual(vector.ids);
+    expect(qwen3).toHaveLength(3);
+    expect(published).toHaveLength(4);
+  });
+
+  test("two tool results share one user message, as in the published Qwen2.5 conversation", () => {
+    const vector = published.find(({ model }) => model?.startsWith("Qwen/Qwen2.5"))!;
+    const tokens = getRenderer("qwen3_instruct", tokenizer).buildSupervisedExample(vector.messages.map(toMessage), {
+      trainOn: "all_tokens",
+      tools: vector.tools as ToolDeclaration[],
+    }).tokens;
+    expect(`${tokenizer.decode(tokens)}\n`).toBe(vector.text);
+  });
+
+  test("the published loss masks agree, but for the newline after a message, which is never trained on", () => {
+    const vector = published.find(({ assistant_mask_all }) => assistant_mask_all !== undefined)!;
+    const messages = vector.messages.map(toMessage);
+    const renderer = getRenderer("qwen3", tokenizer);
+    // The masks of the source give a message's trailing newline the weight of the message.
+    const afterEnd = (index: number) => index > 0 && vector.ids![index - 1] === tokenizer.tokenId("<|im_end|>");
+    const expected = (mask: number[]) => mask.map((weight, index) => (afterEnd(index) ? 0 : weight)).slice(0, -1);
+    const last = renderer.buildSupervisedExample(messages);
+    expect(last.weights).toEqual(expected(vector.assistant_mask_final!));
+    const all = renderer.buildSupervisedExample(messages, { trainOn: "all_assistant_messages" });
+    expect(all.weights).toEqual(expected(vector.assistant_mask_all!));
+    expect(all.warnings).toHaveLength(1);
+  });
+});
+
+function toMessage(message: WireMessage): Message {
+  return {
+    role: message.role,
+    content: message.content ?? "",
+    ...(message.reasoning_content === undefined ? {} : { reasoning: message.reasoning_content }),
+    ...(message.tool_calls
+      ? {
+          toolCalls: message.tool_calls.map((call) => ({
+            name: call.function.name,
+            arguments: call.function.arguments,
+          })),
+        }
+      : {}),
+  };
+}
+
+/** Tool declarations as JSON text, because their "default": 5.0 has no number in JavaScript that is spelled like it. */
+function readKeepingFloats(path: string): unknown {
+  const marked = readFileSync(path, "utf8").replaceAll(/("default":\s*)(\d+\.0)\b/g, '$1"FLOAT:$2"');
+  return JSON.parse(marked, (key, value: unknown) =>
+    key === "tools" && Array.isArray(value)
+      ? value.map((tool) => JSON.stringify(tool).replaceAll(/"FLOAT:([^"]*)"/g, "$1"))
+      : value,
+  );
+}

@@ -1,0 +1,61 @@
+// What a conversation is made of, before it is tokens.
+
+export type Role = "system" | "user" | "assistant" | "tool";
+
+export interface ToolCall {
+  name: string;
+  /** The arguments as an object, or as JSON text that is written as it stands. */
+  arguments: Readonly<Record<string, unknown>> | string;
+}
+
+export interface Message {
+  role: Role;
+  content: string;
+  /** Assistant only: the text of the think block. Undefined: the block, if there is one, stands in `content`. */
+  reasoning?: string;
+  /** Assistant only. */
+  toolCalls?: readonly ToolCall[];
+  /** Assistant only, from parsing: the inside of tool blocks that are not the JSON of a call. Never written. */
+  unparsedToolCalls?: readonly string[];
+  /** Only with `trainOn: "customized"`, and there on every message: whether its content is trained on. */
+  trainable?: boolean;
+}
+
+/** A tool the model may call, in the JSON of the OpenAI API; as text where number spelling (`5.0`) must survive. */
+export type ToolDeclaration = Readonly<Record<string, unknown>> | string;
+
+/** Which tokens a supervised example trains on. Headers are left out, except in `all_tokens`. */
+export const trainOnModes = [
+  "last_assistant_message",
+  "last_assistant_turn",
+  "all_assistant_messages",
+  "all_messages",
+  "all_tokens",
+  "all_user_and_system_messages",
+  "customized",
+] as const;
+
+export type TrainOn = (typeof trainOnModes)[number];
+
+export interface SupervisedExample {
+  tokens: number[];
+  /** 0 or 1 per token. The target of position i is token i + 1, so a loss drops the first weight. */
+  weights: number[];
+  /** What a person should know before training on this. */
+  warnings: string[];
+}
+
+export interface ParsedResponse {
+  message: Message;
+  /** `stop_sequence`: the model ended its turn. `malformed`: it did not, e.g. because it ran out of tokens. */
+  termination: "stop_sequence" | "malformed";
+}
+
+export interface RenderOptions {
+  tools?: readonly ToolDeclaration[];
+}
+
+export interface SupervisedOptions extends RenderOptions {
+  /** Default `last_assistant_message`. */
+  trainOn?: TrainOn;
+}

@@ -1,0 +1,195 @@
+// The chat format of the Qwen3 family: ChatML with think blocks and JSON tool calls, token for token what the models' own templates
+// write. Header, content and end of a message are encoded apart, so that a prompt is always a token prefix of its continuation. The
+// one difference to encoding the whole text at once: content that begins with a newline is not merged with the header's newline.
+import type { Tokenizer } from "../tokenizer/tokenizer.ts";
+import { RendererError } from "./errors.ts";
+import type {
+  Message,
+  ParsedResponse,
+  RenderOptions,
+  SupervisedExample,
+  SupervisedOptions,
+  ToolCall,
+} from "./messages.ts";
+import { parseAssistant } from "./parse.ts";
+import { isQuery, splitReasoning, thinkBlock, trimStartNewlines } from "./reasoning.ts";
+import type { Renderer } from "./renderer.ts";
+import { type Segment, weigh } from "./segments.ts";
+import { spacedJson, withToolDeclarations } from "./tools.ts";
+
+export interface Qwen3Options {
+  /** `never`: the model has no think blocks. `on`: it opens one itself. `off`: the prompt holds an empty one. */
+  thinking: "never" | "on" | "off";
+  /** Drop the reasoning of turns before the last question, as the model's template does. Default true. */
+  stripThinkingFromHistory?: boolean;
+}
+
+export class Qwen3Renderer implements Renderer {
+  readonly name: string;
+  readonly tokenizer: Tokenizer;
+  readonly stopTokens: readonly number[];
+  readonly hasExtensionProperty: boolean;
+  readonly #thinking: Qwen3Options["thinking"];
+  readonly #strip: boolean;
+  readonly #start: number;
+  readonly #end: number;
+
+  constructor(name: string, tokenizer: Tokenizer, options: Qwen3Options) {
+    this.name = name;
+    this.tokenizer = tokenizer;
+    this.#thinking = options.thinking;
+    this.#strip = options.stripThinkingFromHistory ?? true;
+    this.hasExtensionProperty = this.#thinking === "never" || !this.#strip;
+    this.#start = this.#controlToken("<|im_start|>");
+    this.#end = this.#controlToken("<|im_end|>");
+    this.stopTokens = [this.#end];
+  }
+
+  buildGenerationPrompt(messages: readonly Message[], options: RenderOptions = {}): number[] {
+    const segments = this.#render(messages, options);
+    const tokens = segments.flatMap((segment) => segment.tokens);
+    tokens.push(...this.#header("assistant", segments.length === 0));
+    if (this.#thinking === "off") tokens.push(...this.tokenizer.encode(thinkBlock("")));
+    return tokens;
+  }
+
+  buildSupervisedExample(messages: readonly Message[], options: SupervisedOptions = {}): SupervisedExample {
+    const trainOn = options.trainOn ?? "last_assistant_message";
+    const example = weigh(this.#render(messages, options, { supervised: true }), messages, trainOn);
+    const answers = messages.filter((message) => message.role === "assistant").length;
+    if (trainOn === "all_assistant_messages" && !this.hasExtensionProperty && answers > 1) {
+      example.warnings.push(
+        `${this.name} rewrites earlier assistant turns, so training on all ${answers} at once shows the model turns it would never ` +
+          "see when sampling. Make one example per assistant turn, or set stripThinkingFromHistory to false.",
+      );
+    }
+    return example;
+  }
+
+  parseResponse(tokens: ArrayLike<number>): ParsedResponse {
+    const ids = Array.from(tokens);
+    const stop = ids.indexOf(this.#end);
+    if (stop !== ids.lastIndexOf(this.#end)) {
+      throw new RendererError(
+        "renderer/several-stops",
+        `A response of ${ids.length} tokens has ${ids.filter((id) => id === this.#end).length} stop tokens (${this.#end}). ` +
+          "Sample with the renderer's stop tokens, so that the first one ends it.",
+      );
+    }
+    const text = this.tokenizer.decode(stop < 0 ? ids : ids.slice(0, stop));
+    return {
+      message: parseAssistant(text, { thinking: this.#thinking !== "never" }),
+      termination: stop < 0 ? "malformed" : "stop_sequence",
+    };
+  }
+
+  #render(messages: readonly Message[], options: RenderOptions, { supervised = false } = {}): Segment[] {
+    const segments: Segment[] = [];
+    const declarations = this.#toolDeclarations(messages, options);
+    const opensWithSystem = messages[0]?.role === "system";
+    if (declarations !== undefined && !opensWithSystem) this.#write(segments, -1, "system", declarations);
+    for (const [index, message] of messages.entries()) {
+      if (index === 0 && opensWithSystem) {
+        this.#write(segments, 0, "system", declarations ?? message.content);
+        continue;
+      }
+      switch (message.role) {
+        case "system":
+        case "user":
+          this.#write(segments, index, message.role, message.content);
+          break;
+        case "assistant":
+          this.#writeAssistant(segments, messages, index, supervised);
+          break;
+        case "tool":
+          this.#writeToolResult(segments, messages, index);
+          break;
+        default:
+          throw new RendererError(
+            "renderer/unknown-role",
+            `Message ${index} has the role ${JSON.stringify(message.role)}. Use system, user, assistant or tool.`,
+          );
+      }
+    }
+    return segments;
+  }
+
+  #write(segments: Segment[], message: number, role: string, content: string): void {
+    segments.push({ message, part: "header", tokens: this.#header(role, segments.length === 0) });
+    segments.push({ message, part: "content", tokens: [...this.tokenizer.encode(content), this.#end] });
+  }
+
+  #writeAssistant(segments: Segment[], messages: readonly Message[], index: number, supervised: boolean): void {
+    const message = messages[index]!;
+    const { reasoning, text } = this.#reasoningOf(message, index);
+    const showsBlock = this.#thinking !== "never" && this.#showsBlock(messages, index, reasoning);
+    const calls = (message.toolCalls ?? []).map(toolCallText).join("\n");
+    const body = (showsBlock ? trimStartNewlines(text) : text) + (text !== "" && calls !== "" ? "\n" : "") + calls;
+    segments.push({ message: index, part: "header", tokens: this.#header("assistant", segments.length === 0) });
+    if (showsBlock && reasoning !== "" && this.#thinking === "off" && supervised) this.#refuseReasoning(index);
+    if (showsBlock && reasoning === "" && this.#thinking === "off") {
+      segments.push({ message: index, part: "prompted", tokens: this.tokenizer.encode(thinkBlock("")) });
+      segments.push({ message: index, part: "content", tokens: [...this.tokenizer.encode(body), this.#end] });
+    } else {
+      const content = (showsBlock ? thinkBlock(reasoning) : "") + body;
+      segments.push({ message: index, part: "content", tokens: [...this.tokenizer.encode(content), this.#end] });
+    }
+  }
+
+  /** Results that follow each other share one user message. */
+  #writeToolResult(segments: Segment[], messages: readonly Message[], index: number): void {
+    const first = messages[index - 1]?.role !== "tool";
+    const last = messages[index + 1]?.role !== "tool";
+    if (first) segments.push({ message: index, part: "header", tokens: this.#header("user", segments.length === 0) });
+    const text = `${first ? "" : "\n"}<tool_response>\n${messages[index]!.content}\n</tool_response>`;
+    const tokens = this.tokenizer.encode(text);
+    if (last) tokens.push(this.#end);
+    segments.push({ message: index, part: "content", tokens });
+  }
+
+  #reasoningOf(message: Message, index: number): { reasoning: string; text: string } {
+    if (this.#thinking !== "never") return splitReasoning(message);
+    if (message.reasoning) this.#refuseReasoning(index);
+    return { reasoning: "", text: message.content };
+  }
+
+  #refuseReasoning(index: number): never {
+    throw new RendererError(
+      "renderer/reasoning",
+      `Message ${index} has reasoning, and ${this.name} writes none. Use the renderer qwen3, or remove the reasoning.`,
+    );
+  }
+
+  /** Whether an assistant turn is written with its think block, which may be empty. */
+  #showsBlock(messages: readonly Message[], index: number, reasoning: string): boolean {
+    if (!this.#strip) return messages.slice(0, index).some(isQuery);
+    const query = messages.findLastIndex(isQuery);
+    return query >= 0 && index > query && (index === messages.length - 1 || reasoning !== "");
+  }
+
+  #toolDeclarations(messages: readonly Message[], { tools }: RenderOptions): string | undefined {
+    if (!tools || tools.length === 0) return undefined;
+    const system = messages[0]?.role === "system" ? messages[0].content : undefined;
+    return withToolDeclarations(this.tokenizer.chatTemplate, this.tokenizer.name, system, tools);
+  }
+
+  /** The newline before every message but the first belongs to its header. */
+  #header(role: string, first: boolean): number[] {
+    const newline = first ? [] : this.tokenizer.encode("\n");
+    return [...newline, this.#start, ...this.tokenizer.encode(`${role}\n`)];
+  }
+
+  #controlToken(token: string): number {
+    const id = this.tokenizer.tokenId(token);
+    if (id !== undefined) return id;
+    throw new RendererError(
+      "renderer/missing-token",
+      `The tokenizer of ${this.tokenizer.name} has no ${token}, which ${this.name} needs. Use the tokenizer of a ChatML model.`,
+    );
+  }
+}
+
+function toolCallText(call: ToolCall): string {
+  const parameters = typeof call.arguments === "string" ? call.arguments : spacedJson(call.arguments);
+  return `<tool_call>\n{"name": ${JSON.stringify(call.name)}, "arguments": ${parameters}}\n</tool_call>`;
+}
