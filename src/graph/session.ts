@@ -1,0 +1,91 @@
+// A graph compiled by ONNX Runtime. Values are typed arrays with a shape; what is fed is read in place, never copied, so large
+// arrays (weights, caches) are best wrapped once and fed again. Outputs are fresh buffers: return little.
+import { InferenceSession, Tensor as OrtTensor } from "onnxruntime-node";
+import { messageOf } from "../core/errors.ts";
+import { GraphError } from "./errors.ts";
+import { bindDimensions, graphInputs, inputName } from "./interpreter.ts";
+import { toOnnx } from "./onnx-graph.ts";
+import type { Tensor } from "./tensor.ts";
+
+/** A value that can be fed or came out. The array behind a fed value must not change while a run is under way. */
+export type Value = OrtTensor;
+
+export interface SessionOptions {
+  /** Threads of the session's own pool. */
+  threads?: number;
+  /** Prefix of a file of timings that ONNX Runtime writes, for profiling. */
+  profile?: string;
+}
+
+/** Wraps a typed array as a value, in place. */
+export function value(data: Float32Array | Int32Array | Uint8Array, shape: readonly number[]): Value {
+  if (data instanceof Float32Array) return new OrtTensor("float32", data, shape);
+  return data instanceof Int32Array ? new OrtTensor("int32", data, shape) : new OrtTensor("bool", data, shape);
+}
+
+/** The floats of a value that came out of a run. */
+export function floats(output: Value): Float32Array {
+  return output.data as Float32Array;
+}
+
+export class Session<Name extends string = string> {
+  readonly #session: InferenceSession;
+  readonly #inputs: readonly Tensor[];
+  readonly #outputs: readonly Name[];
+
+  private constructor(session: InferenceSession, inputs: readonly Tensor[], outputs: readonly Name[]) {
+    this.#session = session;
+    this.#inputs = inputs;
+    this.#outputs = outputs;
+  }
+
+  /** Compiles the graph that computes `outputs`. */
+  static async compile<Name extends string>(
+    outputs: Readonly<Record<Name, Tensor>>,
+    options: SessionOptions = {},
+  ): Promise<Session<Name>> {
+    const model = toOnnx(outputs);
+    try {
+      const session = await InferenceSession.create(model, {
+        executionProviders: ["cpu"],
+        intraOpNumThreads: options.threads ?? 0,
+        interOpNumThreads: 1,
+        executionMode: "sequential",
+        graphOptimizationLevel: "all",
+        enableMemPattern: false, // plans are kept per shape, and shapes keep changing
+        ...(options.profile ? { enableProfiling: true, profileFilePrefix: options.profile } : {}),
+      });
+      return new Session(session, graphInputs(Object.values(outputs)), Object.keys(outputs) as Name[]);
+    } catch (error) {
+      throw new GraphError("graph/compile", `ONNX Runtime refused the graph: ${messageOf(error)}`, { cause: error });
+    }
+  }
+
+  get inputNames(): string[] {
+    return this.#inputs.map(inputName);
+  }
+
+  /** Runs the graph. Blocks the calling thread while it computes. */
+  async run(feeds: Readonly<Record<string, Value>>): Promise<Record<Name, Value>> {
+    const used: Record<string, Value> = {};
+    for (const name of this.inputNames) if (feeds[name]) used[name] = feeds[name];
+    bindDimensions(this.#inputs, shapesOf(used));
+    try {
+      return (await this.#session.run(used, this.#outputs)) as Record<Name, Value>;
+    } catch (error) {
+      throw new GraphError("graph/run", `ONNX Runtime failed while running a graph: ${messageOf(error)}`, {
+        cause: error,
+      });
+    }
+  }
+
+  async release(): Promise<void> {
+    await this.#session.release();
+  }
+}
+
+function shapesOf(
+  values: Readonly<Record<string, Value>>,
+): Record<string, { data: ArrayLike<number>; shape: readonly number[] }> {
+  return Object.fromEntries(Object.entries(values).map(([name, { dims }]) => [name, { data: [], shape: dims }]));
+}

@@ -1,0 +1,184 @@
+// Ops that move elements around without computing: reshape, transpose, concatenate, slice.
+import { addDims, type Dim, evaluateShape, type Shape, sameShape, sizeOf } from "./dims.ts";
+import { GraphError } from "./errors.ts";
+import { at, fill } from "./ndarray.ts";
+import { apply1, axisOf, describe, type Op, staticDim, type Tensor } from "./tensor.ts";
+
+const reshapeOp: Op<{ shape: Shape }> = {
+  name: "reshape",
+  infer: ([x], { shape }) => {
+    if (sizeOf(x!.shape) === sizeOf(shape)) return [{ dtype: x!.dtype, shape }];
+    throw new GraphError("graph/shape", `${describe(x!)} cannot be reshaped to [${shape.join(", ")}].`);
+  },
+  emit: (emitter, { inputs, outputs, inputTypes, attributes: { shape } }) => {
+    // ONNX spells "as in the input" 0 and "whatever is left" -1; only shapes beyond that are computed in the graph.
+    const literal = shape.map((dim, axis) =>
+      typeof dim === "number" ? dim : dim === inputTypes[0]!.shape[axis] ? 0 : -1,
+    );
+    const simple = literal.filter((dim) => dim === -1).length <= 1 && !shape.includes(0);
+    emitter.node("Reshape", [inputs[0]!, simple ? emitter.int64(literal) : emitter.shapeValue(shape)], outputs);
+  },
+  interpret: ([x], { outputTypes, bindings }) => [
+    { shape: evaluateShape(outputTypes[0]!.shape, bindings), data: x!.data },
+  ],
+  gradient: ({ inputs: [x], cotangents: [d] }) => [reshape(d!, x!.shape)],
+};
+
+const transposeOp: Op<{ order: readonly number[] }> = {
+  name: "transpose",
+  infer: ([x], { order }) => {
+    if (order.length !== x!.shape.length || new Set(order).size !== order.length) {
+      throw new GraphError("graph/shape", `${describe(x!)} cannot be transposed by [${order.join(", ")}].`);
+    }
+    return [{ dtype: x!.dtype, shape: order.map((axis) => x!.shape[axis]!) }];
+  },
+  emit: (emitter, { inputs, outputs, attributes: { order } }) =>
+    emitter.node("Transpose", inputs, outputs, { perm: order }),
+  interpret: ([x], { attributes: { order } }) => [
+    fill(
+      order.map((axis) => x!.shape[axis]!),
+      (index) =>
+        at(
+          x!,
+          inverseOrder(order).map((position) => index[position]!),
+        ),
+    ),
+  ],
+  gradient: ({ cotangents: [d], attributes: { order } }) => [transpose(d!, inverseOrder(order))],
+};
+
+function inverseOrder(order: readonly number[]): number[] {
+  return order.map((_, axis) => order.indexOf(axis));
+}
+
+const concatOp: Op<{ axis: number }> = {
+  name: "concat",
+  infer: (inputs, { axis }) => {
+    const first = inputs[0]!;
+    for (const other of inputs) {
+      if (other.dtype !== first.dtype || !sameShape(without(other.shape, axis), without(first.shape, axis))) {
+        throw new GraphError(
+          "graph/shape",
+          `concat cannot join ${describe(first)} and ${describe(other)} along axis ${axis}.`,
+        );
+      }
+    }
+    const joined = inputs.map((type) => type.shape[axis]!).reduce(addDims);
+    return [{ dtype: first.dtype, shape: first.shape.map((dim, i) => (i === axis ? joined : dim)) }];
+  },
+  emit: (emitter, { inputs, outputs, attributes: { axis } }) => emitter.node("Concat", inputs, outputs, { axis }),
+  interpret: (inputs, { outputTypes, bindings, attributes: { axis } }) => [
+    fill(evaluateShape(outputTypes[0]!.shape, bindings), (index) => {
+      let position = index[axis]!;
+      const source = inputs.find((array) => {
+        if (position < array.shape[axis]!) return true;
+        position -= array.shape[axis]!;
+        return false;
+      });
+      return at(
+        source!,
+        index.map((value, i) => (i === axis ? position : value)),
+      );
+    }),
+  ],
+  gradient: ({ inputs, cotangents: [d], needed, attributes: { axis } }) => {
+    let start: Dim = 0;
+    return inputs.map((part, i) => {
+      const from = start;
+      start = addDims(start, part.shape[axis]!);
+      return needed[i] ? slice(d!, axis, from, start, part.shape[axis]!) : undefined;
+    });
+  },
+};
+
+function without(shape: Shape, axis: number): Dim[] {
+  return shape.filter((_, i) => i !== axis);
+}
+
+interface SliceAttributes {
+  axis: number;
+  start: Dim;
+  end: Dim;
+  size: Dim;
+}
+
+const sliceOp: Op<SliceAttributes> = {
+  name: "slice",
+  infer: ([x], { axis, start, size, end }) => {
+    if (addDims(start, size) !== end) {
+      throw new GraphError(
+        "graph/shape",
+        `A slice of ${describe(x!)} from ${start} to ${end} does not have the size ${size}.`,
+      );
+    }
+    return [{ dtype: x!.dtype, shape: x!.shape.map((dim, i) => (i === axis ? size : dim)) }];
+  },
+  emit: (emitter, { inputs, outputs, attributes: { axis, start, end } }) =>
+    emitter.node(
+      "Slice",
+      [inputs[0]!, emitter.shapeValue([start]), emitter.shapeValue([end]), emitter.int64([axis])],
+      outputs,
+    ),
+  interpret: ([x], { outputTypes, bindings, attributes: { axis, start } }) => {
+    const [from] = evaluateShape([start], bindings);
+    return [
+      fill(evaluateShape(outputTypes[0]!.shape, bindings), (index) =>
+        at(
+          x!,
+          index.map((value, i) => (i === axis ? value + from! : value)),
+        ),
+      ),
+    ];
+  },
+  gradient: ({ inputs: [x], cotangents: [d], attributes: { axis, start, end } }) => {
+    // Zeros before and after. Only slices with known bounds have a gradient.
+    const total = staticDim("The sliced axis", x!.shape[axis]!);
+    const parts = [
+      zerosLike(d!, axis, staticDim("A slice's start", start)),
+      d!,
+      zerosLike(d!, axis, total - staticDim("A slice's end", end)),
+    ];
+    return [
+      concat(
+        parts.filter((part) => part.shape[axis] !== 0),
+        axis,
+      ),
+    ];
+  },
+};
+
+function zerosLike(x: Tensor, axis: number, size: number): Tensor {
+  return zeros(x.shape.map((dim, i) => (i === axis ? size : dim)));
+}
+
+const zerosOp: Op<{ shape: Shape }> = {
+  name: "zeros",
+  infer: (_, { shape }) => [{ dtype: "f32", shape }],
+  emit: (emitter, { outputs, attributes: { shape } }) =>
+    emitter.node("ConstantOfShape", [emitter.shapeValue(shape)], outputs),
+  interpret: (_, { attributes: { shape }, bindings }) => [fill(evaluateShape(shape, bindings), () => 0)],
+};
+
+/** Zeros of any shape, also one that is only known when the graph runs. */
+export const zeros = (shape: Shape): Tensor => apply1(zerosOp, [], { shape });
+
+/** The same elements under another shape of the same size. */
+export function reshape(x: Tensor, shape: Shape): Tensor {
+  return sameShape(x.shape, shape) ? x : apply1(reshapeOp, [x], { shape });
+}
+
+/** Axis i of the result is axis `order[i]` of `x`. */
+export function transpose(x: Tensor, order: readonly number[]): Tensor {
+  return order.every((axis, i) => axis === i) ? x : apply1(transposeOp, [x], { order });
+}
+
+export function concat(parts: readonly Tensor[], axis: number): Tensor {
+  return parts.length === 1 ? parts[0]! : apply1(concatOp, parts, { axis: axisOf(axis, parts[0]!.shape.length) });
+}
+
+/** Elements `start` to `end` (exclusive) along one axis. `size` is needed where the bounds are named dimensions. */
+export function slice(x: Tensor, axis: number, start: Dim, end: Dim, size?: Dim): Tensor {
+  const length = size ?? staticDim("A slice's end", end) - staticDim("A slice's start", start);
+  if (start === 0 && length === x.shape[axis]) return x;
+  return apply1(sliceOp, [x], { axis: axisOf(axis, x.shape.length), start, end, size: length });
+}
