@@ -2,6 +2,7 @@
 import { ConfigError, WhetstoneError } from "../core/errors.ts";
 import { nearest } from "../core/nearest.ts";
 import { commands } from "./commands.ts";
+import { loadEnvironmentFile } from "./environment.ts";
 
 function help(): string {
   const width = Math.max(...Object.keys(commands).map((name) => name.length));
@@ -30,6 +31,7 @@ async function main(args: readonly string[]): Promise<number> {
       `Unknown command "${name}".${guess ? ` Did you mean "${guess}"?` : ""} ./whet lists them.`,
     );
   }
+  loadEnvironmentFile();
   const { command } = await entry.load();
   if (rest.includes("--help") || rest.includes("-h")) {
     console.log(command.help());
