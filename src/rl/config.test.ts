@@ -1,0 +1,39 @@
+import { expect, test } from "vitest";
+import { completionsPerPrompt, presetConfig, TrainConfig, validateConfig } from "./config.ts";
+
+test("preset=deepcoder has the published defaults", () => {
+  expect(presetConfig("deepcoder")).toMatchObject({
+    model_name: "Qwen/Qwen3-4B-Instruct-2507",
+    batch_size: 128,
+    group_size: 8,
+    learning_rate: 4e-5,
+    lora_rank: 32,
+    max_tokens: 24576,
+    temperature: 1,
+    format_coef: 0.1,
+    reward_timeout: 6,
+    save_every: 10,
+    eval_every: 10,
+    max_steps: -1,
+    beta1: 0.9,
+    beta2: 0.95,
+    eps: 1e-12,
+    weight_decay: 0,
+    grad_clip_norm: 0,
+  });
+  expect(completionsPerPrompt(presetConfig("deepcoder"))).toBe(16);
+});
+
+test("every preset is a valid config", () => {
+  for (const preset of ["nano", "deepcoder"] as const) {
+    expect(validateConfig(TrainConfig.parse(presetConfig(preset)))).toEqual([]);
+  }
+});
+
+test("what cannot train is refused with the way out", () => {
+  const config = presetConfig("deepcoder");
+  expect(() => validateConfig({ ...config, batch_size: 130 })).toThrow(/128 or 136/);
+  expect(() => validateConfig({ ...config, batch_size: 8 })).toThrow(/at least 16/);
+  expect(validateConfig({ ...config, batch_size: 16 })).toHaveLength(1);
+  expect(validateConfig({ ...config, num_substeps: 2 })[0]).toContain("ppo");
+});

@@ -1,0 +1,186 @@
+// What a person wants to know at the end of a run, computed from its records alone, so that a resumed run reports like an unbroken one.
+import { bar, clock, sparkline } from "../runs/display.ts";
+import type { Comparison, Evaluation, Rate } from "./evaluate.ts";
+import { mean } from "./statistics.ts";
+
+export type StepRecord = Readonly<Record<string, number | string>> & { step: number };
+
+export interface ReportInput {
+  history: readonly StepRecord[];
+  /** The first and the last evaluation of the run. */
+  before?: Evaluation | undefined;
+  after?: Evaluation | undefined;
+  comparison?: Comparison | undefined;
+  runPath: string;
+  seconds: number;
+}
+
+/** One row of the smoke test: what a correctly wired pipeline shows early on. */
+export interface SmokeRow {
+  steps: string;
+  expectation: string;
+  observed: string;
+  /** undefined: the run was too short to tell. */
+  holds: boolean | undefined;
+}
+
+const numbers = (history: readonly StepRecord[], name: string, from = 0, to = Number.POSITIVE_INFINITY) =>
+  history.flatMap((record) => {
+    const value = record[name];
+    return record.step >= from && record.step < to && typeof value === "number" ? [value] : [];
+  });
+
+const percent = (value: number) => `${(100 * value).toFixed(1)}%`;
+const arrow = (from: number | undefined, to: number | undefined) =>
+  from === undefined || to === undefined ? "–" : `${from.toFixed(3)} → ${to.toFixed(3)}`;
+
+/** The four patterns to expect of the first 50 steps. */
+export function smokeTest({ history, before, after }: Pick<ReportInput, "history" | "before" | "after">): SmokeRow[] {
+  const format = numbers(history, "format_rate", 0, 5);
+  const reward = numbers(history, "mean_reward", 4, 15);
+  const early = mean(numbers(history, "mean_correct", 9, 14));
+  const late = mean(numbers(history, "mean_correct", 25, 30));
+  const enough = history.length > 0;
+  return [
+    {
+      steps: "1–5",
+      expectation: "format rate rises sharply",
+      observed: arrow(format[0], format.at(-1)),
+      holds: format.length < 5 ? undefined : format.at(-1)! >= 0.95 || format.at(-1)! - format[0]! >= 0.1,
+    },
+    {
+      steps: "5–15",
+      expectation: "mean reward trends upward",
+      observed: reward.length < 2 ? "–" : `slope ${slope(reward).toFixed(4)} per step`,
+      holds: reward.length < 11 ? undefined : slope(reward) > 0,
+    },
+    {
+      steps: "10–30",
+      expectation: "mean correct rises",
+      observed: arrow(early, late),
+      holds: early === undefined || late === undefined ? undefined : late > early,
+    },
+    {
+      steps: "20–50",
+      expectation: "Pass@1 improves on the baseline",
+      observed: arrow(before?.pass1.rate, after?.pass1.rate),
+      holds:
+        !enough || !before || !after || history.at(-1)!.step < 20 ? undefined : after.pass1.rate > before.pass1.rate,
+    },
+  ];
+}
+
+/** The slope of a least-squares line through equally spaced values. */
+function slope(values: readonly number[]): number {
+  const center = (values.length - 1) / 2;
+  const average = mean(values)!;
+  let covariance = 0;
+  let variance = 0;
+  for (const [index, value] of values.entries()) {
+    covariance += (index - center) * (value - average);
+    variance += (index - center) ** 2;
+  }
+  return covariance / variance;
+}
+
+/** The text printed when a run ends. */
+export function renderReport(input: ReportInput): string {
+  const { history, before, after, comparison } = input;
+  const trained = history.filter((record) => typeof record["mean_reward"] === "number");
+  const lines: string[] = [`${trained.length} steps in ${clock(input.seconds)}`, ""];
+  if (after) lines.push(...evaluationLines(before, after, comparison), "");
+  for (const [label, name] of [
+    ["reward", "mean_reward"],
+    ["correct", "mean_correct"],
+    ["format", "format_rate"],
+  ] as const) {
+    const values = numbers(trained, name);
+    if (values.length > 0)
+      lines.push(`  ${label.padEnd(8)} ${sparkline(thin(values, 60))}  ${arrow(values[0], values.at(-1))}`);
+  }
+  lines.push("", "  what to expect of a working pipeline");
+  for (const row of smokeTest(input)) {
+    const answer = row.holds === undefined ? "too short to tell" : row.holds ? "yes" : "no";
+    lines.push(`    steps ${row.steps.padEnd(6)} ${row.expectation.padEnd(32)} ${row.observed.padEnd(24)} ${answer}`);
+  }
+  lines.push("", ...groupLines(trained), ...timeLines(history), "", `  files    ${input.runPath}`);
+  return lines.join("\n");
+}
+
+function evaluationLines(
+  before: Evaluation | undefined,
+  after: Evaluation,
+  comparison: Comparison | undefined,
+): string[] {
+  const show = (rate: Rate) =>
+    `${percent(rate.rate)} [${(100 * rate.low).toFixed(1)}, ${(100 * rate.high).toFixed(1)}]`;
+  const row = (label: string, from: Rate | undefined, to: Rate) => {
+    const change = from ? `   ${signed(100 * (to.rate - from.rate))} points` : "";
+    return `  ${label.padEnd(24)} ${from ? `${show(from)} → ` : ""}${show(to)}${change}`;
+  };
+  const lines = [row(`Pass@1, ${after.pass1.problems} problems`, before?.pass1, after.pass1)];
+  const sources = Object.entries(after.bySource);
+  if (sources.length > 1)
+    for (const [source, rate] of sources)
+      lines.push(row(`  ${source} (${rate.problems})`, before?.bySource[source], rate));
+  if (comparison) {
+    const p = comparison.pValue < 0.001 ? "p < 0.001" : `p = ${comparison.pValue.toFixed(3)}`;
+    lines.push(
+      `  problem by problem: ${comparison.gained} gained, ${comparison.lost} lost (McNemar's exact test, ${p})`,
+    );
+  }
+  lines.push(`  format rate ${before ? `${percent(before.formatRate)} → ` : ""}${percent(after.formatRate)}`);
+  if (after.ungradedProblems > 0)
+    lines.push(`  ${after.ungradedProblems} problems could not be graded and are not counted`);
+  return lines;
+}
+
+const signed = (value: number) => `${value >= 0 ? "+" : ""}${value.toFixed(1)}`;
+
+function groupLines(trained: readonly StepRecord[]): string[] {
+  const total = (name: string) => numbers(trained, name).reduce((sum, value) => sum + value, 0);
+  const all = total("groups_total");
+  if (all === 0) return [];
+  const taught = all - total("groups_skipped");
+  return [
+    `  groups   ${taught} of ${all} taught something; ${total("groups_all_fail")} all wrong, ${total("groups_all_pass")} all right` +
+      (total("groups_ungraded") > 0 ? `, ${total("groups_ungraded")} ungraded` : ""),
+  ];
+}
+
+/** Stages of a step, by the spans that measure them. Grading that runs beside sampling counts for what it adds. */
+const stages = ["weights", "sample", "grade_tail", "train", "evaluate", "checkpoint"] as const;
+const stageLabels: Record<(typeof stages)[number], string> = {
+  weights: "weight sync",
+  sample: "sampling",
+  grade_tail: "grading",
+  train: "training",
+  evaluate: "evaluation",
+  checkpoint: "checkpoints",
+};
+
+function timeLines(history: readonly StepRecord[]): string[] {
+  const total = (name: string) =>
+    numbers(history, `time/${name}`).reduce((sum, value) => sum + value, 0) +
+    numbers(history, `time/${name}:total`).reduce((sum, value) => sum + value, 0);
+  const whole = total("total");
+  if (whole === 0) return [];
+  const shares = stages.map((stage) => ({ label: stageLabels[stage], seconds: total(stage) }));
+  const other = Math.max(0, whole - shares.reduce((sum, { seconds }) => sum + seconds, 0));
+  return [...shares, { label: "everything else", seconds: other }]
+    .filter(({ seconds }) => seconds / whole >= 0.001)
+    .map(({ label, seconds }, index) => {
+      const share = percent(seconds / whole).padStart(6);
+      return `  ${index === 0 ? "time    " : "        "} ${label.padEnd(16)} ${bar(seconds, whole, 24)} ${share}  ${clock(seconds)}`;
+    });
+}
+
+/** At most `most` values, each the mean of its share. */
+function thin(values: readonly number[], most: number): number[] {
+  if (values.length <= most) return [...values];
+  return Array.from(
+    { length: most },
+    (_, index) =>
+      mean(values.slice(Math.floor((index * values.length) / most), Math.floor(((index + 1) * values.length) / most)))!,
+  );
+}
