@@ -41,6 +41,11 @@ function dimOf(terms: Terms): Dim {
     .join("+");
 }
 
+/** True for a name by itself, which an input's shape can bind. */
+export function isName(dim: Dim): dim is string {
+  return typeof dim === "string" && !/[+*]/.test(dim);
+}
+
 export function addDims(a: Dim, b: Dim): Dim {
   const sum = termsOf(a);
   for (const [names, coefficient] of termsOf(b)) addTerm(sum, names, coefficient);

@@ -5,21 +5,29 @@ import { at, elementCount, fill } from "./ndarray.ts";
 import { reshape, zeros } from "./shape-ops.ts";
 import { apply1, describe, type Op, type Tensor } from "./tensor.ts";
 
-/** Inputs: the table, the row indices and, where every row is taken at most once, the inverse map. */
-const gatherOp: Op<undefined> = {
+/** Inputs: the table, the indices along `axis` and, where every index is taken at most once, the inverse map. */
+const gatherOp: Op<{ axis: number }> = {
   name: "gather",
-  infer: ([table, indices]) => [{ dtype: table!.dtype, shape: [...indices!.shape, ...table!.shape.slice(1)] }],
-  emit: (emitter, { inputs, outputs }) => emitter.node("Gather", inputs.slice(0, 2), outputs, { axis: 0 }),
-  interpret: ([table, indices], { outputTypes, bindings }) => [
+  infer: ([table, indices], { axis }) => [
+    {
+      dtype: table!.dtype,
+      shape: [...table!.shape.slice(0, axis), ...indices!.shape, ...table!.shape.slice(axis + 1)],
+    },
+  ],
+  emit: (emitter, { inputs, outputs, attributes: { axis } }) =>
+    emitter.node("Gather", inputs.slice(0, 2), outputs, { axis }),
+  interpret: ([table, indices], { outputTypes, bindings, attributes: { axis } }) => [
     fill(evaluateShape(outputTypes[0]!.shape, bindings), (index) => {
-      const row = at(indices!, index.slice(0, indices!.shape.length));
-      return at(table!, [row, ...index.slice(indices!.shape.length)]);
+      const end = axis + indices!.shape.length;
+      return at(table!, [...index.slice(0, axis), at(indices!, index.slice(axis, end)), ...index.slice(end)]);
     }),
   ],
-  gradient: ({ inputs: [table, indices, inverse], cotangents: [d] }) => {
+  gradient: ({ inputs: [table, indices, inverse], cotangents: [d], attributes: { axis } }) => {
     const count = sizeOf(indices!.shape);
-    const flat = reshape(d!, [count, ...table!.shape.slice(1)]);
-    return [inverse ? gather(flat, inverse) : scatterAddRows(reshape(indices!, [count]), flat, table!.shape[0]!)];
+    const flat = reshape(d!, [...table!.shape.slice(0, axis), count, ...table!.shape.slice(axis + 1)]);
+    if (inverse) return [gather(flat, inverse, axis)];
+    if (axis === 0) return [scatterAddRows(reshape(indices!, [count]), flat, table!.shape[0]!)];
+    throw new GraphError("graph/gradient", `A gather along axis ${axis} has a gradient only where it is one-to-one.`);
   },
 };
 
@@ -85,17 +93,17 @@ const scatterAddElementsOp: Op<undefined> = {
   gradient: ({ inputs: [, indices], cotangents: [d] }) => [d, undefined, gatherElements(d!, indices!)],
 };
 
-/** Rows of `table`: the result has the shape of `indices` followed by a row's shape. */
-export function gather(table: Tensor, indices: Tensor): Tensor {
-  return apply1(gatherOp, [table, indices], undefined);
+/** Entries of `table` along an axis (rows by default); the indices' shape takes that axis's place. */
+export function gather(table: Tensor, indices: Tensor, axis = 0): Tensor {
+  return apply1(gatherOp, [table, indices], { axis });
 }
 
 /**
- * `gather` for an arrangement that takes each row at most once. `inverse` says where in the flattened result each row of the
- * table went; a row that went nowhere must point at an element whose cotangent is zero. The gradient is then a gather too.
+ * `gather` for an arrangement that takes each entry at most once. `inverse` says where in the flattened result each entry of the
+ * table went; one that went nowhere must point at an element whose cotangent is zero. The gradient is then a gather too.
  */
-export function gatherOnce(table: Tensor, indices: Tensor, inverse: Tensor): Tensor {
-  return apply1(gatherOp, [table, indices, inverse], undefined);
+export function gatherOnce(table: Tensor, indices: Tensor, inverse: Tensor, axis = 0): Tensor {
+  return apply1(gatherOp, [table, indices, inverse], { axis });
 }
 
 /** A tensor of `rows` rows, with `updates[i]` added at row `indices[i]`. */

@@ -2,7 +2,7 @@
 // slowly with `interpret`, and compiled with `Session.compile`.
 export { gradients, pullBack } from "./autodiff.ts";
 export { stopGradient, withGradient } from "./custom-gradient.ts";
-export type { Dim, Shape } from "./dims.ts";
+export { addDims, type Dim, multiplyDims, type Shape } from "./dims.ts";
 export {
   add,
   divide,
@@ -28,6 +28,6 @@ export { toOnnx } from "./onnx-graph.ts";
 export { broadcastTo, sum } from "./reduce-ops.ts";
 export { scan } from "./scan-op.ts";
 export { floats, Session, type SessionOptions, type Value, value } from "./session.ts";
-export { concat, reshape, slice, transpose, zeros } from "./shape-ops.ts";
+export { concat, reshape, slice, split, transpose, zeros } from "./shape-ops.ts";
 export { constant, input, scalar } from "./source-ops.ts";
 export type { DType, NdArray, Tensor } from "./tensor.ts";

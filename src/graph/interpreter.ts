@@ -1,5 +1,5 @@
 // Evaluates a graph op by op in doubles. Slow and obvious on purpose: it says what a compiled graph must compute.
-import type { Bindings } from "./dims.ts";
+import { type Bindings, evaluateDim, isName } from "./dims.ts";
 import { GraphError } from "./errors.ts";
 import { inputOp } from "./source-ops.ts";
 import type { NdArray, Node, Tensor } from "./tensor.ts";
@@ -11,26 +11,28 @@ export interface Feed {
 }
 
 /** What the named dimensions of a graph's inputs are, given the shapes fed; refuses shapes that contradict each other. */
-export function bindDimensions(inputs: Iterable<Tensor>, feeds: Readonly<Record<string, Feed>>): Map<string, number> {
+export function bindDimensions(inputs: readonly Tensor[], feeds: Readonly<Record<string, Feed>>): Map<string, number> {
   const bindings = new Map<string, number>();
+  for (const tensor of inputs) {
+    const feed = feeds[inputName(tensor)];
+    for (const [axis, dim] of tensor.shape.entries()) {
+      if (isName(dim) && !bindings.has(dim) && feed) bindings.set(dim, feed.shape[axis]!);
+    }
+  }
   for (const tensor of inputs) {
     const name = inputName(tensor);
     const feed = feeds[name];
-    if (!feed)
+    if (!feed) {
       throw new GraphError("graph/input", `Input "${name}" was given no value. Feed every input of the graph.`);
+    }
     const fits =
       feed.shape.length === tensor.shape.length &&
-      tensor.shape.every((dim, axis) => {
-        const size = feed.shape[axis]!;
-        if (typeof dim === "number") return dim === size;
-        if (!bindings.has(dim)) bindings.set(dim, size);
-        return bindings.get(dim) === size;
-      });
+      tensor.shape.every((dim, axis) => evaluateDim(dim, bindings) === feed.shape[axis]);
     if (!fits) {
       const bound = [...bindings].map(([dim, size]) => `${dim}=${size}`).join(", ");
       throw new GraphError(
         "graph/input",
-        `Input "${name}" is declared [${tensor.shape.join(", ")}] and was fed [${feed.shape.join(", ")}] (so far ${bound || "nothing bound"}).`,
+        `Input "${name}" is declared [${tensor.shape.join(", ")}] and was fed [${feed.shape.join(", ")}], with ${bound || "no names"}.`,
       );
     }
   }

@@ -1,4 +1,5 @@
 // From tensors to an ONNX graph: unused nodes never get in, aliases vanish, and equal nodes are emitted once.
+import { isName } from "./dims.ts";
 import { graphInputs, inputName } from "./interpreter.ts";
 import { Emitter, encodeModel, type Subgraph } from "./onnx.ts";
 import { constantOp, inputOp } from "./source-ops.ts";
@@ -12,7 +13,7 @@ export function toOnnx(outputs: Readonly<Record<string, Tensor>>): Uint8Array {
   const dimensions = new Map<string, { input: string; axis: number }>();
   for (const tensor of inputs) {
     for (const [axis, dim] of tensor.shape.entries()) {
-      if (typeof dim === "string" && !dimensions.has(dim)) dimensions.set(dim, { input: inputName(tensor), axis });
+      if (isName(dim) && !dimensions.has(dim)) dimensions.set(dim, { input: inputName(tensor), axis });
     }
   }
   const emitter = new Emitter(dimensions);

@@ -2,6 +2,7 @@
 // gradient agrees with finite differences of the interpreter.
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { evaluateDim } from "./dims.ts";
 import * as g from "./index.ts";
 import type { NdArray, Tensor } from "./tensor.ts";
 
@@ -48,6 +49,14 @@ const cases: Record<string, Case> = {
   transpose: { inputs: { a: ["n", "m", 3] }, build: ({ a }) => g.transpose(a!, [2, 0, 1]) },
   concat: { inputs: { a: ["n", 2], b: ["n", "m"] }, build: ({ a, b }) => g.concat([a!, b!, a!], 1) },
   slice: { inputs: { a: ["n", 5] }, build: ({ a }) => g.slice(a!, 1, 1, 4) },
+  split: {
+    inputs: { a: ["n", "2+m"], b: ["m"] },
+    build: ({ a, b }) => {
+      const [first, second] = g.split(a!, 1, [2, "m"]);
+      return g.concat([g.multiply(second!, b!), g.multiply(first!, first!)], 1);
+    },
+  },
+  "split, one part unused": { inputs: { a: ["n", "m", 5] }, build: ({ a }) => g.split(a!, -1, [2, 3])[1]! },
   matmul: { inputs: { a: ["n", 3], b: [3, "m"] }, build: ({ a, b }) => g.matmul(a!, b!, { alpha: 0.5 }) },
   "matmul, a transposed": {
     inputs: { a: [3, "n"], b: [3, "m"] },
@@ -70,6 +79,10 @@ const cases: Record<string, Case> = {
   gatherOnce: {
     inputs: { a: ["n", 3] },
     build: ({ a }) => g.gatherOnce(a!, integers("order", ["n"]), integers("inverse", ["n"])),
+  },
+  "gather, inner axis": {
+    inputs: { a: [2, "n", 3] },
+    build: ({ a }) => g.gatherOnce(a!, integers("order", ["n"]), integers("inverse", ["n"]), 1),
   },
   scatterAddRows: {
     inputs: { a: ["n", 3], b: ["m", 3] },
@@ -142,7 +155,14 @@ test.each(Object.entries(cases))("%s: runtime, interpreter and finite difference
     await fc.assert(
       fc.asyncProperty(sizes, async ({ n, m, seed }) => {
         const feeds: Record<string, g.Feed> = integerFeeds(n, m, seed);
-        const size = (dim: g.Dim): number => (dim === "n" ? n : dim === "m" ? m : Number(dim));
+        const size = (dim: g.Dim): number =>
+          evaluateDim(
+            dim,
+            new Map([
+              ["n", n],
+              ["m", m],
+            ]),
+          );
         for (const [i, [name, symbolic]] of Object.entries(spec.inputs).entries()) {
           const shape = symbolic.map(size);
           const count = shape.reduce((product, dim) => product * dim, 1);

@@ -2,7 +2,7 @@
 import { addDims, type Dim, evaluateShape, type Shape, sameShape, sizeOf } from "./dims.ts";
 import { GraphError } from "./errors.ts";
 import { at, fill } from "./ndarray.ts";
-import { apply1, axisOf, describe, type Op, staticDim, type Tensor } from "./tensor.ts";
+import { apply, apply1, axisOf, describe, type Op, staticDim, type Tensor } from "./tensor.ts";
 
 const reshapeOp: Op<{ shape: Shape }> = {
   name: "reshape",
@@ -159,6 +159,41 @@ const zerosOp: Op<{ shape: Shape }> = {
   interpret: (_, { attributes: { shape }, bindings }) => [fill(evaluateShape(shape, bindings), () => 0)],
 };
 
+/** The opposite of concat. */
+const splitOp: Op<{ axis: number; sizes: readonly Dim[] }> = {
+  name: "split",
+  infer: ([x], { axis, sizes }) => {
+    if (sizes.reduce(addDims) !== x!.shape[axis]) {
+      throw new GraphError(
+        "graph/shape",
+        `${describe(x!)} cannot be split into ${sizes.join(" and ")} along axis ${axis}.`,
+      );
+    }
+    return sizes.map((size) => ({ dtype: x!.dtype, shape: x!.shape.map((dim, i) => (i === axis ? size : dim)) }));
+  },
+  emit: (emitter, { inputs, outputs, attributes: { axis, sizes } }) =>
+    emitter.node("Split", [inputs[0]!, emitter.shapeValue(sizes)], outputs, { axis }),
+  interpret: ([x], { outputTypes, bindings, attributes: { axis } }) => {
+    let start = 0;
+    return outputTypes.map((type) => {
+      const [from, shape] = [start, evaluateShape(type.shape, bindings)];
+      start += shape[axis]!;
+      return fill(shape, (index) =>
+        at(
+          x!,
+          index.map((value, i) => (i === axis ? value + from : value)),
+        ),
+      );
+    });
+  },
+  gradient: ({ outputs, cotangents, attributes: { axis } }) => [
+    concat(
+      outputs.map((output, i) => cotangents[i] ?? zeros(output.shape)),
+      axis,
+    ),
+  ],
+};
+
 /** Zeros of any shape, also one that is only known when the graph runs. */
 export const zeros = (shape: Shape): Tensor => apply1(zerosOp, [], { shape });
 
@@ -174,6 +209,11 @@ export function transpose(x: Tensor, order: readonly number[]): Tensor {
 
 export function concat(parts: readonly Tensor[], axis: number): Tensor {
   return parts.length === 1 ? parts[0]! : apply1(concatOp, parts, { axis: axisOf(axis, parts[0]!.shape.length) });
+}
+
+/** Consecutive parts along one axis, with the given sizes. */
+export function split(x: Tensor, axis: number, sizes: readonly Dim[]): Tensor[] {
+  return apply(splitOp, [x], { axis: axisOf(axis, x.shape.length), sizes });
 }
 
 /** Elements `start` to `end` (exclusive) along one axis. `size` is needed where the bounds are named dimensions. */
