@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 
 const root = fileURLToPath(new URL("../", import.meta.url));
-const areas = "config|protocol|client|server|engine|graph|sandbox|grading|data|runs|rl|tokenizer|renderer|cli";
+const areas = "config|protocol|client|server|engine|graph|sandbox|grading|data|runs|rl|tokenizer|renderer|cli|hub";
 const codePattern = new RegExp(`["'\`]((?:${areas})/[a-z0-9]+(?:-[a-z0-9]+)*)["'\`]`, "g");
 
 function codesInSource(): Set<string> {

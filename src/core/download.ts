@@ -1,0 +1,171 @@
+// Downloads one file so that it can break off at any moment: the part that is there stays, the next try asks for the rest, and the
+// file appears under its name only when its size and hash are right.
+import { createHash, type Hash } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { type FileHandle, open, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import { WhetstoneError } from "./errors.ts";
+import { syncFolder } from "./files.ts";
+import { ConnectionError, pauseOrThrow, type RetryOptions, statusError } from "./http-retry.ts";
+
+/** What arrived is not what was announced. */
+export class DownloadError extends WhetstoneError {}
+
+export interface DownloadOptions extends RetryOptions {
+  sizeBytes: number;
+  hash: { algorithm: "sha256" | "git-sha1"; hex: string };
+  /** Bytes that are on disk so far. */
+  onProgress?: (receivedBytes: number) => void;
+  /** Told how many bytes a previous try left. */
+  onResume?: (bytes: number) => void;
+  /** A connection that sends nothing for this long is given up and tried again. Default 60 000. */
+  stallMs?: number;
+}
+
+/** Downloads `url` to `target`, whose folder exists. Two downloads of one file may run at once: the second uses a part of its own. */
+export async function downloadFile(url: string, target: string, options: DownloadOptions): Promise<void> {
+  const release = await claim(`${target}.lock`);
+  const part = release ? `${target}.part` : `${target}.${process.pid}-${privateParts++}.part`;
+  try {
+    const left = await sizeOf(part);
+    if (left > 0) options.onResume?.(left);
+    await fetchAll(url, part, options);
+    if (await isRight(part, options)) return await putInPlace(part, target);
+    await rm(part, { force: true });
+    if (left > 0) {
+      // What an earlier try left may have been damaged by a power cut; without it there is no such excuse.
+      await fetchAll(url, part, options);
+      if (await isRight(part, options)) return await putInPlace(part, target);
+      await rm(part, { force: true });
+    }
+    throw new DownloadError(
+      "hub/corrupt",
+      `The download of ${target} does not have the hash ${options.hash.hex} and was deleted. Try again; a proxy may be changing it.`,
+    );
+  } finally {
+    if (!release) await rm(part, { force: true });
+    await release?.();
+  }
+}
+
+let privateParts = 0;
+
+/** Fetches until the part has its full size. A try that brought bytes starts the count of failures anew. */
+async function fetchAll(url: string, part: string, options: DownloadOptions): Promise<void> {
+  for (let failures = 0; ; ) {
+    const before = await sizeOf(part);
+    try {
+      return await fetchRest(url, part, options);
+    } catch (error) {
+      failures = (await sizeOf(part)) > before ? 1 : failures + 1;
+      await pauseOrThrow(error, failures, options);
+    }
+  }
+}
+
+async function fetchRest(url: string, part: string, options: DownloadOptions): Promise<void> {
+  let start = await sizeOf(part);
+  if (start > options.sizeBytes) {
+    await rm(part, { force: true });
+    start = 0;
+  }
+  if (start === options.sizeBytes && start > 0) return;
+  const { stallMs = 60_000 } = options;
+  const stall = new AbortController();
+  let timer = setTimeout(() => stall.abort(), stallMs);
+  const signal = options.signal ? AbortSignal.any([options.signal, stall.signal]) : stall.signal;
+  let file: FileHandle | undefined;
+  try {
+    const headers = { ...options.headers, ...(start > 0 ? { range: `bytes=${start}-` } : {}) };
+    const response = await fetch(url, { headers, signal });
+    if (response.status === 416) {
+      // The part is not a beginning of this file.
+      await response.body?.cancel();
+      await rm(part, { force: true });
+      return await fetchRest(url, part, options);
+    }
+    if (!response.ok) throw await statusError(url, response);
+    // 200 to a request for a range: the server sends the whole file.
+    if (response.status !== 206) start = 0;
+    file = await open(part, start > 0 ? "a" : "w");
+    let received = start;
+    options.onProgress?.(received);
+    for await (const chunk of response.body ?? []) {
+      clearTimeout(timer);
+      timer = setTimeout(() => stall.abort(), stallMs);
+      received += chunk.byteLength;
+      if (received > options.sizeBytes) throw tooLong(url, options.sizeBytes);
+      await file.writeFile(chunk);
+      options.onProgress?.(received);
+    }
+    await file.sync();
+    if (received < options.sizeBytes)
+      throw new ConnectionError(`the connection ended after ${received} of ${options.sizeBytes} bytes`);
+  } catch (error) {
+    if (stall.signal.aborted && !options.signal?.aborted)
+      throw new ConnectionError(`nothing arrived for ${stallMs} ms`);
+    throw error;
+  } finally {
+    clearTimeout(timer);
+    await file?.close();
+  }
+}
+
+async function isRight(part: string, { sizeBytes, hash }: DownloadOptions): Promise<boolean> {
+  const digest = createHash(hash.algorithm === "sha256" ? "sha256" : "sha1");
+  if (hash.algorithm === "git-sha1") digest.update(`blob ${sizeBytes}\0`);
+  await hashFile(part, digest);
+  return digest.digest("hex") === hash.hex;
+}
+
+async function putInPlace(part: string, target: string): Promise<void> {
+  await rename(part, target);
+  syncFolder(dirname(target));
+}
+
+async function hashFile(path: string, digest: Hash): Promise<void> {
+  for await (const chunk of createReadStream(path, { highWaterMark: 1 << 20 })) digest.update(chunk as Buffer);
+}
+
+function tooLong(url: string, sizeBytes: number): DownloadError {
+  return new DownloadError(
+    "hub/corrupt",
+    `${new URL(url).origin} sends more than the ${sizeBytes} bytes it announced. Try again later.`,
+  );
+}
+
+async function sizeOf(path: string): Promise<number> {
+  return (await stat(path).catch(() => undefined))?.size ?? 0;
+}
+
+/** Locks that this process holds: one with our process id that is not here was left by an earlier process of that id. */
+const held = new Set<string>();
+
+/** Takes a lock file, also over from a process that is gone; undefined when a living one has it. */
+async function claim(lock: string): Promise<(() => Promise<void>) | undefined> {
+  for (;;) {
+    try {
+      await writeFile(lock, String(process.pid), { flag: "wx" });
+      held.add(lock);
+      return async () => {
+        held.delete(lock);
+        await rm(lock, { force: true });
+      };
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+      if (await isHeld(lock)) return undefined;
+      await rm(lock, { force: true });
+    }
+  }
+}
+
+async function isHeld(lock: string): Promise<boolean> {
+  const pid = Number(await readFile(lock, "utf8").catch(() => ""));
+  if (pid === process.pid) return held.has(lock);
+  try {
+    if (pid > 0) process.kill(pid, 0);
+    return pid > 0;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}

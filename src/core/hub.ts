@@ -1,0 +1,256 @@
+// Reads model and data set repositories of the Hugging Face hub, or of a mirror that speaks its API: lists a repository's files at
+// one commit and keeps what is asked for in a local cache, addressed by content. A download that breaks off goes on where it
+// stopped; what is in the cache is not asked for again; without a network the last known listing is used.
+import { mkdir, readFile, stat } from "node:fs/promises";
+import { homedir } from "node:os";
+import { basename, dirname, join } from "node:path";
+import { downloadFile } from "./download.ts";
+import { messageOf, WhetstoneError } from "./errors.ts";
+import { writeFileAtomic } from "./files.ts";
+import { fetchWithRetries, HttpStatusError } from "./http-retry.ts";
+
+/** The hub cannot be reached, refuses, or sends something else than it announced. */
+export class HubError extends WhetstoneError {}
+
+export interface HubRepository {
+  type: "model" | "dataset";
+  /** "owner/name". */
+  id: string;
+  /** Branch, tag or commit. Default "main". */
+  revision?: string;
+}
+
+export interface HubFile {
+  path: string;
+  sizeBytes: number;
+  /** SHA-256 of the content, or the git blob id (SHA-1) of a small file that git itself keeps. */
+  hash: { algorithm: "sha256" | "git-sha1"; hex: string };
+}
+
+export interface HubSnapshot {
+  repository: HubRepository;
+  /** The commit that the revision stood for. */
+  commit: string;
+  files: HubFile[];
+}
+
+export interface HubProgress {
+  path: string;
+  receivedBytes: number;
+  totalBytes: number;
+}
+
+export interface HubOptions {
+  /** Default: HF_ENDPOINT, else https://huggingface.co. */
+  endpoint?: string;
+  /** Default: HF_TOKEN. Never logged, and sent to the endpoint alone, not to where it redirects. */
+  token?: string;
+  /** Default: WHETSTONE_CACHE/hub, else ~/.cache/whetstone/hub. */
+  cacheFolder?: string;
+  /** Told when something is worth a line to the user: an old listing is used, a download goes on. */
+  onNotice?: (message: string) => void;
+  /** Milliseconds before the first retry; doubles each time. Default 500. */
+  retryDelayMs?: number;
+}
+
+export class Hub {
+  readonly endpoint: string;
+  readonly cacheFolder: string;
+  readonly #token: string | undefined;
+  readonly #onNotice: (message: string) => void;
+  readonly #retryDelayMs: number;
+
+  constructor(options: HubOptions = {}) {
+    const { env } = process;
+    this.endpoint = (options.endpoint ?? (env["HF_ENDPOINT"] || "https://huggingface.co")).replace(/\/+$/, "");
+    this.#token = options.token ?? (env["HF_TOKEN"] || undefined);
+    const cache = env["WHETSTONE_CACHE"] || join(homedir(), ".cache", "whetstone");
+    this.cacheFolder = options.cacheFolder ?? join(cache, "hub");
+    this.#onNotice = options.onNotice ?? (() => {});
+    this.#retryDelayMs = options.retryDelayMs ?? 500;
+  }
+
+  /** The files of a repository at the commit that its revision stands for now; without a network, at the last known one. */
+  async snapshot(repository: HubRepository, signal?: AbortSignal): Promise<HubSnapshot> {
+    const cached = join(this.#folderOf(repository), "listings", `${encodeURIComponent(revisionOf(repository))}.json`);
+    try {
+      const snapshot = await this.#list(repository, signal);
+      return await this.#explain(repository, signal, async () => {
+        await mkdir(dirname(cached), { recursive: true });
+        writeFileAtomic(cached, JSON.stringify(snapshot));
+        return snapshot;
+      });
+    } catch (error) {
+      if (!(error instanceof HubError) || error.code !== "hub/unreachable") throw error;
+      const text = await readFile(cached, "utf8").catch(() => undefined);
+      if (text === undefined) throw error;
+      this.#onNotice(
+        `${error.message.split(". ")[0]}; using the files of ${repository.id} that were downloaded before.`,
+      );
+      return JSON.parse(text) as HubSnapshot;
+    }
+  }
+
+  /** The local path of a file, downloaded if the cache does not have it. */
+  async download(
+    snapshot: HubSnapshot,
+    file: HubFile,
+    options: { signal?: AbortSignal; onProgress?: (progress: HubProgress) => void } = {},
+  ): Promise<string> {
+    const { repository } = snapshot;
+    const target = join(this.#folderOf(repository), "files", file.hash.hex, basename(file.path));
+    const known = await stat(target).catch(() => undefined);
+    if (known?.size === file.sizeBytes) return target;
+    const prefix = repository.type === "dataset" ? "datasets/" : "";
+    const path = file.path.split("/").map(encodeURIComponent).join("/");
+    const { signal, onProgress } = options;
+    await this.#explain(repository, signal, async () => {
+      await mkdir(dirname(target), { recursive: true });
+      await downloadFile(`${this.endpoint}/${prefix}${repository.id}/resolve/${snapshot.commit}/${path}`, target, {
+        sizeBytes: file.sizeBytes,
+        hash: file.hash,
+        headers: this.#headers(),
+        retryDelayMs: this.#retryDelayMs,
+        ...(signal ? { signal } : {}),
+        onResume: (bytes) =>
+          this.#onNotice(`${file.path}: going on after ${megabytes(bytes)} of ${megabytes(file.sizeBytes)}.`),
+        onProgress: (receivedBytes) => onProgress?.({ path: file.path, receivedBytes, totalBytes: file.sizeBytes }),
+      });
+    });
+    return target;
+  }
+
+  async #list(repository: HubRepository, signal: AbortSignal | undefined): Promise<HubSnapshot> {
+    const api = `${this.endpoint}/api/${repository.type}s/${repository.id}`;
+    const revision = encodeURIComponent(revisionOf(repository));
+    const info = (await this.#json(repository, `${api}/revision/${revision}`, signal)).body as { sha?: unknown };
+    if (typeof info.sha !== "string") throw this.#badAnswer(repository, "names no commit");
+    const files: HubFile[] = [];
+    let next: string | undefined = `${api}/tree/${info.sha}?recursive=true`;
+    while (next !== undefined) {
+      const page: { body: unknown; next: string | undefined } = await this.#json(repository, next, signal);
+      if (!Array.isArray(page.body)) throw this.#badAnswer(repository, "lists no files");
+      for (const entry of page.body as TreeEntry[]) if (entry.type === "file") files.push(toFile(entry));
+      next = page.next;
+    }
+    return { repository, commit: info.sha, files };
+  }
+
+  async #json(
+    repository: HubRepository,
+    url: string,
+    signal: AbortSignal | undefined,
+  ): Promise<{ body: unknown; next: string | undefined }> {
+    return this.#explain(repository, signal, async () => {
+      const response = await fetchWithRetries(url, {
+        headers: this.#headers(),
+        retryDelayMs: this.#retryDelayMs,
+        ...(signal ? { signal } : {}),
+      });
+      const next = /<([^>]+)>\s*;\s*rel="next"/.exec(response.headers.get("link") ?? "")?.[1];
+      // A page elsewhere would get the token.
+      const sameOrigin = next !== undefined && new URL(next, url).origin === new URL(url).origin;
+      return { body: await response.json(), next: sameOrigin ? new URL(next, url).href : undefined };
+    });
+  }
+
+  /** Runs a request and turns its failure into what the user can do about it. */
+  async #explain<T>(repository: HubRepository, signal: AbortSignal | undefined, request: () => Promise<T>): Promise<T> {
+    try {
+      return await request();
+    } catch (error) {
+      if (error instanceof WhetstoneError || signal?.aborted) throw error;
+      const what = `the ${repository.type} ${repository.id} at ${this.endpoint}`;
+      if (fileErrors.has((error as NodeJS.ErrnoException).code ?? "")) {
+        throw new HubError(
+          "hub/cache",
+          `The cache ${this.cacheFolder} cannot be written: ${messageOf(error)}. Free some space, or set WHETSTONE_CACHE to another folder.`,
+          { cause: error },
+        );
+      }
+      if (!(error instanceof HttpStatusError)) {
+        throw new HubError(
+          "hub/unreachable",
+          `${this.endpoint} did not answer (${messageOf(error)}). Check the network, or set HF_ENDPOINT to a mirror.`,
+          { cause: error },
+        );
+      }
+      if (error.status === 401 || error.status === 403) {
+        throw new HubError(
+          "hub/unauthorized",
+          `${capital(what)} needs permission (HTTP ${error.status}; ${this.#token ? "HF_TOKEN was sent" : "HF_TOKEN is not set"}). ` +
+            "Set HF_TOKEN to a token that may read it, and accept its terms on its page if it has any.",
+          { cause: error },
+        );
+      }
+      if (error.status === 404) {
+        throw new HubError(
+          "hub/not-found",
+          `There is no revision ${JSON.stringify(revisionOf(repository))} of ${what} (HTTP 404). Check the name; a private one needs HF_TOKEN.`,
+          { cause: error },
+        );
+      }
+      throw new HubError(
+        error.status >= 500 || error.status === 429 ? "hub/unreachable" : "hub/bad-answer",
+        `${capital(what)} could not be read: HTTP ${error.status}${error.detail ? ` (${error.detail})` : ""}. Try again later, or set HF_ENDPOINT to a mirror.`,
+        { cause: error },
+      );
+    }
+  }
+
+  #badAnswer(repository: HubRepository, what: string): HubError {
+    return new HubError(
+      "hub/bad-answer",
+      `The answer of ${this.endpoint} about the ${repository.type} ${repository.id} ${what}. Is HF_ENDPOINT a Hugging Face hub?`,
+    );
+  }
+
+  #headers(): Record<string, string> {
+    return { "user-agent": "whetstone", ...(this.#token ? { authorization: `Bearer ${this.#token}` } : {}) };
+  }
+
+  #folderOf({ type, id }: HubRepository): string {
+    return join(this.cacheFolder, `${type}s--${id.replaceAll("/", "--")}`);
+  }
+}
+
+/** True for a name that can only be a repository of the hub. */
+export function isHubId(name: string): boolean {
+  return /^[A-Za-z0-9][\w.-]*\/[A-Za-z0-9][\w.-]*$/.test(name) && !name.includes("..");
+}
+
+interface TreeEntry {
+  type: string;
+  path: string;
+  size: number;
+  oid: string;
+  lfs?: { oid: string; size: number };
+}
+
+function toFile(entry: TreeEntry): HubFile {
+  const { path, lfs } = entry;
+  // The content's hash names a folder of the cache, so nothing but a hash may come through.
+  const hex = /^[0-9a-f]{40,64}$/.exec(lfs?.oid ?? entry.oid)?.[0];
+  if (hex === undefined)
+    throw new HubError(
+      "hub/bad-answer",
+      `The hub lists ${path} without a usable hash. Is HF_ENDPOINT a Hugging Face hub?`,
+    );
+  return { path, sizeBytes: lfs?.size ?? entry.size, hash: { algorithm: lfs ? "sha256" : "git-sha1", hex } };
+}
+
+const revisionOf = (repository: HubRepository) => repository.revision ?? "main";
+const capital = (text: string) => text[0]!.toUpperCase() + text.slice(1);
+const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
+const fileErrors = new Set([
+  "ENOSPC",
+  "EDQUOT",
+  "EACCES",
+  "EPERM",
+  "EROFS",
+  "ENOTDIR",
+  "EISDIR",
+  "EMFILE",
+  "EFBIG",
+  "EIO",
+]);
