@@ -1,16 +1,16 @@
-// Finds and reads the files of a tokenizer: in a folder, beside a tokenizer.json, or among the bundled models.
+// Finds and reads the files of a tokenizer: in a folder, among the bundled models, or on the Hugging Face hub.
 import { readFile, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { messageOf } from "../core/errors.ts";
+import type { Hub } from "../core/hub.ts";
 import { TokenizerError } from "./errors.ts";
 
 /** What a tokenizer is made of. */
 export interface TokenizerFiles {
   /** For messages: what the user asked for. */
   name: string;
-  /** The path of tokenizer.json. */
-  path: string;
+  paths: TokenizerPaths;
   /** The parsed tokenizer.json. */
   tokenizer: object;
   /** The parsed tokenizer_config.json, or {}. */
@@ -36,32 +36,63 @@ export async function findLocally(source: string): Promise<string | undefined> {
   return undefined;
 }
 
-/** Reads tokenizer.json and, where they stand beside it, tokenizer_config.json and chat_template.jinja. */
-export async function readTokenizerFiles(path: string, name: string): Promise<TokenizerFiles> {
-  const tokenizer = await readJson(path, name);
-  // A file by another name (tests, snapshots) has no neighbours that belong to it.
-  const neighbours = basename(path) === "tokenizer.json";
-  const config = neighbours ? await readJson(join(dirname(path), "tokenizer_config.json"), name, true) : {};
-  const template = neighbours ? await readText(join(dirname(path), "chat_template.jinja")) : undefined;
+/** Where the files of one tokenizer are; only the first must be there. */
+export interface TokenizerPaths {
+  tokenizer: string;
+  config?: string | undefined;
+  chatTemplate?: string | undefined;
+}
+
+/** The files that stand beside a tokenizer.json. */
+export function besideTokenizer(tokenizer: string): TokenizerPaths {
+  // A file by another name (a test's, a snapshot) has no neighbours that belong to it.
+  if (basename(tokenizer) !== "tokenizer.json") return { tokenizer };
+  const folder = dirname(tokenizer);
+  return {
+    tokenizer,
+    config: join(folder, "tokenizer_config.json"),
+    chatTemplate: join(folder, "chat_template.jinja"),
+  };
+}
+
+/** Downloads the tokenizer of a model of the Hugging Face hub into its cache. */
+export async function downloadTokenizer(id: string, hub: Hub, signal?: AbortSignal): Promise<TokenizerPaths> {
+  const snapshot = await hub.snapshot({ type: "model", id }, signal);
+  const fetchFile = async (path: string) => {
+    const file = snapshot.files.find((candidate) => candidate.path === path);
+    return file && hub.download(snapshot, file, signal ? { signal } : {});
+  };
+  const [tokenizer, config, chatTemplate] = await Promise.all(
+    ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja"].map(fetchFile),
+  );
+  if (tokenizer !== undefined) return { tokenizer, config, chatTemplate };
+  throw new TokenizerError(
+    "tokenizer/not-found",
+    `The model ${id} has no tokenizer.json at ${hub.endpoint}. Choose a model that has one.`,
+  );
+}
+
+/** Reads the files of a tokenizer. */
+export async function readTokenizerFiles(paths: TokenizerPaths, name: string): Promise<TokenizerFiles> {
+  const tokenizer = await readJson(paths.tokenizer, name);
+  if (tokenizer === undefined) {
+    throw new TokenizerError("tokenizer/not-found", `There is no file ${paths.tokenizer}. Check the path.`);
+  }
+  const config = (paths.config && (await readJson(paths.config, name))) || {};
+  const template = paths.chatTemplate && (await readText(paths.chatTemplate));
   const fromConfig = config["chat_template"];
   return {
     name,
-    path,
+    paths,
     tokenizer,
     config,
     chatTemplate: template ?? (typeof fromConfig === "string" ? fromConfig : undefined),
   };
 }
 
-async function readJson(path: string, name: string, optional = false): Promise<Record<string, unknown>> {
+async function readJson(path: string, name: string): Promise<Record<string, unknown> | undefined> {
   const text = await readText(path);
-  if (text === undefined) {
-    if (optional) return {};
-    throw new TokenizerError(
-      "tokenizer/not-found",
-      `The tokenizer file ${path} of ${name} cannot be read. Check the path.`,
-    );
-  }
+  if (text === undefined) return undefined;
   try {
     return JSON.parse(text) as Record<string, unknown>;
   } catch (error) {

@@ -1,16 +1,26 @@
 // From a name to a tokenizer.
+import { Hub, isHubId } from "../core/hub.ts";
 import { TokenizerError } from "./errors.ts";
-import { findLocally, readTokenizerFiles } from "./files.ts";
+import { besideTokenizer, downloadTokenizer, findLocally, readTokenizerFiles } from "./files.ts";
 import { ByteLevelTokenizer, type Tokenizer } from "./tokenizer.ts";
 
-/** Loads a tokenizer from a model folder, a tokenizer.json or the name of a bundled model. */
-export async function loadTokenizer(source: string): Promise<Tokenizer> {
-  const path = await findLocally(source);
-  if (!path) {
+export interface LoadOptions {
+  /** Where models that are not on this machine come from. Default: the hub of HF_ENDPOINT, with HF_TOKEN. */
+  hub?: Hub;
+  signal?: AbortSignal;
+}
+
+/** Loads a tokenizer: from a model folder, a tokenizer.json, a bundled model's name ("nano-coder") or a hub id ("Qwen/Qwen3-8B"). */
+export async function loadTokenizer(source: string, options: LoadOptions = {}): Promise<Tokenizer> {
+  const local = await findLocally(source);
+  if (local) return new ByteLevelTokenizer(await readTokenizerFiles(besideTokenizer(local), source));
+  if (!isHubId(source)) {
     throw new TokenizerError(
       "tokenizer/not-found",
-      `No tokenizer found for ${JSON.stringify(source)}. Check the path.`,
+      `No tokenizer for ${JSON.stringify(source)}: it is no folder or file here, no bundled model, and no name of the form owner/model. ` +
+        "Give a model folder, a tokenizer.json or a Hugging Face id.",
     );
   }
-  return new ByteLevelTokenizer(await readTokenizerFiles(path, source));
+  const paths = await downloadTokenizer(source, options.hub ?? new Hub(), options.signal);
+  return new ByteLevelTokenizer(await readTokenizerFiles(paths, source));
 }

@@ -1,9 +1,11 @@
-import { writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { beforeAll, describe, expect, test } from "vitest";
+import { startHub } from "../../test/data/hub-stand-in.ts";
 import { golden, qwen3Folder, sharedIsThere, temporaryFolder } from "../../test/data/shared.ts";
 import { tinyTokenizerFolder } from "../../test/data/tiny-tokenizer.ts";
+import { Hub } from "../core/hub.ts";
 import { loadTokenizer } from "./load.ts";
 import type { Tokenizer } from "./tokenizer.ts";
 
@@ -76,6 +78,71 @@ describe("with a small tokenizer", () => {
 
   test("typed arrays decode as well", () => {
     expect(tiny.decode(Int32Array.from(tiny.encode("the print")))).toBe("the print");
+  });
+});
+
+describe("batches", () => {
+  test("small and large ones give what encode gives", async () => {
+    for (const repeat of [1, 4000]) {
+      const texts = ["", "the print <|im_end|>", "é✓𝄞".repeat(repeat), "def f():\n".repeat(repeat)];
+      for (const special of [false, true]) {
+        const batch = await tiny.encodeBatch(texts, { special });
+        expect(batch.map((ids) => Array.from(ids))).toEqual(texts.map((text) => tiny.encode(text, { special })));
+      }
+    }
+    await tiny.close();
+    // A closed tokenizer starts its thread again when it is needed.
+    expect(await tiny.encodeBatch(["the ".repeat(10_000)])).toHaveLength(1);
+    await tiny.close();
+  });
+
+  test("the event loop turns while a large batch is encoded", async () => {
+    let turns = 0;
+    const counter = setInterval(() => turns++, 1);
+    await tiny.encodeBatch(["print the definition\n".repeat(50_000)]);
+    clearInterval(counter);
+    await tiny.close();
+    expect(turns).toBeGreaterThan(5);
+  });
+
+  test("files that are gone fail the batch with a name, not the process", async () => {
+    const folder = tinyTokenizerFolder();
+    const tokenizer = await loadTokenizer(folder);
+    rmSync(folder, { recursive: true });
+    await expect(tokenizer.encodeBatch(["x".repeat(20_000)])).rejects.toMatchObject({ code: "tokenizer/batch-failed" });
+    await tokenizer.close();
+  });
+});
+
+describe("from the hub", () => {
+  test("a model's name is enough, and its template comes along", async () => {
+    const folder = tinyTokenizerFolder({ chatTemplate: "{{ messages }}" });
+    const files = Object.fromEntries(
+      ["tokenizer.json", "chat_template.jinja"].map((name) => [name, readFileSync(join(folder, name))]),
+    );
+    const standIn = await startHub([
+      { name: "models/owner/tiny", files: { ...files, "config.json": "{}" } },
+      { name: "models/owner/none", files: { "config.json": "{}" } },
+    ]);
+    const hub = new Hub({ endpoint: standIn.endpoint, cacheFolder: temporaryFolder() });
+    const tokenizer = await loadTokenizer("owner/tiny", { hub });
+    expect(tokenizer.encode("the")).toEqual(tiny.encode("the"));
+    expect(tokenizer.chatTemplate).toBe("{{ messages }}");
+    await expect(loadTokenizer("owner/none", { hub })).rejects.toMatchObject({ code: "tokenizer/not-found" });
+    await standIn.close();
+    // Also without a network, and its batch thread finds the files in the cache.
+    const again = await loadTokenizer("owner/tiny", {
+      hub: new Hub({ endpoint: standIn.endpoint, cacheFolder: hub.cacheFolder, retryDelayMs: 1 }),
+    });
+    expect(await again.encodeBatch(["the".repeat(10_000)])).toHaveLength(1);
+    await again.close();
+  });
+
+  test("what is neither a path nor a hub id is refused", async () => {
+    await expect(loadTokenizer("nano-codr")).rejects.toMatchObject({
+      code: "tokenizer/not-found",
+      message: expect.stringContaining('"nano-codr"'),
+    });
   });
 });
 

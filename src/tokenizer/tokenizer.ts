@@ -1,6 +1,7 @@
 // Text ↔ token ids for one model: byte-level BPE described by a Hugging Face tokenizer.json. Splitting and merging are done by
 // @huggingface/tokenizers; bytes → text is done here, because streaming needs the bytes of a token and not its text.
 import { Tokenizer as Library } from "@huggingface/tokenizers";
+import { BatchEncoder } from "./batch.ts";
 import { type ByteTable, DecodeStream, decodeTokens, tokenBytes } from "./decode.ts";
 import { TokenizerError } from "./errors.ts";
 import type { TokenizerFiles } from "./files.ts";
@@ -28,6 +29,8 @@ export interface Tokenizer {
   /** The model's own chat template (Jinja), where its files have one. */
   readonly chatTemplate: string | undefined;
   encode(text: string, options?: EncodeOptions): number[];
+  /** The same for many texts; a large batch is encoded in a worker thread, so that the event loop goes on. */
+  encodeBatch(texts: readonly string[], options?: EncodeOptions): Promise<Int32Array[]>;
   /** Bytes that are not valid UTF-8 become U+FFFD. */
   decode(ids: ArrayLike<number>, options?: DecodeOptions): string;
   /** Decodes token by token: no half characters, and the pieces joined are what `decode` returns. */
@@ -36,6 +39,8 @@ export interface Tokenizer {
   tokenId(token: string): number | undefined;
   /** True for the tokens that the model's files flag as special. */
   isSpecial(id: number): boolean;
+  /** Ends the worker thread, if a large batch started one; it would not keep the process alive. */
+  close(): Promise<void>;
 }
 
 interface AddedToken {
@@ -61,10 +66,12 @@ export class ByteLevelTokenizer implements Tokenizer {
   readonly #content: Library;
   readonly #special = new Set<number>();
   readonly #bytes: ByteTable;
+  readonly #batches: BatchEncoder;
 
   constructor(files: TokenizerFiles) {
     this.name = files.name;
     this.chatTemplate = files.chatTemplate;
+    this.#batches = new BatchEncoder(files.paths, files.name, (text, options) => this.encode(text, options));
     const json = files.tokenizer as TokenizerJson;
     checkSupported(json, files.name);
     const added = json.added_tokens ?? [];
@@ -93,6 +100,10 @@ export class ByteLevelTokenizer implements Tokenizer {
     return (special ? this.#markup : this.#content).encode(text, { add_special_tokens: false }).ids;
   }
 
+  encodeBatch(texts: readonly string[], options: EncodeOptions = {}): Promise<Int32Array[]> {
+    return this.#batches.encode(texts, options);
+  }
+
   decode(ids: ArrayLike<number>, options: DecodeOptions = {}): string {
     return decodeTokens(this.#bytes, ids, this.#skipped(options));
   }
@@ -108,6 +119,10 @@ export class ByteLevelTokenizer implements Tokenizer {
 
   isSpecial(id: number): boolean {
     return this.#special.has(id);
+  }
+
+  close(): Promise<void> {
+    return this.#batches.close();
   }
 
   #skipped(options: DecodeOptions): ReadonlySet<number> {
