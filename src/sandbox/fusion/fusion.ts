@@ -1,0 +1,120 @@
+// Sandbox Fusion as a sandbox: tests travel in chunks that grow while a program keeps passing, because most wrong programs fail
+// early. Inputs go in; outcomes come back signed; what is expected never leaves this process.
+import { type Job, type Sandbox, SandboxError, type TestInput, type TestOutcome } from "../sandbox.ts";
+import { FusionClient, type FusionOptions } from "./client.ts";
+import { type LauncherResult, launcherRequest, readResult, resultFile } from "./launcher.ts";
+
+/** Tests per request, then all the rest. */
+const chunkSizes = [1, 3, 12];
+/** Input characters per request, so that bodies stay within what servers take; one test always goes. */
+const chunkInputLength = 16 * 1024 ** 2;
+
+/** Connects to Sandbox Fusion; rejects within seconds when no server is there. */
+export async function openFusion(options: FusionOptions): Promise<Sandbox> {
+  const client = new FusionClient(options);
+  try {
+    await client.ping();
+  } catch (error) {
+    await client.close();
+    throw error;
+  }
+  return new FusionSandbox(client);
+}
+
+class FusionSandbox implements Sandbox {
+  readonly description;
+  readonly #client: FusionClient;
+
+  constructor(client: FusionClient) {
+    this.#client = client;
+    const servers = client.urls.length;
+    this.description = {
+      kind: "fusion",
+      summary: `Sandbox Fusion at ${client.urls.join(", ")}${servers > 1 ? ` (${servers} instances)` : ""}`,
+      lacks: ["isolation is the server's: with its default settings programs share a user, a network and /tmp"],
+      python: "the server's",
+    } as const;
+  }
+
+  async run(
+    job: Job,
+    afterTest: (outcome: TestOutcome, index: number) => "continue" | "stop",
+    options: { signal?: AbortSignal } = {},
+  ): Promise<TestOutcome[]> {
+    const outcomes: TestOutcome[] = [];
+    for (let chunk = 0; outcomes.length < job.tests.length; chunk++) {
+      const size = chunkSizes[chunk] ?? job.tests.length;
+      const tests = fitting(job.tests.slice(outcomes.length, outcomes.length + size));
+      for (const outcome of await this.#runChunk(job, tests, options.signal)) {
+        const index = outcomes.length;
+        outcomes.push(outcome);
+        if (afterTest(outcome, index) === "stop") return outcomes;
+      }
+    }
+    return outcomes;
+  }
+
+  /** The outcomes of at least the first test. */
+  async #runChunk(job: Job, tests: readonly TestInput[], signal: AbortSignal | undefined): Promise<TestOutcome[]> {
+    const result = await this.#ask(job, tests, signal);
+    if (result.outcomes.length > 0) return result.outcomes;
+    // Signed by the keeper: the test ended the process that watched it.
+    if (result.workerDied) return [withoutResult()];
+    // Nothing verifiable came back although the request ran. Either the program attacked its launcher or the server is in
+    // trouble; the same test by itself and a program that does nothing tell which.
+    const again = await this.#ask(job, tests.slice(0, 1), signal);
+    if (again.outcomes.length > 0) return again.outcomes;
+    const control = await this.#ask({ ...job, source: "" }, [{ kind: "stdin", stdin: "" }], signal);
+    // A run that the server calls a success wrote its result; losing it is the server's doing.
+    if (control.outcomes[0]?.status === "finished" && !again.lost) return [withoutResult()];
+    throw new SandboxError(
+      "sandbox/fusion-no-result",
+      `Sandbox Fusion at ${this.#client.urls.join(", ")} ran a request and brought no result back (${control.note || again.note || "no message"}). Check that its python is 3.8 or newer and that it returns fetch_files.`,
+    );
+  }
+
+  async #ask(job: Job, tests: readonly TestInput[], signal: AbortSignal | undefined): Promise<Asked> {
+    const { request, key } = await launcherRequest(job, tests);
+    const response = await this.#client.runCode(request, { signal });
+    const file = response.files[resultFile];
+    const result = file === undefined ? undefined : readResult(file, key);
+    const note = (response.run_result?.stderr ?? "").trim().slice(-200);
+    return { outcomes: [], workerDied: false, ...result, lost: !result && response.status === "Success", note };
+  }
+
+  close(): Promise<void> {
+    return this.#client.close();
+  }
+}
+
+interface Asked extends LauncherResult {
+  /** The server says that the launcher did its work, yet there is no verifiable result. */
+  lost: boolean;
+  /** The end of the launcher's stderr. */
+  note: string;
+}
+
+/** The longest prefix of tests whose inputs fit one request; at least one. */
+function fitting(tests: readonly TestInput[]): readonly TestInput[] {
+  let length = 0;
+  const tooMany = tests.findIndex((test) => {
+    length +=
+      test.kind === "stdin" ? test.stdin.length : test.argumentsJson.reduce((sum, text) => sum + text.length, 0);
+    return length > chunkInputLength;
+  });
+  return tooMany < 0 ? tests : tests.slice(0, Math.max(1, tooMany));
+}
+
+/** A test that left no evidence. */
+function withoutResult(): TestOutcome {
+  return {
+    status: "no-result",
+    stdout: new Uint8Array(),
+    stderrTail: "the program ended the process that ran it",
+    exitCode: null,
+    signal: null,
+    wallMs: 0,
+    cpuMs: 0,
+    maxRssBytes: 0,
+  };
+}

@@ -1,0 +1,477 @@
+"""Runs a chunk of tests inside one Sandbox Fusion request and hands the outcomes back through a signed file.
+
+Sent as `code`, after a line that defines PROGRAM_SOURCE (python/program.py: what one test does in its process). The job file holds the program, the limits and the inputs of the tests; it never holds what is expected, and nothing here judges.
+
+Three kinds of processes:
+  keeper  (this one)  holds the signing key, collects outcomes, writes the result file last.
+  worker  forked before the key is read; starts one process per test, enforces its limits, kills what it leaves behind.
+  test    a fresh process in a fresh folder; runs the program once.
+
+A program that kills its worker, or the keeper, loses its own evidence and nothing else.
+Needs nothing outside the standard library; Python 3.8 or later.
+"""
+
+import fcntl
+import hashlib
+import hmac
+import io
+import json
+import os
+import resource
+import select
+import shutil
+import signal
+import struct
+import sys
+import tempfile
+import time
+import types
+import zlib
+
+JOB_FILE = "whetstone-job.bin"
+RESULT_FILE = "whetstone-result.bin"
+STACK_BYTES = 512 * 1024 * 1024
+STDERR_TAIL = 4096
+FRAME_BYTES = 16 * 1024 * 1024 + 1
+# A chunk ends early once its outputs reach this, so that the result file stays small enough to fetch.
+CHUNK_OUTPUT_BYTES = 8 * 1024 * 1024
+REPORT = 3
+NAMED_STATUSES = (
+    "compile-error runtime-error memory-limit bad-arguments target-not-found unserialisable".split()
+)
+
+
+def start_over_if_needed():
+    """Fixed string hashing, a large stack and a bare environment need a new interpreter, unless this one already has them."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
+    large = STACK_BYTES if hard == resource.RLIM_INFINITY else min(STACK_BYTES, hard)
+    enough = soft == resource.RLIM_INFINITY or soft >= large
+    script = globals().get("__file__")
+    if (sys.flags.hash_randomization == 0 and enough) or not script or not os.path.exists(script):
+        return
+    if os.environ.get("WHETSTONE_LAUNCHED"):
+        return
+    try:
+        resource.setrlimit(resource.RLIMIT_STACK, (large, hard))
+    except (OSError, ValueError):
+        pass
+    environment = dict(bare_environment("/"), WHETSTONE_LAUNCHED="1")
+    os.execve(sys.executable, [sys.executable, script], environment)
+
+
+def bare_environment(home):
+    return {
+        "PATH": os.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin"),
+        "HOME": home,
+        "LANG": "C.UTF-8",
+        "PYTHONHASHSEED": "0",
+        "PYTHONINTMAXSTRDIGITS": "50000",
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+    }
+
+
+def process_control(option, value):
+    try:
+        import ctypes
+
+        return ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) == 0
+    except (ImportError, OSError, AttributeError):
+        return False
+
+
+def set_not_dumpable():
+    """Processes of the same user cannot read this one's memory or descriptors."""
+    process_control(4, 0)
+
+
+def set_subreaper():
+    """Orphans of a test come to this process instead of leaving it."""
+    return process_control(36, 1)
+
+
+# ---------------------------------------------------------------------------------------------------------------- test
+
+
+def limit_resources(limits):
+    def lower(which, value, hard_extra=0):
+        hard = resource.getrlimit(which)[1]
+        top = value + hard_extra if hard == resource.RLIM_INFINITY else min(value + hard_extra, hard)
+        try:
+            resource.setrlimit(which, (min(value, top), top))
+        except (OSError, ValueError):
+            pass
+
+    lower(resource.RLIMIT_AS, limits["memoryBytes"])
+    lower(resource.RLIMIT_CPU, max(1, -(-limits["cpuMs"] // 1000)), 1)
+    lower(resource.RLIMIT_FSIZE, limits["fileBytes"])
+    lower(resource.RLIMIT_NOFILE, limits["openFiles"])
+    lower(resource.RLIMIT_NPROC, limits["processes"])
+    lower(resource.RLIMIT_CORE, 0)
+
+
+def give_up_root(uid):
+    os.setgroups([])
+    os.setresgid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)
+
+
+def test_process(program, job, kind, folder, uid, stdin, stdout, stderr, report):
+    """Everything a test's process does; never returns."""
+    try:
+        os.setsid()
+        # Moved out of the way first: one of them may sit where another belongs.
+        moved = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, 64) for descriptor in (stdin, stdout, stderr, report)]
+        for target, descriptor in enumerate(moved):
+            os.dup2(descriptor, target)
+        os.closerange(4, 4096)
+        os.set_inheritable(REPORT, False)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL if number != signal.SIGPIPE else signal.SIG_IGN)
+        os.chdir(folder)
+        limit_resources(job["limits"])
+        if uid is not None:
+            give_up_root(uid)
+        os.environ.clear()
+        os.environ.update(bare_environment(folder))
+        sys.argv[:] = ["solution.py"]
+        sys.path[:] = [folder] + [path for path in sys.path[1:] if path]
+        sys.stdin = sys.__stdin__ = io.open(0, "r", encoding="utf-8", errors="surrogateescape", closefd=False)
+        sys.stdout = sys.__stdout__ = io.open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)
+        sys.stderr = sys.__stderr__ = io.open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
+        preamble = program.preamble_names() if job["preamble"] else {}
+        source = job["source"].encode("utf-8", "surrogatepass")
+        program.run_test(kind, source, None, os.path.join(folder, "solution.py"), preamble, REPORT)
+    finally:
+        os._exit(125)
+
+
+# -------------------------------------------------------------------------------------------------------------- worker
+
+
+class Capture:
+    """Reads a pipe up to a cap; keeps the head, or the tail."""
+
+    def __init__(self, descriptor, cap, tail=False):
+        self.descriptor = descriptor
+        self.cap = cap
+        self.tail = tail
+        self.pieces = []
+        self.size = 0
+        self.over = False
+        os.set_blocking(descriptor, False)
+
+    def read(self):
+        """False at the end of the stream."""
+        try:
+            piece = os.read(self.descriptor, 1 << 18)
+        except BlockingIOError:
+            return True
+        if not piece:
+            return False
+        self.pieces.append(piece)
+        self.size += len(piece)
+        if self.size > self.cap:
+            if self.tail:
+                self.pieces = [b"".join(self.pieces)[-self.cap :]]
+                self.size = len(self.pieces[0])
+            else:
+                self.over = True
+        return True
+
+    def bytes(self):
+        data = b"".join(self.pieces)
+        return data[-self.cap :] if self.tail else data[: self.cap]
+
+
+def children_of(parent):
+    """Direct children by the process list; None where there is no process list."""
+    try:
+        with open("/proc/self/task/%d/children" % parent) as listing:
+            return [int(word) for word in listing.read().split()]
+    except OSError:
+        pass
+    found = []
+    try:
+        names = os.listdir("/proc")
+    except OSError:
+        return None
+    if not any(name.isdigit() for name in names):
+        return None
+    for name in names:
+        if name.isdigit():
+            try:
+                with open("/proc/%s/stat" % name, "rb") as status:
+                    if int(status.read().rsplit(b")", 1)[1].split()[1]) == parent:
+                        found.append(int(name))
+            except (OSError, IndexError, ValueError):
+                pass
+    return found
+
+
+def kill_descendants(keeper, test):
+    """Kills and reaps every process that a test left; True when none is left."""
+    me = os.getpid()
+    for _ in range(200):
+        try:
+            os.killpg(test, signal.SIGKILL)
+        except OSError:
+            pass
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return True
+        victims = children_of(me)
+        if victims is None:
+            probe = os.fork()
+            if probe == 0:
+                os._exit(0)
+            os.waitpid(probe, 0)
+            victims = [number for number in range(2, probe) if number not in (me, keeper)]
+        for number in victims:
+            try:
+                os.kill(number, signal.SIGKILL)
+            except OSError:
+                pass
+        time.sleep(0.005)
+    return False
+
+
+def usable_uid():
+    """An ordinary user id for the tests when this is root and such a user can still import modules; else None."""
+    if os.geteuid() != 0:
+        return None
+    uid = 20000 + int.from_bytes(os.urandom(2), "little") % 40000
+    probe = os.fork()
+    if probe == 0:
+        try:
+            give_up_root(uid)
+            os.listdir(os.path.dirname(os.__file__))
+            import colorsys  # noqa: F401  not loaded yet: this reads the library as the new user
+
+            os._exit(0)
+        except BaseException:
+            os._exit(1)
+    return uid if os.waitpid(probe, 0)[1] == 0 else None
+
+
+def run_one(program, job, test, uid, keeper):
+    """One test from start to end; returns (outcome, stdout, frame, clean)."""
+    limits = job["limits"]
+    folder = tempfile.mkdtemp(prefix="test-")
+    if uid is not None:
+        os.chown(folder, uid, uid)
+    if test["kind"] == "stdin":
+        text = test["stdin"].encode("utf-8", "surrogatepass")
+    else:
+        text = json.dumps({"function": test["functionName"], "arguments": test["argumentsJson"]}).encode()
+    stdin = tempfile.TemporaryFile()
+    stdin.write(text)
+    stdin.flush()
+    stdin.seek(0)
+    os.fchmod(stdin.fileno(), 0o666)
+    pipes = [os.pipe() for _ in range(3)]
+    started = time.monotonic()
+    child = os.fork()
+    if child == 0:
+        (_, out), (_, err), (_, rep) = pipes
+        test_process(program, job, test["kind"], folder, uid, stdin.fileno(), out, err, rep)
+    stdin.close()
+    for _, writing in pipes:
+        os.close(writing)
+    stdout = Capture(pipes[0][0], limits["outputBytes"])
+    stderr = Capture(pipes[1][0], STDERR_TAIL, tail=True)
+    report = Capture(pipes[2][0], FRAME_BYTES)
+    deadline = started + limits["wallMs"] / 1000
+    waiting = select.poll()
+    streams = {stream.descriptor: stream for stream in (stdout, stderr, report)}
+    for descriptor in streams:
+        waiting.register(descriptor, select.POLLIN | select.POLLHUP)
+    reason, ended, usage = None, None, None
+    while True:
+        number, status, used = os.wait4(child, os.WNOHANG)
+        if number:
+            ended, usage = status, used
+            break
+        left = deadline - time.monotonic()
+        if left <= 0:
+            reason = "time-limit"
+            break
+        if stdout.over:
+            reason = "output-limit"
+            break
+        for descriptor, _ in waiting.poll(min(left * 1000, 5 if streams else 1) + 1):
+            if descriptor in streams and not streams[descriptor].read():
+                waiting.unregister(descriptor)
+                del streams[descriptor]
+    wall_ms = (time.monotonic() - started) * 1000
+    if ended is None:
+        try:
+            os.kill(child, signal.SIGKILL)
+        except OSError:
+            pass
+        _, ended, usage = os.wait4(child, 0)
+    clean = kill_descendants(keeper, child)
+    # What was written before the end is still in the pipes.
+    until = time.monotonic() + 2
+    while streams and time.monotonic() < until:
+        for descriptor, _ in waiting.poll(50):
+            if descriptor in streams and not streams[descriptor].read():
+                waiting.unregister(descriptor)
+                del streams[descriptor]
+        if stdout.over:
+            break
+    if stdout.over and reason is None:
+        reason = "output-limit"
+    for stream in (stdout, stderr, report):
+        os.close(stream.descriptor)
+    shutil.rmtree(folder, ignore_errors=True)
+    exit_code = os.WEXITSTATUS(ended) if os.WIFEXITED(ended) else None
+    killed_by = os.WTERMSIG(ended) if os.WIFSIGNALED(ended) else None
+    status, frame = status_of(test["kind"], reason, exit_code, killed_by, report.bytes())
+    outcome = {
+        "status": status,
+        "exitCode": exit_code,
+        "signal": killed_by,
+        "wallMs": wall_ms,
+        "cpuMs": (usage.ru_utime + usage.ru_stime) * 1000,
+        "maxRssBytes": usage.ru_maxrss * 1024,
+        "stderrTail": stderr.bytes().decode("utf-8", "replace"),
+    }
+    return outcome, (stdout.bytes() if status == "finished" and test["kind"] == "stdin" else b""), frame, clean
+
+
+def status_of(kind, reason, exit_code, killed_by, report):
+    if reason is not None:
+        return reason, b""
+    if killed_by == signal.SIGXCPU:
+        return "time-limit", b""
+    if report[:1] == b"S":
+        word = report[1:].decode("ascii", "replace")
+        if word in NAMED_STATUSES:
+            return word, b""
+    if kind == "call":
+        if len(report) >= FRAME_BYTES:
+            return "output-limit", b""
+        if report[:1] == b"V":
+            return "finished", report[1:]
+        return ("no-result" if exit_code == 0 else "runtime-error" if killed_by is None else "no-result"), b""
+    return ("finished" if exit_code == 0 else "runtime-error"), b""
+
+
+def send(descriptor, *parts):
+    message = b"".join(parts)
+    view = memoryview(struct.pack("<Q", len(message)) + message)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def receive(descriptor):
+    """The next message, or None at the end of the stream."""
+
+    def exactly(count):
+        pieces = []
+        while count:
+            piece = os.read(descriptor, min(count, 1 << 20))
+            if not piece:
+                return None
+            pieces.append(piece)
+            count -= len(piece)
+        return b"".join(pieces)
+
+    head = exactly(8)
+    return None if head is None else exactly(struct.unpack("<Q", head)[0])
+
+
+def worker_process(tests, outcomes, keeper):
+    """Runs the tests that the keeper hands over, one at a time; never returns."""
+    set_subreaper()
+    program = types.ModuleType("whetstone_program")
+    exec(compile(PROGRAM_SOURCE, "program.py", "exec"), program.__dict__)
+    job = json.loads(receive(tests).decode("utf-8"))
+    program.preamble_names()
+    if "numpy" in job["source"]:
+        # Imported once here instead of in every test's process.
+        try:
+            import numpy  # noqa: F401
+        except BaseException:
+            pass
+    uid = usable_uid()
+    while True:
+        message = receive(tests)
+        if message is None:
+            os._exit(0)
+        outcome, stdout, frame, clean = run_one(program, job, json.loads(message.decode("utf-8")), uid, keeper)
+        outcome["stdoutBytes"], outcome["frameBytes"], outcome["clean"] = len(stdout), len(frame), clean
+        head = json.dumps(outcome).encode()
+        send(outcomes, struct.pack("<I", len(head)), head, stdout, frame)
+
+
+# -------------------------------------------------------------------------------------------------------------- keeper
+
+
+def drive(to_worker, from_worker):
+    """Hands over test after test until one fails, the outputs are many, or all are done; returns the worker's messages."""
+    with open(JOB_FILE, "rb") as stored:
+        job = json.loads(zlib.decompress(stored.read()).decode("utf-8"))
+    os.unlink(JOB_FILE)
+    tests = job.pop("tests")
+    messages = []
+    total = 0
+    try:
+        send(to_worker, json.dumps(job).encode())
+        for test in tests:
+            send(to_worker, json.dumps(test).encode())
+            message = receive(from_worker)
+            if message is None:
+                break
+            messages.append(message)
+            total += len(message)
+            outcome = json.loads(message[4 : 4 + struct.unpack("<I", message[:4])[0]].decode())
+            if outcome["status"] != "finished" or not outcome["clean"] or total > CHUNK_OUTPUT_BYTES:
+                break
+    except BrokenPipeError:
+        pass
+    os.close(to_worker)
+    return messages
+
+
+def main():
+    start_over_if_needed()
+    keeper = os.getpid()
+    tests_out, tests_in = os.pipe()
+    outcomes_out, outcomes_in = os.pipe()
+    worker = os.fork()
+    if worker == 0:
+        try:
+            os.close(tests_in)
+            os.close(outcomes_out)
+            os.dup2(os.open("/dev/null", os.O_RDWR), 0)
+            set_not_dumpable()
+            worker_process(tests_out, outcomes_in, keeper)
+        except BaseException as error:
+            os.write(2, ("worker: %r\n" % (error,)).encode())
+        finally:
+            os._exit(1)
+    set_not_dumpable()
+    os.close(tests_out)
+    os.close(outcomes_in)
+    key = bytes.fromhex(sys.stdin.read().strip())
+    messages = drive(tests_in, outcomes_out)
+    status = os.waitpid(worker, 0)[1]
+    body = struct.pack("<i", status) + b"".join(struct.pack("<Q", len(message)) + message for message in messages)
+    try:
+        os.unlink(RESULT_FILE)
+    except OSError:
+        pass
+    descriptor = os.open(RESULT_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    view = memoryview(hmac.new(key, body, hashlib.sha256).digest() + body)
+    while view:
+        view = view[os.write(descriptor, view) :]
+    os.close(descriptor)
+    os._exit(0)
+
+
+main()

@@ -1,0 +1,137 @@
+// Reads the body of /run_code as Sandbox Fusion does: unknown fields are ignored, numbers may be texts, and what is wrong is named
+// field by field in the shape of a 422 answer.
+import { fusionLanguages } from "./api.ts";
+
+export interface ParsedRequest {
+  code: string;
+  runTimeoutS: number;
+  memoryBytes: number;
+  stdin: string;
+  files: Map<string, Uint8Array>;
+  fetchFiles: string[];
+}
+
+export interface ParseRules {
+  maxCodeBytes: number;
+  maxRunTimeoutS: number;
+  /** The limit where a request names none, and the most it can name. */
+  memoryBytes: number;
+}
+
+export interface RequestProblem {
+  type: string;
+  loc: (string | number)[];
+  msg: string;
+  input?: unknown;
+}
+
+/** The request, or everything that is wrong with it. */
+export function parseRunCode(body: Uint8Array, rules: ParseRules): ParsedRequest | { problems: RequestProblem[] } {
+  const problems: RequestProblem[] = [];
+  const wrong = (type: string, field: string | undefined, msg: string, input?: unknown) => {
+    problems.push({
+      type,
+      loc: field === undefined ? ["body"] : ["body", ...field.split("\0")],
+      msg,
+      input: shown(input),
+    });
+  };
+  let value: unknown;
+  try {
+    value = JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("utf8"));
+  } catch {
+    wrong("json_invalid", undefined, "JSON decode error");
+    return { problems };
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    wrong("model_attributes_type", undefined, "Input should be a valid dictionary", value);
+    return { problems };
+  }
+  const fields = value as Record<string, unknown>;
+
+  const number = (field: string, fallback: number, integer: boolean): number => {
+    const given = fields[field];
+    if (given === undefined) return fallback;
+    const parsed = typeof given === "string" && given.trim() !== "" ? Number(given) : given;
+    if (typeof parsed === "number" && Number.isFinite(parsed) && (!integer || Number.isInteger(parsed))) return parsed;
+    wrong(
+      integer ? "int_type" : "float_type",
+      field,
+      `Input should be a valid ${integer ? "integer" : "number"}`,
+      given,
+    );
+    return fallback;
+  };
+
+  const { code, language } = fields;
+  if (code === undefined) wrong("missing", "code", "Field required");
+  else if (typeof code !== "string") wrong("string_type", "code", "Input should be a valid string", code);
+  else if (Buffer.byteLength(code) > rules.maxCodeBytes)
+    wrong("too_long", "code", `The code is longer than ${rules.maxCodeBytes} bytes`);
+  if (language === undefined) wrong("missing", "language", "Field required");
+  else if (typeof language !== "string" || !fusionLanguages.includes(language))
+    wrong("enum", "language", `Input should be one of: ${fusionLanguages.join(", ")}`, language);
+  else if (language !== "python")
+    wrong(
+      "unsupported_language",
+      "language",
+      `This server runs python; there is no runtime for ${language} here`,
+      language,
+    );
+
+  number("compile_timeout", 10, false);
+  const runTimeoutS = Math.min(number("run_timeout", 10, false), rules.maxRunTimeoutS);
+  const memory = number("memory_limit_MB", -1, true);
+  const stdin = fields["stdin"] ?? "";
+  if (typeof stdin !== "string") wrong("string_type", "stdin", "Input should be a valid string", stdin);
+
+  const files = new Map<string, Uint8Array>();
+  const given = fields["files"] ?? {};
+  if (typeof given !== "object" || Array.isArray(given))
+    wrong("dict_type", "files", "Input should be a valid dictionary", given);
+  else
+    for (const [path, content] of Object.entries(given)) {
+      if (content === null || path.includes("IGNORE_THIS_FILE")) continue;
+      const field = `files\0${path}`;
+      const bytes = typeof content === "string" ? fromBase64(content) : undefined;
+      if (bytes === undefined) wrong("base64", field, "Input should be base64 with correct padding");
+      else if (!isInside(path)) wrong("path", field, "The path must be relative and stay inside the work folder", path);
+      else files.set(path, bytes);
+    }
+
+  const fetchFiles: string[] = [];
+  const wanted = fields["fetch_files"] ?? [];
+  if (!Array.isArray(wanted)) wrong("list_type", "fetch_files", "Input should be a valid list", wanted);
+  else
+    for (const [index, path] of wanted.entries()) {
+      const field = `fetch_files\0${index}`;
+      if (typeof path !== "string") wrong("string_type", field, "Input should be a valid string", path);
+      else if (!isInside(path)) wrong("path", field, "The path must be relative and stay inside the work folder", path);
+      else fetchFiles.push(path);
+    }
+
+  if (problems.length > 0) return { problems };
+  return {
+    code: code as string,
+    runTimeoutS,
+    memoryBytes: memory > 0 ? Math.min(memory * 1024 ** 2, rules.memoryBytes) : rules.memoryBytes,
+    stdin: stdin as string,
+    files,
+    fetchFiles,
+  };
+}
+
+/** Foreign characters are dropped, as the original does; wrong padding is not base64. */
+function fromBase64(text: string): Uint8Array | undefined {
+  const plain = text.replaceAll(/[^A-Za-z0-9+/=]/g, "");
+  return plain.length % 4 === 0 ? Buffer.from(plain, "base64") : undefined;
+}
+
+function isInside(path: string): boolean {
+  if (path === "" || path.startsWith("/") || path.includes("\0") || path.length > 1_000) return false;
+  return path.split("/").every((part) => part !== ".." && part !== "." && part !== "" && part.length <= 255);
+}
+
+/** Echoes small values only. */
+const shown = (input: unknown) =>
+  typeof input === "string" ? input.slice(0, 100) : typeof input === "object" ? undefined : input;
