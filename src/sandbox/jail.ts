@@ -1,6 +1,24 @@
 // The embedded jail: runs Python programs on this machine behind the strongest isolation that proves itself at start.
 // `run` is the judge's side (many tests, one program); `execute` runs one program once, as a plain script with files.
-import { type Limits, type Sandbox, SandboxError } from "./sandbox.ts";
+import { availableParallelism, totalmem } from "node:os";
+import { messageOf } from "../core/errors.ts";
+import { Limiter } from "../core/limiter.ts";
+import { ControlServer } from "./control.ts";
+import { runOnce, runTest, type SlotLimits, sendJob } from "./conversation.ts";
+import { findInterpreter, findOnPath, type Interpreter } from "./interpreter.ts";
+import { confinedCommand, confinedReadable, jailCommand, slotUsers } from "./outer.ts";
+import { Pool } from "./pool.ts";
+import {
+  type Job,
+  type Limits,
+  type Sandbox,
+  type SandboxDescription,
+  SandboxError,
+  type TestOutcome,
+} from "./sandbox.ts";
+import { selfTest } from "./selftest.ts";
+import { type Slot, SlotLost } from "./slot.ts";
+import type { ZygotePlan } from "./zygote.ts";
 
 /** Isolation levels, strongest first. */
 export type JailLevel = "jail" | "landlock";
@@ -15,6 +33,11 @@ export interface JailOptions {
   /** Path of bubblewrap. Default: `bwrap` on PATH. */
   bwrap?: string;
 }
+
+/** A slot that is lost under a program is replaced this often before the sandbox says that it cannot run the program. */
+const retries = 3;
+/** Share of the machine's memory that all programs together may hold. */
+const memoryShare = 0.75;
 
 export interface ExecuteRequest {
   /** Python source; runs as a script in a fresh working directory. */
@@ -57,6 +80,191 @@ export interface Jail extends Sandbox {
 }
 
 /** Starts the strongest level that passes its self-test; rejects with sandbox/unavailable when none does. */
-export function openJail(_options: JailOptions = {}): Promise<Jail> {
-  return Promise.reject(new SandboxError("sandbox/unavailable", "The embedded jail is not there yet."));
+export async function openJail(options: JailOptions = {}): Promise<Jail> {
+  if (process.platform !== "linux") {
+    throw new SandboxError(
+      "sandbox/unavailable",
+      `The embedded jail needs Linux; this is ${process.platform}. Set SANDBOX_URL to a Sandbox Fusion server.`,
+    );
+  }
+  const interpreter = await findInterpreter(options.python);
+  const failures: string[] = [];
+  for (const level of options.levels ?? (["jail", "landlock"] as const)) {
+    let jail: EmbeddedJail | undefined;
+    try {
+      jail = await EmbeddedJail.open(level, interpreter, options);
+      await selfTest(jail, level);
+      return jail;
+    } catch (error) {
+      await jail?.close();
+      failures.push(`${level}: ${messageOf(error)}`);
+    }
+  }
+  throw new SandboxError("sandbox/unavailable", unavailable(failures));
+}
+
+function unavailable(failures: readonly string[]): string {
+  return [
+    "No isolation level of the embedded jail works here, so no program was run.",
+    ...failures.map((failure) => `  ${failure}`),
+    "To fix it: install bubblewrap (apt-get install bubblewrap) and allow unprivileged user namespaces " +
+      "(Ubuntu: sysctl kernel.apparmor_restrict_unprivileged_userns=0; Docker: --security-opt seccomp=unconfined " +
+      "--security-opt systempaths=unconfined), or run a kernel with Landlock (5.13 or later), or set SANDBOX_URL to a Sandbox Fusion server.",
+  ].join("\n");
+}
+
+function description(level: JailLevel, interpreter: Interpreter, slots: number): SandboxDescription {
+  const programs = `${slots} program${slots === 1 ? "" : "s"} at a time, Python ${interpreter.version}`;
+  if (level === "jail") {
+    const summary = `embedded jail: bubblewrap, namespaces per program, seccomp; ${programs}`;
+    return { kind: "jail", summary, lacks: [], python: interpreter.executable };
+  }
+  const lacks = [
+    "programs cannot start processes (subprocess, fork, multiprocessing fail)",
+    "scratch space is watched, not bounded by a file system",
+    "the existence and attributes of files outside can be seen, not their content",
+    "no /proc, no changes of file modes or times",
+  ];
+  if (process.geteuid?.() !== 0) lacks.push("all programs run as the calling user");
+  const summary = `embedded jail, second level: Landlock, seccomp without processes and sockets; ${programs}`;
+  return { kind: "landlock", summary, lacks, python: interpreter.executable };
+}
+
+class EmbeddedJail implements Jail {
+  readonly description: SandboxDescription;
+  readonly #control: ControlServer;
+  readonly #plan: ZygotePlan;
+  readonly #slots: number;
+  readonly #limiter: Limiter;
+  readonly #plain: Pool;
+  /** Programs that mention numpy start where it is already imported; the pool comes with the first of them. */
+  #numpy: Pool | undefined;
+  #closed = false;
+
+  private constructor(
+    level: JailLevel,
+    interpreter: Interpreter,
+    control: ControlServer,
+    plan: ZygotePlan,
+    slots: number,
+  ) {
+    this.description = description(level, interpreter, slots);
+    this.#control = control;
+    this.#plan = plan;
+    this.#slots = slots;
+    this.#limiter = new Limiter(slots);
+    this.#plain = this.#pool([]);
+  }
+
+  static async open(level: JailLevel, interpreter: Interpreter, options: JailOptions): Promise<EmbeddedJail> {
+    const bwrap = findOnPath(options.bwrap ?? "bwrap");
+    if (level === "jail" && !bwrap) throw new Error(`${options.bwrap ?? "bwrap"} (bubblewrap) is not installed`);
+    const control = await ControlServer.open();
+    const parts = { interpreter, controlFolder: control.folder, socketName: control.socketName };
+    const { argv, socketInside } = level === "jail" ? jailCommand(bwrap!, parts) : confinedCommand(parts);
+    const confined = { readable: confinedReadable(interpreter), scratch: control.scratchFolder, ...slotUsers() };
+    const plan = { argv, socketInside, config: { level, preload: [], ...(level === "jail" ? {} : confined) } };
+    return new EmbeddedJail(level, interpreter, control, plan, Math.max(1, options.slots ?? availableParallelism()));
+  }
+
+  #pool(preload: readonly string[]): Pool {
+    const zygotes = Math.min(this.#slots, availableParallelism());
+    const plan = { ...this.#plan, config: { ...this.#plan.config, preload } };
+    const pool = new Pool(plan, this.#control, zygotes, Math.ceil(this.#slots / zygotes) + 1);
+    pool.start();
+    return pool;
+  }
+
+  #poolFor(source: string): Pool {
+    if (!this.#plain.facts?.numpy || !/\bnumpy\b/.test(source)) return this.#plain;
+    this.#numpy ??= this.#pool(["numpy"]);
+    return this.#numpy;
+  }
+
+  #limits(limits: Limits): SlotLimits {
+    return { ...limits, treeBytes: Math.min(limits.memoryBytes, Math.floor((totalmem() * memoryShare) / this.#slots)) };
+  }
+
+  /** Calls `work` with a slot, and again with another one while slots are lost under it. */
+  async #withSlot<Result>(source: string, work: (slot: Slot) => Promise<Result>): Promise<Result> {
+    let losses = 0;
+    while (true) {
+      const pool = this.#poolFor(source);
+      let slot: Slot | undefined;
+      try {
+        slot = await pool.acquire();
+        const result = await work(slot);
+        pool.succeeded();
+        return result;
+      } catch (error) {
+        if (!(error instanceof SlotLost)) throw error;
+        losses++;
+        if (this.#closed || losses > retries) {
+          throw new SandboxError(
+            "sandbox/lost",
+            `The embedded jail lost a program ${losses} times (${error.message}). It is not a verdict on the program; grade it again. ` +
+              `If it goes on, look at memory and process limits of this machine.`,
+            { cause: error },
+          );
+        }
+      } finally {
+        slot?.close();
+      }
+    }
+  }
+
+  run(
+    job: Job,
+    afterTest: (outcome: TestOutcome, index: number) => "continue" | "stop",
+    options: { signal?: AbortSignal } = {},
+  ): Promise<TestOutcome[]> {
+    const outcomes: TestOutcome[] = [];
+    const limits = this.#limits(job.limits);
+    const work = async (slot: Slot) => {
+      sendJob(slot, job, limits);
+      // A lost slot takes only its current test with it: the ones before keep their outcomes.
+      while (outcomes.length < job.tests.length) {
+        const outcome = await runTest(slot, job.tests[outcomes.length]!, limits, options.signal);
+        outcomes.push(outcome);
+        if (afterTest(outcome, outcomes.length - 1) === "stop") break;
+      }
+      return outcomes;
+    };
+    if (job.tests.length === 0) return Promise.resolve(outcomes);
+    return this.#limiter.run(() => this.#withSlot(job.source, work), options.signal);
+  }
+
+  async execute(request: ExecuteRequest, options: { signal?: AbortSignal } = {}): Promise<ExecuteResult> {
+    for (const path of [...request.files.keys(), ...request.fetchFiles]) checkPath(path);
+    const limits = this.#limits(request.limits);
+    let size = 0;
+    for (const bytes of request.files.values()) size += bytes.length;
+    if (size > limits.scratchBytes) {
+      throw new SandboxError(
+        "sandbox/bad-path",
+        `The files hold ${size} bytes, the scratch space ${limits.scratchBytes}. Send less, or raise the limit.`,
+      );
+    }
+    const work = (slot: Slot) => runOnce(slot, request, limits, request.fetchBytes ?? 8 * 1024 ** 2, options.signal);
+    return this.#limiter.run(() => this.#withSlot(request.code, work), options.signal);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await Promise.all([this.#plain.close(), this.#numpy?.close()]);
+    await this.#control.close();
+  }
+}
+
+/** Only paths below the working directory: relative, without `..`, empty or odd parts. */
+function checkPath(path: string): void {
+  const parts = path.split("/");
+  const good =
+    path.length <= 1024 && !path.includes("\0") && parts.every((part) => part !== "" && part !== "." && part !== "..");
+  if (!good) {
+    throw new SandboxError(
+      "sandbox/bad-path",
+      `${JSON.stringify(path)} is not a path below the working directory. Use a relative path without "..".`,
+    );
+  }
 }

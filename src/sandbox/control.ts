@@ -1,0 +1,87 @@
+// The folder and the socket by which slots reach this process. A slot names its zygote by a secret token and itself by a number.
+import { mkdtempSync, rmSync } from "node:fs";
+import { chmod, mkdir } from "node:fs/promises";
+import { createServer, type Server, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const tokenBytes = 16;
+const helloBytes = tokenBytes + 4;
+
+/** Receives a slot's connection: its number, its socket, and bytes that came right after the greeting. */
+type Arrival = (slotId: number, socket: Socket, early: Buffer) => void;
+
+/** Removed when this process ends without closing them. */
+const folders = new Set<string>();
+process.on("exit", () => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
+
+export class ControlServer {
+  readonly folder: string;
+  readonly socketName = "control";
+  readonly #server: Server;
+  readonly #arrivals = new Map<string, Arrival>();
+  readonly #sockets = new Set<Socket>();
+
+  private constructor(folder: string) {
+    this.folder = folder;
+    this.#server = createServer((socket) => this.#greet(socket));
+  }
+
+  static async open(): Promise<ControlServer> {
+    // A socket path has room for about 100 bytes.
+    const base = tmpdir().length <= 60 ? tmpdir() : "/tmp";
+    const folder = mkdtempSync(join(base, `whetstone-jail-${process.pid}-`));
+    folders.add(folder);
+    const control = new ControlServer(folder);
+    const asRoot = process.geteuid?.() === 0;
+    // As root the slots are other users: they may pass through, not look around.
+    await chmod(folder, asRoot ? 0o711 : 0o700);
+    await mkdir(control.scratchFolder);
+    await chmod(control.scratchFolder, asRoot ? 0o1733 : 0o700);
+    const path = join(folder, control.socketName);
+    await new Promise<void>((resolve, reject) => {
+      control.#server.once("error", reject);
+      control.#server.listen({ path, backlog: 256 }, resolve);
+    });
+    await chmod(path, asRoot ? 0o666 : 0o600);
+    return control;
+  }
+
+  /** Scratch folders of the "landlock" level lie here. */
+  get scratchFolder(): string {
+    return join(this.folder, "scratch");
+  }
+
+  expect(token: string, arrival: Arrival): void {
+    this.#arrivals.set(token, arrival);
+  }
+
+  forget(token: string): void {
+    this.#arrivals.delete(token);
+  }
+
+  #greet(socket: Socket): void {
+    this.#sockets.add(socket);
+    socket.once("close", () => this.#sockets.delete(socket));
+    socket.on("error", () => socket.destroy());
+    let hello: Buffer = Buffer.alloc(0);
+    const listen = (chunk: Buffer) => {
+      hello = hello.length === 0 ? chunk : Buffer.concat([hello, chunk]);
+      if (hello.length < helloBytes) return;
+      socket.off("data", listen);
+      const arrival = this.#arrivals.get(hello.toString("hex", 0, tokenBytes));
+      if (arrival) arrival(hello.readUInt32LE(tokenBytes), socket, hello.subarray(helloBytes));
+      else socket.destroy();
+    };
+    socket.on("data", listen);
+  }
+
+  async close(): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy();
+    await new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    rmSync(this.folder, { recursive: true, force: true });
+    folders.delete(this.folder);
+  }
+}

@@ -1,0 +1,211 @@
+// What is said to a slot and what its answers mean: one test of a program, or one plain execution with files.
+import type { ExecuteRequest, ExecuteResult } from "./jail.ts";
+import type { Job, Limits, TestInput, TestOutcome, TestStatus } from "./sandbox.ts";
+import { type Slot, SlotLost } from "./slot.ts";
+
+/** Time a slot gets beyond the wall limit to kill, clean up and answer before it counts as wedged. */
+const patienceMs = 15_000;
+const scriptName = "solution.py";
+const sigXcpu = 24;
+
+/** Limits as the supervisor takes them; treeBytes bounds the memory of all processes of a program together. */
+export type SlotLimits = Limits & { treeBytes: number };
+
+interface Ended {
+  lockedIn: boolean;
+  exitCode: number | null;
+  signal: number | null;
+  reason: "time-limit" | "memory-limit" | "output-limit" | null;
+  wallMs: number;
+  cpuMs: number;
+  maxRssBytes: number;
+  errorBytes: number;
+}
+
+interface Answer {
+  ended: Ended;
+  stdout: Buffer;
+  stderr: Buffer;
+  report: Buffer;
+}
+
+/** Tells the slot which program it will run. */
+export function sendJob(slot: Slot, job: Job, limits: SlotLimits): void {
+  const source = Buffer.from(job.source);
+  slot.send(
+    "J",
+    { mode: "run", limits, preamble: job.preamble, name: scriptName, argv: [], sourceBytes: source.length },
+    source,
+  );
+}
+
+/** Hands over one test and waits until every process of it is dead. */
+export async function runTest(slot: Slot, test: TestInput, limits: Limits, signal?: AbortSignal): Promise<TestOutcome> {
+  const input = Buffer.from(
+    test.kind === "stdin" ? test.stdin : JSON.stringify({ function: test.functionName, arguments: test.argumentsJson }),
+  );
+  slot.send("T", { kind: test.kind, inputBytes: input.length }, input);
+  const answer = await receiveAnswer(slot, limits, signal);
+  const { ended } = answer;
+  const status = test.kind === "stdin" ? scriptStatus(answer, limits) : callStatus(answer, limits);
+  return {
+    status,
+    stdout: answer.stdout,
+    stderrTail: answer.stderr.toString("utf8"),
+    ...(test.kind === "call" && status === "finished" ? { frame: answer.report.toString("utf8", 1) } : {}),
+    exitCode: ended.exitCode,
+    signal: ended.signal,
+    wallMs: ended.wallMs,
+    cpuMs: ended.cpuMs,
+    maxRssBytes: ended.maxRssBytes,
+  };
+}
+
+async function receiveAnswer(slot: Slot, limits: Limits, signal: AbortSignal | undefined): Promise<Answer> {
+  const parts: Record<string, Buffer[]> = { O: [], E: [], F: [] };
+  let ended: Ended | undefined;
+  await slot.receive(
+    ({ type, payload }) => {
+      if (type !== "X") {
+        parts[type]?.push(payload);
+        return false;
+      }
+      ended = JSON.parse(payload.toString()) as Ended;
+      return true;
+    },
+    limits.wallMs + patienceMs,
+    signal,
+  );
+  const join = (buffers: Buffer[]) => (buffers.length === 1 ? buffers[0]! : Buffer.concat(buffers));
+  const answer = { ended: ended!, stdout: join(parts["O"]!), stderr: join(parts["E"]!), report: join(parts["F"]!) };
+  if (!answer.ended.lockedIn) throw new SlotLost(`a test process was not locked in: ${answer.stderr.toString()}`);
+  return answer;
+}
+
+/** A limit that ended the program, however it ended. */
+function limitHit({ ended }: Answer, limits: Limits): TestStatus | undefined {
+  if (ended.reason) return ended.reason;
+  const outOfCpu = ended.signal === sigXcpu || (ended.signal !== null && ended.cpuMs > limits.cpuMs);
+  return outOfCpu ? "time-limit" : undefined;
+}
+
+function scriptStatus(answer: Answer, limits: Limits): TestStatus {
+  const limit = limitHit(answer, limits);
+  if (limit) return limit;
+  const report = answer.report.toString("latin1");
+  if (report === "Scompile-error") return "compile-error";
+  if (report === "Smemory-limit") return "memory-limit";
+  return answer.ended.exitCode === 0 ? "finished" : "runtime-error";
+}
+
+const callStatuses = new Set<string>([
+  "compile-error",
+  "runtime-error",
+  "memory-limit",
+  "bad-arguments",
+  "target-not-found",
+  "unserialisable",
+] satisfies TestStatus[]);
+
+function callStatus(answer: Answer, limits: Limits): TestStatus {
+  const limit = limitHit(answer, limits);
+  if (limit) return limit;
+  const { report, ended } = answer;
+  const kind = String.fromCharCode(report[0] ?? 0);
+  if (kind === "V" && ended.exitCode === 0) return isJson(report.toString("utf8", 1)) ? "finished" : "no-result";
+  const word = report.toString("latin1", 1);
+  if (kind === "S" && callStatuses.has(word)) return word as TestStatus;
+  return ended.exitCode === 0 ? "no-result" : "runtime-error";
+}
+
+/** A program that wrote to the report descriptor itself leaves more than one value there: no evidence. */
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Runs one program once in the slot: files in, the program, files out. */
+export async function runOnce(
+  slot: Slot,
+  request: ExecuteRequest,
+  limits: SlotLimits,
+  fetchBytes: number,
+  signal?: AbortSignal,
+): Promise<ExecuteResult> {
+  const source = Buffer.from(request.code);
+  const stdin = typeof request.stdin === "string" ? Buffer.from(request.stdin) : request.stdin;
+  const files = [...request.files];
+  const job = {
+    mode: "execute",
+    limits,
+    preamble: false,
+    name: freeName(new Set(request.files.keys())),
+    argv: request.argv ?? [],
+    sourceBytes: source.length,
+    files: files.map(([path, bytes]) => [path, bytes.length]),
+    fetch: [...new Set(request.fetchFiles)],
+    fetchBytes,
+  };
+  slot.send("J", job, source, ...files.map(([, bytes]) => bytes));
+  slot.send("T", { kind: "stdin", inputBytes: stdin.length }, stdin);
+  const answer = await receiveAnswer(slot, limits, signal);
+  const { ended } = answer;
+  const fetched = await receiveFiles(slot, signal);
+  const status = scriptStatus(answer, limits);
+  const limited = status === "time-limit" || status === "memory-limit" || status === "output-limit";
+  return {
+    status: limited ? status : "finished",
+    exitCode: ended.exitCode,
+    signal: ended.signal,
+    stdout: answer.stdout,
+    stderr: answer.stderr,
+    stdoutTruncated: ended.reason === "output-limit" && answer.stdout.length >= limits.outputBytes,
+    stderrTruncated: ended.reason === "output-limit" && answer.stderr.length >= limits.outputBytes,
+    oom: status === "memory-limit",
+    wallMs: ended.wallMs,
+    cpuMs: ended.cpuMs,
+    maxRssBytes: ended.maxRssBytes,
+    ...fetched,
+  };
+}
+
+async function receiveFiles(
+  slot: Slot,
+  signal: AbortSignal | undefined,
+): Promise<{ files: Map<string, Uint8Array>; filesLeftOut: string[] }> {
+  const files = new Map<string, Uint8Array>();
+  const filesLeftOut: string[] = [];
+  let current: { path: string; bytes: number } | undefined;
+  let parts: Buffer[] = [];
+  const finish = () => {
+    if (current) files.set(current.path, Buffer.concat(parts));
+    parts = [];
+    current = undefined;
+  };
+  await slot.receive(
+    ({ type, payload }) => {
+      if (type === "D") parts.push(payload);
+      else finish();
+      if (type === "G") {
+        const head = JSON.parse(payload.toString()) as { path: string; leftOut: boolean; bytes: number };
+        if (head.leftOut) filesLeftOut.push(head.path);
+        else current = head;
+      }
+      return type === "X";
+    },
+    patienceMs,
+    signal,
+  );
+  return { files, filesLeftOut };
+}
+
+/** The script lies in the working directory too, under a name that no uploaded file has. */
+function freeName(taken: ReadonlySet<string>): string {
+  let name = "main.py";
+  for (let number = 2; taken.has(name); number++) name = `main${number}.py`;
+  return name;
+}

@@ -1,0 +1,147 @@
+// Ready slots from several zygotes. A slot serves one program and is never reused; spare ones are forked ahead of need.
+// A zygote that dies is replaced. Callers wait; they fail only when several starts in a row did.
+import { messageOf } from "../core/errors.ts";
+import type { ControlServer } from "./control.ts";
+import { type Slot, SlotLost } from "./slot.ts";
+import { Zygote, type ZygoteFacts, type ZygotePlan } from "./zygote.ts";
+
+const failuresBeforeGivingUp = 5;
+
+interface Seat {
+  zygote: Zygote | undefined;
+  ready: Slot[];
+}
+
+interface Waiter {
+  resolve(slot: Slot): void;
+  reject(error: unknown): void;
+}
+
+export class Pool {
+  readonly #plan: ZygotePlan;
+  readonly #control: ControlServer;
+  readonly #seats: Seat[];
+  readonly #spare: number;
+  readonly #waiters: Waiter[] = [];
+  readonly #starts = new Set<Promise<void>>();
+  #failures = 0;
+  #closed = false;
+  facts: ZygoteFacts | undefined;
+
+  /** `spare` slots per zygote are kept ready. */
+  constructor(plan: ZygotePlan, control: ControlServer, zygotes: number, spare: number) {
+    this.#plan = plan;
+    this.#control = control;
+    this.#spare = spare;
+    this.#seats = Array.from({ length: zygotes }, () => ({ zygote: undefined, ready: [] }));
+  }
+
+  /** Process ids of the living zygotes' outermost processes. */
+  get pids(): number[] {
+    return this.#seats.flatMap((seat) => seat.zygote?.pid ?? []);
+  }
+
+  /** The next ready slot. */
+  acquire(): Promise<Slot> {
+    if (this.#closed) return Promise.reject(new SlotLost("the jail is closed"));
+    const seat = this.#fullestSeat();
+    if (seat) {
+      const slot = seat.ready.shift()!;
+      this.#refill(seat);
+      return Promise.resolve(slot);
+    }
+    const waiting = new Promise<Slot>((resolve, reject) => this.#waiters.push({ resolve, reject }));
+    this.start();
+    return waiting;
+  }
+
+  #fullestSeat(): Seat | undefined {
+    let best: Seat | undefined;
+    for (const seat of this.#seats) if (seat.ready.length > (best?.ready.length ?? 0)) best = seat;
+    return best;
+  }
+
+  /** Fills empty seats and asks for the slots that are missing. */
+  start(): void {
+    for (const seat of this.#seats) {
+      if (seat.zygote) this.#refill(seat);
+      else if (!this.#closed && this.#starts.size < this.#seats.length) this.#seatZygote(seat);
+    }
+  }
+
+  #seatZygote(seat: Seat): void {
+    let own: Zygote | undefined;
+    const start = Zygote.start(this.#plan, this.#control, {
+      slotReady: (slot) => this.#take(seat, slot),
+      slotFailed: (reason) => this.#fail(seat, reason),
+      died: (reason) => {
+        if (seat.zygote === own) seat.zygote = undefined;
+        seat.ready = [];
+        if (own) this.#fail(seat, reason);
+      },
+    })
+      .then(async ({ zygote, facts }) => {
+        if (this.#closed) return zygote.close();
+        own = seat.zygote = zygote;
+        this.facts = facts;
+        this.#refill(seat);
+      })
+      .catch((error: unknown) => this.#fail(seat, messageOf(error)))
+      .finally(() => this.#starts.delete(tracked));
+    const tracked: Promise<void> = start;
+    this.#starts.add(tracked);
+  }
+
+  #refill(seat: Seat): void {
+    if (this.#closed || !seat.zygote) return;
+    const wanted = this.#spare + Math.ceil(this.#waiters.length / this.#seats.length);
+    for (let have = seat.ready.length + seat.zygote.pending; have < wanted; have++) seat.zygote.requestSlot();
+  }
+
+  #take(seat: Seat, slot: Slot): void {
+    if (this.#closed) {
+      slot.close();
+      return;
+    }
+    const waiter = this.#waiters.shift();
+    if (waiter) {
+      waiter.resolve(slot);
+      this.#refill(seat);
+      return;
+    }
+    seat.ready.push(slot);
+    slot.whenLost((error) => {
+      const at = seat.ready.indexOf(slot);
+      if (at < 0) return;
+      seat.ready.splice(at, 1);
+      this.#fail(seat, error.message);
+    });
+  }
+
+  /** A program ran to an answer: whatever failed before was passing. */
+  succeeded(): void {
+    this.#failures = 0;
+  }
+
+  #fail(seat: Seat, reason: string): void {
+    if (this.#closed) return;
+    this.#failures++;
+    if (this.#failures >= failuresBeforeGivingUp) {
+      // The next acquire() tries again from the beginning.
+      this.#failures = 0;
+      const error = new SlotLost(`no slot could be started: ${reason}`);
+      for (const waiter of this.#waiters.splice(0)) waiter.reject(error);
+      return;
+    }
+    if (seat.zygote) this.#refill(seat);
+    else if (this.#waiters.length > 0 || this.#failures === 1) this.#seatZygote(seat);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const waiter of this.#waiters.splice(0)) waiter.reject(new SlotLost("the jail is closed"));
+    await Promise.all(this.#starts);
+    for (const seat of this.#seats) for (const slot of seat.ready.splice(0)) slot.close();
+    await Promise.all(this.#seats.map((seat) => seat.zygote?.close()));
+  }
+}

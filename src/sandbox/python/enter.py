@@ -1,0 +1,84 @@
+"""Starts the outer jail (or the bare zygote): sets what an exec inherits, gives up root, makes paths reachable, then becomes the command.
+
+Argument: JSON {"command": [...], "environment": {...}, "user": id or null, "paths": [...], "stackBytes": n}.
+`paths` must be readable for the new user. Where a folder above one is closed to others (interpreters below /root), a private mount
+namespace shows the same path through an empty, open copy of that folder; nothing outside this process sees it.
+"""
+
+import ctypes
+import json
+import os
+import resource
+import sys
+import tempfile
+
+_NEWNS = 0x00020000
+_BIND, _REC, _PRIVATE = 4096, 16384, 1 << 18
+
+
+def _mount(source, target, kind, flags, data=None):
+    libc = ctypes.CDLL(None, use_errno=True)
+    encode = lambda text: None if text is None else text.encode()  # noqa: E731
+    if libc.mount(encode(source), encode(target), encode(kind), ctypes.c_ulong(flags), encode(data)) != 0:
+        raise OSError(ctypes.get_errno(), "mount %s: %s" % (target, os.strerror(ctypes.get_errno())))
+
+
+def _closed_folder(path):
+    """The topmost folder above (or at) the path that others may not enter; None when the way is open."""
+    current = "/"
+    for part in [""] + path.strip("/").split("/"):
+        current = os.path.join(current, part)
+        if os.path.isdir(current) and not os.stat(current).st_mode & 0o001:
+            return current.rstrip("/")
+    return None
+
+
+def _open_up(paths):
+    closed = {}
+    for path in paths:
+        folder = _closed_folder(path)
+        if folder is not None:
+            closed.setdefault(folder, []).append(path)
+    if not closed:
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(_NEWNS) != 0:
+        raise OSError(ctypes.get_errno(), "%s is closed to other users, and a mount namespace is refused" % ", ".join(closed))
+    _mount(None, "/", None, _REC | _PRIVATE)
+    staging = tempfile.mkdtemp(prefix="whetstone-paths-")
+    _mount("staging", staging, "tmpfs", 0, "size=64k,mode=700")
+    for folder, below in closed.items():
+        held = []
+        for number, path in enumerate(below):
+            hold = os.path.join(staging, str(len(held)) + "-" + str(number))
+            os.mkdir(hold)
+            _mount(path, hold, None, _BIND | _REC)
+            held.append((hold, path))
+        _mount("open", folder, "tmpfs", 0, "size=64k,mode=755")
+        for hold, path in held:
+            os.makedirs(path, mode=0o755, exist_ok=True)
+            _mount(hold, path, None, _BIND | _REC)
+    ctypes.CDLL(None).umount2(staging.encode(), 2)
+    os.rmdir(staging)
+
+
+def main():
+    config = json.loads(sys.argv[1])
+    user = config["user"]
+    os.umask(0o022)
+    if config["paths"]:
+        _open_up(config["paths"])
+    if user is not None:
+        os.setgroups([])
+        os.setresgid(user, user, user)
+        os.setresuid(user, user, user)
+    stack = config["stackBytes"]
+    hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
+    if hard != resource.RLIM_INFINITY:
+        stack = min(stack, hard)
+    resource.setrlimit(resource.RLIMIT_STACK, (stack, stack))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.execve(config["command"][0], config["command"], config["environment"])
+
+
+main()

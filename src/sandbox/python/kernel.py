@@ -1,0 +1,170 @@
+"""System calls that Python has no wrapper for: namespaces, mounts, capabilities, seccomp, Landlock. All raise OSError."""
+
+import ctypes
+import os
+import struct
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.syscall.restype = ctypes.c_long
+_python = ctypes.pythonapi
+
+SIGCHLD, SIGKILL = 17, 9
+NEWNS, NEWCGROUP, NEWUTS, NEWIPC = 0x00020000, 0x02000000, 0x04000000, 0x08000000
+NEWUSER, NEWPID, NEWNET = 0x10000000, 0x20000000, 0x40000000
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = 1, 2, 4, 8, 4096, 16384, 1 << 18
+MNT_DETACH = 2
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
+_CLONE = {"x86_64": 56, "aarch64": 220}
+_PIDFD_OPEN, _CLOSE_RANGE = 434, 436
+_LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
+
+
+def _check(result):
+    if result < 0:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
+    return result
+
+
+def _syscall(number, *arguments):
+    return _check(_libc.syscall(ctypes.c_long(number), *[ctypes.c_long(a) if isinstance(a, int) else a for a in arguments]))
+
+
+def fork_into(flags):
+    """fork() into new namespaces; the child is process 1 of a new pid namespace. Only for a single-threaded process."""
+    number = _CLONE[os.uname().machine]
+    _python.PyOS_BeforeFork()
+    pid = _libc.syscall(ctypes.c_long(number), ctypes.c_long(flags | SIGCHLD), ctypes.c_long(0), ctypes.c_long(0), ctypes.c_long(0), ctypes.c_long(0))
+    if pid == 0:
+        _python.PyOS_AfterFork_Child()
+        return 0
+    error = ctypes.get_errno()
+    _python.PyOS_AfterFork_Parent()
+    if pid < 0:
+        raise OSError(error, os.strerror(error))
+    return pid
+
+
+def unshare(flags):
+    _check(_libc.unshare(ctypes.c_int(flags)))
+
+
+def mount(source, target, kind, flags, data=b""):
+    _check(_libc.mount(source, target, kind, ctypes.c_ulong(flags), data))
+
+
+def unmount(target):
+    _check(_libc.umount2(target, MNT_DETACH))
+
+
+def pidfd_open(pid):
+    return _syscall(_PIDFD_OPEN, pid, 0)
+
+
+def close_from(first):
+    """Closes every descriptor from `first` on."""
+    try:
+        _syscall(_CLOSE_RANGE, first, 0xFFFFFFFF, 0)
+    except OSError:
+        os.closerange(first, 4096)
+
+
+def die_with_parent():
+    _check(_libc.prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(SIGKILL), 0, 0, 0))
+
+
+def hide_memory():
+    """No ptrace, no /proc/<pid>/mem, no core dump of this process."""
+    _check(_libc.prctl(_PR_SET_DUMPABLE, ctypes.c_ulong(0), 0, 0, 0))
+
+
+_no_capabilities = (ctypes.create_string_buffer(struct.pack("<Ii", 0x20080522, 0)), ctypes.create_string_buffer(bytes(24)))
+
+
+def drop_capabilities():
+    """All capability sets empty, and no way to gain any: no set-user-id program, no file capability."""
+    _check(_libc.capset(*_no_capabilities))
+    _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, ctypes.c_ulong(1), ctypes.c_ulong(0), ctypes.c_ulong(0), ctypes.c_ulong(0)))
+
+
+class Filter:
+    """A seccomp filter ready to be installed; see seccomp.assemble."""
+
+    def __init__(self, code, pid_offsets):
+        self._code = ctypes.create_string_buffer(code, len(code))
+        self._pid_offsets = pid_offsets
+        address = ctypes.addressof(self._code)
+        self._head = ctypes.create_string_buffer(struct.pack("@HxxxxxxQ", len(code) // 8, address))
+
+    def install(self):
+        """For good. Needs drop_capabilities first."""
+        pid = os.getpid()
+        for offset in self._pid_offsets:
+            struct.pack_into("<I", self._code, offset, pid)
+        _check(_libc.prctl(_PR_SET_SECCOMP, ctypes.c_ulong(2), self._head, 0, 0))
+
+
+def landlock_version():
+    """0 when the kernel has none, or it is switched off."""
+    try:
+        return _syscall(_LANDLOCK_CREATE, 0, 0, 1)
+    except OSError:
+        return 0
+
+
+_READ_FILE, _READ_DIR, _EXECUTE = 1 << 2, 1 << 3, 1 << 0
+_FILE_ONLY = (1 << 0) | (1 << 1) | (1 << 2) | (1 << 14) | (1 << 15)
+
+
+class Landlock:
+    """A rule set: read access below some paths, everything below one scratch folder, nothing elsewhere, no TCP."""
+
+    def __init__(self, readable, writable):
+        version = landlock_version()
+        if version < 1:
+            raise OSError(38, "Landlock is not available")
+        files = (1 << 13) - 1
+        if version >= 2:
+            files |= 1 << 13  # rename and link across folders
+        if version >= 3:
+            files |= 1 << 14  # truncate
+        if version >= 5:
+            files |= 1 << 15  # device ioctl
+        fields = [files]
+        if version >= 4:
+            fields.append(3)  # TCP bind and connect
+        if version >= 6:
+            fields.append(3)  # abstract sockets and signals
+        attributes = ctypes.create_string_buffer(struct.pack("<%dQ" % len(fields), *fields))
+        self.descriptor = _syscall(_LANDLOCK_CREATE, attributes, len(fields) * 8, 0)
+        for path in readable:
+            self._allow(path, _READ_FILE | _READ_DIR)
+        everything = files & ~(1 << 0) & ~(1 << 6) & ~(1 << 11)  # no exec, no device nodes
+        self._allow(writable, everything)
+
+    def _allow(self, path, access):
+        try:
+            opened = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        except OSError:
+            return  # what is not there needs no rule
+        try:
+            if not os.path.isdir(path):
+                access &= _FILE_ONLY
+            rule = ctypes.create_string_buffer(struct.pack("<Qi", access, opened))
+            _syscall(_LANDLOCK_ADD, self.descriptor, 1, rule, 0)
+        finally:
+            os.close(opened)
+
+    def restrict(self):
+        """For good, for this process and its children. Needs drop_capabilities first."""
+        _syscall(_LANDLOCK_RESTRICT, self.descriptor, 0)
+
+
+def set_thread_stack(size):
+    """Stack of new threads; without it they would take the main thread's very large one."""
+    attributes = ctypes.create_string_buffer(64)
+    _check(-_libc.pthread_attr_init(attributes))
+    _libc.pthread_attr_setstacksize(attributes, ctypes.c_size_t(size))
+    setter = getattr(_libc, "pthread_setattr_default_np", None)
+    if setter is not None:
+        setter(attributes)

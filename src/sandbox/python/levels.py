@@ -1,0 +1,182 @@
+"""The two ways a slot keeps a program in. Both give a scratch folder per test, lock the test's process in, and leave no process behind.
+
+Jail: namespaces of its own (user, pid, mount, ipc, uts, cgroup; no network comes from the outer jail), a sized tmpfs per test, seccomp.
+Confined (the "landlock" level): no namespaces. Landlock guards files, seccomp refuses sockets, new processes and signals to others.
+"""
+
+import mmap
+import os
+import shutil
+import signal
+import tempfile
+
+import kernel
+import seccomp
+
+_PAGE = mmap.PAGESIZE
+_INODES = 4096
+_INNER_ID = 1000
+
+
+class Jail:
+    scratch = "/tmp"
+    counts_processes = True
+    namespaces = kernel.NEWUSER | kernel.NEWPID | kernel.NEWNS | kernel.NEWIPC | kernel.NEWUTS | kernel.NEWCGROUP
+
+    def __init__(self, config):
+        self.filter = kernel.Filter(*seccomp.assemble(processes=True))
+        self.user, self.group = os.geteuid(), os.getegid()
+        self.mounted = False
+        self.base_bytes = 0
+
+    def fork(self, _slot_id):
+        return kernel.fork_into(self.namespaces)
+
+    def enter(self):
+        """Runs as process 1 of the new namespaces, after the socket to Node is open."""
+        os.setsid()
+        _write("/proc/self/setgroups", "deny")
+        _write("/proc/self/uid_map", "%d %d 1" % (_INNER_ID, self.user))
+        _write("/proc/self/gid_map", "%d %d 1" % (_INNER_ID, self.group))
+        flags = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
+        for data in (b"subset=pid", b""):
+            try:
+                kernel.mount(b"proc", b"/proc", b"proc", flags, data)
+                break
+            except OSError:
+                continue
+        else:  # a partly covered outer /proc forbids a fresh one: then the program gets none
+            kernel.mount(b"none", b"/proc", b"tmpfs", flags | kernel.MS_RDONLY, b"size=4k,nr_inodes=1")
+        kernel.hide_memory()
+        self.base_bytes = _anonymous_bytes("self")
+
+    def fresh_scratch(self, job):
+        """Also covers the socket to Node, which lies under the scratch folder."""
+        if self.mounted:
+            kernel.unmount(b"/tmp")
+        size = job["limits"]["scratchBytes"]
+        kernel.mount(b"scratch", b"/tmp", b"tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, b"size=%d,nr_inodes=%d,mode=700" % (size, _INODES))
+        self.mounted = True
+
+    def lock_in(self):
+        kernel.drop_capabilities()
+        self.filter.install()
+
+    def kill_all(self, _child):
+        """Everything in the namespace but this process."""
+        try:
+            os.kill(-1, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+    def reap_all(self):
+        while True:
+            try:
+                os.kill(-1, signal.SIGKILL)
+                os.waitpid(-1, 0)
+            except (ProcessLookupError, ChildProcessError):
+                return
+
+    def over_memory(self, watch):
+        """All processes of the program together; RLIMIT_AS bounds each of them alone."""
+        total = 0
+        for name in os.listdir("/proc"):
+            if name.isdigit() and name != "1":
+                total += max(0, _anonymous_bytes(name) - self.base_bytes)
+        watch.peak_bytes = max(watch.peak_bytes, total)
+        return total > watch.limits["treeBytes"]
+
+    def over_scratch(self, _job):
+        return False
+
+
+class Confined:
+    def __init__(self, config):
+        self.filter = kernel.Filter(*seccomp.assemble(processes=False))
+        self.readable = config["readable"]
+        self.folder = config["scratch"]
+        self.first_user, self.users = config["firstUser"], config["users"]
+        self.counts_processes = self.first_user is not None
+        self.scratch = None
+        self.base_bytes = 0
+
+    def fork(self, slot_id):
+        pid = os.fork()
+        if pid == 0:
+            self.user = None if self.first_user is None else self.first_user + slot_id % self.users
+        return pid
+
+    def enter(self):
+        kernel.die_with_parent()
+        os.setsid()
+        if self.user is not None:
+            os.setgroups([])
+            os.setresgid(self.user, self.user, self.user)
+            os.setresuid(self.user, self.user, self.user)
+            kernel.die_with_parent()  # a change of user clears it
+        kernel.hide_memory()
+        self.base_bytes = _anonymous_bytes("self")
+
+    def fresh_scratch(self, _job):
+        self.remove_scratch()
+        self.scratch = tempfile.mkdtemp(prefix="slot-", dir=self.folder)
+
+    def remove_scratch(self):
+        if self.scratch is not None:
+            shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def lock_in(self):
+        os.environ["HOME"] = os.environ["TMPDIR"] = self.scratch
+        tempfile.tempdir = None
+        rules = kernel.Landlock(self.readable, self.scratch)
+        kernel.drop_capabilities()
+        rules.restrict()
+        os.close(rules.descriptor)
+        self.filter.install()
+
+    def kill_all(self, child):
+        """The program could not start another process."""
+        try:
+            os.kill(child, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+    def reap_all(self):
+        pass
+
+    def over_memory(self, watch):
+        total = max(0, _anonymous_bytes(watch.child) - self.base_bytes)
+        watch.peak_bytes = max(watch.peak_bytes, total)
+        return total > watch.limits["treeBytes"]
+
+    def over_scratch(self, job):
+        """No file system of a fixed size without mounts: what lies in the folder is counted instead."""
+        used = entries = 0
+        for folder, _folders, files in os.walk(self.scratch):
+            entries += 1 + len(files)
+            for name in files:
+                try:
+                    used += os.lstat(os.path.join(folder, name)).st_blocks * 512
+                except OSError:
+                    pass
+            if entries > _INODES or used > job["limits"]["scratchBytes"]:
+                return True
+        return False
+
+
+def _write(path, text):
+    descriptor = os.open(path, os.O_WRONLY)
+    try:
+        os.write(descriptor, text.encode())
+    finally:
+        os.close(descriptor)
+
+
+def _anonymous_bytes(pid):
+    """Memory that belongs to the process: resident less file-backed."""
+    try:
+        with open("/proc/%s/statm" % pid, "rb") as file:
+            _size, resident, shared = file.read().split()[:3]
+        return (int(resident) - int(shared)) * _PAGE
+    except (OSError, ValueError):
+        return 0

@@ -1,0 +1,208 @@
+"""The system calls a program may make, as a seccomp filter assembled by hand (no libseccomp): an allow-list for x86-64 and arm64.
+
+Refused calls fail with EPERM; numbers newer than the list fail with ENOSYS, so that libc falls back to older calls. A call through
+a foreign ABI kills the process. With processes=False the program can neither start processes nor signal any but itself.
+"""
+
+import os
+import struct
+
+_ALLOW = 0x7FFF0000
+_KILL = 0x80000000
+_EPERM, _ENOSYS, _ENOTTY, _EAFNOSUPPORT = 1, 38, 25, 97
+_NEWEST = 462
+_AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+_COLUMN = {"x86_64": 0, "aarch64": 1}
+_X32_BIT = 0x40000000
+
+# name, number on x86-64, number on arm64 (-1: not there)
+_PLAIN = """
+read 0 63 write 1 64 readv 19 65 writev 20 66 pread64 17 67 pwrite64 18 68 preadv 295 69 pwritev 296 70 preadv2 327 286
+pwritev2 328 287 creat 85 -1 close 3 57 close_range 436 436 lseek 8 62 stat 4 -1 fstat 5 80 lstat 6 -1 newfstatat 262 79
+statx 332 291 statfs 137 43 fstatfs 138 44 access 21 -1 faccessat 269 48 faccessat2 439 439 readlink 89 -1 readlinkat 267 78
+getdents 78 -1 getdents64 217 61 getcwd 79 17 chdir 80 49 fchdir 81 50 mkdir 83 -1 mkdirat 258 34 rmdir 84 -1 unlink 87 -1
+unlinkat 263 35 rename 82 -1 renameat 264 38 renameat2 316 276 link 86 -1 linkat 265 37 symlink 88 -1 symlinkat 266 36
+mknod 133 -1 mknodat 259 33 ftruncate 77 46 fallocate 285 47 umask 95 166 fsync 74 82 fdatasync 75 83 sync_file_range 277 84
+flock 73 32 fadvise64 221 223 readahead 187 213 copy_file_range 326 285 sendfile 40 71 dup 32 23 dup2 33 -1 dup3 292 24
+pipe 22 -1 pipe2 293 59 poll 7 -1 ppoll 271 73 select 23 -1 pselect6 270 72 epoll_create 213 -1 epoll_create1 291 20
+epoll_ctl 233 21 epoll_wait 232 -1 epoll_pwait 281 22 epoll_pwait2 441 441 eventfd 284 -1 eventfd2 290 19
+timerfd_create 283 85 timerfd_settime 286 86 timerfd_gettime 287 87 signalfd 282 -1 signalfd4 289 74 mmap 9 222 munmap 11 215
+mremap 25 216 mprotect 10 226 madvise 28 233 msync 26 227 mincore 27 232 brk 12 214 membarrier 324 283 pkey_alloc 330 289
+pkey_free 331 290 pkey_mprotect 329 288 get_mempolicy 239 236 rt_sigaction 13 134 rt_sigprocmask 14 135 rt_sigreturn 15 139
+rt_sigpending 127 136 rt_sigsuspend 130 133 rt_sigtimedwait 128 137 sigaltstack 131 132 pause 34 -1 restart_syscall 219 128
+alarm 37 -1 setitimer 38 103 getitimer 36 102 timer_create 222 107 timer_settime 223 110 timer_gettime 224 108
+timer_getoverrun 225 109 timer_delete 226 111 nanosleep 35 101 clock_nanosleep 230 115 time 201 -1 gettimeofday 96 169
+clock_gettime 228 113 clock_getres 229 114 times 100 153 getrusage 98 165 sysinfo 99 179 uname 63 160 getcpu 309 168
+getrandom 318 278 getpid 39 172 getppid 110 173 gettid 186 178 getpgrp 111 -1 getpgid 121 155 setpgid 109 154 getsid 124 156
+setsid 112 157 getuid 102 174 geteuid 107 175 getgid 104 176 getegid 108 177 getresuid 118 148 getresgid 120 150
+getgroups 115 158 capget 125 90 getrlimit 97 163 setrlimit 160 164 getpriority 140 141 sched_yield 24 124
+sched_getaffinity 204 123 sched_getparam 143 121 sched_getscheduler 145 120 sched_get_priority_max 146 125
+sched_get_priority_min 147 126 sched_rr_get_interval 148 127 sched_getattr 315 275 futex 202 98 futex_waitv 449 449
+futex_wake 454 454 futex_wait 455 455 futex_requeue 456 456 set_robust_list 273 99 set_tid_address 218 96 rseq 334 293
+arch_prctl 158 -1 exit 60 93 exit_group 231 94 wait4 61 260 waitid 247 95 sendto 44 206 recvfrom 45 207 sendmsg 46 211
+recvmsg 47 212 sendmmsg 307 269 recvmmsg 299 243 shutdown 48 210 getsockopt 55 209 setsockopt 54 208 getsockname 51 204
+getpeername 52 205
+"""
+
+# Fine in namespaces of one's own; without them they would reach other processes, or files that Landlock does not guard.
+_NAMESPACED = """
+fork 57 -1 vfork 58 -1 execve 59 221 execveat 322 281 kill 62 129 tkill 200 130 tgkill 234 131 rt_sigqueueinfo 129 138
+rt_tgsigqueueinfo 297 240 pidfd_open 434 434 pidfd_send_signal 424 424 truncate 76 45 chmod 90 -1 fchmod 91 52
+fchmodat 268 53 fchmodat2 452 452 chown 92 -1 fchown 93 55 lchown 94 -1 fchownat 260 54 utime 132 -1 utimes 235 -1
+futimesat 261 -1 utimensat 280 88
+"""
+
+# Looked at with their arguments.
+_GUARDED = """
+open 2 -1 openat 257 56 openat2 437 437 clone 56 220 clone3 435 435 prctl 157 167 ioctl 16 29 fcntl 72 25 socket 41 198
+socketpair 53 199 prlimit64 302 261 sched_setaffinity 203 122 setpriority 141 140 kill 62 129 tgkill 234 131
+rt_sigqueueinfo 129 138 rt_tgsigqueueinfo 297 240
+"""
+
+_NEW_NAMESPACES = 0x7E020080  # every CLONE_NEW* flag that clone() takes, CLONE_NEWTIME included
+_CLONE_THREAD = 0x10000
+_PRCTLS = (1, 2, 3, 15, 16, 21, 23, 38, 39, 0x53564D41)  # names, parent-death signal, reads, no_new_privs, heap names
+_IOCTLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)  # isatty, window size, bytes to read, non-blocking, close-on-exec
+_FCNTLS_REFUSED = (8, 10, 15, 1024, 1026, 1031)  # signals by descriptor, leases, notifications, bigger pipes
+_O_TRUNC, _O_ACCMODE = 0o1000, 3
+
+
+def _table(text, column):
+    words = text.split()
+    return {words[i]: int(words[i + 1 + column]) for i in range(0, len(words), 3) if words[i + 1 + column] != "-1"}
+
+
+class _Program:
+    """Instructions, and the places that hold the program's own pid."""
+
+    def __init__(self):
+        self.code = []
+        self.pid_slots = []
+
+    def emit(self, opcode, value, jump_true=0, jump_false=0):
+        self.code.append((opcode, jump_true, jump_false, value))
+
+    def load(self, offset):
+        self.emit(0x20, offset)
+
+    def load_argument(self, index):
+        self.load(16 + 8 * index)  # the low half; every argument looked at is 32 bits wide
+
+    def mask(self, bits):
+        self.emit(0x54, bits)
+
+    def ret(self, action):
+        self.emit(0x06, action)
+
+    def fail(self, errno):
+        self.ret(0x00050000 | errno)
+
+    def ret_if_equal(self, value, action):
+        self.emit(0x15, value, 0, 1)
+        self.ret(action)
+
+    def allow_if_own_pid(self):
+        self.pid_slots.append(len(self.code))
+        self.ret_if_equal(0, _ALLOW)
+
+    def bytes(self):
+        return b"".join(struct.pack("<HBBI", *instruction) for instruction in self.code)
+
+
+def _guard(program, name, processes):
+    """The end of one guarded call: always returns."""
+    if name in ("open", "openat"):
+        # Truncating through a read-only open would get past a read-only Landlock rule on kernels before 6.2.
+        program.load_argument(1 if name == "open" else 2)
+        program.mask(_O_TRUNC | _O_ACCMODE)
+        program.ret_if_equal(_O_TRUNC, 0x00050000 | _EPERM)
+        program.ret(_ALLOW)
+    elif name in ("clone3", "openat2"):
+        program.fail(_ENOSYS)
+    elif name == "clone":
+        program.load_argument(0)
+        program.mask(_NEW_NAMESPACES if processes else _NEW_NAMESPACES | _CLONE_THREAD)
+        program.ret_if_equal(0 if processes else _CLONE_THREAD, _ALLOW)
+        program.fail(_EPERM)
+    elif name in ("prctl", "ioctl"):
+        program.load_argument(0 if name == "prctl" else 1)
+        for value in _PRCTLS if name == "prctl" else _IOCTLS:
+            program.ret_if_equal(value, _ALLOW)
+        program.fail(_EPERM if name == "prctl" else _ENOTTY)
+    elif name == "fcntl":
+        program.load_argument(1)
+        for value in _FCNTLS_REFUSED:
+            program.ret_if_equal(value, 0x00050000 | _EPERM)
+        program.ret(_ALLOW)
+    elif name == "socket":
+        program.fail(_EAFNOSUPPORT)
+    elif name == "socketpair":
+        program.load_argument(0)
+        program.ret_if_equal(1, _ALLOW)  # AF_UNIX
+        program.fail(_EAFNOSUPPORT)
+    elif name in ("prlimit64", "sched_setaffinity"):
+        program.load_argument(0)
+        program.ret_if_equal(0, _ALLOW)
+        program.allow_if_own_pid()
+        program.fail(_EPERM)
+    elif name == "setpriority":
+        program.load_argument(0)
+        program.emit(0x15, 0, 1, 0)  # PRIO_PROCESS
+        program.fail(_EPERM)
+        program.load_argument(1)
+        program.ret_if_equal(0, _ALLOW)
+        program.fail(_EPERM)
+    else:  # signals, without namespaces: only to oneself
+        program.load_argument(0)
+        program.allow_if_own_pid()
+        program.fail(_EPERM)
+
+
+def assemble(processes, machine=None):
+    """(filter bytes, offsets of 32-bit words to fill with the program's own pid)"""
+    machine = machine or os.uname().machine
+    if machine not in _COLUMN:
+        raise OSError("no system call table for " + machine)
+    column = _COLUMN[machine]
+    allowed = _table(_PLAIN, column)
+    guarded = _table(_GUARDED, column)
+    if processes:
+        allowed.update(_table(_NAMESPACED, column))
+        for name in ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"):
+            guarded.pop(name, None)
+
+    program = _Program()
+    program.load(4)
+    program.emit(0x15, _AUDIT_ARCH[machine], 1, 0)
+    program.ret(_KILL)
+    program.load(0)
+    if machine == "x86_64":
+        program.emit(0x35, _X32_BIT, 0, 1)
+        program.ret(_KILL)
+    for name, number in guarded.items():
+        body = _Program()
+        _guard(body, name, processes)
+        program.emit(0x15, number, 0, len(body.code))
+        program.pid_slots += [len(program.code) + slot for slot in body.pid_slots]
+        program.code += body.code
+    for low, high in _ranges(sorted(allowed.values())):
+        if low == high:
+            program.ret_if_equal(low, _ALLOW)
+        else:
+            program.emit(0x35, low, 0, 2)
+            program.emit(0x25, high, 1, 0)
+            program.ret(_ALLOW)
+    program.emit(0x25, _NEWEST, 0, 1)
+    program.fail(_ENOSYS)
+    program.fail(_EPERM)
+    return program.bytes(), [slot * 8 + 4 for slot in program.pid_slots]
+
+
+def _ranges(numbers):
+    ranges = []
+    for number in numbers:
+        if ranges and ranges[-1][1] == number - 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    return ranges

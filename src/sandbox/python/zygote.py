@@ -1,0 +1,195 @@
+"""A warm interpreter that does nothing but fork slots. It reads fixed-size commands, so no program's text ever reaches it.
+
+Descriptor 3 is the control socket. First Node sends the configuration (32-bit length, JSON); the answer is the same shape.
+Then commands and notices are a letter, a slot number and a value:
+  from Node:  F fork a slot   K kill a slot
+  to Node:    S slot started (its pid)   E slot could not start (errno)   D slot ended (wait status)
+"""
+
+import gc
+import importlib.util
+import json
+import os
+import select
+import signal
+import struct
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import kernel  # noqa: E402
+import levels  # noqa: E402
+import program  # noqa: E402
+import slot  # noqa: E402
+
+_COMMAND = struct.Struct("<cI")
+_NOTICE = struct.Struct("<cIi")
+_THREAD_STACK = 8 * 1024 * 1024
+_WARM = "array contextlib dataclasses decimal enum fractions numbers queue time types cmath hashlib struct".split()
+_WARM_PROGRAM = """
+import sys, math
+from collections import defaultdict, deque, Counter
+from typing import List
+class Solution:
+    def solve(self, n: int, rows: List[int]) -> int:
+        seen = {k: v for k, v in enumerate(rows) if v % 2 == 0}
+        try:
+            while n > 0 and rows:
+                n -= 1
+                total = sum(x * y for x, y in zip(rows, rows[1:]))
+        except (ValueError, KeyError) as error:
+            raise RuntimeError(f"{error!r:>10}") from error
+        return total if total else max(seen.values(), default=0)
+def main():
+    data = sys.stdin.read().split()
+    heap = sorted(map(int, data), key=lambda x: -x)
+    print(*heap, sep="\\n", end="")
+if __name__ == "__main__":
+    main()
+"""
+
+
+class Zygote:
+    def __init__(self):
+        self.control = _high(3)
+        null = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (3, 4):  # kept busy: the test process puts its report and its code there
+            os.dup2(null, descriptor)
+        self.config = json.loads(self._read(struct.unpack("<I", self._read(4))[0]))
+        self.pids = {}
+
+    def _read(self, count):
+        data = b""
+        while len(data) < count:
+            piece = os.read(self.control, count - len(data))
+            if not piece:
+                os._exit(0)
+            data += piece
+        return data
+
+    def warm(self):
+        for name in _WARM + self.config["preload"]:
+            try:
+                __import__(name)
+            except ImportError:
+                pass
+        self.preamble = program.preamble_names()
+        for _ in range(3):
+            compile(_WARM_PROGRAM, "warm", "exec")
+        self.level = levels.Jail(self.config) if self.config["level"] == "jail" else levels.Confined(self.config)
+        kernel.set_thread_stack(_THREAD_STACK)
+        for name in ("kernel", "levels", "program", "seccomp", "slot"):
+            sys.modules.pop(name, None)  # a program's own `import program` must not find these
+        sys.path.pop(0)
+        sys.setrecursionlimit(1000)
+        gc.collect()
+        gc.freeze()
+        gc.disable()
+
+    def greet(self):
+        about = {
+            "version": sys.version.split()[0],
+            "pid": os.getpid(),
+            "numpy": importlib.util.find_spec("numpy") is not None,
+            "landlock": kernel.landlock_version(),
+        }
+        data = json.dumps(about).encode()
+        os.write(self.control, struct.pack("<I", len(data)) + data)
+
+    def serve(self):
+        wake_read, wake_write = os.pipe()
+        self.wake = (wake_read, wake_write)
+        os.set_blocking(wake_write, False)
+        os.set_blocking(wake_read, False)
+        signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        poller = select.poll()
+        poller.register(self.control, select.POLLIN)
+        poller.register(wake_read, select.POLLIN)
+        while True:
+            for descriptor, _events in poller.poll():
+                if descriptor == wake_read:
+                    try:
+                        os.read(wake_read, 4096)
+                    except BlockingIOError:
+                        pass
+                    self._reap()
+                else:
+                    letter, slot_id = _COMMAND.unpack(self._read(_COMMAND.size))
+                    if letter == b"F":
+                        self._start(slot_id)
+                    elif slot_id in self.pids:
+                        os.kill(self.pids[slot_id], signal.SIGKILL)
+
+    def _notify(self, letter, slot_id, value):
+        os.write(self.control, _NOTICE.pack(letter, slot_id, value))
+
+    def _reap(self):
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            for slot_id, known in self.pids.items():
+                if known == pid:
+                    del self.pids[slot_id]
+                    self._notify(b"D", slot_id, status)
+                    break
+
+    def _start(self, slot_id):
+        try:
+            pid = self.level.fork(slot_id)
+        except OSError as error:
+            self._notify(b"E", slot_id, error.errno or 0)
+            return
+        if pid:
+            self.pids[slot_id] = pid
+            self._notify(b"S", slot_id, pid)
+            return
+        self._be_slot(slot_id)
+
+    def _be_slot(self, slot_id):
+        link = None
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for descriptor in (self.control, *self.wake):
+                os.close(descriptor)
+            link = slot.connect(self.config["socket"], bytes.fromhex(self.config["token"]), slot_id)
+            self.config = None
+            self.level.enter()
+            slot.Slot(link, self.level, self.preamble).serve()
+        except slot.Gone:
+            pass
+        except BaseException as error:
+            try:
+                link.send(("P", ("%s: %s" % (type(error).__name__, error)).encode()))
+            except BaseException:
+                pass
+        finally:
+            try:
+                if isinstance(self.level, levels.Confined):
+                    self.level.remove_scratch()
+            finally:
+                os._exit(0)
+
+
+def _high(descriptor):
+    """The same file at a number that no test descriptor uses."""
+    import fcntl
+
+    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 10)
+
+
+def main():
+    zygote = Zygote()
+    zygote.warm()
+    zygote.greet()
+    zygote.serve()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,178 @@
+// A warm Python process that forks slots on demand. This end starts it, asks for slots, and notices when it dies.
+import { type ChildProcess, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import type { Duplex } from "node:stream";
+import type { ControlServer } from "./control.ts";
+import { Slot, SlotLost } from "./slot.ts";
+
+const startTimeoutMs = 30_000;
+const stderrKept = 4096;
+const noticeBytes = 9;
+
+/** What a zygote says about itself when it is warm. */
+export interface ZygoteFacts {
+  version: string;
+  numpy: boolean;
+  /** Landlock ABI; 0: none. */
+  landlock: number;
+}
+
+export interface ZygoteEvents {
+  slotReady(slot: Slot): void;
+  /** A slot that was asked for will not come. */
+  slotFailed(reason: string): void;
+  died(reason: string): void;
+}
+
+export interface ZygotePlan {
+  argv: readonly string[];
+  /** Handed to zygote.py; the socket and the token are added. */
+  config: Record<string, unknown>;
+  socketInside: string;
+}
+
+export class Zygote {
+  readonly #child: ChildProcess;
+  readonly #pipe: Duplex;
+  readonly #control: ControlServer;
+  readonly #token: string;
+  readonly #events: ZygoteEvents;
+  readonly #exited: Promise<void>;
+  /** Slots asked for that have not connected yet. */
+  readonly #awaited = new Set<number>();
+  #nextSlot = 1;
+  #stderr = "";
+  #dead = false;
+  #closing = false;
+
+  private constructor(plan: ZygotePlan, control: ControlServer, events: ZygoteEvents) {
+    this.#control = control;
+    this.#events = events;
+    this.#token = randomBytes(16).toString("hex");
+    const [command, ...args] = plan.argv;
+    this.#child = spawn(command!, args, { stdio: ["pipe", "pipe", "pipe", "pipe"], env: {}, cwd: "/" });
+    this.#pipe = this.#child.stdio[3] as Duplex;
+    this.#pipe.on("error", () => {});
+    this.#child.stdin?.on("error", () => {});
+    this.#child.stdout?.resume();
+    this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      this.#stderr = (this.#stderr + text).slice(-stderrKept);
+    });
+    this.#exited = new Promise((resolve) => {
+      this.#child.once("error", (error) => {
+        this.#die(error.message);
+        resolve();
+      });
+      // "close", not "exit": stderr has been read to its end by then.
+      this.#child.once("close", (code, signal) => {
+        this.#die(`exit ${signal ?? code}${this.#stderr ? `: ${this.#stderr.trim()}` : ""}`);
+        resolve();
+      });
+    });
+    control.expect(this.#token, (id, socket, early) => {
+      if (!this.#awaited.delete(id)) {
+        socket.destroy();
+        return;
+      }
+      events.slotReady(new Slot(socket, early, () => this.#command("K", id)));
+    });
+  }
+
+  /** Resolves when the zygote is warm. */
+  static async start(
+    plan: ZygotePlan,
+    control: ControlServer,
+    events: ZygoteEvents,
+  ): Promise<{ zygote: Zygote; facts: ZygoteFacts }> {
+    const zygote = new Zygote(plan, control, events);
+    const config = { ...plan.config, socket: plan.socketInside, token: zygote.#token };
+    try {
+      const facts = await zygote.#greet(Buffer.from(JSON.stringify(config)));
+      return { zygote, facts };
+    } catch (error) {
+      await zygote.close();
+      throw error;
+    }
+  }
+
+  #greet(config: Buffer): Promise<ZygoteFacts> {
+    const head = Buffer.alloc(4);
+    head.writeUInt32LE(config.length);
+    this.#pipe.write(Buffer.concat([head, config]));
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => reject(new SlotLost(`not warm after ${startTimeoutMs} ms`)), startTimeoutMs);
+      void this.#exited.then(() => {
+        clearTimeout(timer);
+        reject(new SlotLost(this.#stderr.trim() || "it ended at once"));
+      });
+      let held: Buffer = Buffer.alloc(0);
+      const listen = (chunk: Buffer) => {
+        held = Buffer.concat([held, chunk]);
+        if (held.length < 4 || held.length < 4 + held.readUInt32LE(0)) return;
+        clearTimeout(timer);
+        const end = 4 + held.readUInt32LE(0);
+        this.#pipe.off("data", listen);
+        this.#readNotices(held.subarray(end));
+        resolve(JSON.parse(held.toString("utf8", 4, end)) as ZygoteFacts);
+      };
+      this.#pipe.on("data", listen);
+    });
+  }
+
+  #readNotices(early: Buffer): void {
+    let held = early;
+    this.#pipe.on("data", (chunk: Buffer) => {
+      held = held.length === 0 ? chunk : Buffer.concat([held, chunk]);
+      while (held.length >= noticeBytes) {
+        const letter = String.fromCharCode(held[0]!);
+        const id = held.readUInt32LE(1);
+        const value = held.readInt32LE(5);
+        held = held.subarray(noticeBytes);
+        // "S" needs no answer. "D" of a slot that did connect shows as its closed socket.
+        if (letter !== "S" && this.#awaited.delete(id)) {
+          this.#events.slotFailed(letter === "E" ? `fork failed (errno ${value})` : `it ended before connecting`);
+        }
+      }
+    });
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
+  /** Slots that were asked for and are still to come. */
+  get pending(): number {
+    return this.#awaited.size;
+  }
+
+  requestSlot(): void {
+    const id = this.#nextSlot++;
+    this.#awaited.add(id);
+    this.#command("F", id);
+  }
+
+  #command(letter: string, id: number): void {
+    if (this.#dead) return;
+    const command = Buffer.alloc(5);
+    command[0] = letter.charCodeAt(0);
+    command.writeUInt32LE(id, 1);
+    this.#pipe.write(command);
+  }
+
+  #die(reason: string): void {
+    if (this.#dead) return;
+    this.#dead = true;
+    this.#control.forget(this.#token);
+    if (!this.#closing) this.#events.died(reason);
+  }
+
+  /** Kills the zygote and with it every slot; resolves when the process is gone. */
+  async close(): Promise<void> {
+    this.#closing = true;
+    this.#control.forget(this.#token);
+    this.#pipe.destroy();
+    this.#child.kill("SIGKILL");
+    await this.#exited;
+    for (const stream of this.#child.stdio) stream?.destroy();
+  }
+}
