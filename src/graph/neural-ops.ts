@@ -96,9 +96,10 @@ const ropeOp: Op<undefined> = {
   emit: (emitter, { inputs: [x, positions, cos, sin], outputs, inputTypes }) => {
     const width = staticDim("A row", inputTypes[0]!.shape[1]!);
     const [batched, wide, ids, rotated] = ["batched", "wide", "ids", "rotated"].map((name) => emitter.fresh(name));
-    emitter.node("Unsqueeze", [x!, emitter.int64([0])], [batched!]);
+    // Every row is a sequence of its own: ONNX Runtime allows no sequence longer than the tables.
+    emitter.node("Unsqueeze", [x!, emitter.int64([1])], [batched!]);
     emitter.node("Cast", [positions!], [wide!], { to: 7 });
-    emitter.node("Unsqueeze", [wide!, emitter.int64([0])], [ids!]);
+    emitter.node("Unsqueeze", [wide!, emitter.int64([1])], [ids!]);
     emitter.contribNode("RotaryEmbedding", [batched!, ids!, cos!, sin!], [rotated!], { interleaved: 0 });
     emitter.node("Reshape", [rotated!, emitter.int64([-1, width])], outputs);
   },
