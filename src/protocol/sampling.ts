@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { float32Array, int32Array } from "./arrays.ts";
 import { fallback, message, optional } from "./message.ts";
-import { modelInputSchema } from "./model-input.ts";
+import { chunkSchema, modelInputSchema } from "./model-input.ts";
 
 export const createSamplingSessionRequest = message({
   type: fallback(z.literal("create_sampling_session"), "create_sampling_session"),
@@ -32,20 +32,34 @@ export const samplingParams = message({
 export type SamplingParams = z.output<typeof samplingParams>;
 export const defaultSamplingParams: Readonly<SamplingParams> = z.decode(samplingParams, {});
 
-/** One of `sampling_session_id` (with `seq_id`), `base_model` and `model_path` says what is sampled. */
-export const sampleRequest = message({
+const sampleRequestFields = {
   type: fallback(z.literal("sample"), "sample"),
   sampling_session_id: optional(z.string()),
   seq_id: optional(z.int()),
   base_model: optional(z.string()),
   model_path: optional(z.string()),
   num_samples: fallback(z.int(), 1),
-  prompt: modelInputSchema,
   sampling_params: samplingParams,
   prompt_logprobs: optional(z.boolean()),
   topk_prompt_logprobs: fallback(z.int(), 0),
-});
+};
+const sampleRequestHead = message(sampleRequestFields);
+
+/** One of `sampling_session_id` (with `seq_id`), `base_model` and `model_path` says what is sampled. */
+export const sampleRequest = message({ ...sampleRequestFields, prompt: modelInputSchema });
 export type SampleRequest = z.output<typeof sampleRequest>;
+
+/** The body of `POST /asample`. Prompts are long and requests are many, so the tokens are written without a list in between. */
+export function encodeSampleRequest(request: SampleRequest): string {
+  const { prompt, ...rest } = request;
+  const chunks = prompt.chunks.map((chunk) =>
+    chunk.type === "encoded_text"
+      ? `{"type":"encoded_text","tokens":[${chunk.tokens.join()}]}`
+      : JSON.stringify(z.encode(chunkSchema, chunk)),
+  );
+  const head = JSON.stringify(z.encode(sampleRequestHead, rest));
+  return `${head.slice(0, -1)},"prompt":{"chunks":[${chunks.join()}]}}`;
+}
 
 export type StopReason = "stop" | "length";
 

@@ -219,12 +219,12 @@ export function estimateDatumBytes(datum: Datum): number {
   return bytes;
 }
 
-/** Splits a metric's name into name and reduction. Throws when it has not exactly one colon. */
+/** The reduction in a metric's name. Throws when the name has not exactly one colon, which the official SDK cannot read. */
 export function metricReduction(name: string): string {
   const parts = name.split(":");
   if (parts.length === 2) return parts[1]!;
   throw new ProtocolError(
     "protocol/invalid-message",
-    `Metric "${name}" is not written as name:reduction with one colon. The server that sent it must rename it, e.g. "loss:sum".`,
+    `Metric "${name}" is not written as name:reduction with one colon. Rename it, e.g. "loss:sum".`,
   );
 }

@@ -1,0 +1,66 @@
+// Keeps a session alive. The beats are sent by a worker thread; this side only watches their reports.
+import type { Worker } from "node:worker_threads";
+import { startWorker } from "../core/workers.ts";
+
+export interface HeartbeatSettings {
+  url: string;
+  body: string;
+  headers: Record<string, string>;
+  intervalMs: number;
+  timeoutMs: number;
+}
+
+export interface HeartbeatReport {
+  /** The HTTP status, 0 when there was no answer. */
+  status: number;
+  error?: string | undefined;
+}
+
+export class Heartbeat {
+  readonly #worker: Worker;
+  readonly #warn: (message: string) => void;
+  readonly #warnAfterMs: number;
+  #lastSuccess = performance.now();
+  #closed = false;
+
+  constructor(settings: HeartbeatSettings, warnAfterMs: number, warn: (message: string) => void) {
+    this.#warnAfterMs = warnAfterMs;
+    this.#warn = warn;
+    this.#worker = startWorker(new URL("./heartbeat-worker.ts", import.meta.url), settings, {
+      // Nothing of the caller's environment or standard input is needed there.
+      env: {},
+      resourceLimits: { maxOldGenerationSizeMb: 32 },
+    });
+    this.#worker.unref();
+    this.#worker.on("message", (report: HeartbeatReport) => this.#observe(report));
+    this.#worker.on("error", (error) => {
+      if (!this.#closed)
+        this.#warn(`Heartbeats stopped (${error.message}). The server will end the session; make a new ServiceClient.`);
+    });
+  }
+
+  setApiKey(token: string): void {
+    this.#worker.postMessage(token);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#worker.terminate();
+  }
+
+  #observe({ status, error }: HeartbeatReport): void {
+    if (this.#closed) return;
+    if (status >= 200 && status < 300) {
+      this.#lastSuccess = performance.now();
+      return;
+    }
+    const silentMs = performance.now() - this.#lastSuccess;
+    const reason = error ?? `status ${status}`;
+    if (status === 404)
+      this.#warn(`The server no longer knows this session (404). Its models are gone; resume from a checkpoint.`);
+    else if (silentMs > this.#warnAfterMs)
+      this.#warn(
+        `No heartbeat has reached the server for ${Math.round(silentMs / 1000)} s (${reason}). It may end the session.`,
+      );
+  }
+}

@@ -1,0 +1,88 @@
+// Lets samples be submitted as fast as the server wants them: a bound on submits under way and on their bytes, both much tighter
+// for a while after the server has said "too many", and a pause for everybody right after it.
+import type { Timings } from "./options.ts";
+import { abortable, type Signals } from "./wait.ts";
+
+const submitsUsually = 400;
+const submitsThrottled = 10;
+/** While throttled, a prompt counts for this many times its size. */
+const throttledWeight = 20;
+
+interface Waiting {
+  bytes: number;
+  enter: (charged: number) => void;
+}
+
+export class SampleGate {
+  readonly #timings: Readonly<Timings>;
+  #bytesLeft = 10_485_760;
+  #active = 0;
+  #heldUntil = Number.NEGATIVE_INFINITY;
+  #throttledUntil = Number.NEGATIVE_INFINITY;
+  readonly #waiting: Waiting[] = [];
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(timings: Readonly<Timings>) {
+    this.#timings = timings;
+  }
+
+  setByteBudget(bytes: number): void {
+    this.#bytesLeft = bytes;
+  }
+
+  /** Waits for room and runs one submit. */
+  async run<T>(bytes: number, submit: () => Promise<T>, ...signals: Signals): Promise<T> {
+    const charged = this.#mayEnter() ? this.#enter(bytes) : await this.#wait(bytes, signals);
+    try {
+      return await submit();
+    } finally {
+      this.#active--;
+      this.#bytesLeft += charged;
+      this.#admit();
+    }
+  }
+
+  /** The server asked for less: nobody is let in for `holdMs`. */
+  backOff(holdMs: number): void {
+    const now = performance.now();
+    this.#heldUntil = Math.max(this.#heldUntil, now + holdMs);
+    this.#throttledUntil = now + this.#timings.backpressureMemoryMs;
+  }
+
+  #mayEnter(): boolean {
+    if (this.#waiting.length > 0) return false;
+    return this.#hasRoom();
+  }
+
+  #hasRoom(): boolean {
+    const now = performance.now();
+    const limit = now < this.#throttledUntil ? submitsThrottled : submitsUsually;
+    return now >= this.#heldUntil && this.#active < limit && this.#bytesLeft >= 0;
+  }
+
+  #enter(bytes: number): number {
+    const charged = performance.now() < this.#throttledUntil ? bytes * throttledWeight : bytes;
+    this.#active++;
+    this.#bytesLeft -= charged;
+    return charged;
+  }
+
+  #wait(bytes: number, signals: Signals): Promise<number> {
+    return abortable<number>(signals, (resolve) => {
+      const entry: Waiting = { bytes, enter: resolve };
+      this.#waiting.push(entry);
+      this.#admit();
+      return () => this.#waiting.splice(this.#waiting.indexOf(entry), 1);
+    });
+  }
+
+  #admit(): void {
+    while (this.#waiting.length > 0 && this.#hasRoom()) {
+      const next = this.#waiting.shift()!;
+      next.enter(this.#enter(next.bytes));
+    }
+    clearTimeout(this.#timer);
+    const pause = this.#heldUntil - performance.now();
+    if (this.#waiting.length > 0 && pause > 0) this.#timer = setTimeout(() => this.#admit(), pause + 1);
+  }
+}

@@ -1,0 +1,212 @@
+// The entry: makes training, sampling and REST clients, which share its connections, session and heartbeat.
+import {
+  createModelRequest,
+  createModelResponse,
+  decode,
+  encodeText,
+  type LoraConfig,
+  loadWeightsRequest,
+  loadWeightsResponse,
+  routes,
+  type ServerCapabilities,
+  serverCapabilities,
+  submitResponse,
+} from "../protocol/index.ts";
+import { Connection } from "./connection.ts";
+import { InvalidInputError, RequestLostError } from "./errors.ts";
+import { type ClientOptions, resolveOptions } from "./options.ts";
+import { poll } from "./poll.ts";
+import { RestClient } from "./rest-client.ts";
+import { openSampler, type SamplingClient } from "./sampling-client.ts";
+import { TrainingClient } from "./training-client.ts";
+import { untilAborted } from "./wait.ts";
+
+export interface LoraOptions {
+  baseModel: string;
+  /** Default 32. */
+  rank?: number | undefined;
+  /** Of the adapter's first weights. */
+  seed?: number | undefined;
+  /** Which layers get an adapter; all by default. */
+  trainMlp?: boolean | undefined;
+  trainAttn?: boolean | undefined;
+  trainUnembed?: boolean | undefined;
+  /** Kept with the run. */
+  userMetadata?: Readonly<Record<string, unknown>> | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+export interface FromStateOptions {
+  /** Default: the checkpoint's own. */
+  baseModel?: string | undefined;
+  userMetadata?: Readonly<Record<string, unknown>> | undefined;
+  /** For a checkpoint that another account has shared. */
+  weightsAccessToken?: string | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+export class ServiceClient {
+  readonly #options: ClientOptions;
+  readonly #connection: Connection;
+
+  /** Sends nothing yet. Throws when there is no usable API key or URL. */
+  constructor(options: ClientOptions = {}) {
+    this.#options = options;
+    this.#connection = new Connection(resolveOptions(options));
+  }
+
+  /** The models the server offers. */
+  getServerCapabilities(options: { signal?: AbortSignal } = {}): Promise<ServerCapabilities> {
+    return this.#connection.json(serverCapabilities, {
+      method: "GET",
+      path: routes.serverCapabilities,
+      signal: options.signal,
+    });
+  }
+
+  /** Makes a fresh LoRA adapter on a base model and waits until it is there. */
+  createLoraTrainingClient(options: LoraOptions): Promise<TrainingClient> {
+    const { baseModel, rank = 32, seed, trainMlp = true, trainAttn = true, trainUnembed = true } = options;
+    if (!trainMlp && !trainAttn && !trainUnembed)
+      throw new InvalidInputError(
+        "Nothing would be trained. Leave at least one of trainMlp, trainAttn, trainUnembed on.",
+      );
+    return this.#createModel({ rank, seed, trainMlp, trainAttn, trainUnembed }, baseModel, options);
+  }
+
+  /** Resumes from a training checkpoint's weights; the optimizer starts anew. */
+  createTrainingClientFromState(path: string, options: FromStateOptions = {}): Promise<TrainingClient> {
+    return this.#fromState(path, false, options);
+  }
+
+  /** Resumes from a training checkpoint with its optimizer state. */
+  createTrainingClientFromStateWithOptimizer(path: string, options: FromStateOptions = {}): Promise<TrainingClient> {
+    return this.#fromState(path, true, options);
+  }
+
+  /** Samples from a base model, or from weights saved for sampling. */
+  createSamplingClient(source: {
+    modelPath?: string | undefined;
+    baseModel?: string | undefined;
+    signal?: AbortSignal | undefined;
+  }): Promise<SamplingClient> {
+    return openSampler(this.#connection, source, source.signal);
+  }
+
+  createRestClient(): RestClient {
+    return new RestClient(this.#connection);
+  }
+
+  /**
+   * Ends the session on this side: heartbeats stop, connections close, and what is still awaited fails with `client/closed`.
+   * Await your results first.
+   */
+  close(): Promise<void> {
+    return this.#connection.close();
+  }
+
+  async #createModel(
+    loraConfig: LoraConfig,
+    baseModel: string,
+    { userMetadata, signal }: Pick<LoraOptions, "userMetadata" | "signal">,
+  ): Promise<TrainingClient> {
+    const connection = this.#connection;
+    const sessionId = await untilAborted(connection.session(), signal);
+    const body = encodeText(createModelRequest, {
+      type: "create_model",
+      sessionId,
+      modelSeqId: connection.nextModelSeqId(),
+      baseModel,
+      userMetadata: userMetadata && { ...userMetadata },
+      loraConfig,
+    });
+    const { requestId } = await connection.json(
+      submitResponse,
+      { method: "POST", path: routes.createModel, body, signal },
+      { policy: connection.shortPolicy },
+    );
+    const { modelId } = await poll(connection, {
+      requestId,
+      operation: "CreateModel",
+      queueId: sessionId,
+      json: (json) => decode(createModelResponse, json),
+      lost: lostWhile("the model was being made", requestId),
+      signal,
+    });
+    return new TrainingClient(connection, modelId);
+  }
+
+  async #fromState(path: string, optimizer: boolean, options: FromStateOptions): Promise<TrainingClient> {
+    const { signal, weightsAccessToken } = options;
+    const config = await untilAborted(this.#connection.config(), signal);
+    if (config.createModelViaLoadWeights) return this.#modelFromWeights(path, optimizer, options);
+    const info = await this.#weightsInfo(path, options);
+    if (info.loraRank === undefined && info.isLora)
+      throw new InvalidInputError(`The server does not say the LoRA rank of ${path}. It cannot be resumed from there.`);
+    const training = await this.#createModel(
+      {
+        rank: info.loraRank ?? 0,
+        trainMlp: info.trainMlp ?? true,
+        trainAttn: info.trainAttn ?? true,
+        trainUnembed: info.trainUnembed ?? true,
+      },
+      options.baseModel ?? info.baseModel,
+      options,
+    );
+    const load = { weightsAccessToken, signal };
+    await (optimizer ? training.loadStateWithOptimizer(path, load) : training.loadState(path, load));
+    return training;
+  }
+
+  /** What a checkpoint was trained on; with an access token, asked under that token. */
+  async #weightsInfo(path: string, { weightsAccessToken, signal }: FromStateOptions) {
+    if (weightsAccessToken === undefined) return this.createRestClient().getWeightsInfoByTinkerPath(path, { signal });
+    const borrowed = new Connection(resolveOptions({ ...this.#options, apiKey: weightsAccessToken }));
+    try {
+      return await new RestClient(borrowed).getWeightsInfoByTinkerPath(path, { signal });
+    } finally {
+      await borrowed.close();
+    }
+  }
+
+  /** One request instead of three, where the server offers it. */
+  async #modelFromWeights(path: string, optimizer: boolean, options: FromStateOptions): Promise<TrainingClient> {
+    const connection = this.#connection;
+    const { baseModel, userMetadata, weightsAccessToken, signal } = options;
+    const sessionId = await untilAborted(connection.session(), signal);
+    const modelSeqId = connection.nextModelSeqId();
+    const body = encodeText(loadWeightsRequest, {
+      type: "load_weights",
+      sessionId,
+      modelSeqId,
+      baseModel,
+      userMetadata: userMetadata && { ...userMetadata },
+      path,
+      optimizer,
+      weightsAccessToken,
+    });
+    const { requestId } = await connection.json(submitResponse, {
+      method: "POST",
+      path: routes.loadWeights,
+      body,
+      signal,
+    });
+    const { modelId = `${sessionId}:train:${modelSeqId}` } = await poll(connection, {
+      requestId,
+      operation: "LoadWeights",
+      queueId: sessionId,
+      json: (json) => decode(loadWeightsResponse, json),
+      lost: lostWhile("the checkpoint was being loaded", requestId),
+      signal,
+    });
+    return new TrainingClient(connection, modelId);
+  }
+}
+
+function lostWhile(moment: string, requestId: string) {
+  return (status: number, detail: string) =>
+    new RequestLostError(
+      `The server lost a request while ${moment} (status ${status}: ${detail}) Nothing was trained yet; make the training client again.`,
+      requestId,
+    );
+}

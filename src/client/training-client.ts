@@ -1,0 +1,417 @@
+// Trains one model. Every training method queues its requests at the call and returns an APIFuture at once, so that
+// forwardBackward and optimStep can be submitted back to back.
+import type { z } from "zod";
+import {
+  type AdamParams,
+  decode,
+  decodeForwardBackwardOutput,
+  defaultAdamParams,
+  encodeForwardBackwardRequest,
+  encodeText,
+  type ForwardBackwardOutput,
+  forwardBackwardOutput,
+  type GetInfoResponse,
+  getInfoRequest,
+  getInfoResponse,
+  type LoadWeightsResponse,
+  type LossName,
+  loadWeightsRequest,
+  loadWeightsResponse,
+  type OperationType,
+  type OptimStepResponse,
+  optimStepRequest,
+  optimStepResponse,
+  protobufType,
+  routes,
+  type SaveWeightsForSamplerResponse,
+  type SaveWeightsResponse,
+  saveWeightsForSamplerRequest,
+  saveWeightsForSamplerResponse,
+  saveWeightsRequest,
+  saveWeightsResponse,
+  submitResponse,
+} from "../protocol/index.ts";
+import { badResponse, type Connection } from "./connection.ts";
+import { type CustomLoss, customBackwardData, customForwardData } from "./custom-loss.ts";
+import { type Batch, type DatumInput, prepareBatches } from "./data.ts";
+import { APIStatusError, ModelLostError, RequestLostError } from "./errors.ts";
+import { APIFuture } from "./future.ts";
+import { combineOutputs } from "./metrics.ts";
+import { type PollTarget, poll } from "./poll.ts";
+import { openSampler, SamplingClient } from "./sampling-client.ts";
+import { Sequencer } from "./sequencer.ts";
+import type { HttpRequest } from "./transport.ts";
+import { untilAborted, yieldToLoop } from "./wait.ts";
+
+export interface CallOptions {
+  /** Before the call is sent: it is not. After: only the wait ends, the server's work goes on. */
+  signal?: AbortSignal | undefined;
+}
+
+export interface LossOptions extends CallOptions {
+  /** E.g. `{ clip_low_threshold: 0.8, clip_high_threshold: 1.2 }`. */
+  lossFnConfig?: Readonly<Record<string, number>> | undefined;
+}
+
+export interface SaveOptions extends CallOptions {
+  /** The checkpoint is deleted after this long. */
+  ttlSeconds?: number | undefined;
+}
+
+export interface SaveStateOptions extends SaveOptions {
+  /** Replaces a checkpoint of the same name. */
+  overwrite?: boolean | undefined;
+}
+
+export interface LoadOptions extends CallOptions {
+  /** For a checkpoint that another account has shared. */
+  weightsAccessToken?: string | undefined;
+}
+
+/** A loss name of the protocol, or one that only some servers know. */
+export type LossFunction = LossName | (string & {});
+
+/** An accepted request. */
+interface Accepted {
+  requestId: string;
+  roundTripSeconds: number;
+}
+
+export class TrainingClient {
+  readonly modelId: string;
+  readonly #connection: Connection;
+  readonly #sequencer = new Sequencer();
+
+  /** Made by ServiceClient. */
+  constructor(connection: Connection, modelId: string) {
+    this.#connection = connection;
+    this.modelId = modelId;
+  }
+
+  /** Computes the loss and its outputs; no gradient. */
+  forward(
+    data: readonly DatumInput[],
+    lossFn: LossFunction,
+    options: LossOptions = {},
+  ): APIFuture<ForwardBackwardOutput> {
+    return this.#runBatch("forward", data, lossFn, options, true);
+  }
+
+  /** Computes the loss and adds its gradient to what the next optimStep applies. Losses are sums over tokens and data. */
+  forwardBackward(
+    data: readonly DatumInput[],
+    lossFn: LossFunction,
+    options: LossOptions = {},
+  ): APIFuture<ForwardBackwardOutput> {
+    return this.#runBatch("forwardBackward", data, lossFn, options, false);
+  }
+
+  /**
+   * forwardBackward with a loss of the caller's own: `loss` gets the data and the learner's logprobs of their targets, and returns
+   * its value and the gradient with respect to those logprobs. Data may hold `target_tokens` and `weights` only. Calls made after
+   * this one wait until its backward pass is submitted.
+   */
+  forwardBackwardCustom<Input extends DatumInput>(
+    data: readonly Input[],
+    loss: CustomLoss<Input>,
+    options: CallOptions = {},
+  ): APIFuture<ForwardBackwardOutput> {
+    const { signal } = options;
+    let metrics: Record<string, number> = {};
+    const accepted = this.#sequencer.run("forwardBackwardCustom", async () => {
+      const forwardBatches = this.#prepare(customForwardData(data));
+      const forwarded = await this.#submitBatches(await forwardBatches, "cross_entropy", {}, true, signal);
+      const outputs = combineOutputs(await this.#results(forwarded, "Forward", signal));
+      const { backward, metrics: own } = await customBackwardData(data, outputs, loss);
+      metrics = own;
+      signal?.throwIfAborted();
+      return this.#submitBatches(await this.#prepare(backward), "cross_entropy", {}, false, signal);
+    });
+    const result = accepted.then(async (requests) => {
+      const output = combineOutputs(await this.#results(requests, "ForwardBackward", signal));
+      return { ...output, metrics: { ...output.metrics, ...metrics } };
+    });
+    return new APIFuture(untilAborted(result, signal), accepted);
+  }
+
+  /** Applies the accumulated gradient with AdamW and clears it. What is not given has the protocol's default. */
+  optimStep(adamParams: Partial<AdamParams> = {}, options: CallOptions = {}): APIFuture<OptimStepResponse> {
+    const body = (seqId: number) =>
+      encodeText(optimStepRequest, {
+        type: "optim_step",
+        modelId: this.modelId,
+        seqId,
+        adamParams: { ...defaultAdamParams, ...adamParams },
+      });
+    return this.#runOne("optimStep", "OptimStep", routes.optimStep, body, optimStepResponse, options);
+  }
+
+  /** Saves weights and optimizer state under `name`, to resume from. The result has the checkpoint's path. */
+  saveState(name: string, options: SaveStateOptions = {}): APIFuture<SaveWeightsResponse> {
+    const { ttlSeconds, overwrite = false } = options;
+    const body = (seqId: number) =>
+      encodeText(saveWeightsRequest, {
+        type: "save_weights",
+        modelId: this.modelId,
+        path: name,
+        seqId,
+        ttlSeconds,
+        overwrite,
+      });
+    return this.#runOne("saveState", "SaveWeights", routes.saveWeights, body, saveWeightsResponse, options);
+  }
+
+  /** Loads weights; the optimizer starts anew. Most servers allow it only as a model's first request. */
+  loadState(path: string, options: LoadOptions = {}): APIFuture<LoadWeightsResponse> {
+    return this.#load("loadState", path, false, options);
+  }
+
+  /** Loads weights and optimizer state: resumes exactly. Most servers allow it only as a model's first request. */
+  loadStateWithOptimizer(path: string, options: LoadOptions = {}): APIFuture<LoadWeightsResponse> {
+    return this.#load("loadStateWithOptimizer", path, true, options);
+  }
+
+  /** Saves weights for sampling and download under `name`. The result has the checkpoint's path. */
+  saveWeightsForSampler(name: string, options: SaveOptions = {}): APIFuture<{ path: string }> {
+    const body = (seqId: number) =>
+      encodeText(saveWeightsForSamplerRequest, {
+        type: "save_weights_for_sampler",
+        modelId: this.modelId,
+        path: name,
+        seqId,
+        ttlSeconds: options.ttlSeconds,
+      });
+    const saved = this.#saveForSampler("saveWeightsForSampler", body, options);
+    const result = saved.then(({ path }) => {
+      if (path !== undefined) return { path };
+      throw badResponse("save_weights_for_sampler", new Error("it has no path."));
+    });
+    return new APIFuture(result, saved.submitted);
+  }
+
+  /** A sampling client over the weights as they are now; later training does not change it. */
+  async saveWeightsAndGetSamplingClient(options: CallOptions = {}): Promise<SamplingClient> {
+    const samplingSeqId = this.#connection.nextSamplingSeqId();
+    const body = (seqId: number) =>
+      encodeText(saveWeightsForSamplerRequest, {
+        type: "save_weights_for_sampler",
+        modelId: this.modelId,
+        samplingSessionSeqId: samplingSeqId,
+        seqId,
+      });
+    const saved = await this.#saveForSampler("saveWeightsAndGetSamplingClient", body, options);
+    if (saved.samplingSessionId !== undefined) return new SamplingClient(this.#connection, saved.samplingSessionId);
+    // A server that knows named saves only still gives a path to open.
+    if (saved.path !== undefined) return openSampler(this.#connection, { modelPath: saved.path }, options.signal);
+    throw badResponse("save_weights_for_sampler", new Error("it has neither a sampling session nor a path."));
+  }
+
+  /** A sampling client over weights saved before. */
+  createSamplingClient(modelPath: string, options: CallOptions = {}): Promise<SamplingClient> {
+    return openSampler(this.#connection, { modelPath }, options.signal);
+  }
+
+  /** What the server knows of the model: base model, tokenizer, LoRA rank. */
+  async getInfo(options: CallOptions = {}): Promise<GetInfoResponse> {
+    const body = encodeText(getInfoRequest, { type: "get_info", modelId: this.modelId });
+    try {
+      return await this.#connection.json(getInfoResponse, {
+        method: "POST",
+        path: routes.getInfo,
+        body,
+        signal: options.signal,
+      });
+    } catch (error) {
+      throw this.#explain(error, "getInfo");
+    }
+  }
+
+  #load(name: string, path: string, optimizer: boolean, options: LoadOptions): APIFuture<LoadWeightsResponse> {
+    const body = (seqId: number) =>
+      encodeText(loadWeightsRequest, {
+        type: "load_weights",
+        modelId: this.modelId,
+        seqId,
+        path,
+        optimizer,
+        weightsAccessToken: options.weightsAccessToken,
+      });
+    return this.#runOne(name, "LoadWeights", routes.loadWeights, body, loadWeightsResponse, options);
+  }
+
+  #saveForSampler(name: string, body: (seqId: number) => string, options: CallOptions) {
+    return this.#runOne<SaveWeightsForSamplerResponse>(
+      name,
+      "SaveWeightsForSampler",
+      routes.saveWeightsForSampler,
+      body,
+      saveWeightsForSamplerResponse,
+      options,
+    );
+  }
+
+  /** Queues an operation of one request. */
+  #runOne<T>(
+    name: string,
+    operation: OperationType,
+    path: string,
+    body: (seqId: number) => string,
+    schema: z.ZodType<T>,
+    { signal }: CallOptions,
+  ): APIFuture<T> {
+    const accepted = this.#sequencer.run(name, async () => {
+      signal?.throwIfAborted();
+      const seqId = this.#sequencer.take(1);
+      return this.#submit(name, { method: "POST", path, body: body(seqId) }, () => this.#sequencer.giveBack(seqId));
+    });
+    const result = accepted.then((request) =>
+      poll(
+        this.#connection,
+        this.#target(request, operation, (json) => decode(schema, json), signal),
+      ),
+    );
+    return new APIFuture(untilAborted(result, signal), accepted);
+  }
+
+  #runBatch(
+    name: string,
+    data: readonly DatumInput[],
+    lossFn: string,
+    { lossFnConfig = {}, signal }: LossOptions,
+    forwardOnly: boolean,
+  ): APIFuture<ForwardBackwardOutput> {
+    const batches = this.#prepare(data);
+    const accepted = this.#sequencer.run(name, async () =>
+      this.#submitBatches(await batches, lossFn, lossFnConfig, forwardOnly, signal),
+    );
+    // A batch that cannot be sent is reported by `accepted`, in its turn.
+    batches.catch(() => undefined);
+    const result = accepted.then(async (requests) =>
+      combineOutputs(await this.#results(requests, forwardOnly ? "Forward" : "ForwardBackward", signal)),
+    );
+    return new APIFuture(untilAborted(result, signal), accepted);
+  }
+
+  #prepare(data: readonly DatumInput[]): Promise<Batch[]> {
+    const limits = this.#connection.config().then((config) => ({
+      maxData: config.fwdbwdMaxChunkLen,
+      maxBytes: config.fwdbwdMaxChunkBytesCount,
+    }));
+    limits.catch(() => undefined);
+    return prepareBatches(data, limits);
+  }
+
+  /** Posts a batch's requests in one turn: the first one last, so that the server has the whole batch when it can start. */
+  async #submitBatches(
+    batches: readonly Batch[],
+    lossFn: string,
+    lossFnConfig: Readonly<Record<string, number>>,
+    forwardOnly: boolean,
+    signal: AbortSignal | undefined,
+  ): Promise<Accepted[]> {
+    const { parallelFwdbwdChunks } = await this.#connection.config();
+    signal?.throwIfAborted();
+    const first = this.#sequencer.take(batches.length);
+    const alone = batches.length === 1;
+    const post = async (batch: Batch, index: number): Promise<Accepted> => {
+      await this.#connection.trainingBytes.take(batch.bytes, this.#connection.closing);
+      try {
+        const body = encodeForwardBackwardRequest({
+          modelId: this.modelId,
+          seqId: first + index,
+          data: batch.data,
+          lossFn,
+          lossFnConfig,
+          forwardOnly,
+        });
+        await yieldToLoop();
+        const request: HttpRequest = {
+          method: "POST",
+          path: routes.forwardBackward,
+          body,
+          contentType: protobufType,
+        };
+        // Numbers of a batch that was sent in part cannot be used again.
+        const refused = alone ? () => this.#sequencer.giveBack(first) : undefined;
+        return await this.#submit(forwardOnly ? "forward" : "forwardBackward", request, refused);
+      } finally {
+        this.#connection.trainingBytes.give(batch.bytes);
+      }
+    };
+    const accepted: Accepted[] = [];
+    if (!parallelFwdbwdChunks) {
+      for (const [index, batch] of batches.entries()) accepted.push(await post(batch, index));
+      return accepted;
+    }
+    const later = await settleAll(batches.slice(1).map((batch, index) => () => post(batch, index + 1)));
+    return [await post(batches[0]!, 0), ...later];
+  }
+
+  /** Posts one training request until it has its id. `refused` is called when the server certainly did not take it. */
+  async #submit(name: string, request: HttpRequest, refused: (() => void) | undefined): Promise<Accepted> {
+    const { longPolicy } = this.#connection;
+    const started = performance.now();
+    let retried = false;
+    try {
+      const { requestId } = await this.#connection.json(submitResponse, request, {
+        what: name,
+        policy: longPolicy,
+        onRetry: () => {
+          retried = true;
+        },
+      });
+      return { requestId, roundTripSeconds: (performance.now() - started) / 1000 };
+    } catch (error) {
+      const certain = error instanceof APIStatusError && error.status < 500 && error.status !== 408;
+      if (certain && !retried) refused?.();
+      throw this.#explain(error, name);
+    }
+  }
+
+  #results(requests: readonly Accepted[], operation: OperationType, signal: AbortSignal | undefined) {
+    const json = (body: unknown) => decode(forwardBackwardOutput, body);
+    return settleAll(
+      requests.map(
+        (request) => () =>
+          poll(this.#connection, {
+            ...this.#target(request, operation, json, signal),
+            protobuf: decodeForwardBackwardOutput,
+          }),
+      ),
+    );
+  }
+
+  #target<T>(
+    { requestId, roundTripSeconds }: Accepted,
+    operation: OperationType,
+    json: (body: unknown) => T,
+    signal: AbortSignal | undefined,
+  ): PollTarget<T> {
+    const lost = (status: number, detail: string) =>
+      new RequestLostError(
+        `The server accepted ${operation} of ${this.modelId} and then lost it (status ${status}: ${detail}) Whether it was applied is not known, so it is not sent again. Go back to the last checkpoint: createTrainingClientFromStateWithOptimizer(path).`,
+        requestId,
+      );
+    return { requestId, operation, queueId: this.modelId, roundTripSeconds, json, lost, signal };
+  }
+
+  /** A 404 for our own model means that the server lost it. */
+  #explain(error: unknown, name: string): unknown {
+    if (!(error instanceof APIStatusError) || error.status !== 404) return error;
+    if (name.startsWith("load") && error.serverCode !== "server/unknown-model") return error;
+    return new ModelLostError(
+      `${name}: the server no longer has model ${this.modelId}; it was restarted, or the session expired. Nothing was applied by this call. Go back to the last checkpoint: createTrainingClientFromStateWithOptimizer(path).`,
+      this.modelId,
+      { cause: error },
+    );
+  }
+}
+
+/** Runs all tasks at once; when one fails, waits for the others before the failure is raised, so that none runs unobserved. */
+async function settleAll<T>(tasks: readonly (() => Promise<T>)[]): Promise<T[]> {
+  const outcomes = await Promise.allSettled(tasks.map((task) => task()));
+  return outcomes.map((outcome) => {
+    if (outcome.status === "rejected") throw outcome.reason;
+    return outcome.value;
+  });
+}

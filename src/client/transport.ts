@@ -1,0 +1,191 @@
+// One HTTP exchange: a request goes out over a pool of kept-alive connections, and its whole answer comes back, or an error that
+// says why none did. It uses undici's dispatch interface directly, which makes no stream and no AbortController per request.
+import { randomUUID } from "node:crypto";
+import { type Dispatcher, Pool } from "undici";
+import { apiPrefix, jsonType } from "../protocol/index.ts";
+import { APIConnectionError, APITimeoutError, ClientClosedError } from "./errors.ts";
+import { type ResolvedOptions, userAgent } from "./options.ts";
+
+export interface HttpRequest {
+  method: "GET" | "POST" | "PUT" | "DELETE";
+  /** After the API prefix, query included. */
+  path: string;
+  body?: string | Uint8Array | undefined;
+  contentType?: string | undefined;
+  accept?: string | undefined;
+  headers?: Readonly<Record<string, string>> | undefined;
+  timeoutMs?: number | undefined;
+  signal?: AbortSignal | undefined;
+  /** Polls have connections of their own, so that a thousand of them cannot hold up a submit. */
+  poll?: boolean | undefined;
+}
+
+export interface HttpAnswer {
+  status: number;
+  headers: Readonly<Record<string, string | string[] | undefined>>;
+  body: Buffer;
+}
+
+/** How many answers in a row may be taken for a proxy's before they are believed. */
+const proxyRejectionBudget = 16;
+
+export class Transport {
+  readonly #options: ResolvedOptions;
+  readonly #calls: Pool;
+  readonly #polls: Pool;
+  readonly #prefix: string;
+  readonly #headers: Readonly<Record<string, string>>;
+  readonly #active = new Set<(error: Error) => void>();
+  #proxyRejectionsLeft = proxyRejectionBudget;
+  #closed = false;
+
+  constructor(options: ResolvedOptions) {
+    this.#options = options;
+    this.#prefix = options.baseUrl.pathname.replace(/\/+$/, "") + apiPrefix;
+    this.#headers = { "User-Agent": userAgent, ...options.headers };
+    const pool = () =>
+      new Pool(options.baseUrl.origin, {
+        connections: options.maxConnections,
+        connect: { timeout: options.timings.connectTimeoutMs },
+        // Every exchange has a time limit of its own, below.
+        headersTimeout: 0,
+        bodyTimeout: 0,
+        keepAliveTimeout: 30_000,
+      });
+    this.#calls = pool();
+    this.#polls = pool();
+  }
+
+  /** Sends a request once. Throws APIConnectionError or APITimeoutError when no answer comes; every status is an answer. */
+  send(request: HttpRequest, apiKey: string, idempotencyKey?: string): Promise<HttpAnswer> {
+    return new Promise((resolve, reject) => {
+      if (this.#closed) {
+        reject(new ClientClosedError());
+        return;
+      }
+      if (request.signal?.aborted) {
+        reject(request.signal.reason);
+        return;
+      }
+      const timeoutMs = request.timeoutMs ?? this.#options.timings.requestTimeoutMs;
+      let controller: Dispatcher.DispatchController | undefined;
+      let settled = false;
+      let status = 0;
+      let headers: HttpAnswer["headers"] = {};
+      const chunks: Buffer[] = [];
+
+      const settle = () => {
+        settled = true;
+        clearTimeout(timer);
+        this.#active.delete(fail);
+        request.signal?.removeEventListener("abort", abort);
+      };
+      const fail = (error: Error) => {
+        if (settled) return;
+        settle();
+        controller?.abort(error);
+        reject(error);
+      };
+      const abort = () => {
+        if (settled) return;
+        settle();
+        controller?.abort(new Error("aborted"));
+        reject(request.signal?.reason);
+      };
+      const timer = setTimeout(
+        () => fail(new APITimeoutError(`${this.#describe(request)} got no complete answer within ${timeoutMs} ms.`)),
+        timeoutMs,
+      );
+      this.#active.add(fail);
+      request.signal?.addEventListener("abort", abort, { once: true });
+
+      const pool = request.poll ? this.#polls : this.#calls;
+      pool.dispatch(
+        {
+          path: this.#prefix + request.path,
+          method: request.method,
+          headers: this.#headersOf(request, apiKey, idempotencyKey),
+          body: request.body ?? null,
+        },
+        {
+          onRequestStart: (started) => {
+            controller = started;
+            // It waited for a connection and is not wanted any more.
+            if (settled) started.abort(new Error("aborted"));
+          },
+          onResponseStart: (_, statusCode, responseHeaders) => {
+            status = statusCode;
+            headers = responseHeaders;
+            if (status === 400 && this.#looksLikeProxy(headers))
+              fail(
+                new APIConnectionError(
+                  `${this.#describe(request)} was answered 400 by something before the server (the answer has no length).`,
+                ),
+              );
+          },
+          onResponseData: (_, chunk) => {
+            chunks.push(chunk);
+          },
+          onResponseEnd: () => {
+            if (settled) return;
+            settle();
+            if (status < 400 && this.#proxyRejectionsLeft < proxyRejectionBudget) this.#proxyRejectionsLeft++;
+            resolve({ status, headers, body: chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks) });
+          },
+          onResponseError: (_, error) => {
+            fail(
+              new APIConnectionError(`${this.#describe(request)} got no answer (${reasonOf(error)}).`, {
+                cause: error,
+              }),
+            );
+          },
+        },
+      );
+    });
+  }
+
+  /** Fails what is in flight and closes every connection. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    const error = new ClientClosedError();
+    for (const fail of [...this.#active]) fail(error);
+    await Promise.all([this.#calls.destroy(), this.#polls.destroy()]);
+  }
+
+  #describe(request: HttpRequest): string {
+    return `${request.method} ${this.#options.baseUrl.origin}${this.#prefix}${request.path.split("?", 1)[0]}`;
+  }
+
+  #headersOf(request: HttpRequest, apiKey: string, idempotencyKey: string | undefined): Record<string, string> {
+    const headers: Record<string, string> = {
+      ...this.#headers,
+      "X-API-Key": apiKey,
+      Accept: request.accept ?? jsonType,
+    };
+    if (request.body !== undefined) headers["Content-Type"] = request.contentType ?? jsonType;
+    if (request.method !== "GET" && !request.poll) headers["X-Idempotency-Key"] = idempotencyKey ?? randomUUID();
+    return request.headers ? { ...headers, ...request.headers } : headers;
+  }
+
+  /** The protocol's servers give every 400 a body and its length; some proxies do not. */
+  #looksLikeProxy(headers: HttpAnswer["headers"]): boolean {
+    const length = headers["content-length"];
+    if (length !== undefined && length !== "0") return false;
+    if (this.#proxyRejectionsLeft === 0) return false;
+    this.#proxyRejectionsLeft--;
+    return true;
+  }
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  ECONNREFUSED: "connection refused",
+  ECONNRESET: "connection reset",
+  ENOTFOUND: "host not found",
+  UND_ERR_SOCKET: "connection closed",
+  UND_ERR_CONNECT_TIMEOUT: "no connection in time",
+};
+
+function reasonOf(error: Error & { code?: string; errors?: Error[] }): string {
+  const code = error.code ?? (error.errors?.[0] as { code?: string } | undefined)?.code;
+  return (code && reasons[code]) ?? (error.message || code || error.name);
+}

@@ -1,0 +1,96 @@
+// Waiting that can be cut short by any of several signals.
+
+export type Signals = readonly (AbortSignal | undefined)[];
+
+/** Follows a wait until a signal is aborted; `start` gets what ends it and returns how to call it off. */
+export function abortable<T>(
+  signals: Signals,
+  start: (resolve: (value: T) => void, reject: (error: unknown) => void) => () => void,
+): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    for (const signal of signals) {
+      if (signal?.aborted) {
+        reject(signal.reason);
+        return;
+      }
+    }
+    const stopListening = () => {
+      for (const signal of signals) signal?.removeEventListener("abort", abort);
+    };
+    const callOff = start(
+      (value) => {
+        stopListening();
+        resolve(value);
+      },
+      (error) => {
+        stopListening();
+        reject(error);
+      },
+    );
+    const abort = () => {
+      stopListening();
+      callOff();
+      reject(signals.find((signal) => signal?.aborted)?.reason);
+    };
+    for (const signal of signals) signal?.addEventListener("abort", abort, { once: true });
+  });
+}
+
+/** Resolves after `ms`; rejects with the reason of the first signal that is aborted. */
+export function sleep(ms: number, ...signals: Signals): Promise<void> {
+  return abortable(signals, (resolve) => {
+    const timer = setTimeout(resolve, ms);
+    return () => clearTimeout(timer);
+  });
+}
+
+/** Lets timers, sockets and other callbacks run. */
+export function yieldToLoop(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}
+
+/** Follows `promise` until a signal is aborted; the promise itself goes on. */
+export function untilAborted<T>(promise: Promise<T>, ...signals: Signals): Promise<T> {
+  if (signals.every((signal) => signal === undefined)) return promise;
+  // A failure after the abort has nobody left to be told.
+  promise.catch(() => undefined);
+  return abortable(signals, (resolve, reject) => {
+    promise.then(resolve, reject);
+    return () => undefined;
+  });
+}
+
+/** A total from which callers take; the next one is let in while it is not negative, so that one oversized taker can pass. */
+export class Budget {
+  #left: number;
+  readonly #waiting: { amount: number; enter: () => void }[] = [];
+
+  constructor(size: number) {
+    this.#left = size;
+  }
+
+  /** Takes `amount`; give it back with the same amount. */
+  async take(amount: number, ...signals: Signals): Promise<void> {
+    if (this.#left >= 0 && this.#waiting.length === 0) {
+      this.#left -= amount;
+      return;
+    }
+    await abortable<void>(signals, (resolve) => {
+      const entry = { amount, enter: () => resolve() };
+      this.#waiting.push(entry);
+      return () => this.#waiting.splice(this.#waiting.indexOf(entry), 1);
+    });
+  }
+
+  give(amount: number): void {
+    this.#left += amount;
+    while (this.#left >= 0) {
+      const next = this.#waiting.shift();
+      if (!next) return;
+      this.#left -= next.amount;
+      next.enter();
+    }
+  }
+}
