@@ -24,7 +24,8 @@ export function toOnnx(outputs: Readonly<Record<string, Tensor>>): Uint8Array {
   return encodeModel(
     emitter.finish(
       "graph",
-      signature(inputs.map((tensor) => [inputName(tensor), tensor])),
+      // An input may be asked for in several places of the code; it is one input.
+      signature(new Map(inputs.map((tensor) => [inputName(tensor), tensor]))),
       signature(Object.entries(outputs)),
     ),
   );
