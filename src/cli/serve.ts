@@ -1,0 +1,176 @@
+// `./whet serve`: the Tinker-compatible server by itself, for any Tinker client.
+import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
+import { homedir } from "node:os";
+import { basename, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { z } from "zod";
+import { ConfigError } from "../core/errors.ts";
+import type { Engine } from "../engine/engine.ts";
+import { decodeSimulatedTokens, SimulatedEngine } from "../engine/simulated/engine.ts";
+import {
+  type Decode,
+  FaultScript,
+  ServerError,
+  type ServerOptions,
+  startServer,
+  type TinkerServer,
+} from "../server/index.ts";
+import { loadTokenizer } from "../tokenizer/index.ts";
+import type { Command } from "./command.ts";
+import { describeOptions, parseArguments } from "./options.ts";
+
+const bundledModel = fileURLToPath(new URL("../../models/nano-coder", import.meta.url));
+
+export const ServeOptions = z.strictObject({
+  engine: z
+    .enum(["embedded", "simulated"])
+    .default("embedded")
+    .describe("embedded: trains for real; simulated: for tests"),
+  model: z.string().optional().describe("folder of the embedded engine's model; the bundled one unless given"),
+  model_name: z.string().optional().describe("the name clients ask for; the folder's unless given"),
+  port: z.int().min(0).max(65535).default(8000).describe("0: any free one. The host is always 127.0.0.1"),
+  api_key: z
+    .string()
+    .regex(/^tml-\S+$/, 'it must start with "tml-"')
+    .optional()
+    .describe("what clients must send; else TINKER_API_KEY, else one is made and printed"),
+  state_dir: z
+    .string()
+    .optional()
+    .describe("where runs and checkpoints are kept; ~/.cache/whetstone/serve/… unless given"),
+  max_body_mb: z.number().positive().max(4096).default(64).describe("largest request body"),
+  max_queue: z.int().min(1).default(4096).describe("requests accepted and not finished; more get 429"),
+  session_timeout_s: z
+    .number()
+    .positive()
+    .default(900)
+    .describe("a client silent for this long is gone; its models are freed"),
+  gap_limit_s: z.number().positive().default(30).describe("how long a missing sequence number holds a model up"),
+  exit_with_parent: z
+    .boolean()
+    .default(false)
+    .describe("also stop when standard input closes, as when the parent ends"),
+  seed: z.int().default(0).describe("simulated: base weights and unseeded draws"),
+  sampling_latency: z
+    .string()
+    .default("none")
+    .describe("simulated: none, constant:MS, uniform:LOW:HIGH, lognormal:MEDIAN:SIGMA …"),
+  training_latency: z.string().default("none").describe("simulated: the same, for training requests"),
+  sync_latency: z.string().default("none").describe("simulated: the same, for saving, loading and making samplers"),
+  faults: z.string().optional().describe("simulated: a file that says how the server misbehaves"),
+});
+type Options = z.output<typeof ServeOptions>;
+
+const say = (line: string) => console.error(`whetstone: ${line}`);
+
+export const command: Command = {
+  help: () =>
+    [
+      "Usage: ./whet serve [key=value …]",
+      "",
+      "Serves the Tinker API on this machine. Point any Tinker client at it with TINKER_BASE_URL and TINKER_API_KEY.",
+      "",
+      describeOptions(ServeOptions),
+    ].join("\n"),
+  async run(args) {
+    const { options } = parseArguments(ServeOptions, args);
+    const parts = options.engine === "simulated" ? simulated(options) : await embedded(options);
+    const server = await start(options, parts);
+    console.log(`whetstone: serving the Tinker API at ${server.url}`);
+    await stopRequest(options.exit_with_parent);
+    await server.close();
+    return 0;
+  },
+};
+
+type EngineParts = Pick<ServerOptions, "createEngine" | "decode" | "faults">;
+
+function simulated(options: Options): EngineParts {
+  const engineOptions = {
+    seed: options.seed,
+    samplingLatency: options.sampling_latency,
+    trainingLatency: options.training_latency,
+    syncLatency: options.sync_latency,
+  };
+  // Made once here, so that a wrong latency is refused before anything else happens.
+  new SimulatedEngine(engineOptions);
+  return {
+    createEngine: async () => new SimulatedEngine(engineOptions),
+    decode: () => decodeSimulatedTokens,
+    ...(options.faults !== undefined && { faults: FaultScript.fromFile(options.faults) }),
+  };
+}
+
+/** What src/engine/index.ts exports. */
+interface EngineModule {
+  createEmbeddedEngine(options: { models: { name: string; dir: string }[] }): Promise<Engine>;
+}
+
+async function embedded(options: Options): Promise<EngineParts> {
+  if (options.faults !== undefined)
+    throw new ConfigError("config/bad-value", "faults= is for tests and needs engine=simulated. Leave it out.");
+  const dir = resolve(options.model ?? bundledModel);
+  if (!existsSync(join(dir, "config.json")))
+    throw new ConfigError(
+      "config/bad-value",
+      `model=${dir} is not a model folder: it has no config.json. Name one that has.`,
+    );
+  const name = options.model_name ?? basename(dir);
+  const { createEmbeddedEngine } = (await import(
+    new URL("../engine/index.ts", import.meta.url).href
+  )) as unknown as EngineModule;
+  const tokenizer = await loadTokenizer(dir);
+  const decode: Decode = (tokens) => tokenizer.decode(tokens);
+  return {
+    createEngine: () => createEmbeddedEngine({ models: [{ name, dir }] }),
+    decode: (model) => (model === name ? decode : undefined),
+  };
+}
+
+async function start(options: Options, parts: EngineParts): Promise<TinkerServer> {
+  const environmentKey = process.env["TINKER_API_KEY"];
+  const apiKey = options.api_key ?? (environmentKey || `tml-${randomBytes(18).toString("base64url")}`);
+  const common = {
+    ...parts,
+    apiKey,
+    port: options.port,
+    maxBodyBytes: Math.floor(options.max_body_mb * 2 ** 20),
+    maxQueue: options.max_queue,
+    sessionTimeoutMs: options.session_timeout_s * 1000,
+    gapLimitMs: options.gap_limit_s * 1000,
+    log: say,
+  };
+  const server = await openStateDir(options, (stateDir) => startServer({ ...common, stateDir }));
+  if (options.api_key === undefined && !environmentKey) say(`the API key of this server is ${apiKey}`);
+  return server;
+}
+
+/** The folder asked for; else the first of the usual ones that no other server holds. */
+async function openStateDir<T>(options: Options, open: (stateDir: string) => Promise<T>): Promise<T> {
+  if (options.state_dir !== undefined) return open(resolve(options.state_dir));
+  const base = join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "whetstone", "serve", options.engine);
+  for (let number = 1; ; number++) {
+    try {
+      return await open(number === 1 ? base : `${base}-${number}`);
+    } catch (error) {
+      if (!(error instanceof ServerError && error.code === "server/state-locked") || number >= 100) throw error;
+    }
+  }
+}
+
+/** Resolves when the server is told to stop; a second signal ends the process at once. */
+function stopRequest(withParent: boolean): Promise<void> {
+  return new Promise((resolve) => {
+    const stop = () => {
+      process.once("SIGINT", () => process.exit(130));
+      process.once("SIGTERM", () => process.exit(130));
+      resolve();
+    };
+    process.once("SIGINT", stop);
+    process.once("SIGTERM", stop);
+    if (!withParent) return;
+    if (process.connected) process.once("disconnect", stop);
+    process.stdin.once("end", stop).once("close", stop).resume();
+  });
+}

@@ -1,0 +1,133 @@
+// One life of the server: everything between the HTTP surface and the engine, opened over a state folder. A restart ends one life
+// and begins the next over the same folder.
+import { mkdirSync } from "node:fs";
+import type { Engine } from "../engine/engine.ts";
+import { CheckpointStore } from "./checkpoints.ts";
+import { Decoder } from "./decoder.ts";
+import { Operations } from "./operations.ts";
+import { Registry } from "./registry.ts";
+import { Samplers } from "./samplers.ts";
+import { SessionWatch } from "./session-watch.ts";
+import type { Decode } from "./stop.ts";
+import { Training } from "./training.ts";
+
+export interface AppSettings {
+  stateDir: string;
+  /** How long a poll is held before it is told to try again. */
+  pollHoldMs: number;
+  /** How long a missing sequence number holds a model up. */
+  gapLimitMs: number;
+  maxBodyBytes: number;
+  maxQueue: number;
+  maxQueueBytes: number;
+  maxResultBytes: number;
+  /** Results at least this large are announced by size first, to clients that ask for it. */
+  announceBytes: number;
+  maxSamplers: number;
+  /** A session silent for this long ends, and its models are freed. */
+  sessionTimeoutMs: number;
+  /** Text of token ids, for stop strings; undefined where the model has no tokenizer. */
+  decode?: ((baseModel: string) => Decode | undefined) | undefined;
+  log: (line: string) => void;
+}
+
+export const defaultSettings: Omit<AppSettings, "stateDir" | "log"> = {
+  pollHoldMs: 30_000,
+  gapLimitMs: 30_000,
+  maxBodyBytes: 64 << 20,
+  maxQueue: 4096,
+  maxQueueBytes: 1 << 30,
+  maxResultBytes: 512 << 20,
+  announceBytes: 8 << 20,
+  maxSamplers: 64,
+  sessionTimeoutMs: 15 * 60_000,
+};
+
+const sweepIntervalMs = 15_000;
+
+export class App {
+  readonly settings: AppSettings;
+  readonly engine: Engine;
+  readonly registry: Registry;
+  readonly checkpoints: CheckpointStore;
+  readonly operations: Operations;
+  readonly samplers: Samplers;
+  readonly training: Training;
+  readonly sessions: SessionWatch;
+  readonly decoder = new Decoder();
+  readonly #ended = new AbortController();
+  readonly #sweeper: NodeJS.Timeout;
+
+  constructor(engine: Engine, settings: AppSettings) {
+    mkdirSync(settings.stateDir, { recursive: true });
+    this.settings = settings;
+    this.engine = engine;
+    this.registry = new Registry(settings.stateDir);
+    this.checkpoints = new CheckpointStore(settings.stateDir);
+    this.operations = new Operations({
+      maxQueue: settings.maxQueue,
+      maxQueueBytes: settings.maxQueueBytes,
+      maxResultBytes: settings.maxResultBytes,
+      resultLifetimeMs: 60 * 60_000,
+      deliveredLifetimeMs: 5 * 60_000,
+    });
+    const { registry, checkpoints, operations } = this;
+    const { maxSamplers, gapLimitMs, log } = settings;
+    this.samplers = new Samplers({
+      engine,
+      registry,
+      checkpoints,
+      operations,
+      maxSamplers,
+      signal: this.#ended.signal,
+    });
+    this.training = new Training({
+      engine,
+      registry,
+      checkpoints,
+      operations,
+      samplers: this.samplers,
+      gapLimitMs,
+      log,
+    });
+    this.sessions = new SessionWatch(settings.sessionTimeoutMs);
+    this.#sweeper = setInterval(() => void this.#sweep(), sweepIntervalMs);
+    this.#sweeper.unref();
+  }
+
+  /** Fires when this life is over: held polls end. */
+  get ended(): AbortSignal {
+    return this.#ended.signal;
+  }
+
+  /** Takes no more work, waits for what was accepted (at most `drainMs`), then lets go of everything. */
+  async close(drainMs: number): Promise<void> {
+    this.operations.close();
+    if (drainMs > 0) {
+      const timeout = new Promise<void>((resolve) => {
+        setTimeout(resolve, drainMs).unref();
+      });
+      await Promise.race([this.operations.futures.idle(), timeout]);
+    }
+    clearInterval(this.#sweeper);
+    this.#ended.abort();
+    this.registry.close();
+    await this.decoder.close();
+    await this.engine.close();
+  }
+
+  async #sweep(): Promise<void> {
+    try {
+      this.operations.futures.sweep();
+      await this.checkpoints.sweep();
+      for (const sessionId of this.sessions.expired()) {
+        this.settings.log(`session ${sessionId} is silent; its models and samplers are freed`);
+        for (const model of this.registry.models)
+          if (model.sessionId === sessionId && model.state === "live") await this.training.drop(model);
+        await this.samplers.dropSession(sessionId);
+      }
+    } catch (error) {
+      if (!this.#ended.signal.aborted) this.settings.log(`sweep failed: ${String(error)}`);
+    }
+  }
+}

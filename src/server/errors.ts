@@ -1,0 +1,39 @@
+// What the server refuses or cannot do. Every refusal carries an HTTP status and a stable code; the body that clients see is
+// `{"detail": "<message> [<code>]", "code": "<code>"}`, or `{"error", "category", "code"}` when an accepted operation fails.
+import { messageOf, WhetstoneError } from "../core/errors.ts";
+import { EngineError } from "../engine/errors.ts";
+
+/** Whose fault a failed operation is, in the words of the API. */
+export type Category = "user" | "server";
+
+export class ServerError extends WhetstoneError {
+  readonly status: number;
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor(
+    status: number,
+    code: string,
+    message: string,
+    options: ErrorOptions & { retryAfterSeconds?: number } = {},
+  ) {
+    super(code, message, options);
+    this.status = status;
+    this.retryAfterSeconds = options.retryAfterSeconds;
+  }
+
+  get category(): Category {
+    return this.status < 500 ? "user" : "server";
+  }
+}
+
+/** The error as an operation's failure: text for people, category and code for programs. */
+export function failureOf(error: unknown): { message: string; category: Category; code: string } {
+  if (error instanceof ServerError) return { message: error.message, category: error.category, code: error.code };
+  if (error instanceof EngineError) return { message: error.message, category: error.fault, code: error.code };
+  if (error instanceof WhetstoneError) return { message: error.message, category: "server", code: error.code };
+  return {
+    message: `The server failed in a way it does not know: ${messageOf(error)}. Its log has the trace.`,
+    category: "server",
+    code: "server/internal",
+  };
+}

@@ -1,0 +1,236 @@
+// Samplers: frozen weights to sample from. Those with a source on disk (a base model, a saved checkpoint) are opened in the engine
+// when they are used and may be closed when others need the room; an unnamed snapshot exists in the engine only.
+import type { Engine, EngineModelInfo, SampleRequest, SamplerSource } from "../engine/engine.ts";
+import { parseTinkerPath } from "../protocol/paths.ts";
+import type { SampleResponse } from "../protocol/sampling.ts";
+import type { CheckpointStore } from "./checkpoints.ts";
+import { ServerError } from "./errors.ts";
+import type { Operation, Operations } from "./operations.ts";
+import type { ModelRecord, Registry, SamplerRecord } from "./registry.ts";
+
+interface OpenSampler {
+  ready: Promise<void>;
+  /** Samples under way. */
+  active: number;
+}
+
+export interface SamplerParts {
+  engine: Engine;
+  registry: Registry;
+  checkpoints: CheckpointStore;
+  operations: Operations;
+  /** Samplers open in the engine at once; the least recently used idle one makes room. */
+  maxSamplers: number;
+  signal: AbortSignal;
+}
+
+/** Repeats of samples further back than this count as new: sampling again changes nothing. */
+const rememberedSamples = 16_384;
+
+export class Samplers {
+  readonly #parts: SamplerParts;
+  /** Least recently used first. */
+  readonly #open = new Map<string, OpenSampler>();
+  readonly #requests = new Map<string, { fingerprint: string; operation: Operation }>();
+
+  constructor(parts: SamplerParts) {
+    this.#parts = parts;
+  }
+
+  /** A sampling session over a base model or a saved checkpoint. */
+  create(
+    sessionId: string,
+    sequence: number,
+    source: { baseModel?: string | undefined; modelPath?: string | undefined },
+  ) {
+    const fields = this.#resolve(source);
+    const { record } = this.#parts.registry.createSampler(sessionId, sequence, fields);
+    if (record.modelPath !== fields.modelPath || record.baseModel !== fields.baseModel)
+      throw new ServerError(
+        400,
+        "server/sequence-reused",
+        `sampling_session_seq_id ${sequence} of this session is sampler ${record.id}, made differently. Give each its own number.`,
+      );
+    return record;
+  }
+
+  /** Freezes a model's weights as they are now; called in the model's turn. */
+  async snapshot(model: ModelRecord, sequence: number): Promise<string> {
+    const { registry, engine } = this.#parts;
+    const { record, created } = registry.createSampler(model.sessionId, sequence, {
+      baseModel: model.baseModel,
+      snapshotOf: model.id,
+    });
+    if (!created)
+      throw new ServerError(
+        400,
+        "server/sequence-reused",
+        `sampling_session_seq_id ${sequence} of this session is already sampler ${record.id}. Give each its own number.`,
+      );
+    await this.#makeRoom();
+    const ready = engine.createSampler(record.id, { kind: "live", modelId: model.id });
+    this.#open.set(record.id, { ready, active: 0 });
+    try {
+      await ready;
+    } catch (error) {
+      this.#open.delete(record.id);
+      registry.forgetSampler(record.id);
+      throw error;
+    }
+    return record.id;
+  }
+
+  get(id: string): SamplerRecord {
+    const record = this.#parts.registry.findSampler(id);
+    if (record) return record;
+    if (/:sample:\d+$/.test(id)) throw gone(id);
+    throw new ServerError(404, "server/unknown-sampler", `There is no sampler "${id.slice(0, 80)}". Check the id.`);
+  }
+
+  /** What the engine says about a sampler's model. */
+  modelOf(record: SamplerRecord): EngineModelInfo {
+    const info = this.#parts.engine.models.find((model) => model.name === record.baseModel);
+    if (info) return info;
+    throw new ServerError(
+      400,
+      "server/unknown-base-model",
+      `This server does not serve "${record.baseModel}". It serves ${this.#parts.engine.models.map((model) => model.name).join(", ")}.`,
+    );
+  }
+
+  /** The sampler behind a request that names its weights instead of a sampling session. */
+  adHoc(source: { baseModel?: string | undefined; modelPath?: string | undefined }): SamplerRecord {
+    const fields = this.#resolve(source);
+    return { ...fields, id: `ad-hoc:${fields.checkpointUid ?? fields.baseModel}`, sessionId: "", sequence: 0 };
+  }
+
+  /** Submits a sample; `sequence` makes a repeat the same request. */
+  sample(
+    record: SamplerRecord,
+    sequence: number | undefined,
+    request: SampleRequest,
+    options: { fingerprint: string; bytes: number },
+  ): Operation {
+    const { operations } = this.#parts;
+    const key = sequence === undefined ? undefined : `${record.id}/${sequence}`;
+    const known = key === undefined ? undefined : this.#requests.get(key);
+    if (known) {
+      if (known.fingerprint !== options.fingerprint)
+        throw new ServerError(
+          400,
+          "server/sequence-reused",
+          `seq_id ${sequence} of sampler ${record.id} was another request. Give each request its own number.`,
+        );
+      return known.operation;
+    }
+    operations.admit(options.bytes);
+    const operation = operations.begin(options.bytes);
+    if (key !== undefined) {
+      this.#requests.set(key, { fingerprint: options.fingerprint, operation });
+      if (this.#requests.size > rememberedSamples) this.#requests.delete(this.#requests.keys().next().value!);
+    }
+    void operations.settle(operation, async () => ({ kind: "sample", output: await this.#run(record, request) }));
+    return operation;
+  }
+
+  /** Frees the samplers of a session that has ended. */
+  async dropSession(sessionId: string): Promise<void> {
+    for (const record of this.#parts.registry.samplers)
+      if (record.sessionId === sessionId && this.#open.get(record.id)?.active === 0) await this.#close(record.id);
+  }
+
+  async #run(record: SamplerRecord, request: SampleRequest): Promise<SampleResponse> {
+    const open = await this.#use(record);
+    try {
+      await open.ready;
+      const output = await this.#parts.engine.sample(record.id, request, { signal: this.#parts.signal });
+      return {
+        sequences: output.sequences.map(({ stopReason, tokens, logprobs }) => ({ stopReason, tokens, logprobs })),
+        promptCacheHitTokens: 0,
+        ...(output.promptLogprobs && { promptLogprobs: output.promptLogprobs }),
+        ...(output.topkPromptLogprobs && {
+          topkPromptLogprobs: output.topkPromptLogprobs.map((row) => (row === null ? null : [...row])),
+        }),
+      };
+    } finally {
+      open.active--;
+    }
+  }
+
+  /** Opens a sampler in the engine if it is not, and counts one more use. */
+  async #use(record: SamplerRecord): Promise<OpenSampler> {
+    let open = this.#open.get(record.id);
+    if (open) {
+      this.#open.delete(record.id);
+    } else {
+      const source = this.#sourceOf(record);
+      const ready = this.#makeRoom().then(() => this.#parts.engine.createSampler(record.id, source));
+      open = { ready, active: 0 };
+      ready.catch(() => this.#open.delete(record.id));
+    }
+    this.#open.set(record.id, open);
+    open.active++;
+    return open;
+  }
+
+  #sourceOf(record: SamplerRecord): SamplerSource {
+    const { baseModel, modelPath, snapshotOf } = record;
+    if (snapshotOf !== undefined) throw gone(record.id);
+    if (modelPath === undefined) return { kind: "base", baseModel };
+    const checkpoint = this.#parts.checkpoints.get(parseTinkerPath(modelPath));
+    if (checkpoint.uid !== record.checkpointUid)
+      throw new ServerError(
+        404,
+        "server/checkpoint-replaced",
+        `${modelPath} was deleted and saved again since this sampler was made. Make a new sampling client.`,
+      );
+    return { kind: "saved", baseModel, dir: this.#parts.checkpoints.filesDir(checkpoint) };
+  }
+
+  #resolve(source: { baseModel?: string | undefined; modelPath?: string | undefined }) {
+    const { baseModel, modelPath } = source;
+    if (modelPath === undefined) {
+      if (baseModel === undefined)
+        throw new ServerError(
+          400,
+          "server/sampler-source",
+          "Neither base_model nor model_path was given. Name the base model, or the checkpoint to sample from.",
+        );
+      const fields = { baseModel };
+      this.modelOf({ ...fields, id: "", sessionId: "", sequence: 0 });
+      return { baseModel, modelPath: undefined, checkpointUid: undefined };
+    }
+    const path = parseTinkerPath(modelPath);
+    if (path.kind !== "sampler")
+      throw new ServerError(
+        400,
+        "server/checkpoint-kind",
+        `${modelPath} holds training state. Sample from a tinker://RUN/sampler_weights/NAME path, as save_weights_for_sampler returns it.`,
+      );
+    const checkpoint = this.#parts.checkpoints.get(path);
+    return { baseModel: checkpoint.baseModel, modelPath, checkpointUid: checkpoint.uid };
+  }
+
+  async #makeRoom(): Promise<void> {
+    for (const [id, open] of [...this.#open]) {
+      if (this.#open.size < this.#parts.maxSamplers) return;
+      if (open.active === 0) await this.#close(id);
+    }
+  }
+
+  async #close(id: string): Promise<void> {
+    const open = this.#open.get(id);
+    this.#open.delete(id);
+    if (this.#parts.registry.findSampler(id)?.snapshotOf !== undefined) this.#parts.registry.forgetSampler(id);
+    await open?.ready.catch(() => {});
+    await this.#parts.engine.releaseSampler(id);
+  }
+}
+
+const gone = (id: string) =>
+  new ServerError(
+    404,
+    "server/sampler-gone",
+    `Sampler ${id.slice(0, 80)} is not here: it was never made, was closed to make room, or was an unnamed snapshot from before ` +
+      "a restart. Save the weights again and make a new sampling client.",
+  );

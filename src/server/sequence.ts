@@ -1,0 +1,104 @@
+// Applies one model's training requests in the order of their sequence numbers, one after another, whatever order they arrive
+// in: the chunks of one batch come 2…n, then 1. A number that never comes (a client whose submit failed) holds the queue up for
+// a limited time; after that it is passed over and refused when it does come, so nothing is ever applied out of order.
+import { ServerError } from "./errors.ts";
+
+type Task = () => Promise<void>;
+
+export class SequenceQueue {
+  readonly #gapLimitMs: number;
+  readonly #waiting = new Map<number, Task>();
+  /** Requests without a number, in the order of arrival; they run when the numbered ones before them have. */
+  readonly #unnumbered: Task[] = [];
+  #next = 1;
+  #running = false;
+  #closed = false;
+  #gapTimer: NodeJS.Timeout | undefined;
+  #onGap: (from: number, to: number) => void;
+
+  constructor(gapLimitMs: number, onGap: (from: number, to: number) => void = () => {}) {
+    this.#gapLimitMs = gapLimitMs;
+    this.#onGap = onGap;
+  }
+
+  /** The lowest number not yet taken. */
+  get next(): number {
+    return this.#next;
+  }
+
+  /** Requests that wait for their turn. */
+  get length(): number {
+    return this.#waiting.size + this.#unnumbered.length;
+  }
+
+  /** Throws when the number's turn is over, or when it is taken. */
+  check(sequence: number): void {
+    if (sequence < this.#next)
+      throw new ServerError(
+        400,
+        "server/sequence-passed",
+        `seq_id ${sequence} comes too late: the model is at ${this.#next}. Number requests 1, 2, 3, … and send each once; ` +
+          "a number missing for too long is passed over.",
+      );
+    if (this.#waiting.has(sequence))
+      throw new ServerError(
+        400,
+        "server/sequence-reused",
+        `seq_id ${sequence} is taken by another request. Give each request its own.`,
+      );
+  }
+
+  /** Queues a request. It must not throw: a failure is its own business. */
+  add(sequence: number | undefined, task: Task): void {
+    if (sequence === undefined) this.#unnumbered.push(task);
+    else {
+      this.check(sequence);
+      this.#waiting.set(sequence, task);
+    }
+    this.#advance();
+  }
+
+  /** Uses up a number whose request was refused, so that what follows does not wait for it. */
+  consume(sequence: number): void {
+    if (sequence >= this.#next && !this.#waiting.has(sequence)) this.add(sequence, async () => {});
+  }
+
+  /** Starts nothing more. What runs goes on. */
+  close(): void {
+    this.#closed = true;
+    clearTimeout(this.#gapTimer);
+    this.#waiting.clear();
+    this.#unnumbered.length = 0;
+  }
+
+  #advance(): void {
+    if (this.#running || this.#closed) return;
+    clearTimeout(this.#gapTimer);
+    this.#gapTimer = undefined;
+    const numbered = this.#waiting.get(this.#next);
+    if (numbered) {
+      this.#waiting.delete(this.#next);
+      this.#next++;
+      this.#start(numbered);
+      return;
+    }
+    const unnumbered = this.#unnumbered.shift();
+    if (unnumbered) this.#start(unnumbered);
+    else if (this.#waiting.size > 0) this.#gapTimer = setTimeout(() => this.#passGap(), this.#gapLimitMs);
+  }
+
+  #start(task: Task): void {
+    this.#running = true;
+    void task().finally(() => {
+      this.#running = false;
+      this.#advance();
+    });
+  }
+
+  #passGap(): void {
+    const first = Math.min(...this.#waiting.keys());
+    this.#onGap(this.#next, first - 1);
+    this.#next = first;
+    this.#advance();
+  }
+}

@@ -1,0 +1,308 @@
+// The HTTP server: listens on the loopback interface, checks the key, finds the route, and answers. What the routes do is in App.
+import { createHash, timingSafeEqual } from "node:crypto";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { messageOf } from "../core/errors.ts";
+import type { Engine } from "../engine/engine.ts";
+import { apiPrefix } from "../protocol/routes.ts";
+import { App, type AppSettings, defaultSettings } from "./app.ts";
+import { ServerError } from "./errors.ts";
+import { type FaultRule, type FaultScript, injectedRefusal } from "./faults.ts";
+import { type Answer, errorAnswer, readBody, send } from "./http.ts";
+import { restRoutes } from "./rest-routes.ts";
+import { Call, plainBodyLimit, type Route } from "./route.ts";
+import { samplingRoutes } from "./sampling-routes.ts";
+import { sessionRoutes } from "./session-routes.ts";
+import { lockStateDir } from "./state-lock.ts";
+import { trainingRoutes } from "./training-routes.ts";
+
+export interface ServerOptions extends Partial<AppSettings> {
+  stateDir: string;
+  /** Called once at the start, and again by a scripted restart. */
+  createEngine: () => Promise<Engine>;
+  apiKey: string;
+  /** 0: any free port. */
+  port?: number;
+  /** How long a shutdown waits for accepted work. */
+  drainMs?: number;
+  faults?: FaultScript | undefined;
+}
+
+const host = "127.0.0.1";
+const routes: readonly Route[] = [...sessionRoutes, ...trainingRoutes, ...samplingRoutes, ...restRoutes];
+
+/** Every route's name, method and path, for documentation and tests. */
+export const routeTable: readonly Pick<Route, "name" | "method" | "path">[] = routes;
+
+export async function startServer(options: ServerOptions): Promise<TinkerServer> {
+  const server = new TinkerServer(options);
+  await server.open();
+  return server;
+}
+
+export class TinkerServer {
+  readonly #options: ServerOptions;
+  readonly #keyDigest: Buffer;
+  #app: App | undefined;
+  #http: Server | undefined;
+  #port: number;
+  #closing: Promise<void> | undefined;
+  #unlock = () => {};
+  #restarting: Promise<void> | undefined;
+  /** Requests being handled. */
+  readonly #active = new Set<Promise<void>>();
+
+  constructor(options: ServerOptions) {
+    this.#options = options;
+    this.#port = options.port ?? 0;
+    this.#keyDigest = digestOf(options.apiKey);
+  }
+
+  get url(): string {
+    return `http://${host}:${this.#port}`;
+  }
+
+  /** The current life of the server. */
+  get app(): App {
+    return this.#app!;
+  }
+
+  /** Takes the state folder and starts listening. */
+  async open(): Promise<void> {
+    this.#unlock = lockStateDir(this.#options.stateDir);
+    try {
+      await this.#begin();
+    } catch (error) {
+      this.#unlock();
+      throw error;
+    }
+  }
+
+  async #begin(): Promise<void> {
+    const { log = () => {} } = this.#options;
+    const engine = await this.#options.createEngine();
+    this.#app = new App(engine, { ...defaultSettings, ...this.#options, log });
+    try {
+      await this.#listen();
+    } catch (error) {
+      await this.#app.close(0);
+      throw error;
+    }
+  }
+
+  /** Drops every connection and everything in memory, then comes back over the state folder, on the same port. */
+  restart(downMs = 0): Promise<void> {
+    this.#restarting ??= (async () => {
+      const http = this.#http!;
+      const closed = new Promise((resolve) => http.close(resolve));
+      http.closeAllConnections();
+      await this.app.close(0);
+      await closed;
+      await sleep(downMs);
+      if (!this.#closing) await this.#begin();
+    })().finally(() => {
+      this.#restarting = undefined;
+    });
+    return this.#restarting;
+  }
+
+  /** Stops accepting, answers what is in flight, closes the engine. */
+  close(): Promise<void> {
+    this.#closing ??= (async () => {
+      await this.#restarting;
+      const http = this.#http;
+      const closed = new Promise((resolve) => (http ? http.close(resolve) : resolve(undefined)));
+      await this.app.close(this.#options.drainMs ?? 10_000);
+      await Promise.race([Promise.allSettled([...this.#active]), sleep(1000)]);
+      http?.closeAllConnections();
+      await closed;
+      this.#unlock();
+    })();
+    return this.#closing;
+  }
+
+  async #listen(): Promise<void> {
+    const http = createServer((request, response) => {
+      const handled = this.#handle(request, response);
+      this.#active.add(handled);
+      void handled.finally(() => this.#active.delete(handled));
+    });
+    // Longer than any client keeps an idle connection, so that it is never closed under a request just sent.
+    http.keepAliveTimeout = 75_000;
+    http.maxConnections = 8192;
+    await new Promise<void>((resolve, reject) => {
+      http.once("error", (cause) =>
+        reject(
+          new ServerError(
+            500,
+            "server/listen",
+            `Cannot listen on ${host}:${this.#port} (${messageOf(cause)}). Choose another port, or port=0 for any free one.`,
+            { cause },
+          ),
+        ),
+      );
+      http.listen(this.#port, host, resolve);
+    });
+    this.#port = (http.address() as AddressInfo).port;
+    this.#http = http;
+  }
+
+  async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const gone = new AbortController();
+    response.once("close", () => gone.abort());
+    response.on("error", () => {});
+    let fault: FaultRule | undefined;
+    let answer: Answer;
+    try {
+      const url = parseUrl(request);
+      const { route, parameters } = findRoute(request.method ?? "", url.path);
+      if (!route.open) this.#checkKey(request);
+      fault = this.#options.faults?.take(route.name);
+      if (fault && this.#before(fault, request)) return;
+      answer = await this.#run(route, request, { ...url, parameters, signal: gone.signal });
+    } catch (error) {
+      answer = this.#refusalOf(error);
+    }
+    if (this.#closing) answer = { ...answer, headers: { ...answer.headers, connection: "close" } };
+    try {
+      if (fault && (await this.#instead(fault, request, response, answer))) return;
+      await send(request, response, answer);
+    } catch (error) {
+      this.#options.log?.(`an answer could not be sent: ${messageOf(error)}`);
+      response.destroy();
+    }
+  }
+
+  async #run(
+    route: Route,
+    request: IncomingMessage,
+    call: { query: URLSearchParams; parameters: Record<string, string>; signal: AbortSignal },
+  ): Promise<Answer> {
+    const app = this.app;
+    const encoding = request.headers["content-encoding"] ?? "identity";
+    if (encoding !== "identity")
+      throw new ServerError(
+        415,
+        "server/content-encoding",
+        `This server does not read bodies in "${encoding.slice(0, 40)}". Send them uncompressed.`,
+      );
+    const bytes = await readBody(request, Math.min(route.maxBody?.(app) ?? plainBodyLimit, app.settings.maxBodyBytes));
+    return route.handle(
+      app,
+      new Call({
+        ...call,
+        bytes,
+        contentType: request.headers["content-type"] ?? "",
+        accept: request.headers.accept ?? "",
+        origin: originOf(request) ?? this.url,
+      }),
+    );
+  }
+
+  #refusalOf(error: unknown): Answer {
+    if (!(error instanceof ServerError) && !isAborted(error))
+      this.#options.log?.(error instanceof Error ? (error.stack ?? error.message) : String(error));
+    return errorAnswer(error);
+  }
+
+  #checkKey(request: IncomingMessage): void {
+    const given = request.headers["x-api-key"];
+    if (typeof given === "string" && timingSafeEqual(digestOf(given), this.#keyDigest)) return;
+    throw new ServerError(
+      401,
+      "server/api-key",
+      given === undefined
+        ? "The X-API-Key header is missing. Set TINKER_API_KEY to the key the server was started with."
+        : "The API key is not the one the server was started with. Set TINKER_API_KEY to that one.",
+    );
+  }
+
+  /** Faults that keep a request from being looked at. True: there is nothing more to do. */
+  #before(fault: FaultRule, request: IncomingMessage): boolean {
+    const refusal = injectedRefusal(fault);
+    if (refusal) throw refusal;
+    if (fault.fault === "drop-before") request.socket.destroy();
+    else if (fault.fault === "restart-before") void this.restart(fault.ms);
+    else return false;
+    return true;
+  }
+
+  /** Faults that spoil an answer. True: it was dealt with. */
+  async #instead(
+    fault: FaultRule,
+    request: IncomingMessage,
+    response: ServerResponse,
+    answer: Answer,
+  ): Promise<boolean> {
+    const { signal } = this.app.ended.aborted ? { signal: AbortSignal.abort() } : { signal: this.app.ended };
+    const body = Buffer.from(typeof answer.body === "string" || answer.body instanceof Uint8Array ? answer.body : "");
+    const head = () =>
+      response.writeHead(answer.status, {
+        "content-type": answer.contentType ?? "",
+        "content-length": body.length,
+        ...answer.headers,
+      });
+    const silence = () => sleep(fault.ms, undefined, { signal }).catch(() => {});
+    if (fault.fault === "drop-after") request.socket.destroy();
+    else if (fault.fault === "restart-after") void this.restart(fault.ms);
+    else if (fault.fault === "hang") {
+      await silence();
+      request.socket.destroy();
+    } else if (fault.fault === "half-open") {
+      head().write(body.subarray(0, body.length >> 1));
+      await silence();
+      request.socket.destroy();
+    } else if (fault.fault === "slow-body") {
+      head();
+      const pieces = Math.min(body.length, 20);
+      for (let piece = 0; piece < pieces && !response.destroyed; piece++) {
+        response.write(body.subarray((body.length * piece) / pieces, (body.length * (piece + 1)) / pieces));
+        await sleep(fault.ms / pieces, undefined, { signal }).catch(() => {});
+      }
+      response.end();
+    } else return false;
+    return true;
+  }
+}
+
+const digestOf = (key: string) => createHash("sha256").update(key).digest();
+
+/** A client that went away while its body was read is no news. */
+const isAborted = (error: unknown) => (error as { code?: string } | undefined)?.code === "ECONNRESET";
+
+function parseUrl(request: IncomingMessage): { path: string; query: URLSearchParams } {
+  const [rawPath = "", ...query] = (request.url ?? "").split("?");
+  try {
+    return { path: decodeURIComponent(rawPath), query: new URLSearchParams(query.join("?")) };
+  } catch {
+    throw new ServerError(
+      400,
+      "server/bad-path",
+      `The path "${rawPath.slice(0, 80)}" is not well encoded. Correct it.`,
+    );
+  }
+}
+
+function findRoute(method: string, path: string): { route: Route; parameters: Record<string, string> } {
+  const allowed: string[] = [];
+  if (path.startsWith(`${apiPrefix}/`))
+    for (const route of routes) {
+      const match = route.path.exec(path.slice(apiPrefix.length));
+      if (!match) continue;
+      if (route.method === method) return { route, parameters: { ...match.groups } };
+      allowed.push(route.method);
+    }
+  if (allowed.length > 0)
+    throw new ServerError(405, "server/method", `${path.slice(0, 80)} takes ${allowed.join(", ")}, not ${method}.`);
+  throw new ServerError(
+    404,
+    "server/unknown-route",
+    `There is nothing at ${path.slice(0, 80)}. The API is under ${apiPrefix}; docs/compatibility.md lists its routes.`,
+  );
+}
+
+function originOf(request: IncomingMessage): string | undefined {
+  const given = request.headers.host;
+  return given !== undefined && /^[\w.-]+(:\d+)?$/.test(given) ? `http://${given}` : undefined;
+}

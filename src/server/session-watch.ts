@@ -1,0 +1,25 @@
+// Which clients are still there. A session that once sent a heartbeat and then nothing for the time limit has ended; one that
+// never did (a script with curl) is left alone.
+
+export class SessionWatch {
+  readonly #timeoutMs: number;
+  readonly #now: () => number;
+  readonly #lastBeat = new Map<string, number>();
+
+  constructor(timeoutMs: number, now: () => number = Date.now) {
+    this.#timeoutMs = timeoutMs;
+    this.#now = now;
+  }
+
+  beat(sessionId: string): void {
+    this.#lastBeat.set(sessionId, this.#now());
+  }
+
+  /** The sessions that have ended since the last call. */
+  expired(): string[] {
+    const now = this.#now();
+    const ended = [...this.#lastBeat].filter(([, at]) => now - at > this.#timeoutMs).map(([id]) => id);
+    for (const id of ended) this.#lastBeat.delete(id);
+    return ended;
+  }
+}

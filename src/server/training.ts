@@ -1,0 +1,311 @@
+// Models in training: creates them, takes their requests in sequence order, recognises repeats, and keeps count of what was
+// applied. Knows nothing of HTTP.
+import type { AdamSettings, Engine, EngineModelInfo, LoraSpec, TrainingBatch } from "../engine/engine.ts";
+import { formatTinkerPath, parseTinkerPath } from "../protocol/paths.ts";
+import { type ForwardBackwardOutput, metricReduction } from "../protocol/training.ts";
+import { type CheckpointRecord, type CheckpointStore, checkName } from "./checkpoints.ts";
+import { ServerError } from "./errors.ts";
+import type { Operation, Operations, Result } from "./operations.ts";
+import type { ModelRecord, Registry } from "./registry.ts";
+import type { Samplers } from "./samplers.ts";
+import { SequenceQueue } from "./sequence.ts";
+
+/** A model that the engine holds. */
+interface LiveModel {
+  record: ModelRecord;
+  queue: SequenceQueue;
+  /** What became of each sequence number: an operation, or the refusal that used it up. */
+  requests: Map<number, { fingerprint: string; operation: Operation } | { refusal: ServerError }>;
+  pending: Set<Operation>;
+  creation: Operation;
+}
+
+export interface TrainingParts {
+  engine: Engine;
+  registry: Registry;
+  checkpoints: CheckpointStore;
+  operations: Operations;
+  samplers: Samplers;
+  /** How long a missing sequence number holds a model up. */
+  gapLimitMs: number;
+  log: (line: string) => void;
+}
+
+/** One training request, ready to run when its turn comes. */
+export interface TrainingRequest {
+  modelId: string;
+  /** undefined: in the order of arrival. */
+  sequence: number | undefined;
+  /** Equal for a repeat of the same request, different for another one. */
+  fingerprint: string;
+  /** What it holds in memory while it waits. */
+  bytes: number;
+}
+
+/** Repeats of numbers further back than this are refused instead of recognised. */
+const rememberedRequests = 4096;
+
+export class Training {
+  readonly #parts: TrainingParts;
+  readonly #live = new Map<string, LiveModel>();
+
+  constructor(parts: TrainingParts) {
+    this.#parts = parts;
+  }
+
+  /** Creates a model, or finds the one made with the same numbers. `load`: a checkpoint to start from. */
+  createModel(
+    request: {
+      sessionId: string;
+      sequence: number;
+      baseModel: string;
+      lora: LoraSpec;
+      userMetadata: Readonly<Record<string, unknown>>;
+    },
+    load?: { checkpoint: CheckpointRecord; optimizer: boolean },
+  ): { operation: Operation; modelId: string } {
+    const { registry, operations } = this.#parts;
+    const { sessionId, sequence, ...fields } = request;
+    this.engineModel(fields.baseModel);
+    operations.admit(0);
+    const { record, created } = registry.createModel(sessionId, sequence, fields);
+    if (!created && (record.baseModel !== fields.baseModel || record.lora.rank !== fields.lora.rank))
+      throw new ServerError(
+        400,
+        "server/sequence-reused",
+        `model_seq_id ${sequence} of this session is model ${record.id}, made differently. Give each model its own number.`,
+      );
+    const known = this.#live.get(record.id);
+    if (known) return { operation: known.creation, modelId: record.id };
+    return { operation: this.#open(record, load).creation, modelId: record.id };
+  }
+
+  /** What the engine says about a base model; 400 when it has none of that name. */
+  engineModel(baseModel: string): EngineModelInfo {
+    const { engine } = this.#parts;
+    const info = engine.models.find((model) => model.name === baseModel);
+    if (info) return info;
+    throw new ServerError(
+      400,
+      "server/unknown-base-model",
+      `This server does not serve "${baseModel.slice(0, 100)}". It serves ${engine.models.map((model) => model.name).join(", ")}.`,
+    );
+  }
+
+  forwardBackward(request: TrainingRequest, batch: TrainingBatch): Operation {
+    return this.#submit(request, async ({ record }) => {
+      const output = await this.#parts.engine.forwardBackward(record.id, batch);
+      for (const name of Object.keys(output.metrics)) metricReduction(name);
+      const result: ForwardBackwardOutput = {
+        lossFnOutputType: "ArrayRecord",
+        lossFnOutputs: output.logprobs.map(({ data, shape }) => ({
+          logprobs: { dtype: "float32", data: data as Float32Array, shape },
+        })),
+        metrics: { ...output.metrics },
+      };
+      return { kind: "training", output: result };
+    });
+  }
+
+  optimStep(request: TrainingRequest, adam: AdamSettings): Operation {
+    return this.#submit(request, async ({ record }) => {
+      const metrics = await this.#parts.engine.optimStep(record.id, adam);
+      this.#parts.registry.recordStep(record, request.sequence ?? record.lastAppliedSequence);
+      return json({ metrics, type: "optim_step" });
+    });
+  }
+
+  saveWeights(
+    request: TrainingRequest,
+    options: { name: string; ttlSeconds: number | undefined; overwrite: boolean },
+  ): Operation {
+    checkName(options.name);
+    return this.#submit(request, async ({ record }) => {
+      const { engine, checkpoints } = this.#parts;
+      await checkpoints.save({ ...describe(record), kind: "training", name: options.name }, options, (dir) =>
+        engine.saveState(record.id, dir),
+      );
+      return json({ path: formatTinkerPath(record.id, "training", options.name), type: "save_weights" });
+    });
+  }
+
+  saveForSampler(request: TrainingRequest, options: { name: string; ttlSeconds: number | undefined }): Operation {
+    checkName(options.name);
+    return this.#submit(request, async ({ record }) => {
+      const { engine, checkpoints } = this.#parts;
+      await checkpoints.save(
+        { ...describe(record), kind: "sampler", name: options.name },
+        { overwrite: false, ttlSeconds: options.ttlSeconds },
+        (dir) => engine.saveForSampler(record.id, dir),
+      );
+      return json({ path: formatTinkerPath(record.id, "sampler", options.name), type: "save_weights_for_sampler" });
+    });
+  }
+
+  /** An unnamed snapshot, opened for sampling at once. */
+  snapshotForSampler(request: TrainingRequest, samplerSequence: number): Operation {
+    return this.#submit(request, async ({ record }) => {
+      const samplerId = await this.#parts.samplers.snapshot(record, samplerSequence);
+      return json({ path: null, sampling_session_id: samplerId, type: "save_weights_for_sampler" });
+    });
+  }
+
+  loadWeights(request: TrainingRequest, options: { path: string; optimizer: boolean }): Operation {
+    const path = parseTinkerPath(options.path);
+    return this.#submit(request, async ({ record }) => {
+      const { engine, checkpoints } = this.#parts;
+      const checkpoint = checkpoints.get(requireTrainingPath(path, options.path));
+      requireFit(record, checkpoint, options.path);
+      await engine.loadState(record.id, checkpoints.filesDir(checkpoint), { optimizer: options.optimizer });
+      return json({ path: options.path, model_id: record.id, type: "load_weights" });
+    });
+  }
+
+  unload(modelId: string): Operation {
+    const { operations, registry } = this.#parts;
+    const record = registry.model(modelId);
+    operations.admit(0);
+    const operation = operations.begin(0);
+    void operations.settle(operation, async () => {
+      await this.drop(record);
+      return json({ model_id: modelId, type: "unload_model" });
+    });
+    return operation;
+  }
+
+  /** Frees a model. What waits for it fails; what runs is waited for. */
+  async drop(record: ModelRecord): Promise<void> {
+    const live = this.#live.get(record.id);
+    this.#live.delete(record.id);
+    if (record.state === "live") this.#parts.registry.markUnloaded(record);
+    if (!live) return;
+    live.queue.close();
+    for (const operation of live.pending) this.#parts.operations.futures.fail(operation, unloaded(record));
+    await this.#parts.engine.unloadModel(record.id);
+  }
+
+  /** Uses up the sequence number of a request that was refused, so that the ones behind it do not wait for it. */
+  refuse(modelId: string, sequence: number | undefined, refusal: ServerError): void {
+    const record = this.#parts.registry.findModel(modelId);
+    if (!record || sequence === undefined || record.state !== "live" || refusal.status === 429 || refusal.status >= 500)
+      return;
+    const live = this.#open(record);
+    if (live.requests.has(sequence) || sequence < live.queue.next) return;
+    remember(live, sequence, { refusal });
+    live.queue.consume(sequence);
+  }
+
+  #submit(request: TrainingRequest, work: (live: LiveModel) => Promise<Result>): Operation {
+    const { registry, operations } = this.#parts;
+    const record = registry.model(request.modelId);
+    if (record.state === "lost") throw lost(record);
+    if (record.state === "unloaded") throw unloaded(record);
+    const live = this.#open(record);
+    const { sequence, fingerprint, bytes } = request;
+    const known = sequence === undefined ? undefined : live.requests.get(sequence);
+    if (known && "refusal" in known) throw known.refusal;
+    if (known) {
+      if (known.fingerprint === fingerprint) return known.operation;
+      throw new ServerError(
+        400,
+        "server/sequence-reused",
+        `seq_id ${sequence} of model ${record.id} was another request. Give each request its own number.`,
+      );
+    }
+    if (sequence !== undefined) live.queue.check(sequence);
+    operations.admit(bytes, sequence === live.queue.next);
+    registry.touch(record);
+    const operation = operations.begin(bytes);
+    if (sequence !== undefined) remember(live, sequence, { fingerprint, operation });
+    live.pending.add(operation);
+    live.queue.add(sequence, async () => {
+      await operations.settle(operation, () => work(live));
+      live.pending.delete(operation);
+    });
+    return operation;
+  }
+
+  /** The model in the engine, made there if it is not yet: after its creation, or after a restart that lost nothing. */
+  #open(record: ModelRecord, load?: { checkpoint: CheckpointRecord; optimizer: boolean }): LiveModel {
+    const known = this.#live.get(record.id);
+    if (known) return known;
+    if (record.state === "lost") throw lost(record);
+    if (record.state === "unloaded") throw unloaded(record);
+    const { engine, operations, checkpoints, registry, gapLimitMs, log } = this.#parts;
+    const queue = new SequenceQueue(gapLimitMs, (from, to) =>
+      log(
+        `model ${record.id}: passed over seq_id ${from}${to > from ? ` to ${to}` : ""}, missing for ${gapLimitMs} ms`,
+      ),
+    );
+    const creation = operations.begin(0);
+    const live: LiveModel = { record, queue, requests: new Map(), pending: new Set(), creation };
+    this.#live.set(record.id, live);
+    queue.add(undefined, () =>
+      operations.settle(creation, async () => {
+        try {
+          await engine.createModel(record.id, { baseModel: record.baseModel, lora: record.lora });
+          if (load) {
+            registry.touch(record);
+            await engine.loadState(record.id, checkpoints.filesDir(load.checkpoint), { optimizer: load.optimizer });
+          }
+        } catch (error) {
+          // A model that never came to be takes no requests.
+          this.#live.delete(record.id);
+          registry.markUnloaded(record);
+          throw error;
+        }
+        return json({ model_id: record.id, type: "create_model" });
+      }),
+    );
+    return live;
+  }
+}
+
+const json = (body: Readonly<Record<string, unknown>>): Result => ({ kind: "json", body });
+
+function remember(live: LiveModel, sequence: number, entry: Parameters<LiveModel["requests"]["set"]>[1]): void {
+  live.requests.set(sequence, entry);
+  if (live.requests.size > rememberedRequests) live.requests.delete(live.requests.keys().next().value!);
+}
+
+const describe = (record: ModelRecord) => ({ runId: record.id, baseModel: record.baseModel, lora: record.lora });
+
+export function requireTrainingPath<P extends { kind: string }>(path: P, written: string): P {
+  if (path.kind === "training") return path;
+  throw new ServerError(
+    400,
+    "server/checkpoint-kind",
+    `${written} holds weights for sampling, without optimizer state. Load a tinker://RUN/weights/NAME path, as save_state returns it.`,
+  );
+}
+
+function requireFit(record: ModelRecord, checkpoint: CheckpointRecord, path: string): void {
+  const differs = (["rank", "trainAttn", "trainMlp", "trainUnembed"] as const).filter(
+    (key) => record.lora[key] !== checkpoint.lora[key],
+  );
+  if (record.baseModel === checkpoint.baseModel && differs.length === 0) return;
+  const reason =
+    record.baseModel === checkpoint.baseModel
+      ? differs.map((key) => `${key} ${checkpoint.lora[key]} instead of ${record.lora[key]}`).join(", ")
+      : `base model ${checkpoint.baseModel} instead of ${record.baseModel}`;
+  throw new ServerError(
+    400,
+    "server/checkpoint-mismatch",
+    `${path} does not fit model ${record.id}: it has ${reason}. Create the model from the checkpoint instead.`,
+  );
+}
+
+const lost = (record: ModelRecord) =>
+  new ServerError(
+    410,
+    "server/model-lost",
+    `The server restarted and the weights of model ${record.id} were only in its memory. Applied: ${record.appliedSteps} optimizer ` +
+      `steps, the last with seq_id ${record.lastAppliedSequence}. Resume from its last checkpoint with create_training_client_from_state_with_optimizer.`,
+  );
+
+const unloaded = (record: ModelRecord) =>
+  new ServerError(
+    410,
+    "server/model-unloaded",
+    `Model ${record.id} was unloaded, or its session ended. Create it again, or resume from its last checkpoint.`,
+  );
