@@ -4,4 +4,10 @@ import type { CommandEntry } from "./command.ts";
 export const commands: Readonly<Record<string, CommandEntry>> = {
   serve: { summary: "the Tinker API on this machine, for any Tinker client", load: () => import("./serve.ts") },
   test: { summary: "type check, lint and every test", load: () => import("./test.ts") },
+  grade: { summary: "verdicts and rewards for a file of answers or programs", load: () => import("./grade.ts") },
+  certify: {
+    summary: "checks a problem set: references pass, know-nothing programs fail",
+    load: () => import("./certify.ts"),
+  },
+  sandbox: { summary: "Sandbox Fusion's API over the embedded jail", load: () => import("./sandbox.ts") },
 };

@@ -2,7 +2,7 @@
 // with bounded concurrency, and turns failures of the sandbox into "ungraded", which has no reward.
 import { createHash } from "node:crypto";
 import { Limiter } from "../core/limiter.ts";
-import { defaultLimits, type Limits, type Sandbox, SandboxError } from "../sandbox/sandbox.ts";
+import { defaultLimits, type Limits, type Sandbox, type SandboxDescription, SandboxError } from "../sandbox/sandbox.ts";
 import { testsFingerprint, VerdictCache } from "./cache.ts";
 import type { Comparator } from "./compare.ts";
 import { extractCode } from "./extract.ts";
@@ -83,7 +83,8 @@ export interface GradeResult {
 export interface Grader {
   /** Grades one answer. Rejects only when the signal aborts; every other trouble is a result. */
   grade(request: GradeRequest, options?: { signal?: AbortSignal }): Promise<GradeResult>;
-  readonly sandbox: Sandbox;
+  /** What runs the programs. */
+  readonly description: SandboxDescription;
 }
 
 /** Limits for one test of `rewardTimeoutS` seconds: a short grace on the wall, a second more on the CPU clock. */
@@ -194,5 +195,5 @@ export function createGrader(options: GraderOptions): Grader {
     }
   }
 
-  return { grade, sandbox };
+  return { grade, description: sandbox.description };
 }

@@ -1,4 +1,6 @@
 // `whetstone/grading`: takes code out of an answer, runs its tests in a sandbox, returns a verdict and a reward.
+export { type CanaryResult, runCanary } from "./canary.ts";
+export { type Certificate, certify } from "./certify.ts";
 export { type Comparator, comparatorNames, outputsMatch, type TokenRules } from "./compare.ts";
 export { type ExtractOptions, extractCode } from "./extract.ts";
 export {
@@ -21,5 +23,6 @@ export {
   normalizeTests,
   type TestContext,
 } from "./normalize.ts";
+export { openSandbox, type SandboxChoice } from "./open-sandbox.ts";
 export { defaultRewardRules, type RewardRules, rewardOf } from "./reward.ts";
 export { type SelectionRules, selectTests, type TestSelection, testSelections } from "./select.ts";

@@ -1,0 +1,165 @@
+// `./whet grade FILE`: one JSON verdict per line of answers or programs, in the order of the input.
+import { once } from "node:events";
+import { z } from "zod";
+import { ConfigError } from "../core/errors.ts";
+import { openCompatGrader } from "../grading/compat.ts";
+import { createGrader, type GradeResult, type Grader, type NormalizedTests } from "../grading/index.ts";
+import { openSandbox } from "../grading/open-sandbox.ts";
+import type { Command } from "./command.ts";
+import { comparatorOfRow, gradingShape, idOfRow, testsOfRow, textField } from "./grading-options.ts";
+import { interruptible } from "./interrupt.ts";
+import { type JsonRow, mapInOrder, readRows } from "./json-rows.ts";
+import { describeOptions, parseArguments } from "./options.ts";
+import { Progress } from "./progress.ts";
+
+const GradeOptions = z.strictObject({
+  ...gradingShape,
+  format_coef: z.number().default(0.1).describe("weight of the format score in the reward"),
+  fractional: z.boolean().default(false).describe("reward the share of tests passed instead of all or nothing"),
+  thinking: z
+    .boolean()
+    .default(false)
+    .describe("answers come from a thinking model: only what follows </think> counts"),
+  details: z.boolean().default(false).describe("add what came out of the first failed test to each line"),
+  harness: z
+    .enum(["isolated", "compat"])
+    .default("isolated")
+    .describe(
+      "compat ships tests and judge into the sandbox as older harnesses do; it can be fooled, use it to compare only",
+    ),
+});
+
+const defaultConcurrency = 16;
+
+interface Line {
+  text: string;
+  verdict: GradeResult["verdict"] | "bad input";
+}
+
+export const command: Command = {
+  help: () =>
+    [
+      "Usage: ./whet grade FILE [key=value …]      FILE holds JSON lines (also .gz); - reads stdin",
+      "",
+      "Each line: id, tests, and response (text with fences) or code (a program); also source, metadata, starter_code, comparator.",
+      "Each output line: id, verdict (pass, fail, ungraded), reward, format_ok, status, tests_passed, tests_total, time_ms.",
+      "Exit code 1 when a line could not be read or graded.",
+      "",
+      describeOptions(GradeOptions),
+    ].join("\n"),
+  run(args) {
+    const { options, words } = parseArguments(GradeOptions, args);
+    const [file, ...more] = words;
+    if (file === undefined || more.length > 0)
+      throw new ConfigError("config/one-file", "./whet grade wants one file of JSON lines, or - for stdin.");
+    return interruptible((signal) => gradeFile(file, options, signal));
+  },
+};
+
+async function gradeFile(file: string, options: z.output<typeof GradeOptions>, signal: AbortSignal): Promise<number> {
+  const rows = readRows(file);
+  const { grader, close } = await openGrader(options);
+  const progress = new Progress({ label: "graded" });
+  const counts = { pass: 0, fail: 0, ungraded: 0, "bad input": 0 };
+  const summary = () =>
+    `${counts.pass} pass, ${counts.fail} fail, ${counts.ungraded} ungraded${counts["bad input"] ? `, ${counts["bad input"]} unreadable` : ""}`;
+  try {
+    progress.print(`whetstone: grading in ${grader.description.summary}`);
+    await mapInOrder(
+      rows,
+      (options.concurrency ?? defaultConcurrency) * 2,
+      async (row): Promise<Line> => {
+        const problem = row.value && testsOfRow(row.value);
+        const request = problem && requestOf(row, problem, options.thinking);
+        if (!problem || !request) return { text: unreadable(row), verdict: "bad input" };
+        const result = await grader.grade(request, { signal });
+        return { text: lineOf(row, result, problem, options.details), verdict: result.verdict };
+      },
+      async (line, row) => {
+        counts[line.verdict]++;
+        if (!process.stdout.write(`${line.text}\n`)) await once(process.stdout, "drain", { signal });
+        const done = counts.pass + counts.fail + counts.ungraded + counts["bad input"];
+        progress.update(done, { note: summary(), ...(row.fraction === undefined ? {} : { fraction: row.fraction }) });
+      },
+      signal,
+    );
+  } finally {
+    progress.end(`whetstone: ${summary()}${signal.aborted ? "; interrupted" : ""}`);
+    await close();
+  }
+  return counts.ungraded + counts["bad input"] > 0 ? 1 : 0;
+}
+
+async function openGrader(options: z.output<typeof GradeOptions>): Promise<{ grader: Grader; close(): Promise<void> }> {
+  const scoring = { rewardTimeoutS: options.reward_timeout, formatCoef: options.format_coef };
+  if (options.harness === "compat") {
+    const url = options.sandbox_url === undefined ? process.env["SANDBOX_URL"] : options.sandbox_url;
+    if (!url)
+      throw new ConfigError(
+        "config/compat-url",
+        "harness=compat runs on Sandbox Fusion only. Set sandbox_url=http://HOST:PORT.",
+      );
+    const warn = (message: string) => console.error(`whetstone: ${message}`);
+    const grader = await openCompatGrader({ url, maxConcurrency: options.concurrency ?? 4, ...scoring }, warn);
+    return { grader, close: () => grader.close() };
+  }
+  const sandbox = await openSandbox({
+    sandboxUrl: options.sandbox_url,
+    sandboxPython: options.sandbox_python,
+    maxConcurrency: options.concurrency,
+  });
+  const grader = createGrader({
+    ...scoring,
+    sandbox,
+    comparator: options.comparator,
+    fractional: options.fractional,
+    maxTests: options.max_tests,
+    limits: { memoryBytes: options.memory_mb * 1024 ** 2 },
+    concurrency: options.concurrency ?? defaultConcurrency,
+  });
+  return { grader, close: () => sandbox.close() };
+}
+
+function requestOf(row: JsonRow, { tests }: NormalizedTests, thinking: boolean) {
+  const value = row.value!;
+  const response = textField(value, "response");
+  const code = textField(value, "code");
+  if (response === undefined && code === undefined) return undefined;
+  const id = idOfRow(value, row.line);
+  return { problem: { id, tests, comparator: comparatorOfRow(value) }, response, code, thinking };
+}
+
+function lineOf(row: JsonRow, result: GradeResult, problem: NormalizedTests, details: boolean): string {
+  const failed = result.firstFailed === null ? undefined : result.tests[result.firstFailed];
+  const fields = {
+    verdict: result.verdict,
+    reward: result.reward,
+    format_ok: result.formatOk,
+    status: result.status,
+    tests_passed: result.passed,
+    tests_total: result.total,
+    time_ms: Math.round(result.sandboxMs * 10) / 10,
+    ...(problem.reason ? { message: `the tests cannot be used: ${problem.reason}` } : {}),
+    ...(result.message ? { message: result.message } : {}),
+    ...(result.flags.length > 0 ? { flags: result.flags } : {}),
+    ...(details && failed?.detail ? { detail: failed.detail } : {}),
+  };
+  // The id is written as it came: a number of any length stays the same.
+  return `{"id":${idOfRow(row.value, row.line)},${JSON.stringify(fields).slice(1)}`;
+}
+
+/** A line that holds no answer still gets its line, so that outputs and inputs stay side by side. */
+function unreadable(row: JsonRow): string {
+  const message = row.value ? 'a line needs "response" or "code", as text' : "the line is not a JSON object";
+  const fields = {
+    verdict: "ungraded",
+    reward: null,
+    format_ok: null,
+    status: "bad_input",
+    tests_passed: 0,
+    tests_total: 0,
+    time_ms: 0,
+    message: `line ${row.line}: ${message}`,
+  };
+  return `{"id":${idOfRow(row.value, row.line)},${JSON.stringify(fields).slice(1)}`;
+}

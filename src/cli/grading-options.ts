@@ -1,0 +1,63 @@
+// What the commands that grade share: their keys, and reading a row's tests and comparator.
+import { z } from "zod";
+import {
+  type Comparator,
+  comparatorNames,
+  type Json,
+  JsonNumber,
+  type JsonObject,
+  type NormalizedTests,
+  normalizeTests,
+  writeJson,
+} from "../grading/index.ts";
+
+export const gradingShape = {
+  comparator: z.enum(comparatorNames).default("tolerant").describe("how outputs are compared; a row may name its own"),
+  reward_timeout: z.number().positive().default(6).describe("wall seconds per test"),
+  sandbox_url: z
+    .string()
+    .nullable()
+    .optional()
+    .describe("Sandbox Fusion's address, or several with commas; default SANDBOX_URL, none for the embedded jail"),
+  sandbox_python: z.string().optional().describe("interpreter or virtual environment of the embedded jail"),
+  concurrency: z.int().positive().optional().describe("programs at the same moment; default the sandbox's"),
+  max_tests: z.int().min(0).default(0).describe("tests per problem, 0 for all"),
+  memory_mb: z.int().positive().default(4096).describe("address space of a program, in MiB"),
+};
+
+export const textField = (row: JsonObject, key: string): string | undefined => {
+  const value = row.get(key);
+  return typeof value === "string" ? value : undefined;
+};
+
+/** A row's tests; `tests`, or `ground_truth` as some copies of the data call it. */
+export function testsOfRow(row: JsonObject): NormalizedTests {
+  return normalizeTests(row.get("tests") ?? row.get("ground_truth"), {
+    source: textField(row, "source"),
+    metadata: row.get("metadata"),
+  });
+}
+
+/** A row's id as JSON text; its line number where it has none. */
+export const idOfRow = (row: JsonObject | undefined, line: number): string => {
+  const id = row?.get("id");
+  return id === undefined ? String(line) : writeJson(id);
+};
+
+/** The comparator that a row names: `comparator`, or a contest package's `checker`. */
+export function comparatorOfRow(row: JsonObject): Comparator | undefined {
+  const name = row.get("comparator");
+  const named = comparatorNames.find((known) => known === name);
+  if (named) return named;
+  const rules = name instanceof Map ? name : row.get("checker");
+  if (!(rules instanceof Map)) return undefined;
+  return {
+    kind: "tokens",
+    caseSensitive: rules.get("case_sensitive") === true,
+    spaceSensitive: rules.get("space_change_sensitive") === true,
+    absolute: numberOf(rules.get("float_abs")),
+    relative: numberOf(rules.get("float_rel")),
+  };
+}
+
+const numberOf = (value: Json | undefined) => (value instanceof JsonNumber ? Number(value.text) : undefined);

@@ -1,0 +1,22 @@
+// Ctrl-C as a signal for the work: the first one asks it to stop and lets it clean up, the second one ends the process.
+
+/** Runs `work` with a signal that SIGINT and SIGTERM abort. Resolves to 130 when they did. */
+export async function interruptible(work: (signal: AbortSignal) => Promise<number>): Promise<number> {
+  const controller = new AbortController();
+  const interrupt = () => {
+    if (controller.signal.aborted) process.exit(130);
+    controller.abort(new Error("interrupted"));
+  };
+  process.on("SIGINT", interrupt);
+  process.on("SIGTERM", interrupt);
+  try {
+    const code = await work(controller.signal);
+    return controller.signal.aborted ? 130 : code;
+  } catch (error) {
+    if (controller.signal.aborted) return 130;
+    throw error;
+  } finally {
+    process.off("SIGINT", interrupt);
+    process.off("SIGTERM", interrupt);
+  }
+}

@@ -1,0 +1,89 @@
+// Reads a file of JSON lines (plain or .gz, "-" for stdin) one row at a time, numbers unharmed, however large the file is.
+import { createReadStream, statSync } from "node:fs";
+import { createGunzip } from "node:zlib";
+import { ConfigError, messageOf } from "../core/errors.ts";
+import { type JsonObject, readJson } from "../grading/index.ts";
+
+export interface JsonRow {
+  /** 1-based line number. */
+  line: number;
+  /** undefined when the line is not a JSON object. */
+  value: JsonObject | undefined;
+  /** Share of the file read so far; undefined for stdin. */
+  fraction: number | undefined;
+}
+
+/** The rows of a file, in order; blank lines are skipped. */
+export async function* readRows(path: string): AsyncGenerator<JsonRow, void, void> {
+  let size: number | undefined;
+  let read = 0;
+  let file: NodeJS.ReadableStream = process.stdin;
+  if (path !== "-") {
+    try {
+      size = statSync(path).size;
+    } catch (error) {
+      throw new ConfigError(
+        "config/no-file",
+        `Cannot read ${path} (${messageOf(error)}). Name a file of JSON lines, or - for stdin.`,
+      );
+    }
+    const stream = createReadStream(path);
+    stream.on("data", (piece) => {
+      read += piece.length;
+    });
+    file = path.endsWith(".gz") ? stream.pipe(createGunzip()) : stream;
+  }
+  let line = 0;
+  for await (const text of linesOf(file)) {
+    line++;
+    if (text.trim() === "") continue;
+    const value = readJson(text);
+    yield { line, value: value instanceof Map ? value : undefined, fraction: size ? read / size : undefined };
+  }
+}
+
+/** Lines of a stream. Reads no further than its consumer: a line can be megabytes, so none is kept in reserve. */
+async function* linesOf(stream: AsyncIterable<Uint8Array | string>): AsyncGenerator<string, void, void> {
+  let pieces: Buffer[] = [];
+  for await (const chunk of stream) {
+    let rest = Buffer.from(chunk as Uint8Array);
+    for (let end = rest.indexOf(10); end >= 0; end = rest.indexOf(10)) {
+      yield Buffer.concat([...pieces, rest.subarray(0, end)]).toString("utf8");
+      pieces = [];
+      rest = rest.subarray(end + 1);
+    }
+    if (rest.length > 0) pieces.push(rest);
+  }
+  if (pieces.length > 0) yield Buffer.concat(pieces).toString("utf8");
+}
+
+/**
+ * Maps rows with at most `window` of them in work, and hands the results over in the order of the rows. Stops reading when the signal
+ * aborts; what is in work then is the signal's to end.
+ */
+export async function mapInOrder<Row, Result>(
+  rows: AsyncIterable<Row>,
+  window: number,
+  work: (row: Row) => Promise<Result>,
+  take: (result: Result, row: Row) => Promise<void> | void,
+  signal: AbortSignal,
+): Promise<void> {
+  const running: { row: Row; result: Promise<Result> }[] = [];
+  const takeFirst = async () => {
+    const { row, result } = running.shift()!;
+    await take(await result, row);
+  };
+  try {
+    for await (const row of rows) {
+      if (signal.aborted) break;
+      const result = work(row);
+      // Awaited in its turn; until then a failure must not count as unhandled.
+      result.catch(() => {});
+      running.push({ row, result });
+      if (running.length >= window) await takeFirst();
+    }
+    while (running.length > 0) await takeFirst();
+  } finally {
+    await Promise.allSettled(running.map(({ result }) => result));
+  }
+}

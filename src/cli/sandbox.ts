@@ -1,0 +1,73 @@
+// `./whet sandbox`: the Sandbox-Fusion-compatible server over the embedded jail, by itself.
+import { availableParallelism } from "node:os";
+import { z } from "zod";
+import { startFusionServer } from "../sandbox/fusion/server.ts";
+import { openJail } from "../sandbox/jail.ts";
+import type { Command } from "./command.ts";
+import { interruptible } from "./interrupt.ts";
+import { describeOptions, parseArguments } from "./options.ts";
+
+const SandboxOptions = z.strictObject({
+  port: z.int().min(0).max(65_535).default(8080).describe("0 takes any free port"),
+  host: z.string().default("127.0.0.1").describe("address to listen on; others than loopback should have a token"),
+  sandbox_python: z.string().optional().describe("interpreter or virtual environment that runs the programs"),
+  concurrency: z.int().positive().default(availableParallelism()).describe("programs at the same moment"),
+  queue: z.int().min(0).default(256).describe("requests that may wait; more get 429 and Retry-After"),
+  memory_mb: z.int().positive().default(4096).describe("address space of a program that names no limit, in MiB"),
+  output_kb: z.int().positive().default(1024).describe("kept of stdout and of stderr, in KiB; more ends the program"),
+  body_mb: z.int().positive().default(32).describe("largest request, in MiB"),
+  fetch_mb: z.int().positive().default(32).describe("fetched files of one answer, in MiB"),
+  token: z
+    .string()
+    .optional()
+    .describe("wanted as a bearer token; default the variable SANDBOX_TOKEN, none without it"),
+});
+
+export const command: Command = {
+  help: () =>
+    [
+      "Usage: ./whet sandbox [key=value …]",
+      "",
+      "Serves Sandbox Fusion's POST /run_code and GET /v1/ping for python, each program in the embedded jail.",
+      "",
+      describeOptions(SandboxOptions),
+    ].join("\n"),
+  run(args) {
+    const { options } = parseArguments(SandboxOptions, args);
+    return interruptible((signal) => serve(options, signal));
+  },
+};
+
+async function serve(options: z.output<typeof SandboxOptions>, signal: AbortSignal): Promise<number> {
+  const token = options.token ?? process.env["SANDBOX_TOKEN"];
+  const jail = await openJail({
+    slots: options.concurrency,
+    ...(options.sandbox_python === undefined ? {} : { python: options.sandbox_python }),
+  });
+  try {
+    const server = await startFusionServer({
+      jail,
+      port: options.port,
+      host: options.host,
+      concurrency: options.concurrency,
+      queue: options.queue,
+      memoryBytes: options.memory_mb * 1024 ** 2,
+      outputBytes: options.output_kb * 1024,
+      maxBodyBytes: options.body_mb * 1024 ** 2,
+      fetchBytes: options.fetch_mb * 1024 ** 2,
+      token: token || undefined,
+    });
+    try {
+      console.log(`whetstone: serving Sandbox Fusion's API at ${server.url}`);
+      console.error(`whetstone: programs run in ${jail.description.summary}`);
+      if (!token && !/^(127\.|localhost$|::1$)/.test(options.host))
+        console.error("whetstone: anyone who reaches this address can run programs; set token=… or keep to 127.0.0.1.");
+      if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+    } finally {
+      await server.close();
+    }
+  } finally {
+    await jail.close();
+  }
+  return 0;
+}

@@ -1,0 +1,102 @@
+// Checks that a problem is fit for training: its reference solutions pass, programs that know nothing fail, and verdicts repeat.
+import { outputsMatch } from "./compare.ts";
+import type { GradeRequest, GradeResult, Grader } from "./grade.ts";
+import { writeJson } from "./json.ts";
+import type { NormalizedTest } from "./normalize.ts";
+
+export interface CertifyRequest {
+  problem: GradeRequest["problem"];
+  solutions: readonly string[];
+  /** Times that each solution is graded. The grader must not remember verdicts. */
+  repeats: number;
+}
+
+export interface Certificate {
+  /** Solutions that passed every time. */
+  goldPassed: number;
+  gold: number;
+  /** Names of know-nothing programs that passed. */
+  fooledBy: string[];
+  /** Every repeat gave the same verdict and status. */
+  repeatable: boolean;
+  /** What is wrong with the problem; empty when it is fit. */
+  problems: string[];
+  /** A sandbox failed: the answer is incomplete. */
+  ungraded: boolean;
+}
+
+/** Checks one problem. */
+export async function certify(
+  grader: Grader,
+  { problem, solutions, repeats }: CertifyRequest,
+  options: { signal?: AbortSignal } = {},
+): Promise<Certificate> {
+  const problems: string[] = [];
+  let ungraded = false;
+  const grade = async (code: string): Promise<GradeResult> => {
+    const result = await grader.grade({ problem, code }, options);
+    if (result.verdict === "ungraded") {
+      ungraded = true;
+      problems.push(`not graded: ${result.message ?? result.status}`);
+    }
+    return result;
+  };
+
+  let goldPassed = 0;
+  let repeatable = true;
+  for (const [index, solution] of solutions.entries()) {
+    const results: GradeResult[] = [];
+    for (let time = 0; time < repeats; time++) results.push(await grade(solution));
+    if (results.every(({ verdict }) => verdict === "pass")) goldPassed++;
+    else {
+      const failed = results.find(({ verdict }) => verdict !== "pass")!;
+      if (failed.verdict === "fail")
+        problems.push(`solution ${index + 1}: ${failed.status} on test ${(failed.firstFailed ?? 0) + 1}`);
+    }
+    if (new Set(results.map(({ status }) => status)).size > 1) {
+      repeatable = false;
+      problems.push(`solution ${index + 1}: verdicts differ (${results.map(({ status }) => status).join(", ")})`);
+    }
+  }
+  if (solutions.length === 0) problems.push("no reference solution");
+
+  const fooledBy: string[] = [];
+  for (const [name, code] of knowNothingPrograms(problem.tests)) {
+    if ((await grade(code)).verdict === "pass") fooledBy.push(name);
+  }
+  if (oneAnswerFitsAll(problem)) fooledBy.push("constant");
+  if (fooledBy.length > 0)
+    problems.push(`passed by a program that knows nothing (${[...new Set(fooledBy)].join(", ")})`);
+  return { goldPassed, gold: solutions.length, fooledBy: [...new Set(fooledBy)], repeatable, problems, ungraded };
+}
+
+/** Programs that must fail whatever the problem is. None holds an expected output: those do not go into a sandbox. */
+function knowNothingPrograms(tests: readonly NormalizedTest[]): [name: string, code: string][] {
+  const first = tests[0];
+  if (first === undefined) return [];
+  if (first.kind === "stdin")
+    return [
+      ["empty", ""],
+      ["echo", "import sys\nsys.stdout.write(sys.stdin.read())"],
+      ...["0", "1", "-1", "YES", "NO"].map((text): [string, string] => ["constant", `print(${JSON.stringify(text)})`]),
+    ];
+  const definition = (body: string) => `def ${first.functionName}(*values):\n    return ${body}`;
+  return [
+    ["empty", ""],
+    ["echo", definition("values[0] if values else None")],
+    ...["0", "1", "None", "True", "False", "[]", '""'].map((value): [string, string] => [
+      "constant",
+      definition(value),
+    ]),
+  ];
+}
+
+/** Whether a program that always gives the first test's answer would pass; decided here, without running anything. */
+function oneAnswerFitsAll({ tests, comparator }: GradeRequest["problem"]): boolean {
+  const [first, ...rest] = tests;
+  if (first === undefined) return false;
+  if (first.kind === "stdin")
+    return rest.every((test) => test.kind === "stdin" && outputsMatch(first.expected, test.expected, comparator));
+  const answer = writeJson(first.expected);
+  return rest.every((test) => test.kind === "functional" && writeJson(test.expected) === answer);
+}

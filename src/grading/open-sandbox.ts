@@ -1,0 +1,39 @@
+// Chooses where programs run: a Sandbox Fusion server when one is named, else the embedded jail of this machine.
+import { openFusion } from "../sandbox/fusion/fusion.ts";
+import { openJail } from "../sandbox/jail.ts";
+import type { Sandbox } from "../sandbox/sandbox.ts";
+import { GradingError } from "./errors.ts";
+
+export interface SandboxChoice {
+  /** Sandbox Fusion's address or addresses. undefined: SANDBOX_URL decides; null or "": the embedded jail. */
+  sandboxUrl?: string | null | undefined;
+  /** For the jail: an interpreter or a virtual environment. */
+  sandboxPython?: string | undefined;
+  /** Requests in flight per Fusion instance (default SANDBOX_MAX_CONCURRENCY, else 4), or programs at once in the jail. */
+  maxConcurrency?: number | undefined;
+}
+
+/** Opens the sandbox; the caller closes it. Rejects when it is not there or does not pass its self-test. */
+export function openSandbox(choice: SandboxChoice = {}): Promise<Sandbox> {
+  const url = choice.sandboxUrl === undefined ? process.env["SANDBOX_URL"] : choice.sandboxUrl;
+  if (url) {
+    const maxConcurrency = choice.maxConcurrency ?? concurrencyFromEnvironment();
+    const token = process.env["SANDBOX_TOKEN"];
+    return openFusion({ url, ...(maxConcurrency === undefined ? {} : { maxConcurrency }), token });
+  }
+  return openJail({
+    ...(choice.sandboxPython === undefined ? {} : { python: choice.sandboxPython }),
+    ...(choice.maxConcurrency === undefined ? {} : { slots: choice.maxConcurrency }),
+  });
+}
+
+function concurrencyFromEnvironment(): number | undefined {
+  const text = process.env["SANDBOX_MAX_CONCURRENCY"];
+  if (!text) return undefined;
+  const value = Number(text);
+  if (Number.isInteger(value) && value > 0) return value;
+  throw new GradingError(
+    "grading/max-concurrency",
+    `SANDBOX_MAX_CONCURRENCY is "${text}". Set it to a whole number above 0, for example 16.`,
+  );
+}
