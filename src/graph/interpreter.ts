@@ -2,7 +2,7 @@
 import { type Bindings, evaluateDim, isName } from "./dims.ts";
 import { GraphError } from "./errors.ts";
 import { inputOp } from "./source-ops.ts";
-import type { NdArray, Node, Tensor } from "./tensor.ts";
+import { describe, type NdArray, type Node, type Tensor } from "./tensor.ts";
 import { topologicalOrder, valueInputs } from "./traverse.ts";
 
 export interface Feed {
@@ -45,9 +45,20 @@ export function inputName(tensor: Tensor): string {
 
 /** The inputs that `outputs` use, by first use. */
 export function graphInputs(outputs: readonly Tensor[]): Tensor[] {
-  return topologicalOrder(outputs, valueInputs)
-    .filter((node) => node.op === inputOp)
-    .map((node) => node.outputs[0]!);
+  const inputs = new Map<string, Tensor>();
+  for (const node of topologicalOrder(outputs, valueInputs)) {
+    if (node.op !== inputOp) continue;
+    const tensor = node.outputs[0]!;
+    const twin = inputs.get(inputName(tensor));
+    if (twin) {
+      throw new GraphError(
+        "graph/input",
+        `"${inputName(tensor)}" is declared as ${describe(twin)} and as ${describe(tensor)}.`,
+      );
+    }
+    inputs.set(inputName(tensor), tensor);
+  }
+  return [...inputs.values()];
 }
 
 /** Evaluates `results`, given the values of some tensors; nodes behind those are not evaluated. */

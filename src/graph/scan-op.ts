@@ -5,7 +5,7 @@ import { evaluateShape, type Shape } from "./dims.ts";
 import { GraphError } from "./errors.ts";
 import { interpretWith } from "./interpreter.ts";
 import { emitBody } from "./onnx-graph.ts";
-import { input } from "./source-ops.ts";
+import { privateInput } from "./source-ops.ts";
 import { apply, describe, type NdArray, type Op, type Tensor } from "./tensor.ts";
 import { freeTensors } from "./traverse.ts";
 
@@ -81,7 +81,8 @@ export function scan(
   ) => { carried: readonly Tensor[]; stacked: readonly Tensor[] },
 ): { carried: Tensor[]; stacked: Tensor[] } {
   const prefix = `scan${nextScan++}`;
-  const parameter = (tensor: Tensor, i: number, shape: Shape): Tensor => input(`${prefix}.${i}`, shape, tensor.dtype);
+  const parameter = (tensor: Tensor, i: number, shape: Shape): Tensor =>
+    privateInput(`${prefix}.${i}`, shape, tensor.dtype);
   const carriedIn = carried.map((tensor, i) => parameter(tensor, i, tensor.shape));
   const slices = sliced.map((tensor, i) => parameter(tensor, carried.length + i, tensor.shape.slice(1)));
   const produced = body(carriedIn, slices);

@@ -40,8 +40,24 @@ export const constantOp: Op<ConstantAttributes> = {
   interpret: (_, { attributes }) => [{ shape: attributes.shape, data: Float64Array.from(attributes.data) }],
 };
 
-/** A value given in every run. Its named dimensions are bound by the shape that is fed. */
+const inputs = new Map<string, Tensor>();
+
+/**
+ * A value given in every run. Its named dimensions are bound by the shape that is fed. Asking for the same name and type again
+ * gives the same tensor.
+ */
 export function input(name: string, shape: Shape, dtype: DType = "f32"): Tensor {
+  const key = `${name} ${dtype}[${shape.join(",")}]`;
+  let tensor = inputs.get(key);
+  if (!tensor) {
+    tensor = privateInput(name, shape, dtype);
+    inputs.set(key, tensor);
+  }
+  return tensor;
+}
+
+/** An input that is equal to no other: a loop body's parameter. */
+export function privateInput(name: string, shape: Shape, dtype: DType): Tensor {
   return apply1(inputOp, [], { name, dtype, shape });
 }
 

@@ -1,0 +1,78 @@
+// LoRA adapters: which layers they sit on, how their parameters start, and how they enter a graph.
+import { Random } from "../core/random.ts";
+import { add, input, matmul, multiply, type Tensor, withGradient } from "../graph/index.ts";
+import type { LoraSpec } from "./engine.ts";
+import { type AdapterWeights, linearShapes, type Qwen3Config } from "./model-types.ts";
+
+/** The kinds of layers an adapter sits on. */
+export type LoraTargets = Pick<LoraSpec, "trainAttn" | "trainMlp" | "trainUnembed">;
+
+/** The layers an adapter sits on, in the model's order, with [out, in]. */
+export function adaptedLayers(config: Qwen3Config, targets: LoraTargets): Map<string, [out: number, input: number]> {
+  const wanted = (layer: string): boolean =>
+    layer.includes(".self_attn.")
+      ? targets.trainAttn
+      : layer.includes(".mlp.")
+        ? targets.trainMlp
+        : targets.trainUnembed;
+  return new Map([...linearShapes(config)].filter(([layer]) => wanted(layer)));
+}
+
+export const loraA = (layer: string): string => `${layer}.lora_A.weight`;
+export const loraB = (layer: string): string => `${layer}.lora_B.weight`;
+
+/**
+ * A fresh adapter, as PEFT makes it: A uniform in ±1/√in (Kaiming's bound with a = √5), B zero, so that it changes nothing yet.
+ * Each layer draws from a stream of its own: the same seed gives a layer the same start whatever else is trained.
+ */
+export function initialAdapter(config: Qwen3Config, spec: LoraSpec): AdapterWeights {
+  const weights: AdapterWeights = new Map();
+  for (const [layer, [out, inner]] of adaptedLayers(config, spec)) {
+    const random = new Random(spec.seed ?? 0, layer);
+    const bound = 1 / Math.sqrt(inner);
+    const a = Float32Array.from({ length: spec.rank * inner }, () => (2 * random.float() - 1) * bound);
+    weights.set(loraA(layer), { data: a, shape: [spec.rank, inner] });
+    weights.set(loraB(layer), { data: new Float32Array(out * spec.rank), shape: [out, spec.rank] });
+  }
+  return weights;
+}
+
+/** An adapter's parameters for one layer, as graph inputs of any rank, and the factor alpha / rank. */
+export interface LoraInputs {
+  a: Tensor;
+  b: Tensor;
+  scale: Tensor;
+}
+
+export function loraInputs(layer: string, [out, inner]: readonly [number, number]): LoraInputs {
+  return {
+    a: input(loraA(layer), ["rank", inner]),
+    b: input(loraB(layer), [out, "rank"]),
+    scale: input("lora_scale", []),
+  };
+}
+
+/** weight + scale · B · A. */
+export function mergeLora(weight: Tensor, { a, b, scale }: LoraInputs): Tensor {
+  return add(weight, multiply(matmul(b, a), scale));
+}
+
+/**
+ * Rows times an adapted weight, with the adapter merged into the weight first: the rows then pay nothing for the adapter on the
+ * way forward. The derived gradient would go through the full weight's gradient; this one stays at the adapter's rank.
+ */
+export function mergedLinear(x: Tensor, weight: Tensor, lora: LoraInputs): Tensor {
+  const { a, b, scale } = lora;
+  const merged = mergeLora(weight, lora);
+  return withGradient(matmul(x, merged, { transB: true }), [x, a, b], (d) => {
+    const dA = matmul(matmul(d, b), x, { transA: true });
+    const dB = matmul(d, matmul(x, a, { transB: true }), { transA: true });
+    return [matmul(d, merged), multiply(dA, scale), multiply(dB, scale)];
+  });
+}
+
+/** The same product with the adapter beside the weight: no second copy of the weight, for models where that copy is too large. */
+export function sideLinear(x: Tensor, weight: Tensor, { a, b, scale }: LoraInputs): Tensor {
+  const beside = matmul(multiply(matmul(x, a, { transB: true }), scale), b, { transB: true });
+  return add(matmul(x, weight, { transB: true }), beside);
+}

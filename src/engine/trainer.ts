@@ -1,0 +1,308 @@
+// Trains LoRA adapters on one base model. Any number of adapters share the base's weights and the compiled graphs. Calls are
+// made one after another; each blocks its thread while it computes, so a trainer belongs in a worker.
+import { floats, Session, type Value, value } from "../graph/index.ts";
+import { adamStep, clipFactor, gradientNorm } from "./adam.ts";
+import type { OptimizerState } from "./checkpoint.ts";
+import type { AdamSettings, LoraSpec, LossName, LossTensor, TrainingBatch, TrainingOutput } from "./engine.ts";
+import { EngineError } from "./errors.ts";
+import { initialAdapter, type LoraTargets } from "./lora.ts";
+import { type LossSlots, layOutSlots } from "./loss-slots.ts";
+import { losses } from "./losses.ts";
+import { type AdapterWeights, loraScale, type Qwen3Config, type Weight, type Weights } from "./model-types.ts";
+import type { BlockKind } from "./packed-attention.ts";
+import { type PackedRun, packBatch } from "./packing.ts";
+import { ropeTables } from "./qwen3.ts";
+import { checkBatch, checkLossConfig } from "./training-batch.ts";
+import { trainingGraph } from "./training-graph.ts";
+
+export interface TrainerOptions {
+  threads?: number;
+  /** About how many tokens one run of the graph takes; more need more memory. Chosen by the model's size when left out. */
+  tokensPerRun?: number;
+  /** Adapters merged into the weights while training: faster, and a second copy of the weights. Chosen by size when left out. */
+  merge?: boolean;
+}
+
+/** All that a training run continues from. */
+export interface AdapterState {
+  weights: AdapterWeights;
+  optimizer: OptimizerState;
+}
+
+interface Parameter {
+  shape: readonly number[];
+  value: Float32Array;
+  gradient: Float32Array;
+  firstMoment: Float32Array;
+  secondMoment: Float32Array;
+}
+
+interface Adapter {
+  spec: LoraSpec;
+  parameters: Map<string, Parameter>;
+  step: number;
+}
+
+/** Weights of more floats than this are not copied. */
+const largestMerge = 64e6;
+/** Activations of one run take about this many bytes at most. */
+const activationBytes = 2.5e9;
+/** Logits of one chunk of the head take about this many floats. */
+const chunkLogits = 2 ** 18;
+
+export class Trainer {
+  readonly #config: Qwen3Config;
+  readonly #options: TrainerOptions;
+  readonly #base: Record<string, Value> = {};
+  readonly #rope: { cos: Float32Array; sin: Float32Array };
+  readonly #sessions = new Map<string, Promise<Session>>();
+  readonly #adapters = new Map<string, Adapter>();
+  readonly #tokensPerRun: number;
+  readonly #merge: boolean;
+
+  /** The weights are used in place: they must not change. */
+  constructor(config: Qwen3Config, weights: Weights, options: TrainerOptions = {}) {
+    this.#config = config;
+    this.#options = options;
+    for (const [name, { data, shape }] of weights) this.#base[name] = value(data, shape);
+    this.#rope = ropeTables(config, config.maxPositions);
+    const size = [...weights.values()].reduce((total, { data }) => total + data.length, 0);
+    this.#merge = options.merge ?? size <= largestMerge;
+    const { hiddenSize, intermediateSize, numHeads, numKvHeads, headDim, numLayers } = config;
+    const perToken = 4 * numLayers * (8 * hiddenSize + 6 * (numHeads + numKvHeads) * headDim + 8 * intermediateSize);
+    this.#tokensPerRun = options.tokensPerRun ?? Math.max(64, Math.min(2048, Math.floor(activationBytes / perToken)));
+  }
+
+  createAdapter(id: string, spec: LoraSpec): void {
+    if (this.#adapters.has(id)) {
+      throw new EngineError(
+        "engine/adapter-exists",
+        `There is a model "${id}" already. Choose another id, or unload it.`,
+      );
+    }
+    if (!Number.isInteger(spec.rank) || spec.rank < 1) {
+      throw new EngineError(
+        "engine/lora-spec",
+        `A LoRA rank of ${spec.rank} is impossible. Choose a whole number from 1; 32 is usual.`,
+      );
+    }
+    if (!spec.trainAttn && !spec.trainMlp && !spec.trainUnembed) {
+      throw new EngineError(
+        "engine/lora-spec",
+        "Every train_* flag is false, so nothing could be trained. Set one of them.",
+      );
+    }
+    this.#adapters.set(id, { spec, step: 0, parameters: toParameters(initialAdapter(this.#config, spec)) });
+  }
+
+  removeAdapter(id: string): void {
+    this.#adapters.delete(id);
+  }
+
+  /** Computes losses and log-probabilities and, unless the batch is forward-only, adds to the adapter's gradient. */
+  async forwardBackward(id: string, batch: TrainingBatch): Promise<TrainingOutput> {
+    const adapter = this.#adapter(id);
+    const config = checkLossConfig(batch);
+    const data = checkBatch(this.#config, batch);
+    const loss = losses[batch.loss];
+    const logprobs = data.map(({ targets }) => new Float32Array(targets.length));
+    const gradients = new Map<string, Float32Array>();
+    let total = 0;
+
+    const feeds: Record<string, Value> = { ...this.#base, ...adapterFeeds(adapter) };
+    for (const [name, setting] of Object.entries(config)) feeds[`config.${name}`] = value(Float32Array.of(setting), []);
+    const maxChunk = Math.max(64, Math.floor(chunkLogits / this.#config.vocabSize));
+    for (const run of packBatch(
+      data.map(({ tokens }) => tokens),
+      this.#tokensPerRun,
+    )) {
+      const slots = layOutSlots(loss, data, run, maxChunk);
+      const kinds = run.blocks.map(({ kind }) => kind);
+      const session = await this.#session(adapter.spec, batch.loss, !batch.forwardOnly, kinds);
+      const outputs = await session.run({ ...feeds, ...this.#runFeeds(run), ...slotFeeds(slots, loss.inputs) });
+
+      const [values, lossValues] = [floats(outputs["logprobs"]!), floats(outputs["losses"]!)];
+      for (const [i, { index }] of run.sequences.entries()) {
+        const [target, places] = [logprobs[index]!, slots.places[i]!];
+        for (let position = 0; position < places.length; position++) target[position] = values[places[position]!]!;
+      }
+      for (const slotLoss of lossValues) total += slotLoss;
+      if (!batch.forwardOnly) collectGradients(gradients, outputs);
+    }
+    // Only now: a run that fails leaves the accumulated gradient as it was.
+    for (const [name, gradient] of gradients) addTo(adapter.parameters.get(name)!.gradient, gradient);
+    return {
+      logprobs: data.map(({ shape }, index): LossTensor => ({ data: logprobs[index]!, shape })),
+      metrics: { "loss:sum": total },
+    };
+  }
+
+  /** Takes one Adam step with the accumulated gradient and clears it. */
+  optimStep(id: string, settings: AdamSettings): Record<string, number> {
+    const adapter = this.#adapter(id);
+    const parameters = [...adapter.parameters.values()];
+    const norm = gradientNorm(parameters);
+    if (!Number.isFinite(norm)) {
+      for (const { gradient } of parameters) gradient.fill(0);
+      throw new EngineError(
+        "engine/non-finite-gradient",
+        `The accumulated gradient has the norm ${norm}, so no step was taken and it was cleared. ` +
+          "Check advantages, weights and the sampler's log-probabilities for extreme values.",
+      );
+    }
+    const factor = clipFactor(norm, settings.gradClipNorm);
+    adapter.step++;
+    adamStep(parameters, adapter.step, factor, settings);
+    for (const { gradient } of parameters) gradient.fill(0);
+    return { grad_norm: norm, learning_rate: settings.learningRate, step: adapter.step };
+  }
+
+  /** A copy of the adapter's weights: training on does not change it. */
+  adapterWeights(id: string): AdapterWeights {
+    return copies(this.#adapter(id), "value");
+  }
+
+  /** A copy of the gradient that the next step will take. */
+  accumulatedGradient(id: string): AdapterWeights {
+    return copies(this.#adapter(id), "gradient");
+  }
+
+  /** A copy of weights and optimizer state. A gradient that was accumulated and not applied is not part of it. */
+  exportState(id: string): AdapterState {
+    const adapter = this.#adapter(id);
+    return {
+      weights: copies(adapter, "value"),
+      optimizer: {
+        step: adapter.step,
+        firstMoment: copies(adapter, "firstMoment"),
+        secondMoment: copies(adapter, "secondMoment"),
+      },
+    };
+  }
+
+  /** Replaces weights, and the optimizer's state (with a fresh one when none is given). Clears the gradient. */
+  importState(id: string, state: { weights: ReadonlyMap<string, Weight>; optimizer?: OptimizerState }): void {
+    const adapter = this.#adapter(id);
+    const { optimizer } = state;
+    const maps = [state.weights, ...(optimizer ? [optimizer.firstMoment, optimizer.secondMoment] : [])];
+    for (const map of maps) this.#checkState(adapter, map);
+    for (const [name, parameter] of adapter.parameters) {
+      parameter.value.set(state.weights.get(name)!.data);
+      parameter.gradient.fill(0);
+      for (const moment of ["firstMoment", "secondMoment"] as const) {
+        if (optimizer) parameter[moment].set(optimizer[moment].get(name)!.data);
+        else parameter[moment].fill(0);
+      }
+    }
+    adapter.step = optimizer?.step ?? 0;
+  }
+
+  async close(): Promise<void> {
+    const sessions = await Promise.all(this.#sessions.values());
+    this.#sessions.clear();
+    await Promise.all(sessions.map((session) => session.release()));
+  }
+
+  #adapter(id: string): Adapter {
+    const adapter = this.#adapters.get(id);
+    if (adapter) return adapter;
+    throw new EngineError("engine/unknown-adapter", `There is no model "${id}" to train. Create it first.`);
+  }
+
+  #checkState({ parameters }: Adapter, weights: ReadonlyMap<string, Weight>): void {
+    for (const [name, { shape }] of parameters) {
+      const given = weights.get(name);
+      if (given?.shape.join() === shape.join() && given.data.length === parameters.get(name)!.value.length) continue;
+      throw new EngineError(
+        "engine/bad-checkpoint",
+        `The state has ${given ? `${name} of shape [${given.shape}]` : `no ${name}`}; this adapter has it as [${shape}]. ` +
+          "Load it into a model of the same base and LoRA settings.",
+      );
+    }
+  }
+
+  #session(targets: LoraTargets, loss: LossName, backward: boolean, blocks: readonly BlockKind[]): Promise<Session> {
+    const { trainAttn, trainMlp, trainUnembed } = targets;
+    const spec = { targets: { trainAttn, trainMlp, trainUnembed }, loss, backward, blocks, merge: this.#merge };
+    const key = JSON.stringify(spec);
+    let session = this.#sessions.get(key);
+    if (!session) {
+      const { threads } = this.#options;
+      session = Session.compile(trainingGraph(this.#config, spec), threads === undefined ? {} : { threads });
+      this.#sessions.set(key, session);
+    }
+    return session;
+  }
+
+  #runFeeds(run: PackedRun): Record<string, Value> {
+    const rows = run.tokens.length;
+    const half = this.#config.headDim / 2;
+    const positions = run.positions.reduce((most, position) => Math.max(most, position), 0) + 1;
+    const feeds: Record<string, Value> = {
+      tokens: value(run.tokens, [rows]),
+      positions: value(run.positions, [rows]),
+      places: value(run.places, [rows]),
+      rope_cos: value(this.#rope.cos.subarray(0, positions * half), [positions, half]),
+      rope_sin: value(this.#rope.sin.subarray(0, positions * half), [positions, half]),
+    };
+    for (const { kind, groups, members, length, prefixLength, ...block } of run.blocks) {
+      const keys = prefixLength + length;
+      feeds[`${kind}.rows`] = value(block.rows, [groups, members, length]);
+      feeds[`${kind}.places`] = value(block.places, [rows]);
+      feeds[`${kind}.bias`] = value(block.bias, kind === "plain" ? [length, 1, length] : [groups, 1, length, 1, keys]);
+      if (block.prefixRows) feeds["shared.prefix_rows"] = value(block.prefixRows, [groups, prefixLength]);
+      if (block.prefixPlaces) feeds["shared.prefix_places"] = value(block.prefixPlaces, [rows]);
+    }
+    return feeds;
+  }
+}
+
+function slotFeeds(slots: LossSlots, inputs: readonly string[]): Record<string, Value> {
+  const shape = [slots.chunks, slots.chunk, slots.slots];
+  const feeds: Record<string, Value> = {
+    "head.rows": value(slots.rows, shape.slice(0, 2)),
+    "head.targets": value(slots.targets, shape),
+    "head.mask": value(slots.mask, shape),
+  };
+  for (const [i, name] of inputs.entries()) feeds[`loss.${name}`] = value(slots.inputs[i]!, shape);
+  return feeds;
+}
+
+function toParameters(weights: AdapterWeights): Map<string, Parameter> {
+  const zeroed = (data: Float32Array): Float32Array => new Float32Array(data.length);
+  return new Map(
+    [...weights].map(([name, { data, shape }]) => [
+      name,
+      { shape, value: data, gradient: zeroed(data), firstMoment: zeroed(data), secondMoment: zeroed(data) },
+    ]),
+  );
+}
+
+function adapterFeeds({ spec, parameters }: Adapter): Record<string, Value> {
+  const feeds: Record<string, Value> = { lora_scale: value(Float32Array.of(loraScale(spec.rank)), []) };
+  for (const [name, parameter] of parameters) feeds[name] = value(parameter.value, parameter.shape);
+  return feeds;
+}
+
+function collectGradients(gradients: Map<string, Float32Array>, outputs: Readonly<Record<string, Value>>): void {
+  for (const [output, result] of Object.entries(outputs)) {
+    if (!output.startsWith("grad.")) continue;
+    const name = output.slice("grad.".length);
+    const total = gradients.get(name);
+    if (total) addTo(total, floats(result));
+    else gradients.set(name, floats(result));
+  }
+}
+
+function addTo(total: Float32Array, values: Float32Array): void {
+  for (let i = 0; i < total.length; i++) total[i]! += values[i]!;
+}
+
+function copies(adapter: Adapter, field: "value" | "gradient" | "firstMoment" | "secondMoment"): AdapterWeights {
+  return new Map(
+    [...adapter.parameters].map(([name, parameter]) => [
+      name,
+      { data: parameter[field].slice(), shape: parameter.shape },
+    ]),
+  );
+}
