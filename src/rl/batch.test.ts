@@ -1,0 +1,116 @@
+import { describe, expect, test } from "vitest";
+import type { GradeResult } from "../grading/index.ts";
+import { buildBatch } from "./batch.ts";
+import type { Completion, Group } from "./rollout.ts";
+import { batchMetrics } from "./step-metrics.ts";
+
+type Verdict = "pass" | "fail" | "malformed" | "ungraded";
+
+function completion(verdict: Verdict, extra: Partial<Completion> = {}): Completion {
+  const reward = { pass: 1, fail: 0, malformed: -0.1, ungraded: null }[verdict];
+  const grade: GradeResult = {
+    verdict: verdict === "malformed" ? "fail" : verdict,
+    status: { pass: "pass", fail: "wrong_answer", malformed: "format_error", ungraded: "sandbox_error" }[
+      verdict
+    ] as GradeResult["status"],
+    reward,
+    formatOk: verdict !== "malformed",
+    truncated: false,
+    code: null,
+    passed: 0,
+    total: 1,
+    ran: 1,
+    firstFailed: null,
+    tests: [],
+    wallMs: 10,
+    queueMs: 1,
+    sandboxMs: 9,
+    cached: false,
+    flags: [],
+  };
+  return {
+    tokens: Int32Array.of(7, 8),
+    logprobs: Float32Array.of(-1, -2),
+    text: "",
+    truncated: false,
+    grade,
+    ...extra,
+  };
+}
+
+function group(verdicts: readonly Verdict[], id = "p"): Group {
+  return {
+    task: { id, source: "s", prompt: Int32Array.of(1, 2, 3), maxTokens: 8, loadTests: () => Promise.resolve([]) },
+    completions: verdicts.map((verdict) => completion(verdict)),
+  };
+}
+
+const many = (verdict: Verdict, count: number) => Array<Verdict>(count).fill(verdict);
+const settings = { advantage: "mean", loss_scale: "none", mask_truncated: false } as const;
+
+test("a step of 128 completions adds up", () => {
+  // 83 of 128 correct, one malformed, five of eight groups without contrast.
+  const groups = [
+    group(many("pass", 16)),
+    group(many("pass", 16)),
+    group(many("pass", 16)),
+    group(many("pass", 16)),
+    group(many("fail", 16)),
+    group([...many("pass", 8), ...many("fail", 8)]),
+    group([...many("pass", 8), ...many("fail", 7), "malformed"]),
+    group([...many("pass", 3), ...many("fail", 13)]),
+  ];
+  const batch = buildBatch(groups, settings);
+  expect(batchMetrics(batch)).toMatchObject({
+    format_rate: 0.9921875,
+    mean_correct: 83 / 128,
+    mean_reward: (83 - 0.1) / 128,
+    groups_skipped: 5,
+    groups_total: 8,
+    n_datums: 48,
+    groups_all_pass: 4,
+    groups_all_fail: 1,
+    groups_mixed: 3,
+    "grade/status/pass": 83,
+    "grade/ungraded_rate": 0,
+  });
+});
+
+test("a step in which every group is degenerate has no datum", () => {
+  const batch = buildBatch([group(many("fail", 4)), group(many("pass", 4))], settings);
+  expect(batch.examples).toEqual([]);
+  expect(batchMetrics(batch)).toMatchObject({ groups_skipped: 2, n_datums: 0 });
+});
+
+describe("ungraded completions", () => {
+  test("are in neither baseline nor loss", () => {
+    const batch = buildBatch([group([...many("pass", 2), ...many("fail", 2), "ungraded"])], settings);
+    expect(batch.groups[0]!.advantages).toEqual([0.5, 0.5, -0.5, -0.5, null]);
+    expect(batch.examples).toHaveLength(4);
+    expect(batchMetrics(batch)).toMatchObject({ mean_correct: 0.5, "grade/ungraded_rate": 0.2 });
+  });
+
+  test("drop their group when too many are missing", () => {
+    const batch = buildBatch([group(["pass", "fail", "ungraded", "ungraded"])], settings);
+    expect(batch.groups[0]).toMatchObject({ outcome: "ungraded", skipped: true });
+    expect(batch.examples).toEqual([]);
+    expect(batchMetrics(batch)).toMatchObject({ groups_ungraded: 1 });
+  });
+});
+
+test("truncated completions stay in the baseline and can be left out of the loss", () => {
+  const mixed = group(["pass", "fail"]);
+  mixed.completions[1]!.truncated = true;
+  const batch = buildBatch([mixed], { ...settings, mask_truncated: true });
+  expect(batch.groups[0]!.advantages).toEqual([0.5, -0.5]);
+  expect(batch.examples).toHaveLength(1);
+});
+
+test("the loss can be scaled to a mean over tokens or datums", () => {
+  const advantages = (loss_scale: "per_token" | "per_datum") =>
+    buildBatch([group(["pass", "fail"])], { ...settings, loss_scale }).examples.map(
+      ({ datum }) => datum.lossFnInputs["advantages"]!.data[2],
+    );
+  expect(advantages("per_datum")).toEqual([0.25, -0.25]);
+  expect(advantages("per_token")).toEqual([0.125, -0.125]);
+});

@@ -1,0 +1,75 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { compareEvaluations, type ProblemOutcome, stratifiedSubset, summarizeOutcomes } from "./evaluate.ts";
+
+const outcome = (
+  id: string,
+  passed: number,
+  samples = 1,
+  source = "a",
+  extra: Partial<ProblemOutcome> = {},
+): ProblemOutcome => ({
+  id,
+  source,
+  samples,
+  passed,
+  ungraded: 0,
+  well_formed: samples,
+  truncated: 0,
+  statuses: { pass: passed, wrong_answer: samples - passed },
+  ...extra,
+});
+
+test("rates are per problem and per source, and an ungraded problem is counted apart", () => {
+  const evaluation = summarizeOutcomes([
+    outcome("1", 1),
+    outcome("2", 0),
+    outcome("3", 1, 1, "b"),
+    outcome("4", 0, 0, "b", { ungraded: 1, well_formed: 1, statuses: { sandbox_error: 1 } }),
+  ]);
+  expect(evaluation.pass1).toMatchObject({ rate: 2 / 3, problems: 3 });
+  expect(evaluation.bySource["b"]).toMatchObject({ rate: 1, problems: 1 });
+  expect(evaluation.ungradedProblems).toBe(1);
+  expect(evaluation.formatRate).toBe(1);
+  expect(evaluation.statuses).toEqual({ pass: 2, wrong_answer: 1, sandbox_error: 1 });
+});
+
+test("pass@k is reported for every k that all problems allow", () => {
+  const evaluation = summarizeOutcomes([outcome("1", 4, 16), outcome("2", 0, 8)]);
+  expect(Object.keys(evaluation.passAtK)).toEqual(["1", "2", "4", "8"]);
+  expect(evaluation.passAtK[8]).toBeCloseTo((1 - 495 / 12870) / 2, 12);
+});
+
+test("nothing evaluated gives no figures and no crash", () => {
+  expect(summarizeOutcomes([])).toMatchObject({ pass1: { rate: 0, problems: 0 }, passAtK: {}, formatRate: 0 });
+});
+
+test("two evaluations are compared on the problems they share", () => {
+  const before = [outcome("1", 0), outcome("2", 0), outcome("3", 1), outcome("4", 1), outcome("only-before", 1)];
+  const after = [outcome("1", 1), outcome("2", 1), outcome("3", 0), outcome("4", 1), outcome("only-after", 1)];
+  expect(compareEvaluations(before, after)).toMatchObject({
+    problems: 4,
+    gained: 2,
+    lost: 1,
+    before: 0.5,
+    after: 0.75,
+    pValue: 1,
+  });
+});
+
+test("a subset is stable, has the size asked for and keeps each source's share", () => {
+  const items = fc.array(fc.constantFrom("a", "b", "c"), { minLength: 1, maxLength: 200 });
+  fc.assert(
+    fc.property(items, fc.integer({ min: 1, max: 100 }), fc.nat(5), (sources, most, seed) => {
+      const problems = sources.map((source, index) => ({ id: String(index), source }));
+      const subset = stratifiedSubset(problems, most, seed);
+      expect(subset).toEqual(stratifiedSubset(problems, most, seed));
+      expect(subset).toHaveLength(Math.min(most, problems.length));
+      for (const source of ["a", "b", "c"]) {
+        const share = (list: { source: string }[]) => list.filter((item) => item.source === source).length;
+        const exact = (Math.min(most, problems.length) * share(problems)) / problems.length;
+        expect(Math.abs(share(subset) - exact)).toBeLessThan(1 + 1e-9);
+      }
+    }),
+  );
+});
