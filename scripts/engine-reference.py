@@ -172,7 +172,7 @@ CONFIGS = {
 
 ADAM = {
     "plain": dict(learning_rate=1e-3, beta1=0.9, beta2=0.95, epsilon=1e-12, weight_decay=0.0, grad_clip_norm=0.0),
-    "decay_and_clip": dict(learning_rate=3e-3, beta1=0.8, beta2=0.99, epsilon=1e-8, weight_decay=0.1, grad_clip_norm=0.5),
+    "decay_and_clip": dict(learning_rate=3e-4, beta1=0.8, beta2=0.99, epsilon=1e-8, weight_decay=0.1, grad_clip_norm=0.5),
 }
 
 
