@@ -91,7 +91,7 @@ export class App {
       log,
     });
     this.sessions = new SessionWatch(settings.sessionTimeoutMs);
-    this.#sweeper = setInterval(() => void this.#sweep(), sweepIntervalMs);
+    this.#sweeper = setInterval(() => void this.sweep(), sweepIntervalMs);
     this.#sweeper.unref();
   }
 
@@ -116,7 +116,8 @@ export class App {
     await this.engine.close();
   }
 
-  async #sweep(): Promise<void> {
+  /** Drops what has expired. Runs by itself now and then. */
+  async sweep(): Promise<void> {
     try {
       this.operations.futures.sweep();
       await this.checkpoints.sweep();

@@ -68,3 +68,23 @@ test("requests without a number run in the order of arrival", async () => {
   await settled();
   expect(ran).toEqual(["a", "b", "c"]);
 });
+
+test("a refused number can be given to the next request, as long as nothing after it has begun", async () => {
+  const queue = new SequenceQueue(60_000);
+  const ran: string[] = [];
+  queue.consume(1);
+  await settled();
+  queue.reopen(1);
+  queue.add(1, async () => {
+    ran.push("1 again");
+  });
+  queue.consume(2);
+  await settled();
+  queue.add(3, async () => {
+    ran.push("3");
+  });
+  await settled();
+  queue.reopen(2);
+  expect(() => queue.add(2, async () => {})).toThrow(expect.objectContaining({ code: "server/sequence-passed" }));
+  expect(ran).toEqual(["1 again", "3"]);
+});

@@ -63,6 +63,11 @@ export class SequenceQueue {
     if (sequence >= this.#next && !this.#waiting.has(sequence)) this.add(sequence, async () => {});
   }
 
+  /** Makes the last number available again, when nothing after it has begun. */
+  reopen(sequence: number): void {
+    if (this.#next === sequence + 1) this.#next = sequence;
+  }
+
   /** Starts nothing more. What runs goes on. */
   close(): void {
     this.#closed = true;

@@ -14,8 +14,10 @@ import { SequenceQueue } from "./sequence.ts";
 interface LiveModel {
   record: ModelRecord;
   queue: SequenceQueue;
-  /** What became of each sequence number: an operation, or the refusal that used it up. */
-  requests: Map<number, { fingerprint: string; operation: Operation } | { refusal: ServerError }>;
+  /** What became of each sequence number. */
+  requests: Map<number, { fingerprint: string; operation: Operation }>;
+  /** Numbers used up by a refused request. Clients may give them to the next request, or never use them again. */
+  refused: Set<number>;
   pending: Set<Operation>;
   creation: Operation;
 }
@@ -191,7 +193,8 @@ export class Training {
       return;
     const live = this.#open(record);
     if (live.requests.has(sequence) || sequence < live.queue.next) return;
-    remember(live, sequence, { refusal });
+    live.refused.add(sequence);
+    if (live.refused.size > rememberedRequests) live.refused.delete(live.refused.values().next().value!);
     live.queue.consume(sequence);
   }
 
@@ -203,7 +206,6 @@ export class Training {
     const live = this.#open(record);
     const { sequence, fingerprint, bytes } = request;
     const known = sequence === undefined ? undefined : live.requests.get(sequence);
-    if (known && "refusal" in known) throw known.refusal;
     if (known) {
       if (known.fingerprint === fingerprint) return known.operation;
       throw new ServerError(
@@ -212,11 +214,17 @@ export class Training {
         `seq_id ${sequence} of model ${record.id} was another request. Give each request its own number.`,
       );
     }
-    if (sequence !== undefined) live.queue.check(sequence);
+    if (sequence !== undefined) {
+      if (live.refused.delete(sequence)) live.queue.reopen(sequence);
+      live.queue.check(sequence);
+    }
     operations.admit(bytes, sequence === live.queue.next);
     registry.touch(record);
     const operation = operations.begin(bytes);
-    if (sequence !== undefined) remember(live, sequence, { fingerprint, operation });
+    if (sequence !== undefined) {
+      live.requests.set(sequence, { fingerprint, operation });
+      if (live.requests.size > rememberedRequests) live.requests.delete(live.requests.keys().next().value!);
+    }
     live.pending.add(operation);
     live.queue.add(sequence, async () => {
       await operations.settle(operation, () => work(live));
@@ -238,7 +246,7 @@ export class Training {
       ),
     );
     const creation = operations.begin(0);
-    const live: LiveModel = { record, queue, requests: new Map(), pending: new Set(), creation };
+    const live: LiveModel = { record, queue, requests: new Map(), refused: new Set(), pending: new Set(), creation };
     this.#live.set(record.id, live);
     queue.add(undefined, () =>
       operations.settle(creation, async () => {
@@ -262,11 +270,6 @@ export class Training {
 }
 
 const json = (body: Readonly<Record<string, unknown>>): Result => ({ kind: "json", body });
-
-function remember(live: LiveModel, sequence: number, entry: Parameters<LiveModel["requests"]["set"]>[1]): void {
-  live.requests.set(sequence, entry);
-  if (live.requests.size > rememberedRequests) live.requests.delete(live.requests.keys().next().value!);
-}
 
 const describe = (record: ModelRecord) => ({ runId: record.id, baseModel: record.baseModel, lora: record.lora });
 
@@ -297,7 +300,7 @@ function requireFit(record: ModelRecord, checkpoint: CheckpointRecord, path: str
 
 const lost = (record: ModelRecord) =>
   new ServerError(
-    410,
+    404,
     "server/model-lost",
     `The server restarted and the weights of model ${record.id} were only in its memory. Applied: ${record.appliedSteps} optimizer ` +
       `steps, the last with seq_id ${record.lastAppliedSequence}. Resume from its last checkpoint with create_training_client_from_state_with_optimizer.`,
@@ -305,7 +308,7 @@ const lost = (record: ModelRecord) =>
 
 const unloaded = (record: ModelRecord) =>
   new ServerError(
-    410,
+    404,
     "server/model-unloaded",
     `Model ${record.id} was unloaded, or its session ended. Create it again, or resume from its last checkpoint.`,
   );

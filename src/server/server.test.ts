@@ -1,0 +1,519 @@
+// The server over real HTTP, with the simulated engine behind it: what a client on the wire can rely on.
+import { connect } from "node:net";
+import { afterEach, expect, test } from "vitest";
+import { temporaryFolders } from "../../test/support/folders.ts";
+import { SimulatedEngine, type SimulatedEngineOptions, simulatedModelName } from "../engine/simulated/engine.ts";
+import { textInput } from "../protocol/model-input.ts";
+import { decodeForwardBackwardOutput } from "../protocol/protobuf/output.ts";
+import { encodeForwardBackwardRequest } from "../protocol/protobuf/request.ts";
+import { decodeSampleResponse } from "../protocol/protobuf/sample.ts";
+import { tensor } from "../protocol/tensors.ts";
+import { type ServerOptions, startServer, type TinkerServer } from "./server.ts";
+
+const key = "tml-test";
+const newFolder = temporaryFolders();
+const servers: TinkerServer[] = [];
+afterEach(async () => {
+  await Promise.all(servers.splice(0).map((server) => server.close()));
+});
+
+async function start(options: Partial<ServerOptions> = {}, engine: SimulatedEngineOptions = {}) {
+  const server = await startServer({
+    stateDir: newFolder(),
+    createEngine: async () => new SimulatedEngine(engine),
+    apiKey: key,
+    drainMs: 0,
+    ...options,
+  });
+  servers.push(server);
+  return server;
+}
+
+interface Reply {
+  status: number;
+  headers: Headers;
+  // biome-ignore lint/suspicious/noExplicitAny: bodies are whatever the test looks at.
+  body: any;
+}
+
+async function call(
+  server: TinkerServer,
+  path: string,
+  body?: unknown,
+  options: { method?: string; headers?: Record<string, string>; raw?: Uint8Array<ArrayBuffer> | string } = {},
+): Promise<Reply> {
+  const response = await fetch(`${server.url}/api/v1${path}`, {
+    method: options.method ?? (body === undefined && options.raw === undefined ? "GET" : "POST"),
+    headers: { "X-API-Key": key, "Content-Type": "application/json", ...options.headers },
+    redirect: "manual",
+    ...((body !== undefined || options.raw !== undefined) && { body: options.raw ?? JSON.stringify(body) }),
+  });
+  const bytes = new Uint8Array(await response.arrayBuffer());
+  const json = response.headers.get("content-type")?.includes("json");
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: json ? JSON.parse(Buffer.from(bytes).toString("utf8")) : bytes,
+  };
+}
+
+const poll = (server: TinkerServer, reply: Reply, headers: Record<string, string> = {}) =>
+  call(server, "/retrieve_future", { request_id: reply.body.request_id }, { headers });
+
+async function newModel(server: TinkerServer, modelSeqId = 0) {
+  const { body } = await call(server, "/create_session", { sdk_version: "test" });
+  const sessionId = body.session_id as string;
+  const created = await poll(
+    server,
+    await call(server, "/create_model", {
+      session_id: sessionId,
+      model_seq_id: modelSeqId,
+      base_model: simulatedModelName,
+    }),
+  );
+  return { sessionId, modelId: created.body.model_id as string };
+}
+
+const numbers = (data: readonly number[], dtype: string) => ({ data, dtype, shape: [data.length] });
+const datum = {
+  model_input: { chunks: [{ type: "encoded_text", tokens: [5, 6, 7] }] },
+  loss_fn_inputs: { target_tokens: numbers([6, 7, 8], "int64"), weights: numbers([0, 1, 1], "float32") },
+};
+const trainBody = (modelId: string, seqId: number, change: object = {}) => ({
+  model_id: modelId,
+  seq_id: seqId,
+  forward_backward_input: { data: [datum], loss_fn: "cross_entropy", ...change },
+});
+const stepBody = (modelId: string, seqId: number, adam: object = {}) => ({
+  model_id: modelId,
+  seq_id: seqId,
+  adam_params: { learning_rate: 0.1, ...adam },
+});
+
+test("a repeat of a training request is the same request, and is applied once", async () => {
+  const server = await start();
+  const { modelId } = await newModel(server);
+  const train = await call(server, "/forward_backward", trainBody(modelId, 1));
+  expect((await call(server, "/forward_backward", trainBody(modelId, 1))).body).toEqual(train.body);
+  const steps = await Promise.all([2, 2, 2].map((seq) => call(server, "/optim_step", stepBody(modelId, seq))));
+  expect(new Set(steps.map((reply) => reply.body.request_id)).size).toBe(1);
+  expect((await poll(server, steps[0]!)).body.metrics.step).toBe(1);
+  expect(server.app.registry.model(modelId).appliedSteps).toBe(1);
+  const other = await call(server, "/optim_step", stepBody(modelId, 2, { learning_rate: 0.2 }));
+  expect([other.status, other.body.code]).toEqual([400, "server/sequence-reused"]);
+});
+
+test("requests run in the order of their numbers: chunks 2 and 3 wait for chunk 1", async () => {
+  const server = await start();
+  const { modelId } = await newModel(server);
+  const step = await call(server, "/optim_step", stepBody(modelId, 3));
+  const second = await call(server, "/forward_backward", trainBody(modelId, 2));
+  expect(server.app.operations.futures.pending).toBe(2);
+  const first = await call(server, "/forward_backward", trainBody(modelId, 1));
+  const before = (await poll(server, first)).body.loss_fn_outputs[0].logprobs.data;
+  expect((await poll(server, second)).body.loss_fn_outputs[0].logprobs.data).toEqual(before);
+  expect((await poll(server, step)).body.metrics.step).toBe(1);
+});
+
+test("a gap is passed over after its time, and a refused request leaves none", async () => {
+  const server = await start({ gapLimitMs: 30 });
+  const { modelId } = await newModel(server);
+  const late = await call(server, "/optim_step", stepBody(modelId, 4));
+  expect((await poll(server, late)).body.metrics.step).toBe(1);
+  expect((await call(server, "/optim_step", stepBody(modelId, 2))).body.code).toBe("server/sequence-passed");
+
+  const patient = await start({ gapLimitMs: 600_000 });
+  const model = await newModel(patient);
+  const bad = await call(patient, "/forward_backward", trainBody(model.modelId, 1, { loss_fn: "nope" }));
+  expect([bad.status, bad.body.code]).toEqual([400, "server/unknown-loss"]);
+  const next = await call(patient, "/optim_step", stepBody(model.modelId, 2));
+  expect((await poll(patient, next)).body.metrics.step).toBe(1);
+});
+
+test("a refused number may also be used again by the next request", async () => {
+  const server = await start({ gapLimitMs: 600_000 });
+  const { modelId } = await newModel(server);
+  expect((await call(server, "/optim_step", stepBody(modelId, 1, { beta1: 2 }))).body.code).toBe("server/adam");
+  const good = await call(server, "/optim_step", stepBody(modelId, 1));
+  expect((await poll(server, good)).body.metrics.step).toBe(1);
+});
+
+test("creating with the same numbers gives the same model and sampler", async () => {
+  const server = await start();
+  const { sessionId } = await newModel(server);
+  const body = { session_id: sessionId, model_seq_id: 7, base_model: simulatedModelName };
+  const [a, b] = [await call(server, "/create_model", body), await call(server, "/create_model", body)];
+  expect(a.body).toEqual(b.body);
+  expect((await poll(server, a)).body.model_id).toBe(`${sessionId}:train:7`);
+  const sampler = { session_id: sessionId, sampling_session_seq_id: 2, base_model: simulatedModelName };
+  const samplers = [
+    await call(server, "/create_sampling_session", sampler),
+    await call(server, "/create_sampling_session", sampler),
+  ];
+  expect(samplers.map((reply) => reply.body.sampling_session_id)).toEqual(Array(2).fill(`${sessionId}:sample:2`));
+});
+
+test("JSON and protobuf give the same numbers, in requests and in results", async () => {
+  const server = await start();
+  const { modelId } = await newModel(server);
+  const json = await poll(server, await call(server, "/forward_backward", trainBody(modelId, 1)));
+  const raw = encodeForwardBackwardRequest({
+    modelId,
+    seqId: 2,
+    data: [
+      {
+        modelInput: textInput(Int32Array.of(5, 6, 7)),
+        lossFnInputs: { target_tokens: tensor(Int32Array.of(6, 7, 8)), weights: tensor(Float32Array.of(0, 1, 1)) },
+      },
+    ],
+    lossFn: "cross_entropy",
+    lossFnConfig: {},
+    forwardOnly: true,
+  });
+  const sent = await call(server, "/forward_backward", undefined, {
+    raw: new Uint8Array(raw),
+    headers: { "Content-Type": "application/x-protobuf" },
+  });
+  const proto = await poll(server, sent, { Accept: "application/x-protobuf" });
+  expect(proto.headers.get("content-type")).toBe("application/x-protobuf");
+  const output = decodeForwardBackwardOutput(proto.body);
+  expect([...output.lossFnOutputs[0]!["logprobs"]!.data]).toEqual(json.body.loss_fn_outputs[0].logprobs.data);
+  expect(output.metrics).toEqual(json.body.metrics);
+  expect(Object.keys(output.metrics)).toContain("loss:sum");
+});
+
+test("the older /forward route computes without a gradient", async () => {
+  const server = await start();
+  const { modelId } = await newModel(server);
+  const { forward_backward_input, ...rest } = trainBody(modelId, 1);
+  const forward = await call(server, "/forward", { ...rest, forward_input: forward_backward_input });
+  expect((await poll(server, forward)).body.metrics["loss:sum"]).toBeGreaterThan(0);
+  const step = await poll(server, await call(server, "/optim_step", stepBody(modelId, 2)));
+  expect(step.body.metrics.grad_norm).toBe(0);
+});
+
+test("large bodies are read in a worker, with the same checks", async () => {
+  const server = await start();
+  const { modelId } = await newModel(server);
+  const length = 30_000;
+  const long = (last: number) => ({
+    model_input: { chunks: [{ type: "encoded_text", tokens: Array.from({ length }, (_, index) => index % 500) }] },
+    loss_fn_inputs: {
+      target_tokens: numbers(Array(length).fill(3), "int64"),
+      weights: numbers([...Array(length - 1).fill(0.123456789), last], "float32"),
+    },
+  });
+  const good = await call(server, "/forward_backward", trainBody(modelId, 1, { data: [long(1), long(1)] }));
+  expect((await poll(server, good)).body.loss_fn_outputs[1].logprobs.data).toHaveLength(length);
+  const text = JSON.stringify(trainBody(modelId, 2, { data: [long(1), long(2)] }));
+  const bad = await call(server, "/forward_backward", undefined, { raw: text.replace(/2\]/g, "1e999]") });
+  expect([bad.status, bad.body.code]).toEqual([400, "server/non-finite"]);
+  const cut = await call(server, "/forward_backward", undefined, { raw: text.slice(0, -20) });
+  expect([cut.status, cut.body.code]).toEqual([400, "server/malformed-body"]);
+});
+
+test("a poll is held, then told to try again; a result that comes meanwhile is answered at once", async () => {
+  const server = await start({ pollHoldMs: 20, gapLimitMs: 600_000 });
+  const { modelId } = await newModel(server);
+  const waiting = await call(server, "/optim_step", stepBody(modelId, 2));
+  const held = await poll(server, waiting);
+  expect([held.status, held.body.type, held.body.queue_state]).toEqual([408, "try_again", "active"]);
+  const answered = poll(server, waiting);
+  await call(server, "/optim_step", stepBody(modelId, 1));
+  expect([200, 408]).toContain((await answered).status);
+  expect((await poll(server, waiting)).status).toBe(200);
+});
+
+test("a failed operation is answered with status 200, its category and its code", async () => {
+  const server = await start();
+  const { modelId } = await newModel(server);
+  const body = { model_id: modelId, seq_id: 1, path: `tinker://${modelId}/weights/never`, optimizer: false };
+  const reply = await poll(server, await call(server, "/load_weights", body));
+  expect(reply.status).toBe(200);
+  expect(reply.body).toMatchObject({ category: "user", code: "server/checkpoint-not-found" });
+  expect(reply.body.error).toContain("[server/checkpoint-not-found]");
+});
+
+test("large results are announced by their size first, to clients that ask for it", async () => {
+  const server = await start({ announceBytes: 1 });
+  const { modelId } = await newModel(server);
+  const sent = await call(server, "/forward_backward", trainBody(modelId, 1));
+  const ask = (allow: boolean) =>
+    call(server, "/retrieve_future", { request_id: sent.body.request_id, allow_metadata_only: allow });
+  expect((await ask(true)).body).toMatchObject({ status: "complete_metadata" });
+  expect((await ask(false)).body.loss_fn_outputs).toHaveLength(1);
+});
+
+test("every refusal has a length, a body, a status and a code", async () => {
+  const server = await start({ maxBodyBytes: 20_000 });
+  const { sessionId, modelId } = await newModel(server);
+  const proto = { "Content-Type": "application/x-protobuf" };
+  const samplerReply = await call(server, "/create_sampling_session", {
+    session_id: sessionId,
+    sampling_session_seq_id: 0,
+    base_model: simulatedModelName,
+  });
+  const sampler = samplerReply.body.sampling_session_id;
+  const sample = (change: object, params: object = {}) => ({
+    sampling_session_id: sampler,
+    seq_id: 1,
+    prompt: { chunks: [{ type: "encoded_text", tokens: [1] }] },
+    sampling_params: { max_tokens: 4, ...params },
+    ...change,
+  });
+  const inputs = (change: object) => ({ data: [{ ...datum, loss_fn_inputs: { ...datum.loss_fn_inputs, ...change } }] });
+  let seq = 100;
+  const train = (change: object) => call(server, "/forward_backward", trainBody(modelId, ++seq, change));
+  const chunk = (chunks: unknown[]) => ({ data: [{ ...datum, model_input: { chunks } }] });
+  const cases: [Promise<Reply>, number, string][] = [
+    [call(server, "/client/config", {}, { headers: { "X-API-Key": "tml-wrong" } }), 401, "server/api-key"],
+    [call(server, "/nothing", {}), 404, "server/unknown-route"],
+    [call(server, "/optim_step"), 405, "server/method"],
+    [call(server, "/optim_step", undefined, { raw: "{" }), 400, "server/malformed-body"],
+    [call(server, "/optim_step", undefined, { raw: "[]" }), 400, "server/malformed-body"],
+    [call(server, "/optim_step", undefined, { raw: `${"[".repeat(9000)}` }), 400, "server/malformed-body"],
+    [call(server, "/create_session", { user_metadata: nested(90) }), 400, "server/malformed-body"],
+    [call(server, "/optim_step", { model_id: 3 }), 422, "server/invalid-message"],
+    [call(server, "/optim_step", {}, { headers: { "Content-Type": "text/plain" } }), 415, "server/content-type"],
+    [call(server, "/optim_step", {}, { headers: { "Content-Encoding": "zstd" } }), 415, "server/content-encoding"],
+    [call(server, "/forward_backward", undefined, { raw: "x".repeat(30_000) }), 413, "server/body-too-large"],
+    [
+      call(server, "/forward_backward", undefined, { raw: new Uint8Array([255, 1, 2]), headers: proto }),
+      400,
+      "server/malformed-body",
+    ],
+    [call(server, "/session_heartbeat", { session_id: "x" }), 404, "server/unknown-session"],
+    [call(server, "/get_info", { model_id: "x" }), 404, "server/unknown-model"],
+    [call(server, "/retrieve_future", { request_id: "x" }), 404, "server/unknown-request"],
+    [call(server, "/samplers/x"), 404, "server/unknown-sampler"],
+    [call(server, `/samplers/${sessionId}:sample:9`), 404, "server/sampler-gone"],
+    [call(server, "/auth/token", {}), 400, "server/no-token-exchange"],
+    [call(server, "/training_runs?limit=x"), 400, "server/query"],
+    [call(server, "/training_runs/%ff"), 400, "server/bad-path"],
+    [call(server, "/weights_info", { tinker_path: "nope" }), 400, "server/bad-path"],
+    [
+      call(server, "/create_model", { session_id: sessionId, model_seq_id: 5, base_model: "gpt" }),
+      400,
+      "server/unknown-base-model",
+    ],
+    [
+      call(server, "/create_model", {
+        session_id: sessionId,
+        model_seq_id: 6,
+        base_model: simulatedModelName,
+        lora_config: { rank: 0 },
+      }),
+      400,
+      "server/lora",
+    ],
+    [train({ data: [] }), 400, "server/no-data"],
+    [train({ loss_fn: "gspo" }), 400, "server/unknown-loss"],
+    [train({ loss_fn_config: { beta: 1 } }), 400, "server/loss-config"],
+    [train({ loss_fn: "ppo" }), 400, "server/loss-inputs"],
+    [train(inputs({ mask: numbers([1, 1, 1], "float32") })), 400, "server/loss-inputs"],
+    [train(inputs({ weights: numbers([1, 1, 1], "int64") })), 400, "server/tensor"],
+    [train(inputs({ weights: numbers([1, 1], "float32") })), 400, "server/tensor"],
+    [train(inputs({ weights: { data: [1, 1, 1], dtype: "float32", shape: [3, 2] } })), 400, "server/tensor"],
+    [train(inputs({ weights: { ...numbers([1, 1, 1], "float32"), shape: [3, 1] } })), 400, "server/tensor"],
+    [train(inputs({ target_tokens: numbers([1, 2, 999], "int64") })), 400, "server/token-range"],
+    [train(inputs({ target_tokens: numbers([1, 2, 2 ** 40], "int64") })), 400, "server/token-range"],
+    [train(inputs({ weights: numbers([1, 1, 1e39], "float32") })), 400, "server/non-finite"],
+    [
+      train(
+        inputs({
+          weights: {
+            data: [1],
+            dtype: "float32",
+            shape: [3, 2 ** 40],
+            sparse_crow_indices: [0, 1, 1, 1],
+            sparse_col_indices: [0],
+          },
+        }),
+      ),
+      400,
+      "server/tensor",
+    ],
+    [train(chunk([{ type: "encoded_text", tokens: [] }])), 400, "server/no-tokens"],
+    [train(chunk([{ type: "image", data: "aGk=", format: "png" }])), 400, "server/unsupported-input"],
+    [train(chunk([{ type: "encoded_text", tokens: [1, -1, 2] }])), 400, "server/token-range"],
+    [call(server, "/optim_step", stepBody(modelId, ++seq, { beta2: 1 })), 400, "server/adam"],
+    [call(server, "/optim_step", stepBody(modelId, -3)), 400, "server/sequence-number"],
+    [call(server, "/save_weights", { model_id: modelId, seq_id: ++seq, path: "a/b" }), 400, "server/checkpoint-name"],
+    [call(server, "/save_weights", { model_id: modelId, seq_id: ++seq, path: "a", ttl_seconds: 0 }), 400, "server/ttl"],
+    [call(server, "/save_weights_for_sampler", { model_id: modelId, seq_id: ++seq }), 400, "server/checkpoint-name"],
+    [
+      call(server, "/create_sampling_session", { session_id: sessionId, sampling_session_seq_id: 3 }),
+      400,
+      "server/sampler-source",
+    ],
+    [
+      call(server, "/create_sampling_session", {
+        session_id: sessionId,
+        sampling_session_seq_id: 4,
+        model_path: `tinker://${modelId}/weights/x`,
+      }),
+      400,
+      "server/checkpoint-kind",
+    ],
+    [call(server, "/asample", sample({ num_samples: 0 })), 400, "server/sampling"],
+    [call(server, "/asample", sample({}, { temperature: -1 })), 400, "server/sampling"],
+    [call(server, "/asample", sample({}, { top_p: 0 })), 400, "server/sampling"],
+    [call(server, "/asample", sample({}, { max_tokens: 40_000 })), 400, "server/context-length"],
+    [call(server, "/asample", sample({}, { stop: ["x"] })), 400, "server/no-tokenizer"],
+    [call(server, "/asample", sample({}, { stop: [512] })), 400, "server/token-range"],
+    [call(server, "/asample", sample({ prompt: { chunks: [] } })), 400, "server/no-tokens"],
+    [
+      call(server, `/training_runs/${modelId}/checkpoints/weights/x`, undefined, { method: "DELETE" }),
+      404,
+      "server/checkpoint-not-found",
+    ],
+    [
+      call(server, `/training_runs/${modelId}/checkpoints/weights/x/download?expires=1&signature=00`),
+      403,
+      "server/download-link",
+    ],
+  ];
+  const seen = await Promise.all(
+    cases.map(async ([reply, , wanted]) => {
+      const { status, body, headers } = await reply;
+      expect(Number(headers.get("content-length")), wanted).toBeGreaterThan(0);
+      expect(body.detail, wanted).toContain(`[${body.code}]`);
+      return [status, body.code];
+    }),
+  );
+  expect(seen).toEqual(cases.map(([, status, code]) => [status, code]));
+});
+
+function nested(depth: number): object {
+  let value: object = {};
+  for (let level = 0; level < depth; level++) value = { value };
+  return value;
+}
+
+test("a full queue answers 429 with Retry-After, but lets the request through that the others wait for", async () => {
+  const server = await start({ maxQueue: 3, gapLimitMs: 600_000 });
+  const { modelId } = await newModel(server);
+  const waiting = [];
+  for (const seq of [2, 3, 4]) waiting.push(await call(server, "/optim_step", stepBody(modelId, seq)));
+  const full = await call(server, "/optim_step", stepBody(modelId, 5));
+  expect([full.status, full.body.code, full.headers.get("retry-after")]).toEqual([429, "server/queue-full", "1"]);
+  expect((await call(server, "/optim_step", stepBody(modelId, 1))).status).toBe(200);
+  for (const reply of waiting) expect((await poll(server, reply)).status).toBe(200);
+  expect((await call(server, "/optim_step", stepBody(modelId, 5))).status).toBe(200);
+});
+
+test("samples stop at strings, repeat by seed, and come in both encodings", async () => {
+  const server = await start({
+    decode: () => (tokens) => tokens.map((token) => (token % 2 === 0 ? "ab" : "c")).join(""),
+  });
+  const { sessionId } = await newModel(server);
+  const created = await call(server, "/create_sampling_session", {
+    session_id: sessionId,
+    sampling_session_seq_id: 0,
+    base_model: simulatedModelName,
+  });
+  const body = (seqId: number, stop?: unknown) => ({
+    sampling_session_id: created.body.sampling_session_id,
+    seq_id: seqId,
+    num_samples: 4,
+    prompt: { chunks: [{ type: "encoded_text", tokens: [1, 2, 3] }] },
+    sampling_params: { max_tokens: 50, seed: 4, ...(stop !== undefined && { stop }) },
+    prompt_logprobs: true,
+    topk_prompt_logprobs: 2,
+  });
+  const first = await call(server, "/asample", body(0, "bc"));
+  expect((await call(server, "/asample", body(0, "bc"))).body).toEqual(first.body);
+  const json = await poll(server, first);
+  for (const { tokens, stop_reason } of json.body.sequences) {
+    const text = tokens.map((token: number) => (token % 2 === 0 ? "ab" : "c")).join("");
+    if (stop_reason === "stop" && tokens.at(-1) !== 511) expect(text.indexOf("bc")).toBe(text.length - 2);
+  }
+  expect(json.body.prompt_logprobs).toHaveLength(3);
+  expect(json.body.prompt_logprobs[0]).toBeNull();
+  const proto = await poll(server, await call(server, "/asample", body(1, "bc")), { Accept: "application/x-protobuf" });
+  const decoded = decodeSampleResponse(proto.body);
+  expect(decoded.sequences.map(({ tokens }) => [...tokens])).toEqual(
+    json.body.sequences.map(({ tokens }: { tokens: number[] }) => tokens),
+  );
+  expect(decoded.topkPromptLogprobs![1]).toHaveLength(2);
+});
+
+test("after a restart checkpoints and samplers work, and a trained model says that it is lost", async () => {
+  const server = await start();
+  const { sessionId, modelId } = await newModel(server);
+  await poll(server, await call(server, "/forward_backward", trainBody(modelId, 1)));
+  await poll(server, await call(server, "/optim_step", stepBody(modelId, 2)));
+  await poll(server, await call(server, "/save_weights", { model_id: modelId, seq_id: 3, path: "kept" }));
+  const before = await call(server, "/optim_step", stepBody(modelId, 4));
+  await poll(server, before);
+  await server.restart();
+  expect((await poll(server, before)).body.code).toBe("server/request-lost");
+  const lost = await call(server, "/optim_step", stepBody(modelId, 5));
+  expect([lost.status, lost.body.code]).toEqual([404, "server/model-lost"]);
+  expect(lost.body.detail).toContain("2 optimizer steps, the last with seq_id 4");
+  const again = { session_id: sessionId, model_seq_id: 0, base_model: simulatedModelName };
+  expect((await call(server, "/create_model", again)).body.code).toBe("server/model-lost");
+  const resumed = await call(server, "/load_weights", {
+    session_id: sessionId,
+    model_seq_id: 1,
+    path: `tinker://${modelId}/weights/kept`,
+    optimizer: true,
+  });
+  expect((await poll(server, resumed)).body.model_id).toBe(`${sessionId}:train:1`);
+  const step = await call(server, "/optim_step", stepBody(`${sessionId}:train:1`, 1));
+  expect((await poll(server, step)).body.metrics.step).toBe(2);
+});
+
+test("a model that was never trained survives a restart", async () => {
+  const server = await start();
+  const { modelId } = await newModel(server);
+  await server.restart();
+  const reply = await call(server, "/forward_backward", trainBody(modelId, 1));
+  expect((await poll(server, reply)).body.metrics["loss:sum"]).toBeGreaterThan(0);
+});
+
+test("a silent session ends, and its models are freed", async () => {
+  const server = await start({ sessionTimeoutMs: 0 });
+  const { sessionId, modelId } = await newModel(server);
+  await call(server, "/session_heartbeat", { session_id: sessionId });
+  await new Promise((resolve) => setTimeout(resolve, 2));
+  await server.app.sweep();
+  expect((await call(server, "/optim_step", stepBody(modelId, 1))).body.code).toBe("server/model-unloaded");
+});
+
+test("closing answers what is in flight and refuses what comes after", async () => {
+  const server = await start({ drainMs: 5000 }, { trainingLatency: "constant:50" });
+  const { modelId } = await newModel(server);
+  const sent = await call(server, "/optim_step", stepBody(modelId, 1));
+  const answer = poll(server, sent);
+  // The poll must be on its way before the doors close.
+  await new Promise((resolve) => setTimeout(resolve, 10));
+  const closed = server.close();
+  expect((await answer).body.metrics.step).toBe(1);
+  await closed;
+  await expect(call(server, "/healthz")).rejects.toThrow();
+});
+
+test("a second server on the same state folder is refused", async () => {
+  const stateDir = newFolder();
+  const first = await start({ stateDir });
+  await expect(start({ stateDir })).rejects.toMatchObject({ code: "server/state-locked" });
+  await first.close();
+  await start({ stateDir });
+});
+
+test("a client that leaves in the middle of its body does no harm", async () => {
+  const server = await start();
+  await new Promise<void>((resolve) => {
+    const socket = connect(Number(new URL(server.url).port), "127.0.0.1", () => {
+      socket.write(
+        `POST /api/v1/create_session HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\nContent-Length: 500\r\n\r\n{"a"`,
+      );
+      setTimeout(() => {
+        socket.destroy();
+        resolve();
+      }, 20);
+    });
+  });
+  expect((await call(server, "/healthz")).body).toEqual({ status: "ok" });
+});
