@@ -167,9 +167,13 @@ function stopRequest(withParent: boolean): Promise<void> {
       process.once("SIGTERM", () => process.exit(130));
       resolve();
     };
-    process.once("SIGINT", stop);
     process.once("SIGTERM", stop);
-    if (!withParent) return;
+    if (!withParent) {
+      process.once("SIGINT", stop);
+      return;
+    }
+    // Ctrl-C reaches the whole process group; the parent still needs this server while it saves its state.
+    process.on("SIGINT", () => {});
     if (process.connected) process.once("disconnect", stop);
     process.stdin.once("end", stop).once("close", stop).resume();
   });

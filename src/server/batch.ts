@@ -1,9 +1,14 @@
 // Turns a forward/backward request from the wire into what an engine takes, and refuses everything an engine should never see:
 // unknown losses and keys, wrong dtypes, shapes and lengths, token ids outside the vocabulary, NaN and infinity.
 import type { EngineModelInfo, LossName, LossTensor, TrainingBatch, TrainingDatum } from "../engine/engine.ts";
-import { textTokens } from "../protocol/model-input.ts";
-import { densify, type Tensor, tensorProblem } from "../protocol/tensors.ts";
-import type { Datum, ForwardBackwardRequest } from "../protocol/training.ts";
+import {
+  type Datum,
+  densify,
+  type ForwardBackwardRequest,
+  type Tensor,
+  tensorProblem,
+  textTokens,
+} from "../protocol/index.ts";
 import { ServerError } from "./errors.ts";
 import { Slices } from "./slices.ts";
 

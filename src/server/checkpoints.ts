@@ -7,7 +7,7 @@ import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { syncFolder, writeFileAtomic } from "../core/files.ts";
 import type { LoraSpec } from "../engine/engine.ts";
-import { type CheckpointKind, formatTinkerPath, type TinkerPath } from "../protocol/paths.ts";
+import { type CheckpointKind, formatTinkerPath, type TinkerPath } from "../protocol/index.ts";
 import { ServerError } from "./errors.ts";
 
 export interface CheckpointRecord {

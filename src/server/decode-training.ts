@@ -1,7 +1,10 @@
 // Reads the body of /forward_backward and /forward, in either encoding. Runs on the main thread for small bodies and in a worker
 // (decode-worker.ts) for large ones.
-import { decodeForwardBackwardRequest } from "../protocol/protobuf/request.ts";
-import { decodeForwardBackwardJson, type ForwardBackwardRequest } from "../protocol/training.ts";
+import {
+  decodeForwardBackwardJson,
+  decodeForwardBackwardRequest,
+  type ForwardBackwardRequest,
+} from "../protocol/index.ts";
 import { parseBody, translated } from "./json.ts";
 
 export type TrainingEncoding = "protobuf" | "json" | "json-forward";

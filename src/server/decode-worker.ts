@@ -1,6 +1,6 @@
 // The worker thread that reads large training bodies: bytes in, typed arrays out, both moved rather than copied.
 import { parentPort } from "node:worker_threads";
-import type { ForwardBackwardRequest } from "../protocol/training.ts";
+import type { ForwardBackwardRequest } from "../protocol/index.ts";
 import { decodeTrainingBody, type TrainingEncoding } from "./decode-training.ts";
 import { ServerError } from "./errors.ts";
 

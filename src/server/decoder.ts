@@ -2,7 +2,7 @@
 // the first one comes.
 import type { Worker } from "node:worker_threads";
 import { startWorker } from "../core/workers.ts";
-import type { ForwardBackwardRequest } from "../protocol/training.ts";
+import type { ForwardBackwardRequest } from "../protocol/index.ts";
 import { decodeTrainingBody, type TrainingEncoding } from "./decode-training.ts";
 import type { DecodeJob, DecodeReply } from "./decode-worker.ts";
 import { ServerError } from "./errors.ts";

@@ -2,7 +2,7 @@
 // proxy's by the official client and sent again.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
-import { jsonType } from "../protocol/routes.ts";
+import { jsonType } from "../protocol/index.ts";
 import { failureOf, ServerError } from "./errors.ts";
 
 export interface Answer {

@@ -1,7 +1,6 @@
 // Request bodies in JSON: parsed, bounded in depth, and with nulls dropped, since the protocol treats null and absent alike.
 import type { z } from "zod";
-import { ProtocolError } from "../protocol/errors.ts";
-import { decode, parseJson } from "../protocol/message.ts";
+import { decode, ProtocolError, parseJson } from "../protocol/index.ts";
 import { ServerError } from "./errors.ts";
 
 /** Deeper than any message; beyond it, code that walks values would run out of stack. */

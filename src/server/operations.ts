@@ -1,8 +1,7 @@
 // Accepted work: every heavy operation becomes a future here, under one limit on how many may wait and how much memory their
 // requests may hold.
 
-import type { SampleResponse } from "../protocol/sampling.ts";
-import type { ForwardBackwardOutput } from "../protocol/training.ts";
+import type { ForwardBackwardOutput, SampleResponse } from "../protocol/index.ts";
 import { ServerError } from "./errors.ts";
 import { type Future, FutureStore, type FutureStoreOptions } from "./futures.ts";
 

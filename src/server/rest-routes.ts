@@ -1,8 +1,13 @@
 // Listings and housekeeping: runs, checkpoints, sessions, and the accounts that a local server keeps only in outline.
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
-import { formatTinkerPath, parseTinkerPath } from "../protocol/paths.ts";
-import { sessionProjectRequest, ttlRequest, weightsInfoRequest } from "../protocol/rest.ts";
-import { apiPrefix } from "../protocol/routes.ts";
+import {
+  apiPrefix,
+  formatTinkerPath,
+  parseTinkerPath,
+  sessionProjectRequest,
+  ttlRequest,
+  weightsInfoRequest,
+} from "../protocol/index.ts";
 import type { App } from "./app.ts";
 import { tarOf } from "./archive.ts";
 import type { CheckpointRecord } from "./checkpoints.ts";

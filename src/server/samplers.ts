@@ -1,8 +1,7 @@
 // Samplers: frozen weights to sample from. Those with a source on disk (a base model, a saved checkpoint) are opened in the engine
 // when they are used and may be closed when others need the room; an unnamed snapshot exists in the engine only.
 import type { Engine, EngineModelInfo, SampleRequest, SamplerSource } from "../engine/engine.ts";
-import { parseTinkerPath } from "../protocol/paths.ts";
-import type { SampleResponse } from "../protocol/sampling.ts";
+import { parseTinkerPath, type SampleResponse } from "../protocol/index.ts";
 import type { CheckpointStore } from "./checkpoints.ts";
 import { ServerError } from "./errors.ts";
 import type { Operation, Operations } from "./operations.ts";

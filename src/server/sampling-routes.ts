@@ -1,19 +1,19 @@
 // Sampling sessions, samples, and the polling of every operation's result.
 import type { EngineModelInfo, SampleRequest as EngineSampleRequest } from "../engine/engine.ts";
-import { retrieveFutureRequest } from "../protocol/futures.ts";
-import { encode } from "../protocol/message.ts";
-import { textTokens } from "../protocol/model-input.ts";
-import { encodeForwardBackwardOutput } from "../protocol/protobuf/output.ts";
-import { encodeSampleResponse } from "../protocol/protobuf/sample.ts";
-import { protobufType } from "../protocol/routes.ts";
 import {
   createSamplingSessionRequest,
+  encode,
+  encodeForwardBackwardOutput,
+  encodeSampleResponse,
+  forwardBackwardOutput,
+  protobufType,
+  retrieveFutureRequest,
   type SampleRequest,
   type SamplingParams,
   sampleRequest,
   sampleResponse,
-} from "../protocol/sampling.ts";
-import { forwardBackwardOutput } from "../protocol/training.ts";
+  textTokens,
+} from "../protocol/index.ts";
 import type { App } from "./app.ts";
 import { checkTokens } from "./batch.ts";
 import { ServerError } from "./errors.ts";

@@ -3,11 +3,13 @@ import { connect } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import { temporaryFolders } from "../../test/support/folders.ts";
 import { SimulatedEngine, type SimulatedEngineOptions, simulatedModelName } from "../engine/simulated/engine.ts";
-import { textInput } from "../protocol/model-input.ts";
-import { decodeForwardBackwardOutput } from "../protocol/protobuf/output.ts";
-import { encodeForwardBackwardRequest } from "../protocol/protobuf/request.ts";
-import { decodeSampleResponse } from "../protocol/protobuf/sample.ts";
-import { tensor } from "../protocol/tensors.ts";
+import {
+  decodeForwardBackwardOutput,
+  decodeSampleResponse,
+  encodeForwardBackwardRequest,
+  tensor,
+  textInput,
+} from "../protocol/index.ts";
 import { type ServerOptions, startServer, type TinkerServer } from "./server.ts";
 
 const key = "tml-test";

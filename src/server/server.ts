@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../core/errors.ts";
 import type { Engine } from "../engine/engine.ts";
-import { apiPrefix } from "../protocol/routes.ts";
+import { apiPrefix } from "../protocol/index.ts";
 import { App, type AppSettings, defaultSettings } from "./app.ts";
 import { ServerError } from "./errors.ts";
 import { type FaultRule, type FaultScript, injectedRefusal } from "./faults.ts";

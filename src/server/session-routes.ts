@@ -1,8 +1,12 @@
 // Start-up and liveness: client configuration, sessions, heartbeats, telemetry, capabilities, health.
 import { z } from "zod";
-import { encode } from "../protocol/message.ts";
-import { serverCapabilities } from "../protocol/rest.ts";
-import { clientConfigRequest, createSessionRequest, sessionHeartbeatRequest } from "../protocol/session.ts";
+import {
+  clientConfigRequest,
+  createSessionRequest,
+  encode,
+  serverCapabilities,
+  sessionHeartbeatRequest,
+} from "../protocol/index.ts";
 import { ServerError } from "./errors.ts";
 import { jsonAnswer } from "./http.ts";
 import { readMessage } from "./json.ts";

@@ -1,7 +1,5 @@
 // Models and their training: everything that carries a model's sequence number.
 import type { LoraSpec } from "../engine/engine.ts";
-import { parseTinkerPath } from "../protocol/paths.ts";
-import { protobufType } from "../protocol/routes.ts";
 import {
   type AdamParams,
   createModelRequest,
@@ -10,10 +8,12 @@ import {
   type LoraConfig,
   loadWeightsRequest,
   optimStepRequest,
+  parseTinkerPath,
+  protobufType,
   saveWeightsForSamplerRequest,
   saveWeightsRequest,
   unloadModelRequest,
-} from "../protocol/training.ts";
+} from "../protocol/index.ts";
 import type { App } from "./app.ts";
 import { toTrainingBatch } from "./batch.ts";
 import type { TrainingEncoding } from "./decode-training.ts";

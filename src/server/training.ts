@@ -1,8 +1,7 @@
 // Models in training: creates them, takes their requests in sequence order, recognises repeats, and keeps count of what was
 // applied. Knows nothing of HTTP.
 import type { AdamSettings, Engine, EngineModelInfo, LoraSpec, TrainingBatch } from "../engine/engine.ts";
-import { formatTinkerPath, parseTinkerPath } from "../protocol/paths.ts";
-import { type ForwardBackwardOutput, metricReduction } from "../protocol/training.ts";
+import { type ForwardBackwardOutput, formatTinkerPath, metricReduction, parseTinkerPath } from "../protocol/index.ts";
 import { type CheckpointRecord, type CheckpointStore, checkName } from "./checkpoints.ts";
 import { ServerError } from "./errors.ts";
 import type { Operation, Operations, Result } from "./operations.ts";

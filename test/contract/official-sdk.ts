@@ -1,0 +1,51 @@
+// Runs the official Python SDK against any Tinker server: the twin of tinker-api.ts, in official_sdk.py.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { type Venv, venvWith } from "../support/venv.ts";
+
+export const sdkVersions = ["0.25.0", "0.24.1"] as const;
+
+export interface SdkCheck {
+  check: string;
+  ok: boolean;
+  seconds: number;
+  error?: string;
+}
+
+/** The environment with that version of the SDK, made on first use; or why it cannot be had. */
+export const sdkVenv = (version: string): Venv => venvWith([`tinker==${version}`]);
+
+/** Runs every check of official_sdk.py; rejects only when the script itself could not run. */
+export async function runOfficialSdk(
+  version: string,
+  target: { baseUrl: string; apiKey: string },
+  options: { timeoutMs?: number } = {},
+): Promise<SdkCheck[]> {
+  const venv = sdkVenv(version);
+  if ("missing" in venv) throw new Error(venv.missing);
+  const script = fileURLToPath(new URL("./official_sdk.py", import.meta.url));
+  const child = spawn(venv.python, [script], {
+    env: { ...process.env, TINKER_BASE_URL: target.baseUrl, TINKER_API_KEY: target.apiKey },
+    timeout: options.timeoutMs ?? 110_000,
+  });
+  let output = "";
+  let errors = "";
+  child.stdout.on("data", (chunk: Buffer) => {
+    output += chunk.toString();
+  });
+  child.stderr.on("data", (chunk: Buffer) => {
+    errors = (errors + chunk.toString()).slice(-4000);
+  });
+  const [code] = (await once(child, "close")) as [number | null];
+  const lines = output
+    .split("\n")
+    .filter((line) => line.startsWith("{"))
+    .map((line) => JSON.parse(line) as SdkCheck & { version?: string });
+  const summary = lines.pop();
+  if (summary?.version !== version)
+    throw new Error(
+      `the script for tinker ${version} ended early (exit code ${code}): ${errors}\n${output.slice(-2000)}`,
+    );
+  return lines;
+}
