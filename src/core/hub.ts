@@ -2,8 +2,8 @@
 // one commit and keeps what is asked for in a local cache, addressed by content. A download that breaks off goes on where it
 // stopped; what is in the cache is not asked for again; without a network the last known listing is used.
 import { mkdir, readFile, stat } from "node:fs/promises";
-import { homedir } from "node:os";
 import { basename, dirname, join } from "node:path";
+import { cacheFolder } from "./cache.ts";
 import { downloadFile } from "./download.ts";
 import { messageOf, WhetstoneError } from "./errors.ts";
 import { writeFileAtomic } from "./files.ts";
@@ -45,7 +45,7 @@ export interface HubOptions {
   endpoint?: string;
   /** Default: HF_TOKEN. Never logged, and sent to the endpoint alone, not to where it redirects. */
   token?: string;
-  /** Default: WHETSTONE_CACHE/hub, else ~/.cache/whetstone/hub. */
+  /** Default: `hub` in the cache folder. */
   cacheFolder?: string;
   /** Told when something is worth a line to the user: an old listing is used, a download goes on. */
   onNotice?: (message: string) => void;
@@ -64,8 +64,7 @@ export class Hub {
     const { env } = process;
     this.endpoint = (options.endpoint ?? (env["HF_ENDPOINT"] || "https://huggingface.co")).replace(/\/+$/, "");
     this.#token = options.token ?? (env["HF_TOKEN"] || undefined);
-    const cache = env["WHETSTONE_CACHE"] || join(homedir(), ".cache", "whetstone");
-    this.cacheFolder = options.cacheFolder ?? join(cache, "hub");
+    this.cacheFolder = options.cacheFolder ?? join(cacheFolder(), "hub");
     this.#onNotice = options.onNotice ?? (() => {});
     this.#retryDelayMs = options.retryDelayMs ?? 500;
   }

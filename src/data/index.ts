@@ -1,0 +1,8 @@
+// The public entry "whetstone/data".
+export { Dataset, type DatasetOptions, type DatasetSummary, describeSummary } from "./dataset.ts";
+export { DataError } from "./errors.ts";
+export type { TestsCheck } from "./file-index.ts";
+export { type LoadOptions, type LoadProgress, loadDataset } from "./load.ts";
+export { epochOrder } from "./order.ts";
+export type { Problem } from "./problem.ts";
+export { type DownloadProgress, deepcoderConfigs, deepcoderId, type Split } from "./sources.ts";

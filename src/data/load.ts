@@ -1,0 +1,144 @@
+// From a name to a data set: finds the files, reads their rows, leaves out what cannot be used and counts it.
+import { Dataset, type DatasetSummary } from "./dataset.ts";
+import { DataError } from "./errors.ts";
+import { type IndexedFile, indexFile, sourceOfRow, type TestsCheck } from "./file-index.ts";
+import { idOf, metadataOf, type Problem, questionOf, starterCodeOf } from "./problem.ts";
+import { type DownloadProgress, findFiles, type ProblemFile, type SourceOptions, type Split } from "./sources.ts";
+
+export interface LoadOptions extends Omit<SourceOptions, "onDownload"> {
+  split: Split;
+  /** Default 0. */
+  seed?: number;
+  /** Default: true for train, false for test. */
+  shuffle?: boolean;
+  /** Rows whose raw tests are larger are left out as `tests_too_big`. Default 50 000 000. */
+  maxTestsBytes?: number;
+  /** Left out as `blocked`. */
+  blockedIds?: readonly string[];
+  /** Looks at each row's tests; a row with a reason is left out under it. */
+  checkTests?: TestsCheck;
+  /** Names the rules of `checkTests`, so that its findings can be kept between runs. */
+  checkVersion?: string;
+  /** False: the problem is left out as `prompt_too_long`. */
+  promptFits?: (problem: Problem) => boolean | Promise<boolean>;
+  /** Where findings about files are kept. Default: `indexes` in the cache folder. */
+  indexFolder?: string;
+  onProgress?: (progress: LoadProgress) => void;
+}
+
+export type LoadProgress =
+  | ({ stage: "download" } & DownloadProgress)
+  | { stage: "read"; files: number; filesDone: number; rows: number };
+
+const defaultMaxTestsBytes = 50_000_000;
+
+/** Loads `starter`, `deepcoder`, paths to JSONL or Parquet, or a data set of the hub; several with commas. */
+export async function loadDataset(specification: string, options: LoadOptions): Promise<Dataset> {
+  const { onProgress, split } = options;
+  const files = await findFiles(specification, split, {
+    ...options,
+    onDownload: (progress) => onProgress?.({ stage: "download", ...progress }),
+  });
+  const selection = new Selection(options);
+  let rows = 0;
+  for (const [filesDone, file] of files.entries()) {
+    const report = () => onProgress?.({ stage: "read", files: files.length, filesDone, rows });
+    const indexed = await indexFile(file, {
+      maxTestsBytes: options.maxTestsBytes ?? defaultMaxTestsBytes,
+      ...(options.checkTests ? { check: options.checkTests } : {}),
+      ...(options.checkVersion === undefined ? {} : { checkVersion: options.checkVersion }),
+      ...(options.indexFolder === undefined ? {} : { folder: options.indexFolder }),
+      ...(options.signal ? { signal: options.signal } : {}),
+      onRow: () => {
+        rows++;
+        report();
+      },
+    });
+    await selection.add(file, indexed);
+  }
+  onProgress?.({ stage: "read", files: files.length, filesDone: files.length, rows });
+  return selection.finish(specification, files);
+}
+
+/** Collects problems and counts what is left out. */
+class Selection {
+  readonly #options: LoadOptions;
+  readonly #blocked: ReadonlySet<string>;
+  readonly #problems: Problem[] = [];
+  readonly #ids = new Set<string>();
+  readonly #summary: DatasetSummary = { read: 0, kept: 0, dropped: {}, bySource: {} };
+  /** Rows so far per source and split: rows without an id are numbered over all files of their part. */
+  readonly #rows = new Map<string, number>();
+
+  constructor(options: LoadOptions) {
+    this.#options = options;
+    this.#blocked = new Set(options.blockedIds);
+  }
+
+  async add(file: ProblemFile, { rows, notes }: IndexedFile): Promise<void> {
+    let row = 0;
+    for await (const fields of rows.fields()) {
+      const note = notes[row];
+      if (!note) break;
+      const index = row++;
+      const source = sourceOfRow(fields.source, file);
+      const problem: Problem = {
+        id: idOf(fields) ?? this.#number(file),
+        source,
+        question: questionOf(fields) ?? "",
+        starterCode: starterCodeOf(fields),
+        metadata: metadataOf(fields),
+        testsBytes: note.testsBytes,
+        facts: note.facts,
+        loadTests: () => rows.loadTests(note.place),
+        loadSolutions: () => rows.loadSolutions(note.place, index),
+      };
+      this.#summary.read++;
+      const reason = note.reason === "bad_row" ? "bad_row" : await this.#reasonToDrop(problem, note.reason);
+      if (reason === null) this.#keep(problem);
+      else this.#summary.dropped[reason] = (this.#summary.dropped[reason] ?? 0) + 1;
+    }
+    if (row === notes.length) return;
+    throw new DataError(
+      "data/bad-file",
+      `${file.path} had ${notes.length} rows and now has ${row}. Do not change data files while they are read.`,
+    );
+  }
+
+  async #reasonToDrop(problem: Problem, testsReason: string | null): Promise<string | null> {
+    if (this.#blocked.has(problem.id)) return "blocked";
+    if (problem.question === "") return "no_question";
+    if (testsReason !== null) return testsReason;
+    if (this.#ids.has(problem.id)) return "duplicate_id";
+    const { promptFits } = this.#options;
+    return promptFits && !(await promptFits(problem)) ? "prompt_too_long" : null;
+  }
+
+  #keep(problem: Problem): void {
+    this.#ids.add(problem.id);
+    this.#problems.push(problem);
+    this.#summary.kept++;
+    this.#summary.bySource[problem.source] = (this.#summary.bySource[problem.source] ?? 0) + 1;
+  }
+
+  #number(file: ProblemFile): string {
+    const part = file.split === "" ? file.source : `${file.source}/${file.split}`;
+    const number = this.#rows.get(part) ?? 0;
+    this.#rows.set(part, number + 1);
+    return `${part}/${number}`;
+  }
+
+  finish(specification: string, files: readonly ProblemFile[]): Dataset {
+    const { seed = 0, split, shuffle = split === "train" } = this.#options;
+    if (this.#problems.length === 0) {
+      const dropped = Object.entries(this.#summary.dropped).map(([reason, count]) => `${count} ${reason}`);
+      throw new DataError(
+        "data/empty",
+        `None of the ${this.#summary.read} rows of ${specification} (${split}) can be used: ${dropped.join(", ") || "there are none"}. ` +
+          "Check the columns (problem, tests), max_tests_bytes and blocked_ids.",
+      );
+    }
+    const hashes = files.map((file) => file.hash);
+    return new Dataset(this.#problems, this.#summary, hashes, { shuffle, seed });
+  }
+}

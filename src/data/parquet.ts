@@ -1,0 +1,181 @@
+// Problems from Parquet. Small columns are read row group by row group; tests page by page. Rows whose page is so large that reading it
+// for one row would be wasteful are copied once into a spill file in the cache.
+import { type FileHandle, open } from "node:fs/promises";
+import {
+  asyncBufferFromFile,
+  type FileMetaData,
+  parquetMetadataAsync,
+  parquetReadObjects,
+  parquetSchema,
+  type SchemaTree,
+  toJson,
+} from "hyparquet";
+import { compressors } from "hyparquet-compressors";
+import { messageOf } from "../core/errors.ts";
+import { DataError } from "./errors.ts";
+import { flatTextColumn, PageReader } from "./parquet-pages.ts";
+import { type Fields, fieldNames, type Place, type RowFile, type ScannedRow, testsNames } from "./rows.ts";
+import type { Spill } from "./spill.ts";
+
+/** A page that unpacks to more than this is not read again for one of its rows. */
+const largestPageBytes = 8 << 20;
+
+// The first number of a place: a row group, or one of these.
+const inSpill = -1;
+const nested = -2;
+const absent = -3;
+
+export class ParquetFile implements RowFile {
+  readonly #path: string;
+  readonly #spill: Spill;
+  #opened: Promise<{ metadata: FileMetaData; tests: TestsColumn | undefined }> | undefined;
+
+  constructor(path: string, spill: Spill) {
+    this.#path = path;
+    this.#spill = spill;
+  }
+
+  async *scan(): AsyncGenerator<ScannedRow> {
+    const { tests } = await this.#open();
+    const fields = this.fields();
+    for await (const { place, value } of this.#tests(tests)) {
+      const next = await fields.next();
+      if (next.done) break;
+      const tests = value && { byteLength: value.byteLength, text: () => textOf(value) };
+      yield { place, fields: next.value, tests, readable: true };
+    }
+    if (!(await fields.next()).done) throw this.#bad("its columns have different lengths");
+    await this.#spill.finish();
+  }
+
+  async *fields(): AsyncGenerator<Fields> {
+    const { metadata } = await this.#open();
+    const present = parquetSchema(metadata).children.map((child) => child.element.name);
+    const columns = fieldNames.filter((name) => present.includes(name));
+    let rowStart = 0;
+    for (const group of metadata.row_groups) {
+      const rowEnd = rowStart + Number(group.num_rows);
+      for (const row of await this.#rows(columns, rowStart, rowEnd)) yield toJson(row) as Fields;
+      rowStart = rowEnd;
+    }
+  }
+
+  async loadTests(place: Place): Promise<string> {
+    const [where = absent, position = 0, inPage = 0] = place;
+    if (where === absent) return "null";
+    if (where === inSpill) return (await this.#spill.read(position, inPage)).toString("utf8");
+    const { tests } = await this.#open();
+    if (where === nested) return this.#nestedTests(tests!.name, position);
+    return this.#withFile(async (file) => {
+      const values = await (await this.#pageReader(file, tests!)).readAgain({ rowGroup: where, offset: position });
+      const value = values[inPage];
+      return value ? textOf(value) : "null";
+    });
+  }
+
+  async loadSolutions(_place: Place, row: number): Promise<string[]> {
+    const { metadata } = await this.#open();
+    if (!parquetSchema(metadata).children.some((child) => child.element.name === "solutions")) return [];
+    const [values] = await this.#rows(["solutions"], row, row + 1);
+    const solutions: unknown = values?.["solutions"];
+    return Array.isArray(solutions) ? solutions.filter((item) => typeof item === "string") : [];
+  }
+
+  async *#tests(column: TestsColumn | undefined): AsyncGenerator<{ place: Place; value: Uint8Array | null }> {
+    if (!column?.flat) return yield* this.#testsByRow(column?.name);
+    const file = await open(this.#path);
+    try {
+      const reader = await this.#pageReader(file, column);
+      for await (const page of reader.pages()) {
+        const spills = page.unpackedBytes > largestPageBytes && page.values.length > 1;
+        for (const [index, value] of page.values.entries()) {
+          if (value === null) yield { place: [absent], value };
+          else if (spills) yield { place: [inSpill, await this.#spill.append(value), value.length], value };
+          else yield { place: [page.rowGroup, page.offset, index], value };
+        }
+      }
+    } catch (error) {
+      throw this.#bad(messageOf(error), error);
+    } finally {
+      await file.close();
+    }
+  }
+
+  /** Tests that are lists or structs instead of JSON text, or are not there. */
+  async *#testsByRow(name: string | undefined): AsyncGenerator<{ place: Place; value: Uint8Array | null }> {
+    const { metadata } = await this.#open();
+    let row = 0;
+    for (const group of metadata.row_groups) {
+      const columns = name === undefined ? [] : [name];
+      for (const values of await this.#rows(columns, row, row + Number(group.num_rows))) {
+        const value = name === undefined ? null : values[name];
+        if (value === null || value === undefined) yield { place: [absent], value: null };
+        else yield { place: [nested, row], value: Buffer.from(JSON.stringify(toJson(value))) };
+        row++;
+      }
+    }
+  }
+
+  async #nestedTests(name: string, row: number): Promise<string> {
+    const [values] = await this.#rows([name], row, row + 1);
+    return JSON.stringify(toJson(values?.[name] ?? null));
+  }
+
+  async #rows(columns: string[], rowStart: number, rowEnd: number): Promise<Record<string, unknown>[]> {
+    if (columns.length === 0) return Array.from({ length: rowEnd - rowStart }, () => ({}));
+    const { metadata } = await this.#open();
+    try {
+      const file = await asyncBufferFromFile(this.#path);
+      return await parquetReadObjects({ file, metadata, columns, rowStart, rowEnd, compressors });
+    } catch (error) {
+      throw this.#bad(messageOf(error), error);
+    }
+  }
+
+  async #pageReader(file: FileHandle, column: TestsColumn): Promise<PageReader> {
+    const { metadata } = await this.#open();
+    return new PageReader(file, metadata, column.flat!);
+  }
+
+  async #withFile<T>(use: (file: FileHandle) => Promise<T>): Promise<T> {
+    const file = await open(this.#path);
+    try {
+      return await use(file);
+    } catch (error) {
+      throw this.#bad(messageOf(error), error);
+    } finally {
+      await file.close();
+    }
+  }
+
+  #open() {
+    this.#opened ??= (async () => {
+      try {
+        const metadata = await parquetMetadataAsync(await asyncBufferFromFile(this.#path));
+        const names = parquetSchema(metadata).children.map((child) => child.element.name);
+        const name = testsNames.find((candidate) => names.includes(candidate));
+        return { metadata, tests: name === undefined ? undefined : { name, flat: flatTextColumn(metadata, name) } };
+      } catch (error) {
+        throw this.#bad(messageOf(error), error);
+      }
+    })();
+    return this.#opened;
+  }
+
+  #bad(reason: string, cause?: unknown): DataError {
+    if (cause instanceof DataError) return cause;
+    return new DataError(
+      "data/bad-file",
+      `${this.#path} cannot be read as Parquet: ${reason}. Check that the file is whole, or download it again.`,
+      { cause },
+    );
+  }
+}
+
+const textOf = (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
+
+interface TestsColumn {
+  name: string;
+  /** Undefined: lists or structs. */
+  flat: SchemaTree[] | undefined;
+}

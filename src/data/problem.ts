@@ -1,0 +1,57 @@
+// One programming problem, and how the columns that data sets use for it are read.
+import type { Fields } from "./rows.ts";
+
+/** A problem without its tests and solutions, which are read from disk when they are asked for. */
+export interface Problem {
+  /** Unique in its data set, and the same in every run. */
+  readonly id: string;
+  /** Where it comes from, e.g. "taco"; the shape of its tests depends on it. */
+  readonly source: string;
+  readonly question: string;
+  readonly starterCode: string | null;
+  readonly metadata: Readonly<Record<string, unknown>>;
+  /** Of the raw tests, as UTF-8. */
+  readonly testsBytes: number;
+  /** What the check of its tests found worth keeping, e.g. the function that they call. */
+  readonly facts: unknown;
+  /** The raw tests as JSON text, in one of the shapes that data sets use. Never to be logged. */
+  loadTests(): Promise<string>;
+  /** Reference solutions, where the data set has any. */
+  loadSolutions(): Promise<string[]>;
+}
+
+/** The statement: the first of these columns that is a text and not empty; undefined when it is blank or there is none. */
+export function questionOf(fields: Fields): string | undefined {
+  for (const value of [fields.question, fields.prompt, fields.problem]) {
+    if (typeof value === "string" && value !== "") return value.trim() === "" ? undefined : value;
+  }
+  return undefined;
+}
+
+/** Starter code counts only when it has a character that is not blank. */
+export function starterCodeOf(fields: Fields): string | null {
+  const value = fields.starter_code;
+  return typeof value === "string" && value.trim() !== "" ? value : null;
+}
+
+/** An object, or the JSON text of one; anything else is nothing. */
+export function metadataOf(fields: Fields): Record<string, unknown> {
+  let value = fields.metadata;
+  if (typeof value === "string") {
+    try {
+      value = JSON.parse(value);
+    } catch {
+      return {};
+    }
+  }
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {};
+}
+
+/** The row's own id, if it has one. */
+export function idOf(fields: Fields): string | undefined {
+  for (const value of [fields.id, fields.question_id]) {
+    if (typeof value === "string" && value !== "") return value;
+    if (typeof value === "number") return String(value);
+  }
+  return undefined;
+}

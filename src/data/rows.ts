@@ -1,0 +1,49 @@
+// What a file of problems gives, whatever its format: rows in order, their tests apart, because tests can be larger than everything
+// else together and are needed only when a problem is graded.
+
+/** The columns of a row that are kept in memory. */
+export const fieldNames = [
+  "id",
+  "question_id",
+  "source",
+  "question",
+  "prompt",
+  "problem",
+  "starter_code",
+  "metadata",
+] as const;
+
+export type Fields = Partial<Record<(typeof fieldNames)[number], unknown>>;
+
+/** The column of the tests: the first of these that a row has. */
+export const testsNames = ["tests", "ground_truth"] as const;
+
+/** Where a row's tests are; numbers that only the file's reader understands. */
+export type Place = readonly number[];
+
+export interface RawTests {
+  /** As UTF-8. */
+  byteLength: number;
+  /** JSON text. To be called before the next row is asked for. */
+  text(): string;
+}
+
+export interface ScannedRow {
+  place: Place;
+  fields: Fields;
+  /** The raw tests; null when the row has none. */
+  tests: RawTests | null;
+  /** False: the row cannot be read at all. */
+  readable: boolean;
+}
+
+export interface RowFile {
+  /** Every row with its tests, one at a time. */
+  scan(): AsyncGenerator<ScannedRow>;
+  /** Every row without its tests; quick. */
+  fields(): AsyncGenerator<Fields>;
+  /** The raw tests of a row, as JSON text. */
+  loadTests(place: Place): Promise<string>;
+  /** The reference solutions of a row, where the file has them. */
+  loadSolutions(place: Place, row: number): Promise<string[]>;
+}

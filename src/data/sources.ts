@@ -1,0 +1,193 @@
+// From what a user writes (`starter`, `deepcoder`, a path, a hub id; several with commas) to files on this machine.
+import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { readdir, stat } from "node:fs/promises";
+import { basename, dirname, extname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Hub, type HubFile, type HubProgress, type HubSnapshot, isHubId } from "../core/hub.ts";
+import { DataError } from "./errors.ts";
+
+export type Split = "train" | "test";
+
+export interface ProblemFile {
+  path: string;
+  source: string;
+  /** The split that the file belongs to by its name, or "". */
+  split: string;
+  /** Of its content. */
+  hash: string;
+}
+
+export interface SourceOptions {
+  hub?: Hub;
+  signal?: AbortSignal;
+  onDownload?: (progress: DownloadProgress) => void;
+}
+
+export interface DownloadProgress {
+  files: number;
+  filesDone: number;
+  receivedBytes: number;
+  totalBytes: number;
+}
+
+export const deepcoderId = "agentica-org/DeepCoder-Preview-Dataset";
+
+/** The parts of DeepCoder that each split is made of, in their order. */
+export const deepcoderConfigs: Readonly<Record<Split, readonly string[]>> = {
+  train: ["primeintellect", "taco", "lcbv5"],
+  test: ["codeforces", "lcbv5"],
+};
+
+const starterFolder = fileURLToPath(new URL("../../data/starter/", import.meta.url));
+const extensions = [".parquet", ".jsonl", ".ndjson"];
+
+/** The files that `specification` names for a split, in their order; downloaded where they are not here. */
+export async function findFiles(
+  specification: string,
+  split: Split,
+  options: SourceOptions = {},
+): Promise<ProblemFile[]> {
+  const files: ProblemFile[] = [];
+  for (const part of specification.split(",").map((text) => text.trim())) {
+    if (part === "") continue;
+    if (part === "starter") files.push(await localFile(join(starterFolder, `${split}.jsonl`)));
+    else if (part === "deepcoder") files.push(...(await deepcoder(split, options)));
+    else files.push(...(await fromPathOrHub(part, split, options)));
+  }
+  if (files.length > 0) return files;
+  throw notFound(`No data was named (${JSON.stringify(specification)}).`);
+}
+
+async function fromPathOrHub(part: string, split: Split, options: SourceOptions): Promise<ProblemFile[]> {
+  const path = part.startsWith("~/") ? join(process.env["HOME"] ?? "~", part.slice(2)) : resolve(part);
+  const entry = await stat(path).catch(() => undefined);
+  if (entry?.isFile()) return [await localFile(path)];
+  if (entry?.isDirectory()) return fromFolder(path, split);
+  if (isHubId(part)) {
+    const hub = options.hub ?? new Hub();
+    const snapshot = await hub.snapshot({ type: "dataset", id: part }, options.signal);
+    const candidates = snapshot.files.filter((file) => isProblemFile(file.path));
+    return download(
+      hub,
+      snapshot,
+      chooseSplit(candidates, split, (file) => file.path, `the data set ${part}`),
+      options,
+    );
+  }
+  throw notFound(`There is no file or folder ${path}, and ${JSON.stringify(part)} is no name of a data set.`);
+}
+
+async function fromFolder(folder: string, split: Split): Promise<ProblemFile[]> {
+  const names = (await readdir(folder, { recursive: true })).filter(isProblemFile).sort();
+  const chosen = chooseSplit(names, split, (name) => name, folder);
+  return Promise.all(chosen.map((name) => localFile(join(folder, name))));
+}
+
+async function deepcoder(split: Split, options: SourceOptions): Promise<ProblemFile[]> {
+  const hub = options.hub ?? new Hub();
+  const snapshot = await hub.snapshot({ type: "dataset", id: deepcoderId }, options.signal);
+  const files = deepcoderConfigs[split].flatMap((config) => {
+    const pattern = new RegExp(`(?:^|/)${config}/${split}[-.][^/]*\\.parquet$`);
+    const found = snapshot.files.filter(({ path }) => pattern.test(path)).sort((a, b) => (a.path < b.path ? -1 : 1));
+    if (found.length > 0) return found;
+    throw notFound(
+      `${deepcoderId} at ${hub.endpoint} has no Parquet files of ${config}/${split} (commit ${snapshot.commit}).`,
+    );
+  });
+  return download(hub, snapshot, files, options);
+}
+
+/** Downloads a few files at a time; they come back in the order given. */
+async function download(
+  hub: Hub,
+  snapshot: HubSnapshot,
+  files: readonly HubFile[],
+  options: SourceOptions,
+): Promise<ProblemFile[]> {
+  const received = new Map<string, number>();
+  const totalBytes = files.reduce((sum, file) => sum + file.sizeBytes, 0);
+  const downloaded = new Array<ProblemFile>(files.length);
+  let filesDone = 0;
+  const report = () => {
+    const receivedBytes = [...received.values()].reduce((sum, bytes) => sum + bytes, 0);
+    options.onDownload?.({ files: files.length, filesDone, receivedBytes, totalBytes });
+  };
+  const queue = [...files.entries()];
+  const failed = new AbortController();
+  const signal = options.signal ? AbortSignal.any([options.signal, failed.signal]) : failed.signal;
+  const worker = async () => {
+    for (let next = queue.shift(); next; next = queue.shift()) {
+      const [index, file] = next;
+      const onProgress = (progress: HubProgress) => {
+        received.set(file.path, progress.receivedBytes);
+        report();
+      };
+      const path = await hub.download(snapshot, file, { signal, onProgress });
+      received.set(file.path, file.sizeBytes);
+      filesDone++;
+      downloaded[index] = { path, source: sourceOf(file.path), split: splitOf(file.path) ?? "", hash: file.hash.hex };
+      report();
+    }
+  };
+  const workers = Array.from({ length: 4 }, worker);
+  try {
+    await Promise.all(workers);
+  } catch (error) {
+    // The others stop, and keep what they have.
+    failed.abort();
+    await Promise.allSettled(workers);
+    throw error;
+  }
+  return downloaded;
+}
+
+async function localFile(path: string): Promise<ProblemFile> {
+  if (!isProblemFile(path)) {
+    throw new DataError("data/bad-file", `${path} has an unknown ending. Use ${extensions.join(", ")}.`);
+  }
+  const hash = createHash("sha256");
+  try {
+    for await (const chunk of createReadStream(path, { highWaterMark: 1 << 20 })) hash.update(chunk as Buffer);
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== "ENOENT") throw cause;
+    throw notFound(`There is no file ${path}.`, cause);
+  }
+  return { path, source: sourceOf(path), split: splitOf(basename(path)) ?? "", hash: hash.digest("hex") };
+}
+
+/** Files of the split by their names; all files where names tell no splits. */
+function chooseSplit<T>(files: readonly T[], split: Split, nameOf: (file: T) => string, where: string): T[] {
+  const marked = files.filter((file) => splitOf(nameOf(file)) !== undefined);
+  const chosen = marked.length === 0 ? files : marked.filter((file) => splitOf(nameOf(file)) === split);
+  if (chosen.length > 0) return chosen.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
+  throw notFound(
+    files.length === 0
+      ? `There are no ${extensions.join(", ")} files in ${where}.`
+      : `There are no files of the ${split} split in ${where}, only ${files.slice(0, 5).map(nameOf).join(", ")}.`,
+  );
+}
+
+/** The split in a file's name ("train-00000-of-00004.parquet") or in a folder above it ("test/part1.jsonl"). */
+export function splitOf(path: string): string | undefined {
+  const parts = path.split("/").reverse();
+  for (const part of parts) {
+    const match = /^(train|test|validation|dev)(?:[^a-z]|$)/i.exec(part);
+    if (match) return match[1]!.toLowerCase();
+  }
+  return undefined;
+}
+
+/** What a problem of this file is said to come from: the file's name without split and part, else its folder's. */
+export function sourceOf(path: string): string {
+  const stem = basename(path, extname(path));
+  const name = stem.replace(/-\d+-of-\d+$/, "").replace(/^(train|test|validation|dev)(?=[^a-z]|$)[-_.]?/i, "");
+  return name || basename(dirname(path)) || stem;
+}
+
+const isProblemFile = (path: string) => extensions.includes(extname(path).toLowerCase());
+
+function notFound(what: string, cause?: unknown): DataError {
+  const message = `${what} Use starter, deepcoder, a path to JSONL or Parquet files, or a data set of the Hugging Face hub.`;
+  return new DataError("data/not-found", message, { cause });
+}
