@@ -2,6 +2,10 @@
 import type { CommandEntry } from "./command.ts";
 
 export const commands: Readonly<Record<string, CommandEntry>> = {
+  train: {
+    summary: "train a model by reinforcement learning; without settings, everything runs on this machine",
+    load: () => import("./train.ts"),
+  },
   serve: { summary: "the Tinker API on this machine, for any Tinker client", load: () => import("./serve.ts") },
   test: { summary: "type check, lint and every test", load: () => import("./test.ts") },
   grade: { summary: "verdicts and rewards for a file of answers or programs", load: () => import("./grade.ts") },

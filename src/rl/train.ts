@@ -28,6 +28,8 @@ export interface TrainParts {
   run: Run;
   renderer: Renderer;
   grader: Grader;
+  /** Rejects when programs with known verdicts are judged wrongly. */
+  checkGrader(): Promise<void>;
   trainTasks: TaskSource;
   testTasks: readonly Task[];
   /** False for servers that would give every sample of a request the same seed. */
@@ -67,6 +69,8 @@ export async function train(config: TrainConfig, parts: TrainParts): Promise<Tra
 
   while ((config.max_steps < 0 || position.step < config.max_steps) && !parts.signal.aborted) {
     try {
+      if (config.canary_every > 0 && position.step > 0 && position.step % config.canary_every === 0)
+        await parts.checkGrader();
       await runStep(training, position, config, parts);
       position = { step: position.step + 1, datasetOffset: position.datasetOffset + config.group_size };
       recoveries = 0;

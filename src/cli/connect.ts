@@ -1,0 +1,171 @@
+// Chooses and opens the parts that a command works with: the Tinker endpoint, the tokenizer and renderer, the sandbox and grader.
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { APIStatusError, CredentialError, ServiceClient } from "../client/index.ts";
+import { ConfigError, WhetstoneError } from "../core/errors.ts";
+import { createGrader, type Grader, openSandbox, runCanary } from "../grading/index.ts";
+import { getRenderer, type Renderer, recommendedRenderer, rendererWarning } from "../renderers/index.ts";
+import type { TrainConfig } from "../rl/config.ts";
+import type { Logger } from "../runs/log.ts";
+import type { SandboxDescription } from "../sandbox/sandbox.ts";
+import { loadTokenizer } from "../tokenizer/index.ts";
+import { EmbeddedServer } from "./embedded-server.ts";
+
+/** A check before the first billed call failed. */
+export class PreflightError extends WhetstoneError {}
+
+/** embedded: a child process of ours; server: the one at an address; hosted: Thinking Machines' service. */
+export type EngineKind = "embedded" | "server" | "hosted";
+
+/** The engine that the settings ask for. */
+export function engineKind(baseUrl: string, environment: NodeJS.ProcessEnv = process.env): EngineKind {
+  if (baseUrl !== "" || environment["TINKER_BASE_URL"]) return "server";
+  return environment["TINKER_API_KEY"] ? "hosted" : "embedded";
+}
+
+export interface EngineConnection {
+  kind: EngineKind;
+  service: ServiceClient;
+  models: { name: string; maxContextLength: number | undefined }[];
+  /** One line for the log. */
+  description: string;
+  close(): Promise<void>;
+}
+
+/** Connects, starting the embedded server where it is the engine. Nothing is billed. */
+export async function connectEngine(
+  config: Pick<TrainConfig, "base_url">,
+  options: { stateDir: string; logFile: string; logger: Logger },
+): Promise<EngineConnection> {
+  const kind = engineKind(config.base_url);
+  let server: EmbeddedServer | undefined;
+  if (kind === "embedded") {
+    mkdirSync(options.stateDir, { recursive: true });
+    server = await EmbeddedServer.start({
+      stateDir: options.stateDir,
+      logFile: options.logFile,
+      onRestart: (reason) => options.logger.warn(`the embedded engine ended (${reason}) and is started again`),
+    });
+  }
+  const service = new ServiceClient(
+    server
+      ? { baseUrl: server.url, apiKey: server.apiKey }
+      : config.base_url === ""
+        ? {}
+        : { baseUrl: config.base_url },
+  );
+  const close = async () => {
+    await service.close();
+    await server?.close();
+  };
+  try {
+    const { supportedModels } = await service.getServerCapabilities();
+    const models = supportedModels.flatMap(({ modelName, maxContextLength }) =>
+      modelName === undefined ? [] : [{ name: modelName, maxContextLength }],
+    );
+    const address = server?.url ?? (config.base_url || process.env["TINKER_BASE_URL"] || "hosted Tinker");
+    return { kind, service, models, description: server ? `embedded, at ${address}` : address, close };
+  } catch (error) {
+    await close();
+    if (error instanceof APIStatusError && (error.status === 401 || error.status === 403)) {
+      throw new PreflightError(
+        "cli/key-refused",
+        `The server refused the API key (status ${error.status}). Set TINKER_API_KEY, in .env or the environment, to a key that is valid there.`,
+        { cause: error },
+      );
+    }
+    if (error instanceof CredentialError) throw new ConfigError("config/api-key", error.message, { cause: error });
+    throw error;
+  }
+}
+
+/** Refuses a model that the server does not offer, with the list of those it does; returns its context window. */
+export function checkModel(connection: EngineConnection, modelName: string): number | undefined {
+  const found = connection.models.find(({ name }) => name === modelName);
+  if (found || connection.models.length === 0) return found?.maxContextLength;
+  const offered = connection.models.map(({ name }) => name).join(", ");
+  throw new PreflightError(
+    "cli/model-not-offered",
+    `model_name=${modelName} is not offered by this server. It offers: ${offered}. Set model_name to one of them.`,
+  );
+}
+
+/** The renderer that the config names, or the one that fits the model. */
+export async function openRenderer(
+  config: Pick<TrainConfig, "renderer_name" | "tokenizer" | "model_name">,
+  logger: Logger,
+  signal: AbortSignal,
+): Promise<Renderer> {
+  const name = config.renderer_name || recommendedRenderer(config.model_name);
+  if (name === undefined) {
+    throw new ConfigError(
+      "config/renderer",
+      `No chat format is known for model_name=${config.model_name}. Set renderer_name to qwen3_instruct, qwen3 or qwen3_disable_thinking.`,
+    );
+  }
+  const renderer = getRenderer(name, await loadTokenizer(config.tokenizer || config.model_name, { signal }));
+  const warning = rendererWarning(config.model_name, name);
+  if (warning !== undefined && config.renderer_name !== "") logger.warn(warning);
+  return renderer;
+}
+
+export interface GraderConnection {
+  grader: Grader;
+  description: SandboxDescription;
+  /** Grades programs whose verdicts are known; rejects when one comes out wrong. */
+  check(signal: AbortSignal): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Opens the sandbox and puts a grader over it. */
+export async function openGrader(
+  config: Pick<
+    TrainConfig,
+    | "sandbox_url"
+    | "sandbox_python"
+    | "sandbox_max_concurrency"
+    | "comparator"
+    | "reward_timeout"
+    | "format_coef"
+    | "max_tests"
+    | "seed"
+  >,
+): Promise<GraderConnection> {
+  const sandbox = await openSandbox({
+    sandboxUrl: config.sandbox_url === "" ? undefined : config.sandbox_url,
+    sandboxPython: config.sandbox_python === "" ? undefined : config.sandbox_python,
+    maxConcurrency: config.sandbox_max_concurrency === 0 ? undefined : config.sandbox_max_concurrency,
+  });
+  const rules = {
+    sandbox,
+    comparator: config.comparator,
+    rewardTimeoutS: config.reward_timeout,
+    formatCoef: config.format_coef,
+    maxTests: config.max_tests,
+    seed: config.seed,
+    ...(config.sandbox_max_concurrency > 0 ? { concurrency: config.sandbox_max_concurrency } : {}),
+  };
+  return {
+    grader: createGrader(rules),
+    description: sandbox.description,
+    check: async (signal) => {
+      const { surprises } = await runCanary(
+        createGrader({ ...rules, comparator: "tolerant", maxTests: 0, cacheSize: 0 }),
+        { signal },
+      );
+      if (surprises.length === 0) return;
+      throw new PreflightError(
+        "cli/grader-broken",
+        `The grader judges known programs wrongly: ${surprises.slice(0, 3).join("; ")}. Training on its rewards would teach nonsense. ` +
+          "Check the sandbox's Python, or use another sandbox.",
+      );
+    },
+    close: () => sandbox.close(),
+  };
+}
+
+/** Where a run keeps the embedded engine's checkpoints and log. */
+export const engineFiles = (runPath: string) => ({
+  stateDir: join(runPath, "engine"),
+  logFile: join(runPath, "server.log"),
+});

@@ -1,0 +1,112 @@
+// From data sets to tasks: prompts as tokens, tests as the grader reads them, problems that cannot be used left out and counted.
+import { createHash } from "node:crypto";
+import { type Dataset, type LoadProgress, loadDataset, type Problem, type Split } from "../data/index.ts";
+import { buildMessages } from "../data/question.ts";
+import { normalizeTests } from "../grading/index.ts";
+import type { Renderer } from "../renderers/index.ts";
+import type { TrainConfig } from "./config.ts";
+import { stratifiedSubset } from "./evaluate.ts";
+import type { Task } from "./rollout.ts";
+import type { TaskSource } from "./train.ts";
+
+/** What the check of a problem's tests keeps: the function they call, if they call one. */
+interface TestFacts {
+  call: { functionName: string; argumentCount: number } | null;
+}
+
+/** The version of the rules behind `checkTests`; findings of another version are made again. */
+const checkVersion = "normalize-1";
+
+export interface TaskOptions {
+  renderer: Renderer;
+  signal?: AbortSignal;
+  onProgress?: (split: Split, progress: LoadProgress) => void;
+}
+
+type DataConfig = Pick<
+  TrainConfig,
+  | "train_data"
+  | "test_data"
+  | "seed"
+  | "max_tests_bytes"
+  | "blocked_ids"
+  | "system_role"
+  | "max_tokens"
+  | "context_window"
+  | "min_generation"
+>;
+
+/** Loads one split; every problem that stays can be rendered, sampled and graded. */
+export function loadProblems(config: DataConfig, split: Split, options: TaskOptions): Promise<Dataset> {
+  return loadDataset(split === "train" ? config.train_data : config.test_data, {
+    split,
+    seed: config.seed,
+    maxTestsBytes: config.max_tests_bytes,
+    blockedIds: config.blocked_ids,
+    checkTests: (raw, { source, metadata }) => {
+      const { tests, reason } = normalizeTests(raw, { source, metadata });
+      const [first] = tests;
+      const call =
+        first?.kind === "functional" ? { functionName: first.functionName, argumentCount: first.args.length } : null;
+      return { reason, facts: { call } satisfies TestFacts };
+    },
+    checkVersion,
+    promptFits: (problem) =>
+      renderPrompt(problem, options.renderer, config).length + Math.min(config.min_generation, config.max_tokens) <=
+      config.context_window,
+    ...(options.signal ? { signal: options.signal } : {}),
+    onProgress: (progress) => options.onProgress?.(split, progress),
+  });
+}
+
+/** The training problems as tasks, in the data set's order. */
+export function taskSource(dataset: Dataset, config: DataConfig, renderer: Renderer): TaskSource {
+  return {
+    size: dataset.size,
+    batch: (offset, count) =>
+      Promise.resolve(
+        dataset.batch(offset, count).map((problem) => makeTask(problem, config, renderer, config.max_tokens)),
+      ),
+  };
+}
+
+/** The problems of every evaluation: a fixed subset, the same in every run of this seed. */
+export function evaluationTasks(
+  dataset: Dataset,
+  config: DataConfig & Pick<TrainConfig, "eval_max_problems" | "eval_max_tokens">,
+  renderer: Renderer,
+): Task[] {
+  const maxTokens = config.eval_max_tokens > 0 ? config.eval_max_tokens : config.max_tokens;
+  return stratifiedSubset(dataset.problems, config.eval_max_problems, config.seed).map((problem) =>
+    makeTask(problem, config, renderer, maxTokens),
+  );
+}
+
+/** Names a choice of problems in config.json. */
+export function idsHash(tasks: readonly Task[]): string {
+  const hash = createHash("sha256");
+  for (const { id } of tasks) hash.update(`${JSON.stringify(id)}\n`);
+  return hash.digest("hex").slice(0, 16);
+}
+
+function makeTask(problem: Problem, config: DataConfig, renderer: Renderer, maxTokens: number): Task {
+  const prompt = Int32Array.from(renderPrompt(problem, renderer, config));
+  return {
+    id: problem.id,
+    source: problem.source,
+    prompt,
+    maxTokens: Math.min(maxTokens, config.context_window - prompt.length),
+    loadTests: async () => {
+      const { source, metadata } = problem;
+      return normalizeTests(await problem.loadTests(), { source, metadata }).tests;
+    },
+  };
+}
+
+function renderPrompt(problem: Problem, renderer: Renderer, config: Pick<DataConfig, "system_role">): number[] {
+  const { question, starterCode } = problem;
+  const { call } = problem.facts as TestFacts;
+  return renderer.buildGenerationPrompt(
+    buildMessages({ question, starterCode, call }, { systemRole: config.system_role }),
+  );
+}
