@@ -27,8 +27,9 @@ export class Heartbeat {
     this.#warnAfterMs = warnAfterMs;
     this.#warn = warn;
     this.#worker = startWorker(new URL("./heartbeat-worker.ts", import.meta.url), settings, {
-      // Nothing of the caller's environment or standard input is needed there.
+      // Nothing of the caller's environment or flags is needed there.
       env: {},
+      execArgv: [],
       resourceLimits: { maxOldGenerationSizeMb: 32 },
     });
     this.#worker.unref();

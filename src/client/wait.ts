@@ -17,7 +17,14 @@ export function abortable<T>(
     const stopListening = () => {
       for (const signal of signals) signal?.removeEventListener("abort", abort);
     };
-    const callOff = start(
+    let callOff: (() => void) | undefined;
+    const abort = () => {
+      stopListening();
+      callOff?.();
+      reject(signals.find((signal) => signal?.aborted)?.reason);
+    };
+    for (const signal of signals) signal?.addEventListener("abort", abort, { once: true });
+    callOff = start(
       (value) => {
         stopListening();
         resolve(value);
@@ -27,12 +34,6 @@ export function abortable<T>(
         reject(error);
       },
     );
-    const abort = () => {
-      stopListening();
-      callOff();
-      reject(signals.find((signal) => signal?.aborted)?.reason);
-    };
-    for (const signal of signals) signal?.addEventListener("abort", abort, { once: true });
   });
 }
 
