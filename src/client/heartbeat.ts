@@ -32,12 +32,13 @@ export class Heartbeat {
       execArgv: [],
       resourceLimits: { maxOldGenerationSizeMb: 32 },
     });
-    this.#worker.unref();
     this.#worker.on("message", (report: HeartbeatReport) => this.#observe(report));
     this.#worker.on("error", (error) => {
       if (!this.#closed)
         this.#warn(`Heartbeats stopped (${error.message}). The server will end the session; make a new ServiceClient.`);
     });
+    // Last: a new listener would keep the process alive again.
+    this.#worker.unref();
   }
 
   setApiKey(token: string): void {
