@@ -45,12 +45,17 @@ export type FaultRule = z.output<typeof rule>;
 export type FaultRuleInput = z.input<typeof rule>;
 
 export class FaultScript {
-  readonly #rules: (FaultRule & { seen: number })[];
+  readonly #rules: (FaultRule & { seen: number })[] = [];
   /** Every fault that fired, in order. */
   readonly fired: { route: string; fault: FaultKind }[] = [];
 
-  constructor(rules: readonly FaultRuleInput[]) {
-    this.#rules = script.parse({ faults: rules }).faults.map((parsed) => ({ ...parsed, seen: 0 }));
+  constructor(rules: readonly FaultRuleInput[] = []) {
+    this.add(rules);
+  }
+
+  /** Rules that count from now on. */
+  add(rules: readonly FaultRuleInput[]): void {
+    for (const parsed of script.parse({ faults: rules }).faults) this.#rules.push({ ...parsed, seen: 0 });
   }
 
   static fromFile(path: string): FaultScript {
