@@ -30,6 +30,8 @@ export function flatTextColumn(metadata: FileMetaData, name: string): SchemaTree
   return isFlat && column.element.type === "BYTE_ARRAY" ? [root, column] : undefined;
 }
 
+const largestHeaderBytes = 1 << 28;
+
 export class PageReader {
   readonly #file: FileHandle;
   readonly #metadata: FileMetaData;
@@ -109,7 +111,8 @@ export class PageReader {
       try {
         return { header: parquetHeader(reader), headerBytes: reader.offset };
       } catch (error) {
-        if (!(error instanceof RangeError) || bytes.length < size) throw error;
+        // A header holds the smallest and largest value of its page, which may be long.
+        if (bytes.length < size || size > largestHeaderBytes) throw error;
       }
     }
   }
