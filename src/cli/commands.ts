@@ -6,6 +6,10 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     summary: "train a model by reinforcement learning; without settings, everything runs on this machine",
     load: () => import("./train.ts"),
   },
+  eval: {
+    summary: "Pass@1 and pass@k of a model or checkpoint, with intervals; compares two",
+    load: () => import("./eval.ts"),
+  },
   serve: { summary: "the Tinker API on this machine, for any Tinker client", load: () => import("./serve.ts") },
   test: { summary: "type check, lint and every test", load: () => import("./test.ts") },
   grade: { summary: "verdicts and rewards for a file of answers or programs", load: () => import("./grade.ts") },

@@ -1,8 +1,11 @@
 // Ctrl-C as a signal for the work: the first one asks it to stop and lets it clean up, the second one ends the process.
+import { setMaxListeners } from "node:events";
 
 /** Runs `work` with a signal that SIGINT and SIGTERM abort. Resolves to 130 when they did. */
 export async function interruptible(work: (signal: AbortSignal) => Promise<number>): Promise<number> {
   const controller = new AbortController();
+  // A step has hundreds of requests and programs under way, and each listens.
+  setMaxListeners(0, controller.signal);
   const interrupt = () => {
     if (controller.signal.aborted) process.exit(130);
     controller.abort(new Error("interrupted"));

@@ -2,4 +2,7 @@
 // on older ones it registers ts-hooks.mjs. Use: `node --import ./src/core/ts-loader.mjs src/cli/main.ts`.
 import { register } from "node:module";
 
-if (!process.features.typescript) register("./ts-hooks.mjs", import.meta.url);
+if (!process.features.typescript) {
+  process.setSourceMapsEnabled(true);
+  register("./ts-hooks.mjs", import.meta.url);
+}

@@ -2,5 +2,8 @@
 import { register } from "node:module";
 import { workerData } from "node:worker_threads";
 
-if (!process.features.typescript) register("./ts-hooks.mjs", import.meta.url);
+if (!process.features.typescript) {
+  process.setSourceMapsEnabled(true);
+  register("./ts-hooks.mjs", import.meta.url);
+}
 await import(workerData.entry);

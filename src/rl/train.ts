@@ -211,7 +211,7 @@ function rolloutParts(parts: TrainParts, timer: StepTimer): RolloutParts {
     timer,
     signal: parts.signal,
     patienceMs,
-    onGraded: parts.events.progress,
+    onGraded: (done, total) => parts.events.progress(done, total),
     onWaiting: (message) => parts.run.logger.warn(message),
   };
 }

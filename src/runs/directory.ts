@@ -21,6 +21,16 @@ export const runFiles = {
   lock: "run.lock",
 } as const;
 
+/** What a run that failed before its config was written leaves behind: starting over loses nothing. */
+const beforeFirstStep: ReadonlySet<string> = new Set([
+  runFiles.log,
+  runFiles.metrics,
+  runFiles.timing,
+  runFiles.lock,
+  "engine",
+  "server.log",
+]);
+
 export type ExistingBehavior = "ask" | "resume" | "delete" | "raise";
 
 /** `~/code-rl-logs/YYYY_MM_DD-HH_MM_SS`, in local time; a suffix keeps two runs of one second apart. */
@@ -64,7 +74,7 @@ export async function openRunDirectory(
   const absolute = resolve(path);
   if (existsSync(absolute) && !statSync(absolute).isDirectory())
     throw new RunError("runs/not-a-directory", `log_path=${path} is a file. Name a folder, or leave log_path out.`);
-  const occupied = existsSync(absolute) && readdirSync(absolute).some((name) => name !== runFiles.lock);
+  const occupied = existsSync(absolute) && !readdirSync(absolute).every((name) => beforeFirstStep.has(name));
   if (!occupied) {
     mkdirSync(absolute, { recursive: true });
     return "new";

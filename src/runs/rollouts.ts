@@ -36,7 +36,8 @@ export function writeRollouts(runPath: string, step: number, records: readonly R
   const lines = records.map((record) =>
     toJsonLine({ ...record, response: record.response.slice(0, maxResponseCharacters) }),
   );
-  writeFileAtomic(join(folder, rolloutFile(step)), lines.join(""));
+  writeFileAtomic(join(folder, stepFile(step)), lines.join(""));
 }
 
-export const rolloutFile = (step: number) => `step_${String(step).padStart(6, "0")}.jsonl`;
+/** `step_000012.jsonl`. */
+export const stepFile = (step: number) => `step_${String(step).padStart(6, "0")}.jsonl`;

@@ -1,15 +1,15 @@
 // A run that is being written: its directory, its metrics, its log, its spans and whatever else listens. The order of writing is the
 // contract for resuming: rollouts first, then metrics, then the checkpoint record.
-import { statfsSync } from "node:fs";
+import { mkdirSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "../core/errors.ts";
 import { writeFileAtomic } from "../core/files.ts";
-import { JsonLinesWriter, readJsonLines } from "../core/jsonl.ts";
+import { JsonLinesWriter, readJsonLines, toJsonLine } from "../core/jsonl.ts";
 import { appendCheckpoint, type CheckpointRecord, dropStepsFrom } from "./checkpoints.ts";
 import { lockRunDirectory, RunError, runFiles, writeRunConfig } from "./directory.ts";
 import type { Display } from "./display.ts";
 import { type Logger, RunLogger } from "./log.ts";
-import { type RolloutRecord, writeRollouts } from "./rollouts.ts";
+import { type RolloutRecord, stepFile, writeRollouts } from "./rollouts.ts";
 import { type Metrics, type MetricsSink, SinkGroup } from "./sinks.ts";
 import type { Span } from "./timing.ts";
 
@@ -50,6 +50,14 @@ export class Run {
 
   rollouts(step: number, records: readonly RolloutRecord[]): void {
     this.#onDisk(() => writeRollouts(this.path, step, records));
+  }
+
+  /** evaluations/step_000010.jsonl: one line per problem. */
+  evaluation(step: number, outcomes: readonly unknown[]): void {
+    this.#onDisk(() => {
+      mkdirSync(join(this.path, runFiles.evaluations), { recursive: true });
+      writeFileAtomic(join(this.path, runFiles.evaluations, stepFile(step)), outcomes.map(toJsonLine).join(""));
+    });
   }
 
   metrics(step: number, metrics: Metrics): void {

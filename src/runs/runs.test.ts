@@ -33,6 +33,12 @@ describe("the run directory", () => {
     expect(existsSync(runPath())).toBe(true);
   });
 
+  test("of a run that failed before it began is used again", async () => {
+    mkdirSync(runPath());
+    for (const name of ["logs.log", "metrics.jsonl", "timing.jsonl"]) writeFileSync(join(runPath(), name), "");
+    expect(await openRunDirectory(runPath(), "raise")).toBe("new");
+  });
+
   test("is resumed, deleted, refused or left alone, as asked", async () => {
     existingRun();
     expect(await openRunDirectory(runPath(), "resume")).toBe("resumed");
