@@ -3,10 +3,10 @@
 import { createHash } from "node:crypto";
 import { mkdir, readFile } from "node:fs/promises";
 import { extname, join } from "node:path";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { cacheFolder } from "../core/cache.ts";
 import { messageOf } from "../core/errors.ts";
 import { writeFileAtomic } from "../core/files.ts";
+import { turnTaker } from "../core/turns.ts";
 import { DataError } from "./errors.ts";
 import { JsonLinesFile } from "./jsonl.ts";
 import { ParquetFile } from "./parquet.ts";
@@ -80,7 +80,8 @@ function openRows(file: ProblemFile, spill: Spill): RowFile {
 
 async function scan(file: ProblemFile, rows: RowFile, options: IndexOptions): Promise<RowNote[]> {
   const notes: RowNote[] = [];
-  let turnStarted = performance.now();
+  // Progress is shown and signals are heard while a long file is read.
+  const takeTurns = turnTaker();
   for await (const { place, fields, tests, readable } of rows.scan()) {
     const note: RowNote = { place, testsBytes: tests?.byteLength ?? 0, reason: null, facts: null };
     if (!readable) note.reason = "bad_row";
@@ -97,11 +98,7 @@ async function scan(file: ProblemFile, rows: RowFile, options: IndexOptions): Pr
     notes.push(note);
     options.onRow?.();
     options.signal?.throwIfAborted();
-    // Progress is shown and signals are heard while a long file is read.
-    if (performance.now() - turnStarted > 20) {
-      await nextTurn();
-      turnStarted = performance.now();
-    }
+    await takeTurns();
   }
   return notes;
 }

@@ -1,4 +1,5 @@
 // From a name to a data set: finds the files, reads their rows, leaves out what cannot be used and counts it.
+import { turnTaker } from "../core/turns.ts";
 import { Dataset, type DatasetSummary } from "./dataset.ts";
 import { DataError } from "./errors.ts";
 import { type IndexedFile, indexFile, sourceOfRow, type TestsCheck } from "./file-index.ts";
@@ -77,6 +78,7 @@ class Selection {
 
   async add(file: ProblemFile, { rows, notes }: IndexedFile): Promise<void> {
     let row = 0;
+    const takeTurns = turnTaker();
     for await (const fields of rows.fields()) {
       const note = notes[row];
       if (!note) break;
@@ -97,6 +99,8 @@ class Selection {
       const reason = note.reason === "bad_row" ? "bad_row" : await this.#reasonToDrop(problem, note.reason);
       if (reason === null) this.#keep(problem);
       else this.#summary.dropped[reason] = (this.#summary.dropped[reason] ?? 0) + 1;
+      this.#options.signal?.throwIfAborted();
+      await takeTurns();
     }
     if (row === notes.length) return;
     throw new DataError(
