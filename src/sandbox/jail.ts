@@ -251,7 +251,7 @@ class EmbeddedJail implements Jail {
 
   async close(): Promise<void> {
     this.#closed = true;
-    await Promise.all([this.#plain.close(), this.#numpy?.close()]);
+    await Promise.all([this.#plain.close(), this.#numpy?.close() ?? Promise.resolve()]);
     await this.#control.close();
   }
 }

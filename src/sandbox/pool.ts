@@ -142,6 +142,6 @@ export class Pool {
     for (const waiter of this.#waiters.splice(0)) waiter.reject(new SlotLost("the jail is closed"));
     await Promise.all(this.#starts);
     for (const seat of this.#seats) for (const slot of seat.ready.splice(0)) slot.close();
-    await Promise.all(this.#seats.map((seat) => seat.zygote?.close()));
+    await Promise.all(this.#seats.map((seat) => seat.zygote?.close() ?? Promise.resolve()));
   }
 }

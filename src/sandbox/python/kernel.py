@@ -4,9 +4,11 @@ import ctypes
 import os
 import struct
 
+_long = ctypes.c_long
 _libc = ctypes.CDLL(None, use_errno=True)
-_libc.syscall.restype = ctypes.c_long
-_python = ctypes.pythonapi
+_libc.syscall.restype = _long
+_with_lock = ctypes.PyDLL(None, use_errno=True)  # keeps Python's lock during the call, as a fork must
+_with_lock.syscall.restype = _long
 
 SIGCHLD, SIGKILL = 17, 9
 NEWNS, NEWCGROUP, NEWUTS, NEWIPC = 0x00020000, 0x02000000, 0x04000000, 0x08000000
@@ -30,19 +32,17 @@ def _syscall(number, *arguments):
     return _check(_libc.syscall(ctypes.c_long(number), *[ctypes.c_long(a) if isinstance(a, int) else a for a in arguments]))
 
 
+# Forks skip Python's own hooks: with one thread they change nothing but the state of `random`, and they touch many pages.
+
+
+def fork():
+    """fork() of a single-threaded process."""
+    return _check(_with_lock.fork())
+
+
 def fork_into(flags):
-    """fork() into new namespaces; the child is process 1 of a new pid namespace. Only for a single-threaded process."""
-    number = _CLONE[os.uname().machine]
-    _python.PyOS_BeforeFork()
-    pid = _libc.syscall(ctypes.c_long(number), ctypes.c_long(flags | SIGCHLD), ctypes.c_long(0), ctypes.c_long(0), ctypes.c_long(0), ctypes.c_long(0))
-    if pid == 0:
-        _python.PyOS_AfterFork_Child()
-        return 0
-    error = ctypes.get_errno()
-    _python.PyOS_AfterFork_Parent()
-    if pid < 0:
-        raise OSError(error, os.strerror(error))
-    return pid
+    """fork() into new namespaces; the child is process 1 of a new pid namespace."""
+    return _check(_with_lock.syscall(_long(_CLONE[os.uname().machine]), _long(flags | SIGCHLD), _long(0), _long(0), _long(0), _long(0)))
 
 
 def unshare(flags):
@@ -82,8 +82,12 @@ _no_capabilities = (ctypes.create_string_buffer(struct.pack("<Ii", 0x20080522, 0
 
 
 def drop_capabilities():
-    """All capability sets empty, and no way to gain any: no set-user-id program, no file capability."""
+    """All capability sets empty."""
     _check(_libc.capset(*_no_capabilities))
+
+
+def no_new_privileges():
+    """No set-user-id program, no file capability, from here on. A seccomp filter needs it."""
     _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, ctypes.c_ulong(1), ctypes.c_ulong(0), ctypes.c_ulong(0), ctypes.c_ulong(0)))
 
 
@@ -97,7 +101,7 @@ class Filter:
         self._head = ctypes.create_string_buffer(struct.pack("@HxxxxxxQ", len(code) // 8, address))
 
     def install(self):
-        """For good. Needs drop_capabilities first."""
+        """For good, for this process and those it starts."""
         pid = os.getpid()
         for offset in self._pid_offsets:
             struct.pack_into("<I", self._code, offset, pid)
@@ -156,7 +160,7 @@ class Landlock:
             os.close(opened)
 
     def restrict(self):
-        """For good, for this process and its children. Needs drop_capabilities first."""
+        """For good, for this process and its children."""
         _syscall(_LANDLOCK_RESTRICT, self.descriptor, 0)
 
 

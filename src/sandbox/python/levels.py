@@ -24,7 +24,7 @@ class Jail:
     namespaces = kernel.NEWUSER | kernel.NEWPID | kernel.NEWNS | kernel.NEWIPC | kernel.NEWUTS | kernel.NEWCGROUP
 
     def __init__(self, config):
-        self.filter = kernel.Filter(*seccomp.assemble(processes=True))
+        self.filter = kernel.Filter(*seccomp.guards(processes=True))
         self.user, self.group = os.geteuid(), os.getegid()
         self.mounted = False
         self.base_bytes = 0
@@ -92,7 +92,7 @@ class Jail:
 
 class Confined:
     def __init__(self, config):
-        self.filter = kernel.Filter(*seccomp.assemble(processes=False))
+        self.filter = kernel.Filter(*seccomp.guards(processes=False))
         self.readable = config["readable"]
         self.folder = config["scratch"]
         self.first_user, self.users = config["firstUser"], config["users"]
@@ -101,7 +101,7 @@ class Confined:
         self.base_bytes = 0
 
     def fork(self, slot_id):
-        pid = os.fork()
+        pid = kernel.fork()
         if pid == 0:
             self.user = None if self.first_user is None else self.first_user + slot_id % self.users
         return pid

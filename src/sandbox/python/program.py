@@ -14,6 +14,7 @@ import json
 import linecache
 import marshal
 import os
+import random
 import sys
 import threading
 import traceback
@@ -26,6 +27,9 @@ MAX_FRAME_BYTES = 16 * 1024 * 1024
 _STAR_MODULES = (
     "string re datetime collections heapq bisect copy math random statistics itertools functools operator io json typing sys"
 ).split()
+
+# Programs that use the random module show one of these.
+_RANDOM_WORDS = (b"rand", b"shuffle", b"choice", b"sample", b"uniform", b"gauss", b"variate")
 
 # What is used after the program was loaded is taken now: a program that patches these modules breaks only itself.
 _write = os.write
@@ -56,14 +60,31 @@ def compile_program(source, filename):
     return compile(source, filename, "exec", 0, True)
 
 
-def _module(name, filename, preamble):
-    module = types.ModuleType(name)
-    space = module.__dict__
-    space.update(preamble)
-    space["__builtins__"] = builtins
-    space["__file__"] = filename
-    sys.modules[name] = module
-    return space
+class Space:
+    """The namespace of one program. Filled once, before the fork: a copy per test would touch hundreds of memory pages."""
+
+    def __init__(self, preamble):
+        self.module = types.ModuleType("__main__")
+        self.names = self.module.__dict__
+        self.names["__builtins__"] = builtins
+        self.preamble = preamble
+        self.names.update(self.preamble)
+        self.names["__file__"] = None
+        self.given = _len(self.names)
+
+    def enter(self, name, filename):
+        self.names["__name__"] = name
+        self.names["__file__"] = filename
+        sys.modules[name] = sys.modules["__main__"] = self.module
+        return self.names
+
+    def clear(self):
+        """What the program defined goes, oldest first, as at the end of the interpreter: files flush, __del__ runs."""
+        names = self.names
+        own = [name for name, _ in zip(reversed(names), range(_len(names) - self.given))]
+        for name in own[::-1] + ["stdout", "stderr"]:
+            if name in names:
+                names[name] = None
 
 
 def _remember_source(source, filename):
@@ -127,10 +148,7 @@ def _finish(space, status):
     _flush(sys.stderr)
     stdout = sys.stdout
     try:
-        # Open files flush and __del__ runs when the last reference goes.
-        for name in list(space):
-            if name != "__builtins__":
-                space[name] = None
+        space.clear()
         _collect()
     except BaseException:
         pass
@@ -157,12 +175,11 @@ def report_status(report, word):
         pass
 
 
-def run_script(code, source, filename, preamble, report):
+def run_script(code, source, filename, space, report):
     """stdin mode: the program is the script, on the real descriptors 0, 1 and 2. Never returns."""
-    space = _module("__main__", filename, preamble)
     status = 0
     try:
-        exec(code, space)
+        exec(code, space.enter("__main__", filename))
     except SystemExit as error:
         status = _exit_status(error)
     except BaseException as error:
@@ -179,18 +196,20 @@ class _NotFound(Exception):
     pass
 
 
-def _target(space, preamble, name):
-    missing = _module
-    solution = space.get("Solution", missing)
-    if solution is not preamble.get("Solution", missing) and _issubclass(_type(solution), type) and hasattr(solution, name):
+def _target(space, name):
+    """The program's own method or function; a name that came with the preamble does not count."""
+    missing = _target
+    names, preamble = space.names, space.preamble
+    solution = names.get("Solution", missing)
+    if _issubclass(_type(solution), type) and hasattr(solution, name):
         return getattr(solution(), name)
-    own = space.get(name, missing)
+    own = names.get(name, missing)
     if own is missing or own is preamble.get(name, missing) or not callable(own):
         raise _NotFound
     return own
 
 
-def run_call(code, source, filename, preamble, report):
+def run_call(code, source, filename, space, report):
     """call mode: descriptor 0 holds {"function": name, "arguments": [JSON text, …]} and is then at its end. Never returns."""
     pieces = []
     while True:
@@ -205,12 +224,9 @@ def run_call(code, source, filename, preamble, report):
     except (ValueError, RecursionError):
         report_status(report, b"bad-arguments")
         _exit(1)
-    space = _module("solution", filename, preamble)
-    sys.modules["__main__"] = sys.modules["solution"]
-    limit = MAX_FRAME_BYTES
     try:
-        exec(code, space)
-        value = _target(space, preamble, name)(*arguments)
+        exec(code, space.enter("solution", filename))
+        value = _target(space, name)(*arguments)
     except _NotFound:
         report_status(report, b"target-not-found")
         _exit(1)
@@ -222,7 +238,7 @@ def run_call(code, source, filename, preamble, report):
         _flush(sys.stderr)
         _exit(1)
     try:
-        frame = encode(value, limit)
+        frame = encode(value)
     except BaseException as error:
         report_status(report, b"memory-limit" if isinstance(error, MemoryError) else b"unserialisable")
         _exit(1)
@@ -319,12 +335,19 @@ def load(source, marshalled, filename, report, keep_code):
     return code
 
 
-def run_test(kind, source, marshalled, filename, preamble, report, keep_code=None):
-    """Everything after the lock-in: compile once, then run as a script or as one call. Never returns."""
+def run_test(kind, source, marshalled, filename, space, report, keep_code=None):
+    """Everything after the lock-in: compile once, then run as a script or as one call. Never returns.
+
+    `space` is a Space, or the names to make one of: preamble_names(), or an empty dict.
+    """
+    if not isinstance(space, Space):
+        space = Space(space)
     code = load(source, marshalled, filename, report, keep_code)
+    if any(word in source for word in _RANDOM_WORDS):
+        random.seed()  # a fork shares its parent's state
     gc.enable()
-    if preamble:
+    if space.preamble:
         sys.setrecursionlimit(RECURSION_LIMIT)
     if kind == "call":
-        run_call(code, source, filename, preamble, report)
-    run_script(code, source, filename, preamble, report)
+        run_call(code, source, filename, space, report)
+    run_script(code, source, filename, space, report)

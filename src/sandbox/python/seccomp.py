@@ -1,7 +1,10 @@
-"""The system calls a program may make, as a seccomp filter assembled by hand (no libseccomp): an allow-list for x86-64 and arm64.
+"""The system calls a program may make, as seccomp filters assembled by hand (no libseccomp), for x86-64 and arm64.
 
+Two filters, both in force for a program. The zygote installs the first once, and every process below it inherits it: an allow-list of
+what programs and supervisors need. Each test process adds the second, which is short because it costs time per test: it looks at
+arguments and takes back what only supervisors need. With processes=False it also refuses new processes and signals to others.
 Refused calls fail with EPERM; numbers newer than the list fail with ENOSYS, so that libc falls back to older calls. A call through
-a foreign ABI kills the process. With processes=False the program can neither start processes nor signal any but itself.
+a foreign ABI kills the process.
 """
 
 import os
@@ -52,11 +55,18 @@ fchmodat 268 53 fchmodat2 452 452 chown 92 -1 fchown 93 55 lchown 94 -1 fchownat
 futimesat 261 -1 utimensat 280 88
 """
 
-# Looked at with their arguments.
+# Looked at with their arguments by the second filter.
 _GUARDED = """
 open 2 -1 openat 257 56 openat2 437 437 clone 56 220 clone3 435 435 prctl 157 167 ioctl 16 29 fcntl 72 25 socket 41 198
-socketpair 53 199 prlimit64 302 261 sched_setaffinity 203 122 setpriority 141 140 kill 62 129 tgkill 234 131
-rt_sigqueueinfo 129 138 rt_tgsigqueueinfo 297 240
+socketpair 53 199 prlimit64 302 261 sched_setaffinity 203 122 setpriority 141 140
+"""
+
+_SIGNALS = "kill tgkill rt_sigqueueinfo rt_tgsigqueueinfo".split()
+
+# Only for supervisors: the second filter takes them back.
+_SUPERVISOR = """
+connect 42 203 mount 165 40 umount2 166 39 capset 126 91 setgroups 116 159 setresuid 117 147 setresgid 119 149
+landlock_create_ruleset 444 444 landlock_add_rule 445 445 landlock_restrict_self 446 446
 """
 
 _NEW_NAMESPACES = 0x7E020080  # every CLONE_NEW* flag that clone() takes, CLONE_NEWTIME included
@@ -158,19 +168,7 @@ def _guard(program, name, processes):
         program.fail(_EPERM)
 
 
-def assemble(processes, machine=None):
-    """(filter bytes, offsets of 32-bit words to fill with the program's own pid)"""
-    machine = machine or os.uname().machine
-    if machine not in _COLUMN:
-        raise OSError("no system call table for " + machine)
-    column = _COLUMN[machine]
-    allowed = _table(_PLAIN, column)
-    guarded = _table(_GUARDED, column)
-    if processes:
-        allowed.update(_table(_NAMESPACED, column))
-        for name in ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"):
-            guarded.pop(name, None)
-
+def _start(machine):
     program = _Program()
     program.load(4)
     program.emit(0x15, _AUDIT_ARCH[machine], 1, 0)
@@ -179,12 +177,23 @@ def assemble(processes, machine=None):
     if machine == "x86_64":
         program.emit(0x35, _X32_BIT, 0, 1)
         program.ret(_KILL)
-    for name, number in guarded.items():
-        body = _Program()
-        _guard(body, name, processes)
-        program.emit(0x15, number, 0, len(body.code))
-        program.pid_slots += [len(program.code) + slot for slot in body.pid_slots]
-        program.code += body.code
+    return program
+
+
+def _machine(machine):
+    machine = machine or os.uname().machine
+    if machine not in _COLUMN:
+        raise OSError("no system call table for " + machine)
+    return machine
+
+
+def allow_list(machine=None):
+    """The first filter."""
+    machine = _machine(machine)
+    program = _start(machine)
+    allowed = {}
+    for text in (_PLAIN, _NAMESPACED, _GUARDED, _SUPERVISOR):
+        allowed.update(_table(text, _COLUMN[machine]))
     for low, high in _ranges(sorted(allowed.values())):
         if low == high:
             program.ret_if_equal(low, _ALLOW)
@@ -195,6 +204,31 @@ def assemble(processes, machine=None):
     program.emit(0x25, _NEWEST, 0, 1)
     program.fail(_ENOSYS)
     program.fail(_EPERM)
+    return program.bytes(), []
+
+
+def guards(processes, machine=None):
+    """The second filter, and the offsets of 32-bit words to fill with the program's own pid."""
+    machine = _machine(machine)
+    column = _COLUMN[machine]
+    program = _start(machine)
+    namespaced = _table(_NAMESPACED, column)
+    guarded = _table(_GUARDED, column)
+    refused = _table(_SUPERVISOR, column)
+    if not processes:
+        for name, number in namespaced.items():
+            (guarded if name in _SIGNALS else refused)[name] = number
+    for low, high in _ranges(sorted(refused.values())):
+        program.emit(0x35, low, 0, 2)
+        program.emit(0x25, high, 1, 0)
+        program.fail(_EPERM)
+    for name, number in guarded.items():
+        body = _Program()
+        _guard(body, name, processes)
+        program.emit(0x15, number, 0, len(body.code))
+        program.pid_slots += [len(program.code) + slot for slot in body.pid_slots]
+        program.code += body.code
+    program.ret(_ALLOW)
     return program.bytes(), [slot * 8 + 4 for slot in program.pid_slots]
 
 

@@ -100,10 +100,10 @@ def _rest(parts, sent):
 class Slot:
     """`level` knows how to make a scratch folder and how to lock a process in: see levels.py."""
 
-    def __init__(self, link, level, preamble):
+    def __init__(self, link, level, space):
         self.link = link
         self.level = level
-        self.preamble = preamble
+        self.space = space
         self.input = _private_buffer(_BUFFER_BYTES)
         self.output = _private_buffer(_BUFFER_BYTES)
         self.errors = _private_buffer(_BUFFER_BYTES)
@@ -209,7 +209,7 @@ class Slot:
         feed.advance()
         self.locked_in[0] = 0
         started = time.monotonic()
-        child = os.fork()
+        child = kernel.fork()
         if child == 0:
             self._child(test, input_read, output_write, error_write, report_write, code_write)
         os.close(input_read)
@@ -241,15 +241,14 @@ class Slot:
                 kernel.close_from(_CODE)
             signal.signal(signal.SIGINT, signal.default_int_handler)
             filename = os.path.join(self.level.scratch, self.job["name"])
-            with open(filename, "wb") as script:
-                script.write(self.source)
+            self._write_script(filename)
             os.chdir(self.level.scratch)
             sys.argv = [filename] + self.job["argv"]
             sys.path[0] = self.level.scratch
             self._limit()
             self.level.lock_in()
             source, marshalled = self.source, self.marshalled
-            preamble = self.preamble if self.job["preamble"] else {}
+            space = self.space if self.job["preamble"] else {}
             self.locked_in[0] = 1
             self.locked_in.close()
         except BaseException as error:
@@ -258,7 +257,15 @@ class Slot:
             finally:
                 os._exit(113)
         keep_code = _hand_over_code if code_write >= 0 else None
-        program.run_test(test["kind"], source, marshalled, filename, preamble, _REPORT, keep_code)
+        program.run_test(test["kind"], source, marshalled, filename, space, _REPORT, keep_code)
+
+    def _write_script(self, filename):
+        """Raw calls: this runs once per test."""
+        opened = os.open(filename, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        view = memoryview(self.source)
+        while view:
+            view = view[os.write(opened, view) :]
+        os.close(opened)
 
     def _limit(self):
         limits = self.job["limits"]

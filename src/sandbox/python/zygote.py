@@ -20,6 +20,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import kernel  # noqa: E402
 import levels  # noqa: E402
 import program  # noqa: E402
+import seccomp  # noqa: E402
 import slot  # noqa: E402
 
 _COMMAND = struct.Struct("<cI")
@@ -73,11 +74,13 @@ class Zygote:
                 __import__(name)
             except ImportError:
                 pass
-        self.preamble = program.preamble_names()
+        self.space = program.Space(program.preamble_names())
         for _ in range(3):
             compile(_WARM_PROGRAM, "warm", "exec")
         self.level = levels.Jail(self.config) if self.config["level"] == "jail" else levels.Confined(self.config)
         kernel.set_thread_stack(_THREAD_STACK)
+        kernel.no_new_privileges()
+        kernel.Filter(*seccomp.allow_list()).install()
         for name in ("kernel", "levels", "program", "seccomp", "slot"):
             sys.modules.pop(name, None)  # a program's own `import program` must not find these
         sys.path.pop(0)
@@ -161,7 +164,7 @@ class Zygote:
             link = slot.connect(self.config["socket"], bytes.fromhex(self.config["token"]), slot_id)
             self.config = None
             self.level.enter()
-            slot.Slot(link, self.level, self.preamble).serve()
+            slot.Slot(link, self.level, self.space).serve()
         except slot.Gone:
             pass
         except BaseException as error:
