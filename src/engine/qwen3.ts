@@ -42,15 +42,23 @@ export function ropeInputs(config: Qwen3Config): { cos: Tensor; sin: Tensor } {
   return { cos: input("rope_cos", shape), sin: input("rope_sin", shape) };
 }
 
-/** Cosines and sines for positions 0 … `positions` - 1, [position, headDim / 2], from angles in float32 as transformers has them. */
-export function ropeTables(config: Qwen3Config, positions: number): { cos: Float32Array; sin: Float32Array } {
+export interface RopeTables {
+  /** [position, half] */
+  cos: Float32Array;
+  sin: Float32Array;
+  /** headDim / 2 */
+  half: number;
+}
+
+/** Cosines and sines for positions 0 … `positions` - 1, from angles in float32 as transformers has them. */
+export function ropeTables(config: Qwen3Config, positions: number): RopeTables {
   const half = config.headDim / 2;
   const angles = new Float32Array(positions * half);
   for (let i = 0; i < half; i++) {
     const frequency = Math.fround(1 / Math.fround(config.ropeTheta ** Math.fround((2 * i) / config.headDim)));
     for (let position = 0; position < positions; position++) angles[position * half + i] = position * frequency;
   }
-  return { cos: angles.map(Math.cos), sin: angles.map(Math.sin) };
+  return { cos: angles.map(Math.cos), sin: angles.map(Math.sin), half };
 }
 
 export function embed({ config, parameters }: LayerContext, tokens: Tensor): Tensor {

@@ -6,13 +6,14 @@ import type { OptimizerState } from "./checkpoint.ts";
 import type { AdamSettings, LoraSpec, LossName, LossTensor, TrainingBatch, TrainingOutput } from "./engine.ts";
 import { EngineError } from "./errors.ts";
 import { initialAdapter, type LoraTargets } from "./lora.ts";
-import { type LossSlots, layOutSlots } from "./loss-slots.ts";
+import { layOutSlots } from "./loss-slots.ts";
 import { losses } from "./losses.ts";
 import { type AdapterWeights, loraScale, type Qwen3Config, type Weight, type Weights } from "./model-types.ts";
 import type { BlockKind } from "./packed-attention.ts";
-import { type PackedRun, packBatch } from "./packing.ts";
-import { ropeTables } from "./qwen3.ts";
+import { packBatch } from "./packing.ts";
+import { type RopeTables, ropeTables } from "./qwen3.ts";
 import { checkBatch, checkLossConfig } from "./training-batch.ts";
+import { packedFeeds, slotFeeds } from "./training-feeds.ts";
 import { trainingGraph } from "./training-graph.ts";
 
 export interface TrainerOptions {
@@ -54,7 +55,7 @@ export class Trainer {
   readonly #config: Qwen3Config;
   readonly #options: TrainerOptions;
   readonly #base: Record<string, Value> = {};
-  readonly #rope: { cos: Float32Array; sin: Float32Array };
+  readonly #rope: RopeTables;
   readonly #sessions = new Map<string, Promise<Session>>();
   readonly #adapters = new Map<string, Adapter>();
   readonly #tokensPerRun: number;
@@ -119,7 +120,11 @@ export class Trainer {
       const slots = layOutSlots(loss, data, run, maxChunk);
       const kinds = run.blocks.map(({ kind }) => kind);
       const session = await this.#session(adapter.spec, batch.loss, !batch.forwardOnly, kinds);
-      const outputs = await session.run({ ...feeds, ...this.#runFeeds(run), ...slotFeeds(slots, loss.inputs) });
+      const outputs = await session.run({
+        ...feeds,
+        ...packedFeeds(run, this.#rope),
+        ...slotFeeds(slots, loss.inputs),
+      });
 
       const [values, lossValues] = [floats(outputs["logprobs"]!), floats(outputs["losses"]!)];
       for (const [i, { index }] of run.sequences.entries()) {
@@ -233,39 +238,6 @@ export class Trainer {
     }
     return session;
   }
-
-  #runFeeds(run: PackedRun): Record<string, Value> {
-    const rows = run.tokens.length;
-    const half = this.#config.headDim / 2;
-    const positions = run.positions.reduce((most, position) => Math.max(most, position), 0) + 1;
-    const feeds: Record<string, Value> = {
-      tokens: value(run.tokens, [rows]),
-      positions: value(run.positions, [rows]),
-      places: value(run.places, [rows]),
-      rope_cos: value(this.#rope.cos.subarray(0, positions * half), [positions, half]),
-      rope_sin: value(this.#rope.sin.subarray(0, positions * half), [positions, half]),
-    };
-    for (const { kind, groups, members, length, prefixLength, ...block } of run.blocks) {
-      const keys = prefixLength + length;
-      feeds[`${kind}.rows`] = value(block.rows, [groups, members, length]);
-      feeds[`${kind}.places`] = value(block.places, [rows]);
-      feeds[`${kind}.bias`] = value(block.bias, kind === "plain" ? [length, 1, length] : [groups, 1, length, 1, keys]);
-      if (block.prefixRows) feeds["shared.prefix_rows"] = value(block.prefixRows, [groups, prefixLength]);
-      if (block.prefixPlaces) feeds["shared.prefix_places"] = value(block.prefixPlaces, [rows]);
-    }
-    return feeds;
-  }
-}
-
-function slotFeeds(slots: LossSlots, inputs: readonly string[]): Record<string, Value> {
-  const shape = [slots.chunks, slots.chunk, slots.slots];
-  const feeds: Record<string, Value> = {
-    "head.rows": value(slots.rows, shape.slice(0, 2)),
-    "head.targets": value(slots.targets, shape),
-    "head.mask": value(slots.mask, shape),
-  };
-  for (const [i, name] of inputs.entries()) feeds[`loss.${name}`] = value(slots.inputs[i]!, shape);
-  return feeds;
 }
 
 function toParameters(weights: AdapterWeights): Map<string, Parameter> {

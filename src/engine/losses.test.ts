@@ -1,0 +1,62 @@
+// Each loss against numbers worked out by hand, value and derivative.
+import { describe, expect, test } from "vitest";
+import { gradients, input, interpret, sum } from "../graph/index.ts";
+import type { LossName } from "./engine.ts";
+import { configInputs, losses } from "./losses.ts";
+
+/** The loss of one position and its derivative by the log-probability. */
+function evaluate(
+  name: LossName,
+  lp: number,
+  values: number[],
+  settings: Record<string, number> = {},
+): [number, number] {
+  const loss = losses[name];
+  const logprob = input("lp", [1]);
+  const inputs = Object.fromEntries(loss.inputs.map((key) => [key, input(key, [1])]));
+  const total = sum(loss.formula(logprob, inputs, configInputs(loss)));
+  const feeds: Record<string, { shape: number[]; data: number[] }> = { lp: { shape: [1], data: [lp] } };
+  for (const [i, key] of loss.inputs.entries()) feeds[key] = { shape: [1], data: [values[i]!] };
+  for (const [key, value] of Object.entries({ ...loss.config, ...settings }))
+    feeds[`config.${key}`] = { shape: [], data: [value] };
+  const result = interpret({ loss: total, slope: gradients(total, [logprob])[0]! }, feeds);
+  return [result.loss.data[0]!, result.slope.data[0]!];
+}
+
+function expectPair(actual: [number, number], loss: number, slope: number): void {
+  expect(actual[0]).toBeCloseTo(loss, 6);
+  expect(actual[1]).toBeCloseTo(slope, 6);
+}
+
+describe("losses", () => {
+  // r = exp(lp - q): exp(-1 - -1.5) = 1.6487212707, exp(-2 - -1.5) = 0.6065306597.
+  test("cross_entropy is -w·lp, for weights of any sign", () => {
+    expectPair(evaluate("cross_entropy", -1.25, [2]), 2.5, -2);
+    expectPair(evaluate("cross_entropy", -1.25, [-2]), -2.5, 2);
+  });
+
+  test("importance_sampling is -r·A", () => {
+    expectPair(evaluate("importance_sampling", -1, [-1.5, 2]), -3.2974425414, -3.2974425414);
+    expectPair(evaluate("importance_sampling", -2, [-1.5, -1]), 0.6065306597, 0.6065306597);
+  });
+
+  test("ppo stops the gradient where the ratio left the interval in the advantage's direction", () => {
+    expectPair(evaluate("ppo", -1, [-1.5, 2]), -2.4, 0);
+    expectPair(evaluate("ppo", -2, [-1.5, -1]), 0.8, 0);
+    expectPair(evaluate("ppo", -2, [-1.5, 1]), -0.6065306597, -0.6065306597);
+    expectPair(evaluate("ppo", -1, [-1.5, -1]), 1.6487212707, 1.6487212707);
+    expectPair(evaluate("ppo", -1.5, [-1.5, 3]), -3, -3);
+    expectPair(evaluate("ppo", -1, [-1.5, 2], { clip_high_threshold: 1.5 }), -3, 0);
+  });
+
+  test("cispo clips the ratio and sends no gradient through it", () => {
+    expectPair(evaluate("cispo", -1, [-1.5, 2]), 3.2974425414, -3.2974425414);
+    expectPair(evaluate("cispo", -1, [-1.5, 2], { clip_high_threshold: 1.5 }), 3, -3);
+    expectPair(evaluate("cispo", -2, [-1.5, 2], { clip_low_threshold: 0.8 }), 3.2, -1.6);
+  });
+
+  test("dro adds the squared drift, also where the advantage is zero", () => {
+    expectPair(evaluate("dro", -1, [-1.5, 2], { beta: 0.1 }), 2.0125, -1.95);
+    expectPair(evaluate("dro", -1, [-1.5, 0], { beta: 0.1 }), 0.0125, 0.05);
+  });
+});

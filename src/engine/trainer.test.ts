@@ -1,0 +1,330 @@
+// The trainer as its callers see it: accumulation, adapters side by side, state that continues bit for bit, refusals.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { randomWeights, tinyConfig } from "../../test/support/tiny-model.ts";
+import { Random } from "../core/random.ts";
+import type { AdamSettings, LoraSpec, TrainingBatch, TrainingDatum } from "./engine.ts";
+import { initialAdapter } from "./lora.ts";
+import type { AdapterWeights } from "./model-types.ts";
+import { Trainer } from "./trainer.ts";
+
+const lora: LoraSpec = { rank: 4, seed: 1, trainAttn: true, trainMlp: true, trainUnembed: true };
+const adam: AdamSettings = {
+  learningRate: 1e-2,
+  beta1: 0.9,
+  beta2: 0.95,
+  epsilon: 1e-12,
+  weightDecay: 0,
+  gradClipNorm: 0,
+};
+const weights = randomWeights(tinyConfig, 1);
+let trainer: Trainer;
+let nextId = 0;
+
+beforeAll(() => {
+  trainer = new Trainer(tinyConfig, weights, { threads: 1 });
+});
+afterAll(() => trainer.close());
+
+function newAdapter(spec: LoraSpec = lora): string {
+  const id = `adapter-${nextId++}`;
+  trainer.createAdapter(id, spec);
+  return id;
+}
+
+/** Two groups of completions and one sequence by itself. */
+function sampleData(): TrainingDatum[] {
+  const random = new Random("data");
+  const ints = (count: number): number[] => Array.from({ length: count }, () => random.integer(tinyConfig.vocabSize));
+  const prompts = [ints(20), ints(30)];
+  const sequences = [
+    ...[0, 0, 1, 0, 1, 1].map((prompt) => [...prompts[prompt]!, ...ints(2 + random.integer(8))]),
+    ints(17),
+  ];
+  return sequences.map((sequence) => {
+    const shape = [sequence.length - 1];
+    const numbers = (): Float32Array => Float32Array.from({ length: shape[0]! }, () => random.normal());
+    return {
+      tokens: Int32Array.from(sequence.slice(0, -1)),
+      lossInputs: {
+        target_tokens: { data: Int32Array.from(sequence.slice(1)), shape },
+        logprobs: { data: numbers().map((x) => x * 0.1 - 5.5), shape },
+        advantages: { data: numbers().map((x, i) => (i < 15 ? 0 : x)), shape },
+      },
+    };
+  });
+}
+
+const batchOf = (data: TrainingDatum[], forwardOnly = false): TrainingBatch => ({
+  data,
+  loss: "importance_sampling",
+  lossConfig: {},
+  forwardOnly,
+});
+const flat = (adapter: AdapterWeights): number[] => [...adapter.values()].flatMap(({ data }) => [...data]);
+
+describe("Trainer", () => {
+  test("gradients of several calls add up, and a step clears them", async () => {
+    const id = newAdapter();
+    const data = sampleData();
+    await trainer.forwardBackward(id, batchOf(data));
+    const whole = flat(trainer.accumulatedGradient(id));
+    trainer.importState(id, { weights: trainer.adapterWeights(id) });
+    for (const datum of data) await trainer.forwardBackward(id, batchOf([datum]));
+    const parts = flat(trainer.accumulatedGradient(id));
+    const scale = Math.max(...whole.map(Math.abs));
+    expect(scale).toBeGreaterThan(0.1);
+    expect(Math.max(...whole.map((x, i) => Math.abs(x - parts[i]!)))).toBeLessThan(1e-5 * scale);
+    expect(trainer.optimStep(id, adam)["grad_norm"]).toBeCloseTo(Math.hypot(...whole), 3);
+    expect(flat(trainer.accumulatedGradient(id)).every((x) => x === 0)).toBe(true);
+  });
+
+  test("a position's log-probability does not depend on what else is in the batch", async () => {
+    const id = newAdapter();
+    const data = sampleData();
+    const together = await trainer.forwardBackward(id, batchOf(data, true));
+    for (const [index, datum] of data.entries()) {
+      const alone = await trainer.forwardBackward(id, batchOf([datum], true));
+      const pairs = [...alone.logprobs[0]!.data].map((x, i) => Math.abs(x - together.logprobs[index]!.data[i]!));
+      expect(Math.max(...pairs)).toBeLessThan(1e-5);
+    }
+  });
+
+  test("forward-only gives the same numbers and leaves the gradient alone", async () => {
+    const id = newAdapter();
+    const forward = await trainer.forwardBackward(id, batchOf(sampleData(), true));
+    expect(flat(trainer.accumulatedGradient(id)).every((x) => x === 0)).toBe(true);
+    const both = await trainer.forwardBackward(id, batchOf(sampleData()));
+    expect(forward).toEqual(both);
+    expect(flat(trainer.accumulatedGradient(id)).some((x) => x !== 0)).toBe(true);
+  });
+
+  test("splitting a batch into many small runs changes nothing but rounding", async () => {
+    const small = new Trainer(tinyConfig, weights, { threads: 1, tokensPerRun: 25, merge: false });
+    small.createAdapter("a", lora);
+    const id = newAdapter();
+    const [a, b] = [
+      await small.forwardBackward("a", batchOf(sampleData())),
+      await trainer.forwardBackward(id, batchOf(sampleData())),
+    ];
+    expect(a.metrics["loss:sum"]).toBeCloseTo(b.metrics["loss:sum"]!, 3);
+    const [x, y] = [flat(small.accumulatedGradient("a")), flat(trainer.accumulatedGradient(id))];
+    expect(Math.max(...x.map((value, i) => Math.abs(value - y[i]!)))).toBeLessThan(1e-4 * Math.max(...y.map(Math.abs)));
+    await small.close();
+  });
+
+  test("cross entropy overfits a sentence", async () => {
+    const id = newAdapter();
+    const sequence = [..."the quick brown fox jumps over the lazy dog"].map((letter) => letter.charCodeAt(0));
+    const shape = [sequence.length - 1];
+    const datum: TrainingDatum = {
+      tokens: Int32Array.from(sequence.slice(0, -1)),
+      lossInputs: {
+        target_tokens: { data: Int32Array.from(sequence.slice(1)), shape },
+        weights: { data: new Float32Array(shape[0]!).fill(1), shape },
+      },
+    };
+    let perToken = 0;
+    for (let step = 0; step < 60; step++) {
+      const output = await trainer.forwardBackward(id, {
+        data: [datum],
+        loss: "cross_entropy",
+        lossConfig: {},
+        forwardOnly: false,
+      });
+      perToken = output.metrics["loss:sum"]! / shape[0]!;
+      trainer.optimStep(id, adam);
+    }
+    expect(perToken).toBeLessThan(0.05);
+  });
+
+  test("the same calls give the same bits, also after exporting and importing in between", async () => {
+    const steps = async (id: string, count: number): Promise<void> => {
+      for (let step = 0; step < count; step++) {
+        await trainer.forwardBackward(id, batchOf(sampleData()));
+        trainer.optimStep(id, adam);
+      }
+    };
+    const [straight, first, second] = [newAdapter(), newAdapter(), newAdapter({ ...lora, seed: 9 })];
+    await steps(straight, 4);
+    await steps(first, 2);
+    const state = trainer.exportState(first);
+    await steps(first, 1); // what was exported is a copy
+    trainer.importState(second, state);
+    await steps(second, 2);
+    expect(trainer.exportState(second)).toEqual(trainer.exportState(straight));
+  });
+
+  test("adapters of different ranks and layers share a base without touching each other", async () => {
+    const specs = [
+      lora,
+      { ...lora, rank: 1, trainMlp: false },
+      { ...lora, rank: 3, trainAttn: false, trainUnembed: false },
+    ];
+    const ids = specs.map(newAdapter);
+    const fresh = ids.map((id) => flat(trainer.adapterWeights(id)));
+    for (const [i, id] of ids.entries()) {
+      await trainer.forwardBackward(id, batchOf(sampleData()));
+      trainer.optimStep(id, adam);
+      for (const [j, other] of ids.entries()) {
+        expect(flat(trainer.adapterWeights(other)).some((x, k) => x !== fresh[j]![k])).toBe(j <= i);
+      }
+    }
+  });
+
+  test("training lowers the importance-sampling loss, step by step", async () => {
+    const id = newAdapter();
+    const data = sampleData();
+    const losses: number[] = [];
+    for (let step = 0; step < 4; step++) {
+      losses.push((await trainer.forwardBackward(id, batchOf(data))).metrics["loss:sum"]!);
+      trainer.optimStep(id, { ...adam, learningRate: 1e-3 });
+    }
+    expect(losses).toEqual([...losses].sort((a, b) => b - a));
+  });
+
+  test("a failed call leaves the accumulated gradient as it was", async () => {
+    const id = newAdapter();
+    await trainer.forwardBackward(id, batchOf(sampleData()));
+    const before = flat(trainer.accumulatedGradient(id));
+    const broken = sampleData();
+    broken[3]!.tokens[2] = tinyConfig.vocabSize;
+    await expect(trainer.forwardBackward(id, batchOf(broken))).rejects.toMatchObject({ code: "engine/token-range" });
+    expect(flat(trainer.accumulatedGradient(id))).toEqual(before);
+  });
+
+  test("a gradient that is not finite is refused and cleared, and the weights stay", async () => {
+    const id = newAdapter();
+    const [datum] = sampleData() as [TrainingDatum];
+    datum.lossInputs["logprobs"]!.data.fill(-1e4); // exp(lp - q) overflows
+    datum.lossInputs["advantages"]!.data.fill(1);
+    await trainer.forwardBackward(id, batchOf([datum]));
+    const before = flat(trainer.adapterWeights(id));
+    expect(() => trainer.optimStep(id, adam)).toThrow(expect.objectContaining({ code: "engine/non-finite-gradient" }));
+    expect(flat(trainer.adapterWeights(id))).toEqual(before);
+    expect(trainer.optimStep(id, adam)["grad_norm"]).toBe(0);
+  });
+});
+
+describe("initialAdapter", () => {
+  test("A is uniform in ±1/√in, B is zero, and the seed decides", () => {
+    const adapter = initialAdapter(tinyConfig, lora);
+    const a = adapter.get("model.layers.0.self_attn.q_proj.lora_A.weight")!;
+    const bound = 1 / Math.sqrt(tinyConfig.hiddenSize);
+    expect(a.shape).toEqual([4, tinyConfig.hiddenSize]);
+    expect(Math.max(...a.data.map(Math.abs))).toBeLessThanOrEqual(bound);
+    expect(Math.hypot(...a.data) / Math.sqrt(a.data.length)).toBeCloseTo(bound / Math.sqrt(3), 1);
+    expect(adapter.get("lm_head.lora_B.weight")).toEqual({
+      data: new Float32Array(tinyConfig.vocabSize * 4),
+      shape: [264, 4],
+    });
+    expect(initialAdapter(tinyConfig, { ...lora, trainMlp: false }).get("lm_head.lora_A.weight")).toEqual(
+      adapter.get("lm_head.lora_A.weight"),
+    );
+    expect(initialAdapter(tinyConfig, { ...lora, seed: 2 }).get("lm_head.lora_A.weight")).not.toEqual(
+      adapter.get("lm_head.lora_A.weight"),
+    );
+  });
+});
+
+describe("what is refused", () => {
+  const shape = [3];
+  const good = (): TrainingDatum => ({
+    tokens: Int32Array.of(1, 2, 3),
+    lossInputs: {
+      target_tokens: { data: Int32Array.of(2, 3, 4), shape },
+      logprobs: { data: Float32Array.of(-1, -1, -1), shape },
+      advantages: { data: Float32Array.of(0, 1, 1), shape },
+    },
+  });
+  const changed = (inputs: TrainingDatum["lossInputs"]): TrainingDatum => ({
+    ...good(),
+    lossInputs: { ...good().lossInputs, ...inputs },
+  });
+  const { advantages: _, ...withoutAdvantages } = good().lossInputs;
+  const long = new Int32Array(tinyConfig.maxPositions + 1);
+
+  test.each<[string, Partial<TrainingBatch>, string, string]>([
+    ["an unknown loss", { loss: "reinforce" as never }, "engine/unknown-loss", "reinforce"],
+    ["no data", { data: [] }, "engine/empty-batch", "no data"],
+    ["an unknown setting", { lossConfig: { beta: 1 } }, "engine/loss-config", '"beta"'],
+    ["a setting that is NaN", { loss: "dro", lossConfig: { beta: Number.NaN } }, "engine/loss-config", "NaN"],
+    [
+      "a token out of range",
+      { data: [{ ...good(), tokens: Int32Array.of(1, -1, 3) }] },
+      "engine/token-range",
+      "-1 at position 1",
+    ],
+    [
+      "a target out of range",
+      { data: [changed({ target_tokens: { data: Int32Array.of(1, 2, 264), shape } })] },
+      "engine/token-range",
+      "264",
+    ],
+    ["no tokens", { data: [{ ...good(), tokens: new Int32Array(0) }] }, "engine/sequence-length", "no tokens"],
+    ["too many tokens", { data: [{ ...good(), tokens: long }] }, "engine/sequence-length", "513 tokens"],
+    [
+      "missing advantages",
+      { data: [{ ...good(), lossInputs: withoutAdvantages }] },
+      "engine/loss-input",
+      'no "advantages"',
+    ],
+    [
+      "an input the loss does not take",
+      { data: [changed({ mask: good().lossInputs["advantages"]! })] },
+      "engine/loss-input",
+      '"mask"',
+    ],
+    [
+      "a short input",
+      { data: [changed({ logprobs: { data: new Float32Array(2), shape: [2] } })] },
+      "engine/loss-input",
+      "[2]",
+    ],
+    [
+      "a lying shape",
+      { data: [changed({ logprobs: { data: new Float32Array(2), shape } })] },
+      "engine/loss-input",
+      "2 values",
+    ],
+    [
+      "a NaN advantage",
+      { data: [changed({ advantages: { data: Float32Array.of(0, Number.NaN, 1), shape } })] },
+      "engine/loss-input",
+      "NaN",
+    ],
+    [
+      "an infinite logprob",
+      { data: [changed({ logprobs: { data: Float32Array.of(0, Number.NEGATIVE_INFINITY, 1), shape } })] },
+      "engine/loss-input",
+      "-Infinity",
+    ],
+    [
+      "soft targets in reinforcement learning",
+      { data: [changed({ target_tokens: { data: new Int32Array(6), shape: [3, 2] } })] },
+      "engine/loss-input",
+      "one target per position",
+    ],
+  ])("%s", async (_name, change, code, part) => {
+    const id = newAdapter();
+    const error = await trainer
+      .forwardBackward(id, { ...batchOf([good()]), ...change })
+      .catch((caught: unknown) => caught);
+    expect(error).toMatchObject({ code, message: expect.stringContaining(part) as string });
+  });
+
+  test("impossible adapters and unknown ids", () => {
+    expect(() => newAdapter({ ...lora, rank: 0 })).toThrow(expect.objectContaining({ code: "engine/lora-spec" }));
+    expect(() => newAdapter({ ...lora, trainAttn: false, trainMlp: false, trainUnembed: false })).toThrow(
+      "nothing could be trained",
+    );
+    expect(() => trainer.optimStep("nobody", adam)).toThrow(
+      expect.objectContaining({ code: "engine/unknown-adapter" }),
+    );
+    const id = newAdapter();
+    expect(() => trainer.createAdapter(id, lora)).toThrow(expect.objectContaining({ code: "engine/adapter-exists" }));
+    const other = newAdapter({ ...lora, rank: 2 });
+    expect(() => trainer.importState(id, trainer.exportState(other))).toThrow(
+      expect.objectContaining({ code: "engine/bad-checkpoint" }),
+    );
+  });
+});

@@ -1,0 +1,40 @@
+// What the training graph is fed for one run, by the names of its inputs.
+import { type Value, value } from "../graph/index.ts";
+import type { LossSlots } from "./loss-slots.ts";
+import type { PackedRun } from "./packing.ts";
+import type { RopeTables } from "./qwen3.ts";
+
+/** A run's tokens and layout. */
+export function packedFeeds(run: PackedRun, rope: RopeTables): Record<string, Value> {
+  const rows = run.tokens.length;
+  const { half } = rope;
+  const positions = run.positions.reduce((most, position) => Math.max(most, position), 0) + 1;
+  const feeds: Record<string, Value> = {
+    tokens: value(run.tokens, [rows]),
+    positions: value(run.positions, [rows]),
+    places: value(run.places, [rows]),
+    rope_cos: value(rope.cos.subarray(0, positions * half), [positions, half]),
+    rope_sin: value(rope.sin.subarray(0, positions * half), [positions, half]),
+  };
+  for (const { kind, groups, members, length, prefixLength, ...block } of run.blocks) {
+    const keys = prefixLength + length;
+    feeds[`${kind}.rows`] = value(block.rows, [groups, members, length]);
+    feeds[`${kind}.places`] = value(block.places, [rows]);
+    feeds[`${kind}.bias`] = value(block.bias, kind === "plain" ? [length, 1, length] : [groups, 1, length, 1, keys]);
+    if (block.prefixRows) feeds["shared.prefix_rows"] = value(block.prefixRows, [groups, prefixLength]);
+    if (block.prefixPlaces) feeds["shared.prefix_places"] = value(block.prefixPlaces, [rows]);
+  }
+  return feeds;
+}
+
+/** A run's targets and loss inputs; `inputs` are the loss's. */
+export function slotFeeds(slots: LossSlots, inputs: readonly string[]): Record<string, Value> {
+  const shape = [slots.chunks, slots.chunk, slots.slots];
+  const feeds: Record<string, Value> = {
+    "head.rows": value(slots.rows, shape.slice(0, 2)),
+    "head.targets": value(slots.targets, shape),
+    "head.mask": value(slots.mask, shape),
+  };
+  for (const [i, name] of inputs.entries()) feeds[`loss.${name}`] = value(slots.inputs[i]!, shape);
+  return feeds;
+}
