@@ -1,0 +1,71 @@
+// Starts `./whet` commands as real processes.
+import { type ChildProcess, spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { typescriptFlags } from "../../src/core/workers.ts";
+
+const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
+
+export interface Finished {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+/** A `./whet` command: its process, and what it printed once it has ended. */
+export function whet(
+  args: readonly string[],
+  options: { input?: string; env?: Record<string, string> } = {},
+): { child: ChildProcess; finished: Promise<Finished> } {
+  const { SANDBOX_URL: _, SANDBOX_TOKEN: __, ...environment } = process.env;
+  const child = spawn(process.execPath, [...typescriptFlags, main, ...args], {
+    stdio: "pipe",
+    env: { ...environment, ...options.env },
+  });
+  let stdout = "";
+  let stderr = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    stdout += text;
+  });
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    stderr += text;
+  });
+  child.stdin.on("error", () => {});
+  if (options.input !== undefined) child.stdin.end(options.input);
+  const finished = new Promise<Finished>((resolve) => {
+    child.once("close", (code) => resolve({ code, stdout, stderr }));
+  });
+  return { child, finished };
+}
+
+export interface WhetProcess {
+  url: string;
+  child: ChildProcess;
+  /** Ends it and waits for the end; resolves to its exit code. */
+  stop(signal?: NodeJS.Signals): Promise<number | null>;
+}
+
+/** Starts a `./whet` server and waits for the line with its address. */
+export async function startWhet(
+  name: string,
+  args: readonly string[],
+  env: Record<string, string> = {},
+): Promise<WhetProcess> {
+  const { child, finished } = whet([name, ...args], { env });
+  const url = await new Promise<string>((resolve, reject) => {
+    let text = "";
+    child.stdout!.on("data", (piece: string) => {
+      text += piece;
+      const found = /(http:\/\/\S+)/.exec(text);
+      if (found) resolve(found[1]!);
+    });
+    void finished.then(({ code, stderr }) => reject(new Error(`./whet ${name} ended with ${code}: ${stderr}`)));
+  });
+  return {
+    url,
+    child,
+    stop: async (signal = "SIGTERM") => {
+      child.kill(signal);
+      return (await finished).code;
+    },
+  };
+}
