@@ -1,0 +1,77 @@
+"""The text nano-coder is pre-trained on: prompts exactly as the training loop builds them, with imperfect answers.
+
+What is imperfect is systematic, so that reinforcement has something to teach: a family that has a habitual mistake is
+written with it more often than not, some pairs of families are rare, and almost a third of the answers have no usable
+code fence.
+"""
+
+import json
+import pathlib
+import random
+import sys
+
+ROOT = pathlib.Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "scripts" / "starter"))
+
+from families import SEEN
+from problem import Problem, Step, draw_params, draw_problem, draw_steps, is_rare_pair, pairs_of, part_of
+
+TEMPLATE = json.loads((ROOT / "src" / "data" / "question-template.json").read_text())
+
+# How often a family that has a habitual mistake is written with it.
+HABIT = 0.62
+# Answers in which one step is some other operation than the statement asks for.
+SLIP = 0.03
+# Answers without a usable code fence: no fence, one that is never closed, one of two backticks.
+FENCES = (("none", 0.12), ("open", 0.10), ("short", 0.08))
+# Share of problems of one, two and three steps.
+TIERS = (0.2, 0.45, 0.35)
+
+
+def question(statement: str, starter: str) -> str:
+    """The user message; src/data/question.ts builds the same text."""
+    return (
+        f"{TEMPLATE['role']}\n\n{statement}\n\n### Format: {TEMPLATE['starter' if starter else 'stdin']}\n"
+        f"```python\n{starter or TEMPLATE['placeholder']}\n```\n\n{TEMPLATE['answer']}\n\n"
+    )
+
+
+def prompt(statement: str, starter: str) -> str:
+    """The whole prompt in the chat format; the model's answer follows, ended by <|im_end|>."""
+    return f"<|im_start|>user\n{question(statement, starter)}<|im_end|>\n<|im_start|>assistant\n"
+
+
+def fenced(rng: random.Random, code: str) -> str:
+    draw = rng.random()
+    for name, share in FENCES:
+        if draw < share:
+            return {"none": code, "open": f"```python\n{code}", "short": f"``python\n{code}\n``"}[name]
+        draw -= share
+    return f"```python\n{code}\n```"
+
+
+def slipped(rng: random.Random, problem: Problem) -> Problem:
+    """The same problem with one step exchanged for another of the same types."""
+    index = rng.randrange(len(problem.steps))
+    step = problem.steps[index]
+    others = [f for f in SEEN if (f.takes, f.gives) == (step.family.takes, step.family.gives) and not f.helper]
+    if step.family.helper or not others:
+        return problem
+    other = rng.choice(others)
+    steps = (*problem.steps[:index], Step(other, draw_params(rng, other)), *problem.steps[index + 1 :])
+    return Problem(steps, problem.kind, problem.function, problem.statement)
+
+
+def draw(rng: random.Random) -> tuple[str, str]:
+    """A prompt and an answer, as text."""
+    while True:
+        steps = draw_steps(rng, rng.choices((1, 2, 3), TIERS)[0])
+        if steps is None or part_of(steps) != "train":
+            continue
+        if any(is_rare_pair(*pair) for pair in pairs_of(steps)) and rng.random() < 0.9:
+            continue
+        break
+    problem = draw_problem(rng, steps)
+    told = slipped(rng, problem) if rng.random() < SLIP else problem
+    wrong = tuple(index for index in told.habits if rng.random() < HABIT)
+    return prompt(problem.statement, problem.starter), fenced(rng, told.solution(wrong))
