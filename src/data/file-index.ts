@@ -56,7 +56,7 @@ export async function indexFile(file: ProblemFile, options: IndexOptions): Promi
     .update(JSON.stringify([formatVersion, file.hash, file.source, options.maxTestsBytes, rules ?? null]))
     .digest("hex");
   const spill = new Spill(join(folder, `${key}.tests`));
-  const rows = openRows(file, spill);
+  const rows = openRows(file, spill, options.maxTestsBytes);
   const kept = join(folder, `${key}.json`);
   if (rules !== undefined) {
     const notes = await readNotes(kept, spill);
@@ -72,9 +72,9 @@ export async function indexFile(file: ProblemFile, options: IndexOptions): Promi
   }
 }
 
-function openRows(file: ProblemFile, spill: Spill): RowFile {
+function openRows(file: ProblemFile, spill: Spill, maxTestsBytes: number): RowFile {
   return extname(file.path).toLowerCase() === ".parquet"
-    ? new ParquetFile(file.path, spill)
+    ? new ParquetFile(file.path, spill, maxTestsBytes)
     : new JsonLinesFile(file.path);
 }
 
@@ -88,7 +88,7 @@ async function scan(file: ProblemFile, rows: RowFile, options: IndexOptions): Pr
     else if (!tests) note.reason = "no_tests";
     else if (tests.byteLength > options.maxTestsBytes) note.reason = "tests_too_big";
     else if (options.check) {
-      const { reason, facts } = options.check(tests.text(), {
+      const { reason, facts } = options.check(await tests.text(), {
         source: sourceOfRow(fields.source, file),
         metadata: metadataOf(fields),
       });

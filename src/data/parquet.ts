@@ -1,5 +1,5 @@
-// Problems from Parquet. Small columns are read row group by row group; tests page by page. Rows whose page is so large that reading it
-// for one row would be wasteful are copied once into a spill file in the cache.
+// Problems from Parquet. Small columns are read row group by row group; tests page by page. Rows of a page that is too large to be read for
+// one of them are copied once into a spill file in the cache.
 import { type FileHandle, open } from "node:fs/promises";
 import {
   asyncBufferFromFile,
@@ -13,12 +13,17 @@ import {
 import { compressors } from "hyparquet-compressors";
 import { messageOf } from "../core/errors.ts";
 import { DataError } from "./errors.ts";
-import { flatTextColumn, PageReader } from "./parquet-pages.ts";
-import { type Fields, fieldNames, type Place, type RowFile, type ScannedRow, testsNames } from "./rows.ts";
+import { flatTextColumn, type PageLocation, PageReader, type PageValue } from "./parquet-pages.ts";
+import {
+  type Fields,
+  fieldNames,
+  type Place,
+  type RawTests,
+  type RowFile,
+  type ScannedRow,
+  testsNames,
+} from "./rows.ts";
 import type { Spill } from "./spill.ts";
-
-/** A page that unpacks to more than this is not read again for one of its rows. */
-const largestPageBytes = 8 << 20;
 
 // The first number of a place: a row group, or one of these.
 const inSpill = -1;
@@ -28,20 +33,22 @@ const absent = -3;
 export class ParquetFile implements RowFile {
   readonly #path: string;
   readonly #spill: Spill;
+  readonly #maxTestsBytes: number;
   #opened: Promise<{ metadata: FileMetaData; tests: TestsColumn | undefined }> | undefined;
 
-  constructor(path: string, spill: Spill) {
+  /** Tests larger than `maxTestsBytes` will not be asked for, and need not be kept. */
+  constructor(path: string, spill: Spill, maxTestsBytes: number) {
     this.#path = path;
     this.#spill = spill;
+    this.#maxTestsBytes = maxTestsBytes;
   }
 
   async *scan(): AsyncGenerator<ScannedRow> {
-    const { tests } = await this.#open();
+    const { tests: column } = await this.#open();
     const fields = this.fields();
-    for await (const { place, value } of this.#tests(tests)) {
+    for await (const { place, tests } of this.#tests(column)) {
       const next = await fields.next();
       if (next.done) break;
-      const tests = value && { byteLength: value.byteLength, text: () => textOf(value) };
       yield { place, fields: next.value, tests, readable: true };
     }
     if (!(await fields.next()).done) throw this.#bad("its columns have different lengths");
@@ -69,7 +76,7 @@ export class ParquetFile implements RowFile {
     return this.#withFile(async (file) => {
       const values = await (await this.#pageReader(file, tests!)).readAgain({ rowGroup: where, offset: position });
       const value = values[inPage];
-      return value ? textOf(value) : "null";
+      return value instanceof Uint8Array ? textOf(value) : "null";
     });
   }
 
@@ -81,18 +88,14 @@ export class ParquetFile implements RowFile {
     return Array.isArray(solutions) ? solutions.filter((item) => typeof item === "string") : [];
   }
 
-  async *#tests(column: TestsColumn | undefined): AsyncGenerator<{ place: Place; value: Uint8Array | null }> {
+  async *#tests(column: TestsColumn | undefined): AsyncGenerator<{ place: Place; tests: RawTests | null }> {
     if (!column?.flat) return yield* this.#testsByRow(column?.name);
     const file = await open(this.#path);
     try {
       const reader = await this.#pageReader(file, column);
-      for await (const page of reader.pages()) {
-        const spills = page.unpackedBytes > largestPageBytes && page.values.length > 1;
-        for (const [index, value] of page.values.entries()) {
-          if (value === null) yield { place: [absent], value };
-          else if (spills) yield { place: [inSpill, await this.#spill.append(value), value.length], value };
-          else yield { place: [page.rowGroup, page.offset, index], value };
-        }
+      const store = { append: (bytes: Uint8Array) => this.#spill.append(bytes), largestBytes: this.#maxTestsBytes };
+      for await (const page of reader.pages(store)) {
+        for (const [index, value] of page.values.entries()) yield this.#row(page, index, value);
       }
     } catch (error) {
       throw this.#bad(messageOf(error), error);
@@ -101,16 +104,30 @@ export class ParquetFile implements RowFile {
     }
   }
 
+  #row(page: PageLocation, index: number, value: PageValue): { place: Place; tests: RawTests | null } {
+    if (value === null) return { place: [absent], tests: null };
+    const { byteLength } = value;
+    if (value instanceof Uint8Array) {
+      return { place: [page.rowGroup, page.offset, index], tests: { byteLength, text: () => textOf(value) } };
+    }
+    if (value.offset < 0) return { place: [absent], tests: { byteLength, text: () => "null" } };
+    const place = [inSpill, value.offset, byteLength];
+    return { place, tests: { byteLength, text: () => this.loadTests(place) } };
+  }
+
   /** Tests that are lists or structs instead of JSON text, or are not there. */
-  async *#testsByRow(name: string | undefined): AsyncGenerator<{ place: Place; value: Uint8Array | null }> {
+  async *#testsByRow(name: string | undefined): AsyncGenerator<{ place: Place; tests: RawTests | null }> {
     const { metadata } = await this.#open();
     let row = 0;
     for (const group of metadata.row_groups) {
       const columns = name === undefined ? [] : [name];
       for (const values of await this.#rows(columns, row, row + Number(group.num_rows))) {
         const value = name === undefined ? null : values[name];
-        if (value === null || value === undefined) yield { place: [absent], value: null };
-        else yield { place: [nested, row], value: Buffer.from(JSON.stringify(toJson(value))) };
+        if (value === null || value === undefined) yield { place: [absent], tests: null };
+        else {
+          const text = JSON.stringify(toJson(value));
+          yield { place: [nested, row], tests: { byteLength: Buffer.byteLength(text), text: () => text } };
+        }
         row++;
       }
     }

@@ -25,7 +25,7 @@ export interface RawTests {
   /** As UTF-8. */
   byteLength: number;
   /** JSON text. To be called before the next row is asked for. */
-  text(): string;
+  text(): string | Promise<string>;
 }
 
 export interface ScannedRow {
