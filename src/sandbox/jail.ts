@@ -1,6 +1,7 @@
 // The embedded jail: runs Python programs on this machine behind the strongest isolation that proves itself at start.
 // `run` is the judge's side (many tests, one program); `execute` runs one program once, as a plain script with files.
 import { availableParallelism, totalmem } from "node:os";
+import { join } from "node:path";
 import { messageOf } from "../core/errors.ts";
 import { Limiter } from "../core/limiter.ts";
 import { ControlServer } from "./control.ts";
@@ -93,11 +94,11 @@ export async function openJail(options: JailOptions = {}): Promise<Jail> {
     let jail: EmbeddedJail | undefined;
     try {
       jail = await EmbeddedJail.open(level, interpreter, options);
-      await selfTest(jail, level);
+      await selfTest(jail, level, jail.controlSocket);
       return jail;
     } catch (error) {
       await jail?.close();
-      failures.push(`${level}: ${messageOf(error)}`);
+      failures.push(`${level}: ${messageOf(error instanceof SandboxError && error.cause ? error.cause : error)}`);
     }
   }
   throw new SandboxError("sandbox/unavailable", unavailable(failures));
@@ -165,6 +166,10 @@ class EmbeddedJail implements Jail {
     const confined = { readable: confinedReadable(interpreter), scratch: control.scratchFolder, ...slotUsers() };
     const plan = { argv, socketInside, config: { level, preload: [], ...(level === "jail" ? {} : confined) } };
     return new EmbeddedJail(level, interpreter, control, plan, Math.max(1, options.slots ?? availableParallelism()));
+  }
+
+  get controlSocket(): string {
+    return join(this.#control.folder, this.#control.socketName);
   }
 
   #pool(preload: readonly string[]): Pool {

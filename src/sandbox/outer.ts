@@ -27,7 +27,7 @@ export interface CommandParts {
 }
 
 /** The whole environment of a program. PYTHONHASHSEED makes set order repeatable; one thread keeps BLAS within its core. */
-const environment: Record<string, string> = {
+export const programEnvironment: Record<string, string> = {
   PATH: "/usr/local/bin:/usr/bin:/bin",
   HOME: "/tmp",
   LANG: "C.UTF-8",
@@ -46,7 +46,7 @@ function unprivilegedUser(): number | null {
 }
 
 function enter(interpreter: Interpreter, command: string[], user: number | null, paths: string[]): string[] {
-  const config = { command, environment, user, paths, stackBytes };
+  const config = { command, environment: programEnvironment, user, paths, stackBytes };
   return [interpreter.executable, "-I", "-S", `${pythonFolder}/enter.py`, JSON.stringify(config)];
 }
 

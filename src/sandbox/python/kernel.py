@@ -116,7 +116,7 @@ def landlock_version():
         return 0
 
 
-_READ_FILE, _READ_DIR, _EXECUTE = 1 << 2, 1 << 3, 1 << 0
+_WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 1, 1 << 2, 1 << 3
 _FILE_ONLY = (1 << 0) | (1 << 1) | (1 << 2) | (1 << 14) | (1 << 15)
 
 
@@ -142,7 +142,7 @@ class Landlock:
         attributes = ctypes.create_string_buffer(struct.pack("<%dQ" % len(fields), *fields))
         self.descriptor = _syscall(_LANDLOCK_CREATE, attributes, len(fields) * 8, 0)
         for path in readable:
-            self._allow(path, _READ_FILE | _READ_DIR)
+            self._allow(path, _READ_FILE | _READ_DIR | (_WRITE_FILE if path == os.devnull else 0))
         everything = files & ~(1 << 0) & ~(1 << 6) & ~(1 << 11)  # no exec, no device nodes
         self._allow(writable, everything)
 

@@ -28,12 +28,10 @@ import program
 _HEAD = struct.Struct("<BI")
 _BUFFER_BYTES = 256 * 1024
 _STDERR_TAIL = 4096
-_INODES = 4096
 _RDHUP = 0x2000
 _REPORT, _CODE = 3, 4  # descriptors of the test process
 _SAMPLE_FIRST_S, _SAMPLE_NEXT_S = 0.1, 0.05
 _PAGE = mmap.PAGESIZE
-_GRACE_PROCESSES = 1  # the slot itself counts
 
 
 class Gone(Exception):
@@ -276,7 +274,7 @@ class Slot:
         limit(resource.RLIMIT_NOFILE, (limits["openFiles"], limits["openFiles"]))
         limit(resource.RLIMIT_CPU, (seconds, seconds + 1))
         if self.level.counts_processes:
-            processes = limits["processes"] + _GRACE_PROCESSES
+            processes = limits["processes"] + 1  # the slot itself counts
             limit(resource.RLIMIT_NPROC, (processes, processes))
 
 

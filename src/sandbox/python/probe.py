@@ -1,0 +1,131 @@
+"""The self-test's attack in miniature: tries to get out and prints one line for everything that worked. Runs as a program would.
+
+First line of stdin: JSON with a file it must not read, a port it must not reach, a process it must not touch, folders it must not write to,
+whether it runs in namespaces of its own, and its limits.
+"""
+
+import ctypes
+import json
+import os
+import socket
+import sys
+
+facts = json.loads(input())
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def attempt(name, action):
+    try:
+        worked = action()
+    except (OSError, ValueError, MemoryError):
+        return
+    if worked is not False:
+        print("could " + name)
+
+
+def opens(path, mode="rb"):
+    def action():
+        with open(path, mode) as file:
+            file.read(1) if "r" in mode else file.write(b"x")
+
+    return action
+
+
+def connects(family, kind, address):
+    def action():
+        with socket.socket(family, kind) as connection:
+            connection.settimeout(1)
+            connection.connect(address)
+            connection.send(b"x")
+
+    return action
+
+
+def called(number, *arguments):
+    return lambda: libc.syscall(ctypes.c_long(number), *[ctypes.c_long(a) for a in arguments]) >= 0
+
+
+def forks():
+    """More processes than allowed, all alive at once."""
+    children = []
+    try:
+        for _ in range(facts["processes"] + 1):
+            pid = os.fork()
+            if pid == 0:
+                os.read(hold[0], 1)
+                os._exit(0)
+            children.append(pid)
+    finally:
+        os.write(hold[1], b"x" * (len(children) + 1))
+        for pid in children:
+            os.waitpid(pid, 0)
+
+
+def fills():
+    """More than the scratch space, in files that are each small enough."""
+    for number in range(facts["scratchBytes"] // facts["fileBytes"] + 2):
+        with open("fill-%d" % number, "wb") as file:
+            file.write(b"x" * (facts["fileBytes"] - 1))
+
+
+def one_large_file():
+    with open("large", "wb") as file:
+        file.write(b"x" * (facts["fileBytes"] + 4096))
+
+
+hold = os.pipe()
+machine = os.uname().machine
+x86 = machine == "x86_64"
+number = {
+    "unshare": 272 if x86 else 97,
+    "mount": 165 if x86 else 40,
+    "ptrace": 101 if x86 else 117,
+    "bpf": 321 if x86 else 280,
+    "memfd_create": 319 if x86 else 279,
+    "keyctl": 250 if x86 else 219,
+    "io_uring_setup": 425,
+    "setuid": 105 if x86 else 146,
+    "clone": 56 if x86 else 220,
+    "shmget": 29 if x86 else 194,
+    "process_vm_readv": 310 if x86 else 270,
+}
+
+for path in facts["secrets"]:
+    attempt("read %s" % path, opens(path))
+for folder in facts["closed"]:
+    attempt("write to %s" % folder, opens(os.path.join(folder, "probe"), "wb"))
+attempt("open a TCP connection", connects(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", facts["port"])))
+attempt("send a UDP packet", connects(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", facts["port"])))
+attempt("open a netlink socket", connects(16, socket.SOCK_RAW, (0, 0)))
+attempt("reach the control socket", connects(socket.AF_UNIX, socket.SOCK_STREAM, facts["controlSocket"]))
+attempt("signal its supervisor", lambda: os.kill(os.getppid(), 0) if not facts["namespaces"] else False)
+attempt("signal a process outside", lambda: os.kill(facts["pid"], 0))
+attempt("read its supervisor's memory", opens("/proc/%d/mem" % os.getppid()))
+attempt("limit its supervisor", lambda: libc.prlimit(os.getppid(), 7, (ctypes.c_ulong * 2)(1, 1), None) == 0)
+attempt("use a new user namespace", called(number["unshare"], 0x10000000))
+attempt("clone into a new user namespace", called(number["clone"], 0x10000000 | 17, 0, 0, 0, 0))
+attempt("mount", lambda: libc.mount(b"x", b"/tmp", b"tmpfs", 0, b"") == 0)
+attempt("trace its supervisor", called(number["ptrace"], 16, os.getppid(), 0, 0))
+attempt("become root", called(number["setuid"], 0))
+for name in ("bpf", "memfd_create", "keyctl", "io_uring_setup", "shmget", "process_vm_readv"):
+    attempt("call " + name, called(number[name], 0, 0, 0, 0, 0))
+if libc.prctl(21, 0, 0, 0, 0) != 2:
+    print("runs without a seccomp filter")
+if libc.prctl(39, 0, 0, 0, 0) != 1:
+    print("may gain privileges")
+for line in open("/proc/self/status") if facts["namespaces"] else ():
+    if line.startswith(("CapEff", "CapPrm", "CapAmb")) and int(line.split()[1], 16):
+        print("holds capabilities: " + line.strip())
+if facts["namespaces"]:
+    others = [name for name in os.listdir("/proc") if name.isdigit() and int(name) not in (1, os.getpid())]
+    if others:
+        print("sees other processes: " + " ".join(others))
+    attempt("run more processes than allowed", forks)
+    attempt("fill more than its scratch space", fills)
+else:
+    attempt("start a process", os.fork)
+attempt("write a file past the limit", one_large_file)
+for name in os.environ:
+    if name not in facts["environment"]:
+        print("sees the environment variable " + name)
+print("done")
