@@ -312,6 +312,33 @@ describe("what is refused", () => {
     expect(error).toMatchObject({ code, message: expect.stringContaining(part) as string });
   });
 
+  test.each<[string, Partial<AdamSettings>]>([
+    ["learning_rate is NaN", { learningRate: Number.NaN }],
+    ["beta2 is 1", { beta2: 1 }],
+    ["eps is 0", { epsilon: 0 }],
+    ["grad_clip_norm is -1", { gradClipNorm: -1 }],
+  ])("Adam whose %s", (part, change) => {
+    const id = newAdapter();
+    const step = (): unknown => trainer.optimStep(id, { ...adam, ...change });
+    expect(step).toThrow(expect.objectContaining({ code: "engine/adam-settings" }));
+    expect(step).toThrow(part);
+  });
+
+  test("sequences that would not fit into memory", async () => {
+    const small = new Trainer(tinyConfig, weights, { threads: 1, memoryLimit: 2 ** 20 });
+    small.createAdapter("a", lora);
+    const data = [good(), { ...good(), tokens: new Int32Array(500) }];
+    const long = { data: new Float32Array(500), shape: [500] };
+    data[1]!.lossInputs = {
+      target_tokens: { data: new Int32Array(500), shape: [500] },
+      logprobs: long,
+      advantages: long,
+    };
+    await expect(small.forwardBackward("a", batchOf(data))).rejects.toMatchObject({ code: "engine/out-of-memory" });
+    expect((await small.forwardBackward("a", batchOf([good()]))).metrics["loss:sum"]).toBeLessThan(0);
+    await small.close();
+  });
+
   test("impossible adapters and unknown ids", () => {
     expect(() => newAdapter({ ...lora, rank: 0 })).toThrow(expect.objectContaining({ code: "engine/lora-spec" }));
     expect(() => newAdapter({ ...lora, trainAttn: false, trainMlp: false, trainUnembed: false })).toThrow(

@@ -1,7 +1,7 @@
 // Trains LoRA adapters on one base model. Any number of adapters share the base's weights and the compiled graphs. Calls are
 // made one after another; each blocks its thread while it computes, so a trainer belongs in a worker.
 import { floats, Session, type Value, value } from "../graph/index.ts";
-import { adamStep, clipFactor, gradientNorm } from "./adam.ts";
+import { adamStep, checkAdam, clipFactor, gradientNorm } from "./adam.ts";
 import type { OptimizerState } from "./checkpoint.ts";
 import type { AdamSettings, LoraSpec, LossName, LossTensor, TrainingBatch, TrainingOutput } from "./engine.ts";
 import { EngineError } from "./errors.ts";
@@ -10,11 +10,12 @@ import { layOutSlots } from "./loss-slots.ts";
 import { losses } from "./losses.ts";
 import { type AdapterWeights, loraScale, type Qwen3Config, type Weight, type Weights } from "./model-types.ts";
 import type { BlockKind } from "./packed-attention.ts";
-import { packBatch } from "./packing.ts";
+import { type PackedRun, packBatch } from "./packing.ts";
 import { type RopeTables, ropeTables } from "./qwen3.ts";
 import { checkBatch, checkLossConfig } from "./training-batch.ts";
 import { packedFeeds, slotFeeds } from "./training-feeds.ts";
 import { trainingGraph } from "./training-graph.ts";
+import { defaultMemoryLimit, plannedTokens, runBytes } from "./training-memory.ts";
 
 export interface TrainerOptions {
   threads?: number;
@@ -22,6 +23,8 @@ export interface TrainerOptions {
   tokensPerRun?: number;
   /** Adapters merged into the weights while training: faster, and a second copy of the weights. Chosen by size when left out. */
   merge?: boolean;
+  /** The most bytes one run may take; a share of the machine's memory when left out. */
+  memoryLimit?: number;
 }
 
 /** All that a training run continues from. */
@@ -46,8 +49,6 @@ interface Adapter {
 
 /** Weights of more floats than this are not copied. */
 const largestMerge = 64e6;
-/** Activations of one run take about this many bytes at most. */
-const activationBytes = 2.5e9;
 /** Logits of one chunk of the head take about this many floats. */
 const chunkLogits = 2 ** 18;
 
@@ -69,9 +70,7 @@ export class Trainer {
     this.#rope = ropeTables(config, config.maxPositions);
     const size = [...weights.values()].reduce((total, { data }) => total + data.length, 0);
     this.#merge = options.merge ?? size <= largestMerge;
-    const { hiddenSize, intermediateSize, numHeads, numKvHeads, headDim, numLayers } = config;
-    const perToken = 4 * numLayers * (8 * hiddenSize + 6 * (numHeads + numKvHeads) * headDim + 8 * intermediateSize);
-    this.#tokensPerRun = options.tokensPerRun ?? Math.max(64, Math.min(2048, Math.floor(activationBytes / perToken)));
+    this.#tokensPerRun = options.tokensPerRun ?? plannedTokens(config);
   }
 
   createAdapter(id: string, spec: LoraSpec): void {
@@ -113,10 +112,12 @@ export class Trainer {
     const feeds: Record<string, Value> = { ...this.#base, ...adapterFeeds(adapter) };
     for (const [name, setting] of Object.entries(config)) feeds[`config.${name}`] = value(Float32Array.of(setting), []);
     const maxChunk = Math.max(64, Math.floor(chunkLogits / this.#config.vocabSize));
-    for (const run of packBatch(
+    const runs = packBatch(
       data.map(({ tokens }) => tokens),
       this.#tokensPerRun,
-    )) {
+    );
+    for (const run of runs) this.#checkMemory(run, !batch.forwardOnly);
+    for (const run of runs) {
       const slots = layOutSlots(loss, data, run, maxChunk);
       const kinds = run.blocks.map(({ kind }) => kind);
       const session = await this.#session(adapter.spec, batch.loss, !batch.forwardOnly, kinds);
@@ -145,6 +146,7 @@ export class Trainer {
   /** Takes one Adam step with the accumulated gradient and clears it. */
   optimStep(id: string, settings: AdamSettings): Record<string, number> {
     const adapter = this.#adapter(id);
+    checkAdam(settings);
     const parameters = [...adapter.parameters.values()];
     const norm = gradientNorm(parameters);
     if (!Number.isFinite(norm)) {
@@ -212,6 +214,19 @@ export class Trainer {
     const adapter = this.#adapters.get(id);
     if (adapter) return adapter;
     throw new EngineError("engine/unknown-adapter", `There is no model "${id}" to train. Create it first.`);
+  }
+
+  #checkMemory(run: PackedRun, backward: boolean): void {
+    const limit = this.#options.memoryLimit ?? defaultMemoryLimit();
+    const bytes = runBytes(this.#config, run, backward);
+    if (bytes <= limit) return;
+    const gib = (value: number): string => `${(value / 2 ** 30).toFixed(1)} GiB`;
+    const { index, rows } = run.sequences[0]!;
+    throw new EngineError(
+      "engine/out-of-memory",
+      `Datum ${index} with ${rows.length} tokens would take about ${gib(bytes)} to train on, and ${gib(limit)} are allowed. ` +
+        "Shorten the sequences, or use a machine with more memory.",
+    );
   }
 
   #checkState({ parameters }: Adapter, weights: ReadonlyMap<string, Weight>): void {

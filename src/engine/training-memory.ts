@@ -1,0 +1,41 @@
+// How much memory a training run takes, so that batches are cut to size and one that cannot fit is refused instead of taking
+// the process down.
+import { totalmem } from "node:os";
+import type { Qwen3Config } from "./model-types.ts";
+import type { PackedRun } from "./packing.ts";
+
+/** Runs are planned to take about this much for activations. */
+const plannedBytes = 2.5e9;
+/** Beyond this, longer runs are no faster: their activations leave the processor's caches. */
+const mostTokens = 2048;
+const fewestTokens = 64;
+/** What one run may take of the machine's memory. The rest is for weights, samplers and everything else. */
+const shareOfMemory = 0.6;
+
+/** About how many tokens a run should have. */
+export function plannedTokens(config: Qwen3Config): number {
+  return Math.max(fewestTokens, Math.min(mostTokens, Math.floor(plannedBytes / bytesPerToken(config))));
+}
+
+/** The bytes a run takes at its peak: what the backward pass needs of every layer, and one layer's attention weights thrice. */
+export function runBytes(config: Qwen3Config, run: PackedRun, backward: boolean): number {
+  const pairs = run.blocks.reduce(
+    (total, { groups, members, length, prefixLength }) => total + groups * members * length * (prefixLength + length),
+    0,
+  );
+  const layers = backward ? config.numLayers : 1;
+  return (
+    run.tokens.length * (bytesPerToken(config) / config.numLayers) * layers + 4 * config.numHeads * pairs * (layers + 3)
+  );
+}
+
+function bytesPerToken(config: Qwen3Config): number {
+  const { hiddenSize, intermediateSize, numHeads, numKvHeads, headDim, numLayers } = config;
+  return 4 * numLayers * (8 * hiddenSize + 6 * (numHeads + numKvHeads) * headDim + 8 * intermediateSize);
+}
+
+/** The most bytes one run may take on this machine, or in this container. */
+export function defaultMemoryLimit(): number {
+  const constrained = process.constrainedMemory() || Number.POSITIVE_INFINITY;
+  return shareOfMemory * Math.min(totalmem(), constrained);
+}
