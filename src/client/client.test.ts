@@ -177,7 +177,7 @@ describe("training", () => {
       [{ modelInput: [1, 2], lossFnInputs: { target_tokens: [2] } }],
       /has 1 positions, but modelInput has 2/,
     ],
-    ["a fraction as a token", [{ modelInput: [1.5], lossFnInputs: {} }], /data\[0\]\.modelInput\[0\] is 1\.5/],
+    ["a fraction as a token", [{ modelInput: [1.5], lossFnInputs: {} }], /data\[0\]: tokens\[0\] is 1\.5/],
     ["a nested list", [{ modelInput: [1], lossFnInputs: { weights: [[1]] as never } }], /not a number/],
     ["a plain list under an unknown name", [{ modelInput: [1], lossFnInputs: { mask: [1] } }], /mask is a plain list/],
   ])("%s is refused before anything is sent", async (_, data, reason) => {

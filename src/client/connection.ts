@@ -18,6 +18,7 @@ import {
   routes,
   sessionHeartbeatRequest,
 } from "../protocol/index.ts";
+import { BytesPool } from "./bytes-pool.ts";
 import { Credentials } from "./credentials.ts";
 import { APIResponseError, ClientClosedError } from "./errors.ts";
 import { Heartbeat } from "./heartbeat.ts";
@@ -42,6 +43,7 @@ export class Connection {
   /** Aborted, with a ClientClosedError, when the client is closed. */
   readonly closing: AbortSignal;
   readonly sampleGate: SampleGate;
+  readonly bodies = new BytesPool();
   /** Bytes of training data being submitted, and of large results being fetched. */
   trainingBytes = new Budget(defaultClientConfig.fwdbwdDispatchBytesSemaphoreSize);
   resultBytes = new Budget(defaultClientConfig.inflightResponseBytesSemaphoreSize);
@@ -142,6 +144,7 @@ export class Connection {
   async close(): Promise<void> {
     this.#closer.abort(new ClientClosedError());
     this.credentials.close();
+    this.bodies.clear();
     await Promise.all([this.transport.close(), this.#heartbeat?.close()]);
   }
 

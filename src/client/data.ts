@@ -1,16 +1,19 @@
-// Training data as callers write them, turned into what is sent: typed arrays, checked, and cut into requests. Batches are large, so
-// this runs in slices and lets the event loop turn in between.
+// Training data as callers write them, checked, cut into requests and encoded. Batches are large, so this runs in slices and lets
+// the event loop turn in between; numbers go from the caller's lists and arrays straight into the request's bytes.
 import {
-  type Datum,
+  type DatumSource,
   estimateDatumBytes,
+  ForwardBackwardEncoder,
   type ModelInput,
   modelInputLength,
   ProtocolError,
   type Tensor,
+  type TensorSource,
   tensor,
   tensorProblem,
   textInput,
 } from "../protocol/index.ts";
+import type { BytesPool } from "./bytes-pool.ts";
 import { InvalidInputError } from "./errors.ts";
 import { yieldToLoop } from "./wait.ts";
 
@@ -41,57 +44,93 @@ const listDtypes: Readonly<Record<string, Tensor["dtype"]>> = {
 /** Work is cut so that one slice takes about this long. */
 const sliceMs = 4;
 
-/** Data that go out in one request, with the bytes they count for. */
-export interface Batch {
-  data: Datum[];
+/** A request of a batch, written but for its sequence number. */
+export interface EncodedBatch {
+  /** What it counts for against the limit on bytes being submitted. */
   bytes: number;
+  finish(seqId: number): Uint8Array;
+  /** Its memory may be used again: the body was read to its end. */
+  release(): void;
 }
 
-/** Checks data, converts them, and cuts them into requests of at most `maxData` data and about `maxBytes` bytes. */
-export async function prepareBatches(
+export interface BatchSettings {
+  modelId: string;
+  lossFn: string;
+  lossFnConfig: Readonly<Record<string, number>>;
+  forwardOnly: boolean;
+}
+
+/** Checks data, cuts them into requests of at most `maxData` data and about `maxBytes` bytes, and encodes those. */
+export async function encodeBatches(
   inputs: readonly DatumInput[],
-  limits: Promise<{ maxData: number; maxBytes: number }>,
-): Promise<Batch[]> {
+  limits: { maxData: number; maxBytes: number },
+  settings: BatchSettings,
+  pool: BytesPool,
+): Promise<EncodedBatch[]> {
   if (inputs.length === 0)
     throw new InvalidInputError("The batch is empty. Pass at least one datum, or leave the call out.");
-  const data: Datum[] = [];
-  let started = performance.now();
-  for (const [index, input] of inputs.entries()) {
-    data.push(toDatum(input, index));
-    if (performance.now() - started >= sliceMs) {
-      await yieldToLoop();
-      started = performance.now();
+  const batches: EncodedBatch[] = [];
+  let sliceStart = performance.now();
+  let first = 0;
+  for (const { data, bytes } of cut(inputs.map(toDatum), limits)) {
+    const encoder = new ForwardBackwardEncoder({ ...settings, data }, (size) => pool.take(size));
+    for (const index of data.keys()) {
+      encodeNext(encoder, first + index);
+      if (performance.now() - sliceStart >= sliceMs) {
+        await yieldToLoop();
+        sliceStart = performance.now();
+      }
     }
-  }
-  const { maxData, maxBytes } = await limits;
-  const batches: Batch[] = [];
-  let batch: Batch | undefined;
-  for (const datum of data) {
-    const bytes = estimateDatumBytes(datum);
-    if (!batch || batch.data.length >= maxData || batch.bytes + bytes > maxBytes) {
-      batch = { data: [], bytes: 0 };
-      batches.push(batch);
-    }
-    batch.data.push(datum);
-    batch.bytes += bytes;
+    const release = () => pool.give(encoder.memory);
+    batches.push({ bytes, finish: (seqId) => encoder.finish(seqId), release });
+    first += data.length;
   }
   return batches;
 }
 
-/** The prompt or model input as the protocol writes it. */
-export function toModelInput(input: ModelInput | TokenList, where = "prompt"): ModelInput {
-  if (input instanceof Int32Array) return textInput(input);
-  return "chunks" in input ? input : textInput(toInt32(input, where));
+function encodeNext(encoder: ForwardBackwardEncoder, index: number): void {
+  try {
+    encoder.next();
+  } catch (error) {
+    if (!(error instanceof ProtocolError)) throw error;
+    throw new InvalidInputError(`data[${index}]: ${error.message}`, { cause: error });
+  }
 }
 
-function toDatum(input: DatumInput, index: number): Datum {
+function* cut(data: readonly DatumSource[], { maxData, maxBytes }: { maxData: number; maxBytes: number }) {
+  let batch: { data: DatumSource[]; bytes: number } = { data: [], bytes: 0 };
+  for (const datum of data) {
+    const bytes = estimateDatumBytes(datum);
+    if (batch.data.length >= maxData || (batch.data.length > 0 && batch.bytes + bytes > maxBytes)) {
+      yield batch;
+      batch = { data: [], bytes: 0 };
+    }
+    batch.data.push(datum);
+    batch.bytes += bytes;
+  }
+  yield batch;
+}
+
+/** A prompt as the protocol writes it. */
+export function toModelInput(input: ModelInput | TokenList): ModelInput {
+  if (input instanceof Int32Array) return textInput(input);
+  if ("chunks" in input) return input;
+  const tokens = new Int32Array(input);
+  const bad = input.findIndex((token, index) => tokens[index] !== token);
+  if (bad < 0) return textInput(tokens);
+  throw new InvalidInputError(`prompt[${bad}] is ${String(input[bad])}, not a 32-bit integer. Pass token ids.`);
+}
+
+/** Checks everything but the values of plain lists, which are checked when they are written. */
+function toDatum(input: DatumInput, index: number): DatumSource {
   const where = `data[${index}]`;
-  const modelInput = toModelInput(input.modelInput, `${where}.modelInput`);
+  const modelInput: DatumSource["modelInput"] =
+    "chunks" in input.modelInput ? input.modelInput : { chunks: [{ type: "encoded_text", tokens: input.modelInput }] };
   const length = lengthOf(modelInput, where);
-  const lossFnInputs: Record<string, Tensor> = {};
+  const lossFnInputs: Record<string, TensorSource> = {};
   for (const name in input.lossFnInputs) {
     const value = toTensor(input.lossFnInputs[name]!, name, where);
-    const problem = tensorProblem(value);
+    const problem = Array.isArray(value.data) ? undefined : tensorProblem(value as Tensor);
     if (problem)
       throw new InvalidInputError(`${where}.lossFnInputs.${name} is inconsistent: ${problem}. Correct its shape.`);
     if (length !== undefined && value.shape[0] !== length)
@@ -103,7 +142,7 @@ function toDatum(input: DatumInput, index: number): Datum {
   return { modelInput, lossFnInputs };
 }
 
-function lengthOf(input: ModelInput, where: string): number | undefined {
+function lengthOf(input: DatumSource["modelInput"], where: string): number | undefined {
   try {
     return modelInputLength(input);
   } catch (error) {
@@ -112,38 +151,12 @@ function lengthOf(input: ModelInput, where: string): number | undefined {
   }
 }
 
-function toTensor(value: TensorInput, name: string, where: string): Tensor {
+function toTensor(value: TensorInput, name: string, where: string): TensorSource {
   if (value instanceof Float32Array || value instanceof Int32Array) return tensor(value);
   if ("dtype" in value) return value;
   const dtype = listDtypes[name];
-  if (!dtype)
-    throw new InvalidInputError(
-      `${where}.lossFnInputs.${name} is a plain list, whose dtype is known only for ${Object.keys(listDtypes).join(", ")}. Pass a Float32Array or Int32Array.`,
-    );
-  const place = `${where}.lossFnInputs.${name}`;
-  return tensor(dtype === "int64" ? toInt32(value, place) : toFloat32(value, place));
-}
-
-function toInt32(list: readonly number[], where: string): Int32Array {
-  const array = new Int32Array(list.length);
-  for (let index = 0; index < list.length; index++) {
-    const value = list[index]!;
-    array[index] = value;
-    if (array[index] !== value)
-      throw new InvalidInputError(`${where}[${index}] is ${String(value)}, not a 32-bit integer. Pass token ids.`);
-  }
-  return array;
-}
-
-function toFloat32(list: readonly number[], where: string): Float32Array {
-  const array = new Float32Array(list.length);
-  for (let index = 0; index < list.length; index++) {
-    const value = list[index]!;
-    if (typeof value !== "number")
-      throw new InvalidInputError(
-        `${where}[${index}] is ${String(value)}, not a number. Nested lists are not tensors.`,
-      );
-    array[index] = value;
-  }
-  return array;
+  if (dtype) return { dtype, data: value, shape: [value.length] };
+  throw new InvalidInputError(
+    `${where}.lossFnInputs.${name} is a plain list, whose dtype is known only for ${Object.keys(listDtypes).join(", ")}. Pass a Float32Array or Int32Array.`,
+  );
 }

@@ -6,7 +6,6 @@ import {
   decode,
   decodeForwardBackwardOutput,
   defaultAdamParams,
-  encodeForwardBackwardRequest,
   encodeText,
   type ForwardBackwardOutput,
   forwardBackwardOutput,
@@ -33,7 +32,7 @@ import {
 } from "../protocol/index.ts";
 import { badResponse, type Connection } from "./connection.ts";
 import { type CustomLoss, customBackwardData, customForwardData } from "./custom-loss.ts";
-import { type Batch, type DatumInput, prepareBatches } from "./data.ts";
+import { type DatumInput, type EncodedBatch, encodeBatches } from "./data.ts";
 import { APIStatusError, ModelLostError, RequestLostError } from "./errors.ts";
 import { APIFuture } from "./future.ts";
 import { combineOutputs } from "./metrics.ts";
@@ -41,7 +40,7 @@ import { type PollTarget, poll } from "./poll.ts";
 import { openSampler, SamplingClient } from "./sampling-client.ts";
 import { Sequencer } from "./sequencer.ts";
 import type { HttpRequest } from "./transport.ts";
-import { untilAborted, yieldToLoop } from "./wait.ts";
+import { untilAborted } from "./wait.ts";
 
 export interface CallOptions {
   /** Before the call is sent: it is not. After: only the wait ends, the server's work goes on. */
@@ -75,6 +74,7 @@ export type LossFunction = LossName | (string & {});
 interface Accepted {
   requestId: string;
   roundTripSeconds: number;
+  retried: boolean;
 }
 
 export class TrainingClient {
@@ -119,13 +119,13 @@ export class TrainingClient {
     const { signal } = options;
     let metrics: Record<string, number> = {};
     const accepted = this.#sequencer.run("forwardBackwardCustom", async () => {
-      const forwardBatches = this.#prepare(customForwardData(data));
-      const forwarded = await this.#submitBatches(await forwardBatches, "cross_entropy", {}, true, signal);
+      const forward = this.#encode(customForwardData(data), "cross_entropy", {}, true);
+      const forwarded = await this.#submitBatches("forwardBackwardCustom", await forward, signal);
       const outputs = combineOutputs(await this.#results(forwarded, "Forward", signal));
       const { backward, metrics: own } = await customBackwardData(data, outputs, loss);
       metrics = own;
-      signal?.throwIfAborted();
-      return this.#submitBatches(await this.#prepare(backward), "cross_entropy", {}, false, signal);
+      const batches = await this.#encode(backward, "cross_entropy", {}, false);
+      return this.#submitBatches("forwardBackwardCustom", batches, signal);
     });
     const result = accepted.then(async (requests) => {
       const output = combineOutputs(await this.#results(requests, "ForwardBackward", signal));
@@ -280,10 +280,8 @@ export class TrainingClient {
     { lossFnConfig = {}, signal }: LossOptions,
     forwardOnly: boolean,
   ): APIFuture<ForwardBackwardOutput> {
-    const batches = this.#prepare(data);
-    const accepted = this.#sequencer.run(name, async () =>
-      this.#submitBatches(await batches, lossFn, lossFnConfig, forwardOnly, signal),
-    );
+    const batches = this.#encode(data, lossFn, lossFnConfig, forwardOnly);
+    const accepted = this.#sequencer.run(name, async () => this.#submitBatches(name, await batches, signal));
     // A batch that cannot be sent is reported by `accepted`, in its turn.
     batches.catch(() => undefined);
     const result = accepted.then(async (requests) =>
@@ -292,54 +290,44 @@ export class TrainingClient {
     return new APIFuture(untilAborted(result, signal), accepted);
   }
 
-  #prepare(data: readonly DatumInput[]): Promise<Batch[]> {
-    const limits = this.#connection.config().then((config) => ({
-      maxData: config.fwdbwdMaxChunkLen,
-      maxBytes: config.fwdbwdMaxChunkBytesCount,
-    }));
-    limits.catch(() => undefined);
-    return prepareBatches(data, limits);
+  async #encode(
+    data: readonly DatumInput[],
+    lossFn: string,
+    lossFnConfig: Readonly<Record<string, number>>,
+    forwardOnly: boolean,
+  ): Promise<EncodedBatch[]> {
+    const config = await this.#connection.config();
+    const limits = { maxData: config.fwdbwdMaxChunkLen, maxBytes: config.fwdbwdMaxChunkBytesCount };
+    const settings = { modelId: this.modelId, lossFn, lossFnConfig, forwardOnly };
+    return encodeBatches(data, limits, settings, this.#connection.bodies);
   }
 
   /** Posts a batch's requests in one turn: the first one last, so that the server has the whole batch when it can start. */
   async #submitBatches(
-    batches: readonly Batch[],
-    lossFn: string,
-    lossFnConfig: Readonly<Record<string, number>>,
-    forwardOnly: boolean,
+    name: string,
+    batches: readonly EncodedBatch[],
     signal: AbortSignal | undefined,
   ): Promise<Accepted[]> {
     const { parallelFwdbwdChunks } = await this.#connection.config();
     signal?.throwIfAborted();
     const first = this.#sequencer.take(batches.length);
-    const alone = batches.length === 1;
-    const post = async (batch: Batch, index: number): Promise<Accepted> => {
+    // Numbers of a batch that was sent in part cannot be used again.
+    const refused = batches.length === 1 ? () => this.#sequencer.giveBack(first) : undefined;
+    const post = async (batch: EncodedBatch, index: number): Promise<Accepted> => {
       await this.#connection.trainingBytes.take(batch.bytes, this.#connection.closing);
       try {
-        const body = encodeForwardBackwardRequest({
-          modelId: this.modelId,
-          seqId: first + index,
-          data: batch.data,
-          lossFn,
-          lossFnConfig,
-          forwardOnly,
-        });
-        await yieldToLoop();
-        const request: HttpRequest = {
-          method: "POST",
-          path: routes.forwardBackward,
-          body,
-          contentType: protobufType,
-        };
-        // Numbers of a batch that was sent in part cannot be used again.
-        const refused = alone ? () => this.#sequencer.giveBack(first) : undefined;
-        return await this.#submit(forwardOnly ? "forward" : "forwardBackward", request, refused);
+        const body = batch.finish(first + index);
+        const request: HttpRequest = { method: "POST", path: routes.forwardBackward, body, contentType: protobufType };
+        const accepted = await this.#submit(name, request, refused);
+        // After a retry, an attempt that was given up may still be sending the bytes.
+        if (!accepted.retried) batch.release();
+        return accepted;
       } finally {
         this.#connection.trainingBytes.give(batch.bytes);
       }
     };
-    const accepted: Accepted[] = [];
     if (!parallelFwdbwdChunks) {
+      const accepted: Accepted[] = [];
       for (const [index, batch] of batches.entries()) accepted.push(await post(batch, index));
       return accepted;
     }
@@ -360,7 +348,7 @@ export class TrainingClient {
           retried = true;
         },
       });
-      return { requestId, roundTripSeconds: (performance.now() - started) / 1000 };
+      return { requestId, roundTripSeconds: (performance.now() - started) / 1000, retried };
     } catch (error) {
       const certain = error instanceof APIStatusError && error.status < 500 && error.status !== 408;
       if (certain && !retried) refused?.();

@@ -16,7 +16,11 @@ export { decode, encode, encodeText, parseJson } from "./message.ts";
 export * from "./model-input.ts";
 export { type CheckpointKind, formatTinkerPath, parseTinkerPath, type TinkerPath } from "./paths.ts";
 export { decodeForwardBackwardOutput, encodeForwardBackwardOutput } from "./protobuf/output.ts";
-export { decodeForwardBackwardRequest, encodeForwardBackwardRequest } from "./protobuf/request.ts";
+export {
+  decodeForwardBackwardRequest,
+  encodeForwardBackwardRequest,
+  ForwardBackwardEncoder,
+} from "./protobuf/request.ts";
 export { decodeSampleResponse, encodeSampleResponse } from "./protobuf/sample.ts";
 export * from "./rest.ts";
 export { apiPrefix, jsonType, protobufType, routes } from "./routes.ts";

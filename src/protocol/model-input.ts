@@ -58,7 +58,7 @@ export function textTokens(input: ModelInput): Int32Array | undefined {
 }
 
 /** How many positions the input takes, or undefined when an image does not say. */
-export function modelInputLength(input: ModelInput): number | undefined {
+export function modelInputLength(input: { chunks: readonly LengthyChunk[] }): number | undefined {
   let length = 0;
   for (const chunk of input.chunks) {
     const part = chunkLength(chunk);
@@ -68,7 +68,10 @@ export function modelInputLength(input: ModelInput): number | undefined {
   return length;
 }
 
-function chunkLength(chunk: Chunk): number | undefined {
+/** A chunk whose tokens may also be a plain list. */
+type LengthyChunk = Exclude<Chunk, EncodedTextChunk> | { type: "encoded_text"; tokens: { readonly length: number } };
+
+function chunkLength(chunk: LengthyChunk): number | undefined {
   if (chunk.type === "encoded_text") return chunk.tokens.length;
   return chunk.type === "dmel" ? dmelLength(chunk.dmel) : chunk.expectedTokens;
 }

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { ProtocolError } from "./errors.ts";
 import { decode, encode, fallback, message, optional } from "./message.ts";
-import { type ModelInput, modelInputSchema } from "./model-input.ts";
+import { type Chunk, type EncodedTextChunk, type ModelInput, modelInputSchema } from "./model-input.ts";
 import { type Tensor, tensorSchema } from "./tensors.ts";
 
 /** The losses of the hosted service. Servers may know others, so messages carry the name as a string. */
@@ -30,6 +30,21 @@ export interface ForwardBackwardRequest {
   lossFnConfig: Readonly<Record<string, number>>;
   /** True: no gradient is accumulated. */
   forwardOnly: boolean;
+}
+
+/** What an encoder takes for a chunk, a tensor, a datum and a request: plain lists stand for arrays and are checked as they are written. */
+export type ChunkSource =
+  | Exclude<Chunk, EncodedTextChunk>
+  | { type: "encoded_text"; tokens: Int32Array | readonly number[] };
+export interface TensorSource extends Omit<Tensor, "data"> {
+  data: Tensor["data"] | readonly number[];
+}
+export interface DatumSource {
+  modelInput: { chunks: readonly ChunkSource[] };
+  lossFnInputs: Readonly<Record<string, TensorSource>>;
+}
+export interface ForwardBackwardSource extends Omit<ForwardBackwardRequest, "data"> {
+  data: readonly DatumSource[];
 }
 
 const forwardInput = message({
@@ -204,7 +219,7 @@ export const loadWeightsResponse = message({
 export type LoadWeightsResponse = z.output<typeof loadWeightsResponse>;
 
 /** Bytes a datum counts for when a batch is cut into requests. */
-export function estimateDatumBytes(datum: Datum): number {
+export function estimateDatumBytes(datum: DatumSource): number {
   let bytes = 0;
   for (const chunk of datum.modelInput.chunks) {
     if (chunk.type === "encoded_text") bytes += 4 * chunk.tokens.length;

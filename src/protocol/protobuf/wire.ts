@@ -196,8 +196,9 @@ export class Writer {
   readonly bytes: Uint8Array;
   position = 0;
 
-  constructor(size: number) {
-    this.bytes = Buffer.allocUnsafeSlow(size);
+  /** `bytes` may be longer than what will be written. */
+  constructor(bytes: number | Uint8Array) {
+    this.bytes = typeof bytes === "number" ? Buffer.allocUnsafeSlow(bytes) : bytes;
   }
 
   /** The bytes written. A difference from the computed size is a mistake in this folder. */
@@ -263,25 +264,70 @@ export class Writer {
     this.rawInt64s(values);
   }
 
+  /** A plain list, written as the kind of array it stands for. Throws where a value is no number of that kind. */
+  list(field: number, list: readonly number[], kind: "int32" | "int64" | "float32", name: string): void {
+    this.head(field, list.length * (kind === "int64" ? 8 : 4));
+    for (let start = 0; start < list.length; start += listBlock) {
+      const end = Math.min(start + listBlock, list.length);
+      const bad = convert[kind](list, start, end);
+      if (bad >= 0) {
+        const reason = `${name}[${bad}] is ${String(list[bad])}, not ${kind === "float32" ? "a number" : "a 32-bit integer"}`;
+        throw new ProtocolError("protocol/invalid-message", `${reason}. Pass a flat list of numbers.`);
+      }
+      this.raw(
+        kind === "int64" ? scratchBytes.subarray(0, 8 * (end - start)) : scratchBytes.subarray(0, 4 * (end - start)),
+      );
+    }
+  }
+
   /** 32-bit integers as int64[], without a head. */
   rawInt64s(values: Int32Array): void {
-    this.raw(widened(values));
+    for (let start = 0; start < values.length; start += listBlock) {
+      const end = Math.min(start + listBlock, values.length);
+      for (let index = start, to = 0; index < end; index++, to += 2) {
+        const value = values[index]!;
+        scratch[to] = value;
+        scratch[to + 1] = value >> 31;
+      }
+      this.raw(scratchBytes.subarray(0, 8 * (end - start)));
+    }
   }
 }
 
-/** 64 KiB of int64: small enough to stay in the cache between widening and copying out. */
-let scratch = new Int32Array(2 * 8192);
+/** Values are converted in blocks that stay in the processor's cache until they are copied out. */
+const listBlock = 4096;
+const scratch = new Int32Array(2 * listBlock);
+const scratchFloats = new Float32Array(scratch.buffer, 0, listBlock);
+const scratchBytes = new Uint8Array(scratch.buffer);
 
-/** The values as little-endian int64; valid until the next call. */
-function widened(values: Int32Array): Uint8Array {
-  if (scratch.length < 2 * values.length) scratch = new Int32Array(2 * values.length);
-  for (let index = 0; index < values.length; index++) {
-    const value = values[index]!;
-    scratch[2 * index] = value;
-    scratch[2 * index + 1] = value >> 31;
-  }
-  return new Uint8Array(scratch.buffer, 0, values.length * 8);
-}
+/** Each puts a block of a list into the scratch space; the index of the first value that is not of its kind, or -1. */
+const convert = {
+  int32(list: readonly number[], start: number, end: number): number {
+    for (let index = start; index < end; index++) {
+      const value = list[index]! | 0;
+      if (value !== list[index]) return index;
+      scratch[index - start] = value;
+    }
+    return -1;
+  },
+  int64(list: readonly number[], start: number, end: number): number {
+    for (let index = start, to = 0; index < end; index++, to += 2) {
+      const value = list[index]! | 0;
+      if (value !== list[index]) return index;
+      scratch[to] = value;
+      scratch[to + 1] = value >> 31;
+    }
+    return -1;
+  },
+  float32(list: readonly number[], start: number, end: number): number {
+    for (let index = start; index < end; index++) {
+      const value = list[index];
+      if (typeof value !== "number") return index;
+      scratchFloats[index - start] = value;
+    }
+    return -1;
+  },
+};
 
 /** Little-endian int64[] as an Int32Array where every value fits, else as a BigInt64Array. `bytes` starts its own buffer. */
 export function narrowed(bytes: Uint8Array<ArrayBuffer>): Int32Array<ArrayBuffer> | BigInt64Array<ArrayBuffer> {
