@@ -10,7 +10,12 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     summary: "Pass@1 and pass@k of a model or checkpoint, with intervals; compares two",
     load: () => import("./eval.ts"),
   },
+  doctor: {
+    summary: "checks everything a training run needs, before it costs anything",
+    load: () => import("./doctor.ts"),
+  },
   serve: { summary: "the Tinker API on this machine, for any Tinker client", load: () => import("./serve.ts") },
+  bench: { summary: "benchmarks, as ratios measured in one run", load: () => import("./bench.ts") },
   test: { summary: "type check, lint and every test", load: () => import("./test.ts") },
   grade: { summary: "verdicts and rewards for a file of answers or programs", load: () => import("./grade.ts") },
   certify: {

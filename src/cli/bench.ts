@@ -1,0 +1,43 @@
+// `./whet bench [NAME …]`: runs benchmarks and prints their tables. Each one is a module in bench/.
+import { type Benchmark, formatReport } from "../../bench/report.ts";
+import { ConfigError } from "../core/errors.ts";
+import { nearest } from "../core/nearest.ts";
+import type { Command } from "./command.ts";
+
+interface BenchmarkEntry {
+  summary: string;
+  load(): Promise<{ benchmark: Benchmark }>;
+}
+
+const benchmarks: Readonly<Record<string, BenchmarkEntry>> = {
+  client: {
+    summary: "the Tinker client beside the official Python SDK",
+    load: () => import("../../bench/client.ts"),
+  },
+};
+
+export const command: Command = {
+  help: () =>
+    [
+      "Usage: ./whet bench [NAME …]",
+      "",
+      "Runs the named benchmarks, or all of them. Figures are ratios measured in one run on this machine.",
+      "",
+      ...Object.entries(benchmarks).map(([name, { summary }]) => `  ${name.padEnd(10)}  ${summary}`),
+    ].join("\n"),
+  async run(args) {
+    const entries = (args.length > 0 ? args : Object.keys(benchmarks)).map((name) => {
+      const entry = Object.hasOwn(benchmarks, name) ? benchmarks[name] : undefined;
+      if (entry) return { name, entry };
+      const guess = nearest(name, Object.keys(benchmarks));
+      const hint = guess ? `Did you mean "${guess}"?` : `There are: ${Object.keys(benchmarks).join(", ")}.`;
+      throw new ConfigError("config/unknown-benchmark", `There is no benchmark "${name}". ${hint}`);
+    });
+    for (const { name, entry } of entries) {
+      const { benchmark } = await entry.load();
+      const report = await benchmark.run((line) => console.error(`whetstone: bench ${name}: ${line}`));
+      console.log(`\n${formatReport(report)}`);
+    }
+    return 0;
+  },
+};
