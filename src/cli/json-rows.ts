@@ -13,32 +13,37 @@ export interface JsonRow {
   fraction: number | undefined;
 }
 
-/** The rows of a file, in order; blank lines are skipped. */
-export async function* readRows(path: string): AsyncGenerator<JsonRow, void, void> {
-  let size: number | undefined;
-  let read = 0;
-  let file: NodeJS.ReadableStream = process.stdin;
-  if (path !== "-") {
-    try {
-      size = statSync(path).size;
-    } catch (error) {
-      throw new ConfigError(
-        "config/no-file",
-        `Cannot read ${path} (${messageOf(error)}). Name a file of JSON lines, or - for stdin.`,
-      );
-    }
-    const stream = createReadStream(path);
-    stream.on("data", (piece) => {
-      read += piece.length;
-    });
-    file = path.endsWith(".gz") ? stream.pipe(createGunzip()) : stream;
+/** The rows of a file, in order; blank lines are skipped. Throws at once when the file cannot be read. */
+export function readRows(path: string): AsyncGenerator<JsonRow, void, void> {
+  if (path === "-") return rowsOf(process.stdin, () => undefined);
+  let size: number;
+  try {
+    size = statSync(path).size;
+  } catch (error) {
+    throw new ConfigError(
+      "config/no-file",
+      `Cannot read ${path} (${messageOf(error)}). Name a file of JSON lines, or - for stdin.`,
+    );
   }
+  let read = 0;
+  const stream = createReadStream(path);
+  stream.on("data", (piece) => {
+    read += piece.length;
+  });
+  const share = () => (size > 0 ? read / size : undefined);
+  return rowsOf(path.endsWith(".gz") ? stream.pipe(createGunzip()) : stream, share);
+}
+
+async function* rowsOf(
+  stream: AsyncIterable<Uint8Array | string>,
+  share: () => number | undefined,
+): AsyncGenerator<JsonRow, void, void> {
   let line = 0;
-  for await (const text of linesOf(file)) {
+  for await (const text of linesOf(stream)) {
     line++;
     if (text.trim() === "") continue;
     const value = readJson(text);
-    yield { line, value: value instanceof Map ? value : undefined, fraction: size ? read / size : undefined };
+    yield { line, value: value instanceof Map ? value : undefined, fraction: share() };
   }
 }
 

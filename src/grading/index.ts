@@ -24,5 +24,6 @@ export {
   type TestContext,
 } from "./normalize.ts";
 export { openSandbox, type SandboxChoice } from "./open-sandbox.ts";
+export { readPythonLiteral } from "./python-literal.ts";
 export { defaultRewardRules, type RewardRules, rewardOf } from "./reward.ts";
 export { type SelectionRules, selectTests, type TestSelection, testSelections } from "./select.ts";

@@ -1,0 +1,177 @@
+// `./whet grade` and `./whet certify` as people type them.
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import { expect, test } from "vitest";
+import { commands } from "../../src/cli/commands.ts";
+import { temporaryFolders } from "../support/folders.ts";
+import { startWhet, whet } from "./processes.ts";
+
+const folder = temporaryFolders();
+
+function file(rows: readonly (object | string)[], name = "rows.jsonl"): string {
+  const path = join(folder(), name);
+  const text = rows.map((row) => (typeof row === "string" ? row : JSON.stringify(row))).join("\n");
+  writeFileSync(path, name.endsWith(".gz") ? gzipSync(text) : text);
+  return path;
+}
+
+const lines = (text: string) =>
+  text
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+
+const sumTests = { inputs: ["1 2\n", "30 4\n"], outputs: ["3\n", "34\n"] };
+const sum = "print(sum(map(int, input().split())))";
+
+test("one verdict per line, in the order of the input, whatever takes longer", async () => {
+  const rows = [
+    { id: "slow", tests: sumTests, code: `import time; time.sleep(0.5)\n${sum}` },
+    { id: "text", tests: JSON.stringify(sumTests), response: `Sure:\n\`\`\`python\n${sum}\n\`\`\`` },
+    { id: "none", tests: sumTests, response: "I give up." },
+    { id: "wrong", tests: sumTests, code: "print(3)" },
+    {
+      id: "call",
+      tests: [{ input: "[1]", output: "[1]", testtype: "functional" }],
+      metadata: { func_name: "f" },
+      code: "def f(x): return x",
+    },
+    { id: "hack", tests: sumTests, code: "import os; os._exit(0)" },
+    { id: "unusable", tests: "[]", code: sum },
+  ];
+  const { code, stdout, stderr } = await whet(["grade", file(rows), "reward_timeout=4"]).finished;
+  expect(
+    lines(stdout).map(({ id, verdict, reward, format_ok, status, tests_passed, tests_total }) => [
+      id,
+      verdict,
+      reward,
+      format_ok,
+      status,
+      `${tests_passed as number}/${tests_total as number}`,
+    ]),
+  ).toEqual([
+    ["slow", "pass", 1, true, "pass", "2/2"],
+    ["text", "pass", 1, true, "pass", "2/2"],
+    ["none", "fail", -0.1, false, "format_error", "0/2"],
+    ["wrong", "fail", 0, true, "wrong_answer", "1/2"],
+    ["call", "pass", 1, true, "pass", "1/1"],
+    ["hack", "fail", 0, true, "wrong_answer", "0/2"],
+    ["unusable", "fail", 0, true, "bad_test", "0/0"],
+  ]);
+  expect(lines(stdout).every(({ time_ms }) => typeof time_ms === "number")).toBe(true);
+  expect(stderr).toContain("3 pass, 4 fail, 0 ungraded");
+  expect(code).toBe(0);
+});
+
+test("lines that cannot be read keep their place, and ids stay as they were written", async () => {
+  const rows = ["not json", `{"id": 12345678901234567891, "tests": ${JSON.stringify(sumTests)}, "code": "${sum}"}`];
+  const { code, stdout } = await whet(["grade", "-"], { input: rows.join("\n") }).finished;
+  expect(code).toBe(1);
+  expect(lines(stdout)[0]).toMatchObject({ id: 1, verdict: "ungraded", reward: null, status: "bad_input" });
+  expect(stdout.split("\n")[1]).toContain('"id":12345678901234567891,"verdict":"pass"');
+});
+
+test("a comparator can be chosen, for all lines or by one", async () => {
+  const tests = { inputs: [""], outputs: ["a\nb"] };
+  const rows = [
+    { id: 1, tests, code: "print('A B')" },
+    { id: 2, tests, code: "print('A B')", comparator: "tokens" },
+    { id: 3, tests, code: "print('a\\n\\nb')" },
+    { id: 4, tests, code: "print('a\\n\\nb')", comparator: "tolerant" },
+  ];
+  const { stdout } = await whet(["grade", file(rows, "rows.jsonl.gz"), "comparator=lcb"]).finished;
+  expect(lines(stdout).map(({ verdict }) => verdict)).toEqual(["fail", "pass", "fail", "pass"]);
+});
+
+test("over Sandbox Fusion the same; a server that is not there ends the command with a hint", async () => {
+  const rows = [
+    { id: 1, tests: sumTests, code: sum },
+    { id: 2, tests: sumTests, code: "print(3)" },
+  ];
+  const server = await startWhet("sandbox", ["port=0"]);
+  try {
+    const env = { SANDBOX_URL: `${server.url}/run_code`, SANDBOX_MAX_CONCURRENCY: "2" };
+    const { code, stdout, stderr } = await whet(["grade", file(rows)], { env }).finished;
+    expect([code, lines(stdout).map(({ verdict }) => verdict)]).toEqual([0, ["pass", "fail"]]);
+    expect(stderr).toContain(`Sandbox Fusion at ${server.url}`);
+  } finally {
+    expect(await server.stop("SIGINT")).toBe(130);
+  }
+  const missing = await whet(["grade", file(rows), `sandbox_url=${server.url}`]).finished;
+  expect([missing.code, missing.stdout]).toEqual([1, ""]);
+  expect(missing.stderr).toContain("sandbox/fusion-unreachable");
+});
+
+test("Ctrl-C ends the command with 130, and what was graded is printed", async () => {
+  const rows = [
+    { id: 1, tests: sumTests, code: sum },
+    ...Array.from({ length: 20 }, (_, id) => ({
+      id: id + 2,
+      tests: sumTests,
+      code: `import time; time.sleep(${100 + id})`,
+    })),
+  ];
+  const { child, finished } = whet(["grade", file(rows), "reward_timeout=200"]);
+  await new Promise((resolve) => child.stdout!.once("data", resolve));
+  child.kill("SIGINT");
+  const { code, stdout, stderr } = await finished;
+  expect([code, lines(stdout).map(({ id }) => id)]).toEqual([130, [1]]);
+  expect(stderr).toContain("interrupted");
+});
+
+test("certify: good problems pass, bad ones are named and end the command with 1", async () => {
+  const good = [
+    { id: "sum", problem: "Add.", tests: sumTests, solutions: [sum, "a, b = map(int, input().split())\nprint(a + b)"] },
+    {
+      id: "double",
+      tests: { fn_name: "f", inputs: [[2], [5]], outputs: [[4], [10]] },
+      solution: "def f(x): return 2 * x",
+    },
+  ];
+  const bad = [
+    { id: "wrong gold", tests: sumTests, solutions: [sum, "print(3)"] },
+    { id: "echo", tests: { inputs: ["1", "2"], outputs: ["1", "2"] }, solution: "print(input())" },
+    { id: "constant", tests: { inputs: ["4", "5"], outputs: ["same", "same"] }, solution: "print('same')" },
+    { id: "empty", tests: { inputs: ["4", "5"], outputs: ["", "\n"] }, solution: "pass" },
+    { id: "no gold", tests: sumTests },
+    { id: "no tests", tests: [], solution: sum },
+    { id: "chance", tests: sumTests, solution: `import os\nif os.urandom(1)[0] % 2: ${sum}` },
+  ];
+  const fine = await whet(["certify", file(good)]).finished;
+  expect([fine.code, fine.stdout.trim().split("\n").length]).toEqual([0, 3]);
+  expect(fine.stdout).toMatch(/^sum +2 +2\/2 +fails +fails +fails +same +good$/m);
+  const { code, stdout } = await whet(["certify", file([...good, ...bad]), "show=bad", "repeats=12"]).finished;
+  expect(code).toBe(1);
+  const table = Object.fromEntries(
+    stdout
+      .trim()
+      .split("\n")
+      .slice(1)
+      .map((line) => [line.slice(0, 28).trim(), line.slice(28)]),
+  );
+  expect(Object.keys(table)).toEqual(bad.map(({ id }) => id));
+  expect(table["wrong gold"]).toContain("solution 2: wrong_answer on test 2");
+  expect(table["echo"]).toContain("PASSES");
+  expect(table["constant"]).toContain("knows nothing (constant)");
+  expect(table["empty"]).toContain("empty");
+  expect(table["no gold"]).toContain("no reference solution");
+  expect(table["no tests"]).toContain("no_tests");
+  expect(table["chance"]).toContain("DIFFER");
+});
+
+test.each([
+  ["grade", [], "config/one-file"],
+  ["grade", ["a", "b"], "config/one-file"],
+  ["certify", [], "config/one-file"],
+  ["grade", ["x", "comparater=lcb"], "config/unknown-key"],
+  ["sandbox", ["port=99999"], "config/bad-value"],
+])("%s %j is refused with %s", async (name, args, code) => {
+  const { command } = await commands[name]!.load();
+  await expect((async () => command.run(args))()).rejects.toMatchObject({ name: "ConfigError", code });
+});
+
+test("a file that is not there ends the command with 2", async () => {
+  const { code, stderr } = await whet(["grade", "/nothing/here.jsonl"]).finished;
+  expect([code, stderr]).toEqual([2, expect.stringContaining("config/no-file")]);
+});
