@@ -28,8 +28,9 @@ export function testsFingerprint(tests: readonly NormalizedTest[]): string {
 
 interface Running {
   promise: Promise<Judgement>;
-  controller: AbortController;
   waiting: number;
+  /** Ends the run; whoever asks from now on starts another. */
+  cancel(reason: unknown): void;
 }
 
 export class VerdictCache {
@@ -75,7 +76,14 @@ export class VerdictCache {
     );
     // Every waiting caller sees the failure through its own promise; without callers nobody has to.
     promise.catch(() => {});
-    const running: Running = { promise, controller, waiting: 0 };
+    const running: Running = {
+      promise,
+      waiting: 0,
+      cancel: (reason) => {
+        this.#forget(key, running);
+        controller.abort(reason);
+      },
+    };
     if (this.#size > 0) this.#running.set(key, running);
     return running;
   }
@@ -98,7 +106,7 @@ async function joined(running: Running, signal: AbortSignal | undefined): Promis
   let leave = () => {};
   const left = new Promise<never>((_, reject) => {
     leave = () => {
-      if (--running.waiting === 0) running.controller.abort(signal.reason);
+      if (--running.waiting === 0) running.cancel(signal.reason);
       reject(signal.reason);
     };
   });

@@ -116,11 +116,11 @@ export interface CanaryResult {
   surprises: string[];
 }
 
-/** Grades the canary programs. Rejects only when the signal aborts. The grader should not remember verdicts. */
+/** Grades the canary programs. Rejects only when the signal aborts. */
 export async function runCanary(grader: Grader, options: { signal?: AbortSignal } = {}): Promise<CanaryResult> {
   const results = await Promise.all(
     programs.map(async (program) => {
-      const request: GradeRequest = { problem: { tests: problems[program.mode] }, code: program.code };
+      const request: GradeRequest = { problem: { tests: problems[program.mode] }, code: program.code, fresh: true };
       return { program, result: await grader.grade(request, options) };
     }),
   );

@@ -138,6 +138,8 @@ test("equal programs run once, at the same moment and later; another limit or co
   await grader.grade({ problem: { ...problem, comparator: "lcb" }, code: "same" });
   await grader.grade({ problem, code: "other" });
   expect(sandbox.jobs).toHaveLength(3);
+  expect(await grader.grade({ problem, code: "same", fresh: true })).toMatchObject({ verdict: "pass", cached: false });
+  expect(sandbox.jobs).toHaveLength(4);
 });
 
 test("a caller that gives up does not take a shared run with it", async () => {
@@ -156,6 +158,21 @@ test("a caller that gives up does not take a shared run with it", async () => {
   controller.abort(new Error("stopped"));
   await expect(first).rejects.toThrow("stopped");
   release();
+  expect((await second).verdict).toBe("pass");
+});
+
+test("whoever asks after a run was cancelled gets a run of their own", async () => {
+  const sandbox = new FunctionSandbox(async (input) => {
+    await new Promise((resolve) => setImmediate(resolve));
+    return outcome(input);
+  });
+  const grader = createGrader({ sandbox });
+  const controller = new AbortController();
+  const first = grader.grade({ problem, code: "same" }, { signal: controller.signal });
+  const rejected = expect(first).rejects.toThrow("stopped");
+  controller.abort(new Error("stopped"));
+  const second = grader.grade({ problem, code: "same" });
+  await rejected;
   expect((await second).verdict).toBe("pass");
 });
 

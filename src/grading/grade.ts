@@ -53,6 +53,8 @@ export interface GradeRequest {
   thinking?: boolean | undefined;
   /** The answer ended without its stop token. */
   truncated?: boolean | undefined;
+  /** Run it even if its verdict is known. */
+  fresh?: boolean | undefined;
 }
 
 export interface GradeResult {
@@ -112,6 +114,7 @@ export function createGrader(options: GraderOptions): Grader {
   const limits = limitsFor(rewardTimeoutS, options.limits);
   const limiter = new Limiter(options.concurrency ?? 8);
   const cache = new VerdictCache(options.cacheSize ?? 20_000);
+  const unremembered = new VerdictCache(0);
   const chosen = new WeakMap<readonly NormalizedTest[], readonly NormalizedTest[]>();
 
   const testsOf = (problem: GradeRequest["problem"]) => {
@@ -187,7 +190,7 @@ export function createGrader(options: GraderOptions): Grader {
         }
       }, runSignal);
     try {
-      const { judgement, cached } = await cache.get(key, compute, signal);
+      const { judgement, cached } = await (request.fresh ? unremembered : cache).get(key, compute, signal);
       return finish(judgement, { cached });
     } catch (error) {
       if (signal?.aborted || !(error instanceof SandboxError)) throw error;
