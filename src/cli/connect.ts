@@ -1,7 +1,7 @@
 // Chooses and opens the parts that a command works with: the Tinker endpoint, the tokenizer and renderer, the sandbox and grader.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { APIStatusError, CredentialError, ServiceClient } from "../client/index.ts";
+import { APIStatusError, type ClientOptions, CredentialError, ServiceClient } from "../client/index.ts";
 import { ConfigError, WhetstoneError } from "../core/errors.ts";
 import { createGrader, type Grader, openSandbox, runCanary } from "../grading/index.ts";
 import { getRenderer, type Renderer, recommendedRenderer, rendererWarning } from "../renderers/index.ts";
@@ -47,26 +47,45 @@ export async function connectEngine(
       onRestart: (reason) => options.logger.warn(`the embedded engine ended (${reason}) and is started again`),
     });
   }
-  const service = new ServiceClient(
-    server
-      ? { baseUrl: server.url, apiKey: server.apiKey }
-      : config.base_url === ""
-        ? {}
-        : { baseUrl: config.base_url },
-  );
-  const close = async () => {
-    await service.close();
-    await server?.close();
-  };
+  const clientOptions: ClientOptions = server
+    ? { baseUrl: server.url, apiKey: server.apiKey }
+    : config.base_url === ""
+      ? {}
+      : { baseUrl: config.base_url };
   try {
-    const { supportedModels } = await service.getServerCapabilities();
-    const models = supportedModels.flatMap(({ modelName, maxContextLength }) =>
-      modelName === undefined ? [] : [{ name: modelName, maxContextLength }],
-    );
+    const models = await offeredModels(clientOptions);
     const address = server?.url ?? (config.base_url || process.env["TINKER_BASE_URL"] || "hosted Tinker");
+    const service = new ServiceClient(clientOptions);
+    const close = async () => {
+      await service.close();
+      await server?.close();
+    };
     return { kind, service, models, description: server ? `embedded, at ${address}` : address, close };
   } catch (error) {
-    await close();
+    await server?.close();
+    throw error;
+  }
+}
+
+/** What a server offers. Unlike the clients that train, this gives up within seconds: nothing is lost yet. */
+export async function offeredModels(clientOptions: ClientOptions): Promise<EngineConnection["models"]> {
+  const timings = {
+    retryWindowMs: 4_000,
+    retryMaxMs: 1_000,
+    windowMaxMs: 1_000,
+    requestTimeoutMs: 10_000,
+  };
+  try {
+    const service = new ServiceClient({ ...clientOptions, maxRetries: 2, timings });
+    try {
+      const { supportedModels } = await service.getServerCapabilities();
+      return supportedModels.flatMap(({ modelName, maxContextLength }) =>
+        modelName === undefined ? [] : [{ name: modelName, maxContextLength }],
+      );
+    } finally {
+      await service.close();
+    }
+  } catch (error) {
     if (error instanceof APIStatusError && (error.status === 401 || error.status === 403)) {
       throw new PreflightError(
         "cli/key-refused",

@@ -1,6 +1,5 @@
 // `./whet train`: builds the parts, checks them before anything is billed, trains, and reports.
 import { createInterface } from "node:readline/promises";
-import { ServiceClient } from "../client/index.ts";
 import { describeSummary } from "../data/index.ts";
 import { questionTemplateHash } from "../data/question.ts";
 import { completionsPerPrompt, presetConfig, type TrainConfig } from "../rl/config.ts";
@@ -22,6 +21,7 @@ import {
   type EngineKind,
   engineFiles,
   engineKind,
+  offeredModels,
   openGrader,
   openRenderer,
 } from "./connect.ts";
@@ -67,14 +67,9 @@ export const command: Command = {
 async function presetFor(kind: EngineKind, baseUrl: string | undefined): Promise<TrainConfig["preset"]> {
   if (kind === "embedded") return "nano";
   if (kind === "hosted") return "deepcoder";
-  const service = new ServiceClient(baseUrl === undefined ? {} : { baseUrl });
-  try {
-    const names = (await service.getServerCapabilities()).supportedModels.map(({ modelName }) => modelName);
-    const has = (preset: TrainConfig["preset"]) => names.includes(presetConfig(preset).model_name);
-    return has("nano") && !has("deepcoder") ? "nano" : "deepcoder";
-  } finally {
-    await service.close();
-  }
+  const offered = await offeredModels(baseUrl === undefined ? {} : { baseUrl });
+  const has = (preset: TrainConfig["preset"]) => offered.some(({ name }) => name === presetConfig(preset).model_name);
+  return has("nano") && !has("deepcoder") ? "nano" : "deepcoder";
 }
 
 async function ask(question: string): Promise<"resume" | "delete" | "exit"> {
