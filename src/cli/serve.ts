@@ -1,6 +1,7 @@
 // `./whet serve`: the Tinker-compatible server by itself, for any Tinker client.
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
+import type { Socket } from "node:net";
 import { homedir } from "node:os";
 import { basename, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -76,9 +77,11 @@ export const command: Command = {
   async run(args) {
     const { options } = parseArguments(ServeOptions, args);
     const parts = options.engine === "simulated" ? simulated(options) : await embedded(options);
+    // Listened for before the line is printed: whoever reads it may stop the server at once.
+    const stopped = stopRequest(options.exit_with_parent);
     const server = await start(options, parts);
     console.log(`whetstone: serving the Tinker API at ${server.url}`);
-    await stopRequest(options.exit_with_parent);
+    await stopped;
     await server.close();
     return 0;
   },
@@ -176,5 +179,7 @@ function stopRequest(withParent: boolean): Promise<void> {
     process.on("SIGINT", () => {});
     if (process.connected) process.once("disconnect", stop);
     process.stdin.once("end", stop).once("close", stop).resume();
+    // Waiting for the parent must not keep a server alive that failed to start.
+    (process.stdin as Partial<Socket>).unref?.();
   });
 }

@@ -9,6 +9,7 @@ import { Registry } from "./registry.ts";
 import { Samplers } from "./samplers.ts";
 import { SessionWatch } from "./session-watch.ts";
 import type { Decode } from "./stop.ts";
+import { within } from "./time-limit.ts";
 import { Training } from "./training.ts";
 
 export interface AppSettings {
@@ -104,11 +105,10 @@ export class App {
   async close(drainMs: number): Promise<void> {
     this.operations.close();
     if (drainMs > 0) {
-      const timeout = new Promise<void>((resolve) => {
-        setTimeout(resolve, drainMs).unref();
-      });
-      await Promise.race([this.operations.futures.idle(), timeout]);
+      this.training.drain();
+      await within(drainMs, this.operations.futures.idle());
     }
+    this.training.close();
     clearInterval(this.#sweeper);
     this.#ended.abort();
     this.registry.close();

@@ -14,7 +14,8 @@ export class SequenceQueue {
   #running = false;
   #closed = false;
   #gapTimer: NodeJS.Timeout | undefined;
-  #onGap: (from: number, to: number) => void;
+  readonly #onGap: (from: number, to: number) => void;
+  #onStuck: (() => void) | undefined;
 
   constructor(gapLimitMs: number, onGap: (from: number, to: number) => void = () => {}) {
     this.#gapLimitMs = gapLimitMs;
@@ -68,6 +69,12 @@ export class SequenceQueue {
     if (this.#next === sequence + 1) this.#next = sequence;
   }
 
+  /** No further requests will come: runs what can run, and calls back instead of waiting for a missing number. */
+  drain(onStuck: () => void): void {
+    this.#onStuck = onStuck;
+    this.#advance();
+  }
+
   /** Starts nothing more. What runs goes on. */
   close(): void {
     this.#closed = true;
@@ -89,7 +96,10 @@ export class SequenceQueue {
     }
     const unnumbered = this.#unnumbered.shift();
     if (unnumbered) this.#start(unnumbered);
-    else if (this.#waiting.size > 0) this.#gapTimer = setTimeout(() => this.#passGap(), this.#gapLimitMs);
+    else if (this.#waiting.size > 0) {
+      if (this.#onStuck) this.#onStuck();
+      else this.#gapTimer = setTimeout(() => this.#passGap(), this.#gapLimitMs);
+    }
   }
 
   #start(task: Task): void {

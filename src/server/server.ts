@@ -15,6 +15,7 @@ import { Call, plainBodyLimit, type Route } from "./route.ts";
 import { samplingRoutes } from "./sampling-routes.ts";
 import { sessionRoutes } from "./session-routes.ts";
 import { lockStateDir } from "./state-lock.ts";
+import { within } from "./time-limit.ts";
 import { trainingRoutes } from "./training-routes.ts";
 
 export interface ServerOptions extends Partial<AppSettings> {
@@ -114,7 +115,7 @@ export class TinkerServer {
       const http = this.#http;
       const closed = new Promise((resolve) => (http ? http.close(resolve) : resolve(undefined)));
       await this.app.close(this.#options.drainMs ?? 10_000);
-      await Promise.race([Promise.allSettled([...this.#active]), sleep(1000)]);
+      await within(1000, Promise.allSettled([...this.#active]));
       http?.closeAllConnections();
       await closed;
       this.#unlock();

@@ -1,20 +1,27 @@
 // One server per state folder: two would each think the journal theirs.
-import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
+import { messageOf } from "../core/errors.ts";
 import { ServerError } from "./errors.ts";
 
 /** Takes the folder for this process; returns the release. A dead holder's lock is taken over. */
 export function lockStateDir(stateDir: string): () => void {
-  mkdirSync(stateDir, { recursive: true });
   const file = join(stateDir, "lock");
   for (let attempt = 0; attempt < 3; attempt++) {
     try {
+      mkdirSync(stateDir, { recursive: true });
       const descriptor = openSync(file, "wx");
       writeSync(descriptor, identity(process.pid) ?? String(process.pid));
       closeSync(descriptor);
       return () => rmSync(file, { force: true });
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST" || !existsSync(file))
+        throw new ServerError(
+          500,
+          "server/state-dir",
+          `${stateDir} cannot be written (${messageOf(error)}). Make it a folder that this user can write, or set another state_dir.`,
+          { cause: error },
+        );
     }
     const holder = read(file);
     if (holder !== "" && identity(Number.parseInt(holder, 10)) === holder) throw locked(stateDir, holder);

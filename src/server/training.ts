@@ -174,6 +174,23 @@ export class Training {
     return operation;
   }
 
+  /** No further requests will come: what waits for a number that never will is failed, the rest runs. */
+  drain(): void {
+    for (const live of this.#live.values())
+      live.queue.drain(() => {
+        for (const operation of live.pending)
+          this.#parts.operations.futures.fail(
+            operation,
+            new ServerError(503, "server/shutting-down", "The server is shutting down. Try again when it is back."),
+          );
+      });
+  }
+
+  /** Lets go of every queue and its timers. */
+  close(): void {
+    for (const live of this.#live.values()) live.queue.close();
+  }
+
   /** Frees a model. What waits for it fails; what runs is waited for. */
   async drop(record: ModelRecord): Promise<void> {
     const live = this.#live.get(record.id);

@@ -114,7 +114,7 @@ describe("random schedules", () => {
     const worker = async () => {
       for (let seed = queue.shift(); seed !== undefined; seed = queue.shift()) await runSchedule(seed, totals);
     };
-    await Promise.all([worker(), worker(), worker(), worker()]);
+    await Promise.all(Array.from({ length: 8 }, worker));
     expect(totals).toMatchObject({ lost: 0, doubled: 0 });
     // The schedules have to bite: on average at least one fault and several steps each.
     expect(totals.fired).toBeGreaterThan(schedules);

@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { type Venv, venvWith } from "../support/venv.ts";
+import { openVenv, type Venv } from "../support/venv.ts";
 
 export const sdkVersions = ["0.25.0", "0.24.1"] as const;
 
@@ -14,7 +14,7 @@ export interface SdkCheck {
 }
 
 /** The environment with that version of the SDK, made on first use; or why it cannot be had. */
-export const sdkVenv = (version: string): Venv => venvWith([`tinker==${version}`]);
+export const sdkVenv = (version: string): Promise<Venv> => openVenv([`tinker==${version}`]);
 
 /** Runs every check of official_sdk.py; rejects only when the script itself could not run. */
 export async function runOfficialSdk(
@@ -22,7 +22,7 @@ export async function runOfficialSdk(
   target: { baseUrl: string; apiKey: string },
   options: { timeoutMs?: number } = {},
 ): Promise<SdkCheck[]> {
-  const venv = sdkVenv(version);
+  const venv = await sdkVenv(version);
   if ("missing" in venv) throw new Error(venv.missing);
   const script = fileURLToPath(new URL("./official_sdk.py", import.meta.url));
   const child = spawn(venv.python, [script], {
