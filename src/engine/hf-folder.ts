@@ -3,8 +3,9 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { EngineError } from "./errors.ts";
-import { type Qwen3Config, type Weight, weightShapes } from "./model-types.ts";
+import type { Qwen3Config, Weight } from "./model-types.ts";
 import { SafetensorsFile } from "./safetensors.ts";
+import { allocateWeights } from "./weights.ts";
 
 const architecture = "Qwen3ForCausalLM";
 
@@ -57,16 +58,15 @@ export function readConfig(dir: string): Qwen3Config {
 
 /** Every weight of the model, widened to float32. */
 export function readWeights(dir: string, config: Qwen3Config): Map<string, Weight> {
-  const needed = weightShapes(config);
-  const fileOf = weightFiles(dir, [...needed.keys()]);
+  const weights = allocateWeights(config);
+  const fileOf = weightFiles(dir, [...weights.keys()]);
   const open = new Map<string, SafetensorsFile>();
   try {
-    const weights = new Map<string, Weight>();
-    for (const [name, shape] of needed) {
+    for (const [name, { data, shape }] of weights) {
       const path = fileOf(name);
       const file = open.get(path) ?? new SafetensorsFile(path);
       open.set(path, file);
-      weights.set(name, { data: file.readFloat32(name, shape), shape });
+      file.readFloat32(name, shape, data);
     }
     return weights;
   } finally {

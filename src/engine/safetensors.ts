@@ -46,8 +46,8 @@ export class SafetensorsFile {
     }
   }
 
-  /** The tensor widened to float32. `shape`, when given, is what the caller needs it to be. */
-  readFloat32(name: string, shape?: readonly number[]): Float32Array<ArrayBuffer> {
+  /** The tensor widened to float32. `shape` is what the caller needs it to be, `into` an array to put it in. */
+  readFloat32(name: string, shape?: readonly number[], into?: Float32Array): Float32Array {
     const entry = this.entries.get(name);
     if (!entry) throw bad(this.path, `has no tensor "${name}"`);
     if (shape && shape.join() !== entry.shape.join()) {
@@ -56,9 +56,9 @@ export class SafetensorsFile {
     if (!readable.has(entry.dtype)) {
       throw bad(this.path, `stores ${name} as ${entry.dtype}; only F32, F16 and BF16 can be loaded`);
     }
-    const out = new Float32Array(count(entry.shape));
+    const out = into ?? new Float32Array(count(entry.shape));
     if (entry.dtype === "F32") {
-      this.#fill(new Uint8Array(out.buffer), entry.start);
+      this.#fill(new Uint8Array(out.buffer, out.byteOffset, out.byteLength), entry.start);
       return out;
     }
     const widen = entry.dtype === "BF16" ? widenBfloat16 : widenFloat16;

@@ -1,0 +1,132 @@
+// A loaded model: its weights, and the compiled graphs that every sampler of it shares. A snapshot is the frozen set of values
+// that one sampler feeds to those graphs.
+import { concat, floats, input, Session, type Tensor, type Value, value } from "../graph/index.ts";
+import { compileDecode, compilePrefill, type DecodeKind } from "./decoder.ts";
+import type { LoraSpec } from "./engine.ts";
+import { readConfig, readWeights } from "./hf-folder.ts";
+import { adaptedLayers, type LoraTargets, loraInputs, mergeLora } from "./lora.ts";
+import { type AdapterWeights, loraScale, type Qwen3Config, type Weights } from "./model-types.ts";
+import { ropeTables } from "./qwen3.ts";
+import { fusedLayers, layerWeight, partsOf } from "./weights.ts";
+
+/** Models up to this size get a merged copy of their weights per snapshot; larger ones keep the adapter beside the weights. */
+const mergeLimitBytes = 256 * 2 ** 20;
+
+export interface SamplingGraphs {
+  decode: Readonly<Record<DecodeKind, Session>>;
+  prefill: Session;
+}
+
+export interface Snapshot {
+  /** Weights, adapter and rotary tables, by input name. */
+  feeds: Readonly<Record<string, Value>>;
+  graphs: SamplingGraphs;
+}
+
+export class BaseModel {
+  readonly name: string;
+  readonly config: Qwen3Config;
+  readonly weights: Weights;
+  readonly #threads: number;
+  readonly #weightBytes: number;
+  readonly #baseFeeds: Readonly<Record<string, Value>>;
+  readonly #sessions = new Map<string, Promise<Session>>();
+
+  constructor(name: string, dir: string, threads: number) {
+    this.name = name;
+    this.config = readConfig(dir);
+    this.weights = readWeights(dir, this.config);
+    this.#threads = threads;
+    this.#weightBytes = [...this.weights.values()].reduce((total, weight) => total + weight.data.byteLength, 0);
+    const { cos, sin } = ropeTables(this.config, this.config.maxPositions);
+    const tableShape = [this.config.maxPositions, this.config.headDim / 2];
+    this.#baseFeeds = {
+      ...baseFeeds(this.config, this.weights),
+      rope_cos: value(cos, tableShape),
+      rope_sin: value(sin, tableShape),
+    };
+  }
+
+  /** What a sampler of the bare model feeds. */
+  async baseSnapshot(): Promise<Snapshot> {
+    return { feeds: this.#baseFeeds, graphs: await this.#graphs(undefined) };
+  }
+
+  /** Freezes an adapter: the caller may change its arrays afterwards. */
+  async snapshot(adapter: AdapterWeights, lora: LoraSpec): Promise<Snapshot> {
+    const own: Record<string, Value> = { lora_scale: value(Float32Array.of(loraScale(lora.rank)), []) };
+    const targets = targetsOf(lora);
+    if (this.#weightBytes > mergeLimitBytes) {
+      for (const [name, weight] of adapter) own[name] = value(weight.data.slice(), weight.shape);
+      return { feeds: { ...this.#baseFeeds, ...own }, graphs: await this.#graphs(targets) };
+    }
+    for (const [name, weight] of adapter) own[name] = value(weight.data, weight.shape);
+    const merge = await this.#session(`merge ${JSON.stringify(targets)}`, () => this.#compileMerge(targets));
+    const merged = await merge.run({ ...this.#baseFeeds, ...own });
+    const feeds = { ...this.#baseFeeds };
+    for (const [name, output] of Object.entries(merged)) {
+      feeds[name.slice(mergedPrefix.length)] = value(floats(output), output.dims);
+    }
+    return { feeds, graphs: await this.#graphs(undefined) };
+  }
+
+  async close(): Promise<void> {
+    for (const session of this.#sessions.values()) await (await session).release();
+    this.#sessions.clear();
+  }
+
+  async #graphs(side: LoraTargets | undefined): Promise<SamplingGraphs> {
+    const suffix = side ? JSON.stringify(side) : "";
+    const options = { threads: this.#threads };
+    const decode = (kind: DecodeKind) =>
+      this.#session(`${kind} decode ${suffix}`, () => compileDecode(this.config, kind, side, options));
+    return {
+      decode: { shared: await decode("shared"), lone: await decode("lone") },
+      prefill: await this.#session(`prefill ${suffix}`, () => compilePrefill(this.config, side, options)),
+    };
+  }
+
+  /** The graph of merged weights, for every layer that has an adapter, under the sampler's names. */
+  #compileMerge(targets: LoraTargets): Promise<Session> {
+    const adapted = adaptedLayers(this.config, targets);
+    const outputs: Record<string, Tensor> = {};
+    for (const layer of fusedLayers(this.config)) {
+      const parts = partsOf(layer);
+      // An adapter sits on all of a fused layer's parts or on none.
+      if (!adapted.has(parts[0]!)) continue;
+      const merged = parts.map((part) => {
+        const shape = adapted.get(part)!;
+        return mergeLora(input(`${part}.weight`, shape), loraInputs(part, shape));
+      });
+      outputs[`${mergedPrefix}${layer}.weight`] = concat(merged, 0);
+    }
+    return Session.compile(outputs, { threads: this.#threads });
+  }
+
+  #session(name: string, compile: () => Promise<Session>): Promise<Session> {
+    let session = this.#sessions.get(name);
+    if (!session) {
+      session = compile();
+      this.#sessions.set(name, session);
+    }
+    return session;
+  }
+}
+
+/** Outputs need names of their own beside the inputs. */
+const mergedPrefix = "merged.";
+
+function targetsOf({ trainAttn, trainMlp, trainUnembed }: LoraSpec): LoraTargets {
+  return { trainAttn, trainMlp, trainUnembed };
+}
+
+/** Every weight by its own name, and those that are multiplied as one by the name of the whole. */
+function baseFeeds(config: Qwen3Config, weights: Weights): Record<string, Value> {
+  const feeds: Record<string, Value> = {};
+  for (const [name, weight] of weights) feeds[name] = value(weight.data, weight.shape);
+  for (const layer of fusedLayers(config)) {
+    const weight = layerWeight(weights, layer);
+    feeds[`${layer}.weight`] = value(weight.data, weight.shape);
+  }
+  return feeds;
+}

@@ -1,0 +1,380 @@
+// The embedded engine through its interface, on a tiny random model.
+import { cpSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { temporaryFolders } from "../../test/support/folders.ts";
+import { writeTinyModel } from "../../test/support/tiny-model.ts";
+import { Random } from "../core/random.ts";
+import type { AdamSettings, Engine, SampleOutput, SampleRequest, SampleSettings, TrainingBatch } from "./engine.ts";
+import { createEmbeddedEngine } from "./index.ts";
+
+const folder = temporaryFolders();
+const adam: AdamSettings = {
+  learningRate: 0.01,
+  beta1: 0.9,
+  beta2: 0.95,
+  epsilon: 1e-12,
+  weightDecay: 0,
+  gradClipNorm: 0,
+};
+const lora = { rank: 4, seed: 3, trainAttn: true, trainMlp: true, trainUnembed: true };
+const spec = { baseModel: "tiny", lora };
+const settings: SampleSettings = { maxTokens: 12, seed: 1, temperature: 1, topK: -1, topP: 1, stopTokens: [] };
+
+let modelDir: string;
+let engine: Engine;
+let counter = 0;
+const freshId = (): string => `id-${counter++}`;
+
+function randomTokens(length: number, seed: number): Int32Array {
+  const random = new Random("tokens", seed);
+  return Int32Array.from({ length }, () => random.integer(264));
+}
+
+function request(prompt: Int32Array, overrides: Partial<SampleSettings> = {}, rest: Partial<SampleRequest> = {}) {
+  const merged = { ...settings, ...overrides };
+  return { prompt, numSamples: 1, settings: merged, promptLogprobs: false, topkPromptLogprobs: 0, ...rest };
+}
+
+/** Cross-entropy on whole sequences. */
+function batchOf(sequences: readonly Int32Array[], forwardOnly = false): TrainingBatch {
+  return {
+    loss: "cross_entropy",
+    lossConfig: {},
+    forwardOnly,
+    data: sequences.map((sequence) => {
+      const length = sequence.length - 1;
+      return {
+        tokens: sequence.slice(0, -1),
+        lossInputs: {
+          target_tokens: { data: sequence.slice(1), shape: [length] },
+          weights: { data: new Float32Array(length).fill(1), shape: [length] },
+        },
+      };
+    }),
+  };
+}
+
+async function trainedModel(on: Engine, steps = 3): Promise<string> {
+  const id = freshId();
+  await on.createModel(id, spec);
+  for (let step = 0; step < steps; step++) await trainStep(on, id, step);
+  return id;
+}
+
+async function trainStep(on: Engine, id: string, step: number) {
+  const output = await on.forwardBackward(id, batchOf([randomTokens(20, step), randomTokens(33, step + 100)]));
+  await on.optimStep(id, adam);
+  return output;
+}
+
+async function liveSampler(on: Engine, modelId: string): Promise<string> {
+  const id = freshId();
+  await on.createSampler(id, { kind: "live", modelId });
+  return id;
+}
+
+const plain = (output: SampleOutput) =>
+  output.sequences.map(({ tokens, logprobs, stopReason }) => ({
+    tokens: [...tokens],
+    logprobs: [...logprobs],
+    stopReason,
+  }));
+
+beforeAll(async () => {
+  modelDir = join(folder(), "tiny");
+  writeTinyModel(modelDir);
+  engine = await createEmbeddedEngine({ models: [{ name: "tiny", dir: modelDir }], threads: 1 });
+});
+afterAll(() => engine.close());
+
+test("says what it serves", () => {
+  expect(engine.models).toEqual([{ name: "tiny", maxContextLength: 512, vocabSize: 264, tokenizerId: modelDir }]);
+});
+
+describe("sampling", () => {
+  test("log-probabilities are those of a training forward pass, at any batch composition and length", async () => {
+    const model = await trainedModel(engine);
+    const sampler = await liveSampler(engine, model);
+    const lengths = [1, 2, 5, 63, 64, 65, 130, 200];
+    const outputs = await Promise.all(
+      lengths.map((length, index) =>
+        engine.sample(
+          sampler,
+          request(
+            randomTokens(length, index),
+            { maxTokens: 3 + 25 * (index % 4), seed: index },
+            { numSamples: 1 + (index % 3) },
+          ),
+        ),
+      ),
+    );
+    const sequences = outputs.flatMap(({ sequences: found }, index) =>
+      found.map(({ tokens }) => Int32Array.from([...randomTokens(lengths[index]!, index), ...tokens])),
+    );
+    const { logprobs } = await engine.forwardBackward(model, batchOf(sequences, true));
+    let [worst, at] = [0, 0];
+    for (const [index, { sequences: found }] of outputs.entries()) {
+      for (const sample of found) {
+        const learner = logprobs[at++]!.data.slice(lengths[index]! - 1);
+        expect(learner).toHaveLength(sample.logprobs.length);
+        for (const [t, value] of sample.logprobs.entries()) worst = Math.max(worst, Math.abs(value - learner[t]!));
+      }
+    }
+    expect(worst).toBeLessThan(1e-4);
+  });
+
+  test("a seed gives the same tokens and the same bits, alone and in a crowd", async () => {
+    const sampler = await liveSampler(engine, await trainedModel(engine));
+    const asked = [
+      request(randomTokens(70, 1), { maxTokens: 40 }, { numSamples: 3 }),
+      request(randomTokens(9, 2), { maxTokens: 40, topK: 20, temperature: 0.7 }),
+      request(randomTokens(1, 3), { maxTokens: 40, topP: 0.8 }),
+    ];
+    const alone = [];
+    for (const one of asked) alone.push(plain(await engine.sample(sampler, one)));
+    const other = await liveSampler(engine, await trainedModel(engine)); // the same weights, nothing cached
+    const crowd = Array.from({ length: 12 }, (_, index) =>
+      engine.sample(
+        other,
+        request(
+          randomTokens(3 + 17 * index, index + 50),
+          { maxTokens: 5 + 7 * index },
+          { numSamples: 1 + (index % 4) },
+        ),
+      ),
+    );
+    const together = await Promise.all(asked.map((one) => engine.sample(other, one)));
+    await Promise.all(crowd);
+    expect(together.map(plain)).toEqual(alone);
+  });
+
+  test("the samples of one request differ from each other, and requests without a seed too", async () => {
+    const sampler = freshId();
+    await engine.createSampler(sampler, { kind: "base", baseModel: "tiny" });
+    const { sequences } = await engine.sample(sampler, request(randomTokens(5, 1), {}, { numSamples: 4 }));
+    expect(new Set(sequences.map(({ tokens }) => tokens.join())).size).toBe(4);
+    const free = request(randomTokens(5, 1), { seed: undefined });
+    const [a, b] = [await engine.sample(sampler, free), await engine.sample(sampler, free)];
+    expect(plain(a)).not.toEqual(plain(b));
+  });
+
+  test("ends at a stop token, at max_tokens and at the end of the context", async () => {
+    const sampler = freshId();
+    await engine.createSampler(sampler, { kind: "base", baseModel: "tiny" });
+    const prompt = randomTokens(6, 4);
+    const [whole] = plain(await engine.sample(sampler, request(prompt)));
+    expect(whole).toMatchObject({ stopReason: "length" });
+    expect(whole!.tokens).toHaveLength(12);
+    const stop = whole!.tokens[5]!;
+    const [cut] = plain(await engine.sample(sampler, request(prompt, { stopTokens: [stop] })));
+    expect(cut!.stopReason).toBe("stop");
+    expect(cut!.tokens).toEqual(whole!.tokens.slice(0, whole!.tokens.indexOf(stop) + 1));
+    const [rest] = plain(await engine.sample(sampler, request(randomTokens(505, 5), { maxTokens: undefined })));
+    expect(rest).toMatchObject({ stopReason: "length" });
+    expect(rest!.tokens).toHaveLength(7);
+  });
+
+  test("the caller's own stop cuts exactly where it says, however late it is heard", async () => {
+    const sampler = freshId();
+    await engine.createSampler(sampler, { kind: "base", baseModel: "tiny" });
+    const asked = request(randomTokens(6, 4), { maxTokens: 50 }, { numSamples: 2 });
+    const whole = plain(await engine.sample(sampler, asked));
+    const stopping = { ...asked.settings, shouldStop: (tokens: readonly number[]) => tokens.length === 9 };
+    const cut = await engine.sample(sampler, { ...asked, settings: stopping });
+    expect(plain(cut)).toEqual(
+      whole.map(({ tokens, logprobs }) => ({
+        tokens: tokens.slice(0, 9),
+        logprobs: logprobs.slice(0, 9),
+        stopReason: "stop",
+      })),
+    );
+    const failing = {
+      ...asked.settings,
+      shouldStop: () => {
+        throw new Error("the caller's own");
+      },
+    };
+    await expect(engine.sample(sampler, { ...asked, settings: failing })).rejects.toThrow("the caller's own");
+  });
+
+  test("an aborted request rejects with the reason, and its siblings go on", async () => {
+    const sampler = freshId();
+    await engine.createSampler(sampler, { kind: "base", baseModel: "tiny" });
+    const controller = new AbortController();
+    const long = request(randomTokens(6, 1), { maxTokens: 500 });
+    const aborted = engine.sample(sampler, long, { signal: controller.signal });
+    const kept = engine.sample(sampler, request(randomTokens(8, 2)));
+    controller.abort(new Error("enough"));
+    await expect(aborted).rejects.toThrow("enough");
+    expect((await kept).sequences[0]!.tokens).toHaveLength(12);
+    await expect(engine.sample(sampler, long, { signal: AbortSignal.abort(new Error("late")) })).rejects.toThrow(
+      "late",
+    );
+  });
+
+  test("prompt log-probabilities are the same whether or not parts of the prompt were seen before", async () => {
+    const sampler = freshId();
+    await engine.createSampler(sampler, { kind: "base", baseModel: "tiny" });
+    const prompt = randomTokens(150, 8);
+    const scored = () => engine.sample(sampler, request(prompt, {}, { promptLogprobs: true, topkPromptLogprobs: 2 }));
+    const first = await scored();
+    await engine.sample(sampler, request(Int32Array.from([...prompt.slice(0, 128), 1, 2, 3])));
+    const second = await scored();
+    expect(second).toEqual(first);
+    expect(first.promptLogprobs).toHaveLength(150);
+    expect(first.topkPromptLogprobs![0]).toBeNull();
+    expect(first.topkPromptLogprobs![149]).toHaveLength(2);
+  });
+});
+
+describe("snapshots and checkpoints", () => {
+  test("training on never changes what an older sampler returns", async () => {
+    const model = await trainedModel(engine);
+    const sampler = await liveSampler(engine, model);
+    const asked = request(randomTokens(10, 1), {}, { promptLogprobs: true });
+    const before = await engine.sample(sampler, asked);
+    for (let step = 3; step < 6; step++) await trainStep(engine, model, step);
+    expect(await engine.sample(sampler, asked)).toEqual(before);
+    const newer = await engine.sample(await liveSampler(engine, model), asked);
+    expect(newer.promptLogprobs).not.toEqual(before.promptLogprobs);
+  });
+
+  test("a checkpoint loaded by another engine continues bit for bit, and samples the same", async () => {
+    const model = await trainedModel(engine);
+    const [state, forSampler] = [folder(), folder()];
+    await engine.saveState(model, state);
+    await engine.saveForSampler(model, forSampler);
+    const copied = join(folder(), "copy");
+    cpSync(state, copied, { recursive: true });
+
+    const other = await createEmbeddedEngine({ models: [{ name: "tiny", dir: modelDir }], threads: 2 });
+    try {
+      await other.createModel("resumed", spec);
+      await other.loadState("resumed", copied, { optimizer: true });
+      const [here, there] = [await trainStep(engine, model, 7), await trainStep(other, "resumed", 7)];
+      expect(there).toEqual(here);
+      const [next, again] = [await trainStep(engine, model, 8), await trainStep(other, "resumed", 8)];
+      expect(again).toEqual(next);
+      await other.createSampler("saved", { kind: "saved", baseModel: "tiny", dir: forSampler });
+      const fromState = await trainedModel(engine);
+      const asked = request(randomTokens(10, 1), {}, { promptLogprobs: true });
+      expect(await other.sample("saved", asked)).toEqual(
+        await engine.sample(await liveSampler(engine, fromState), asked),
+      );
+    } finally {
+      await other.close();
+    }
+  });
+
+  test("loading without the optimizer starts Adam afresh", async () => {
+    const model = await trainedModel(engine);
+    const dir = folder();
+    await engine.saveState(model, dir);
+    const fresh = freshId();
+    await engine.createModel(fresh, spec);
+    await engine.loadState(fresh, dir, { optimizer: false });
+    await trainStep(engine, model, 7);
+    await trainStep(engine, fresh, 7);
+    const probe = batchOf([randomTokens(20, 1)], true);
+    expect(await engine.forwardBackward(fresh, probe)).not.toEqual(await engine.forwardBackward(model, probe));
+  });
+
+  test("a checkpoint of another rank is refused, and the model is as it was", async () => {
+    const dir = folder();
+    const model = await trainedModel(engine);
+    await engine.saveState(model, dir);
+    const other = freshId();
+    await engine.createModel(other, { ...spec, lora: { ...lora, rank: 8 } });
+    await expect(engine.loadState(other, dir, { optimizer: true })).rejects.toMatchObject({
+      code: "engine/bad-checkpoint",
+    });
+    await expect(trainStep(engine, other, 1)).resolves.toBeDefined();
+  });
+});
+
+describe("what is wrong is named, and the engine goes on", () => {
+  const sampling: [what: string, asked: SampleRequest, code: string][] = [
+    ["a token id out of range", request(Int32Array.of(1, 264)), "engine/token-range"],
+    ["an empty prompt", request(new Int32Array(0)), "engine/sequence-length"],
+    ["a prompt longer than the context", request(new Int32Array(513)), "engine/sequence-length"],
+    ["a negative temperature", request(Int32Array.of(1), { temperature: -1 }), "engine/bad-sampling-request"],
+    ["top_p of 0", request(Int32Array.of(1), { topP: 0 }), "engine/bad-sampling-request"],
+    ["top_k of 0", request(Int32Array.of(1), { topK: 0 }), "engine/bad-sampling-request"],
+    ["max_tokens of 0", request(Int32Array.of(1), { maxTokens: 0 }), "engine/bad-sampling-request"],
+    ["no samples", request(Int32Array.of(1), {}, { numSamples: 0 }), "engine/bad-sampling-request"],
+    ["a stop token out of range", request(Int32Array.of(1), { stopTokens: [999] }), "engine/bad-sampling-request"],
+  ];
+
+  test.each(sampling)("%s", async (_, asked, code) => {
+    const sampler = freshId();
+    await engine.createSampler(sampler, { kind: "base", baseModel: "tiny" });
+    await expect(engine.sample(sampler, asked)).rejects.toMatchObject({ code, fault: "user" });
+    expect((await engine.sample(sampler, request(Int32Array.of(1)))).sequences).toHaveLength(1);
+  });
+
+  test("models and samplers that do not exist", async () => {
+    await expect(engine.createModel("x", { ...spec, baseModel: "gpt" })).rejects.toMatchObject({
+      code: "engine/unknown-model",
+    });
+    await expect(trainStep(engine, "nobody", 1)).rejects.toMatchObject({ code: "engine/unknown-adapter" });
+    await expect(engine.sample("nobody", request(Int32Array.of(1)))).rejects.toMatchObject({
+      code: "engine/unknown-sampler",
+    });
+  });
+
+  test("a released sampler finishes what it has and takes nothing new", async () => {
+    const sampler = freshId();
+    await engine.createSampler(sampler, { kind: "base", baseModel: "tiny" });
+    const running = engine.sample(sampler, request(randomTokens(5, 1), { maxTokens: 30 }));
+    await engine.releaseSampler(sampler);
+    expect((await running).sequences[0]!.tokens).toHaveLength(30);
+    await expect(engine.sample(sampler, request(Int32Array.of(1)))).rejects.toMatchObject({
+      code: "engine/unknown-sampler",
+    });
+  });
+
+  test("a folder that is no model fails the start with its own error", async () => {
+    const start = createEmbeddedEngine({ models: [{ name: "x", dir: folder() }] });
+    await expect(start).rejects.toMatchObject({ code: "engine/missing-file" });
+  });
+
+  test("weights that have become infinite are reported instead of sampled", async () => {
+    const model = freshId();
+    await engine.createModel(model, spec);
+    await engine.forwardBackward(model, batchOf([randomTokens(20, 1)]));
+    await engine.optimStep(model, { ...adam, learningRate: 1e30 });
+    const sampler = await liveSampler(engine, model);
+    const sampled = engine.sample(sampler, request(randomTokens(5, 1)));
+    await expect(sampled).rejects.toMatchObject({ code: "engine/non-finite-logits" });
+    expect(await trainedModel(engine)).toBeDefined();
+  });
+});
+
+test("the serving thread stays free while the engine computes", async () => {
+  const model = await trainedModel(engine);
+  let turns = 0;
+  const ticking = setInterval(() => turns++, 1);
+  await engine.forwardBackward(model, batchOf(Array.from({ length: 24 }, (_, index) => randomTokens(300, index))));
+  clearInterval(ticking);
+  expect(turns).toBeGreaterThan(3);
+});
+
+test("sampling goes on while another model trains", async () => {
+  const model = await trainedModel(engine);
+  const sampler = await liveSampler(engine, model);
+  const order: string[] = [];
+  const work = [
+    engine.sample(sampler, request(randomTokens(8, 1), { maxTokens: 20 })).then(() => order.push("sample")),
+    ...Array.from({ length: 12 }, (_, step) => trainStep(engine, model, step).then(() => order.push("train"))),
+  ];
+  await Promise.all(work);
+  expect(order.indexOf("sample")).toBeLessThan(order.length - 1);
+});
+
+test("close ends the worker; calls afterwards fail clearly", async () => {
+  const short = await createEmbeddedEngine({ models: [{ name: "tiny", dir: modelDir }], threads: 1 });
+  await short.close();
+  await expect(short.createModel("x", spec)).rejects.toMatchObject({ code: "engine/worker-died" });
+  await short.close();
+});

@@ -1,0 +1,199 @@
+// A running batch: samples that are decoded together, one token per step. Samples join and leave between steps. In a shared lane
+// the samples of one prompt share its keys and values, and each sample's own tokens have an entry of their own; in a lone lane a
+// sample's entry holds its prompt too.
+import { floats, type Value, value } from "../graph/index.ts";
+import type { Snapshot } from "./base-model.ts";
+import { blockSize, type DecodeKind } from "./decoder.ts";
+import { KvSlab } from "./kv-slab.ts";
+import type { Qwen3Config } from "./model-types.ts";
+import type { PromptBlock } from "./prompt-cache.ts";
+
+/** A sample as the batch sees it. */
+export interface LaneSample {
+  readonly inverseTemperature: number;
+  /** The token to compute next: the last one chosen. */
+  readonly lastToken: number;
+  /** Takes the distribution of the next token; false ends the sample. The arrays are only valid during the call. */
+  accept(logprobs: Float32Array, probs: Float32Array): boolean;
+  /** True: leaves the batch before the next step. */
+  readonly ended: boolean;
+}
+
+interface Group {
+  readonly blocks: readonly PromptBlock[];
+  readonly length: number;
+}
+
+interface Row {
+  readonly sample: LaneSample;
+  group: Group;
+  /** Own tokens in the cache. */
+  length: number;
+}
+
+export class Lane {
+  readonly #config: Qwen3Config;
+  readonly #kind: DecodeKind;
+  readonly #snapshot: Snapshot;
+  readonly #prompts: KvSlab;
+  readonly #own: KvSlab;
+  #groups: Group[] = [];
+  readonly #rows: Row[] = [];
+
+  constructor(config: Qwen3Config, kind: DecodeKind, snapshot: Snapshot) {
+    this.#config = config;
+    this.#kind = kind;
+    this.#snapshot = snapshot;
+    this.#prompts = new KvSlab(config);
+    this.#own = new KvSlab(config);
+  }
+
+  get size(): number {
+    return this.#rows.length;
+  }
+
+  /** Adds samples of one prompt, each with its first token chosen. */
+  add(blocks: readonly PromptBlock[], length: number, samples: readonly LaneSample[]): void {
+    if (this.#kind === "lone") this.#addAlone(blocks, length, samples);
+    else this.#addShared(blocks, length, samples);
+  }
+
+  #addAlone(blocks: readonly PromptBlock[], length: number, samples: readonly LaneSample[]): void {
+    const room = Math.max(blocks.length * blockSize, this.#own.length);
+    this.#own.reserve(this.#rows.length + samples.length, room, this.#rows.length);
+    for (const sample of samples) {
+      for (const [index, block] of blocks.entries()) {
+        this.#own.writeBlock(this.#rows.length, index * blockSize, block, blockSize);
+      }
+      this.#rows.push({ sample, group: { blocks: [], length: 0 }, length });
+    }
+  }
+
+  #addShared(blocks: readonly PromptBlock[], length: number, samples: readonly LaneSample[]): void {
+    // Samples of a prompt that is still running join its group.
+    let group = this.#groups.find((other) => other.length === length && other.blocks.at(-1) === blocks.at(-1));
+    if (!group) {
+      group = { blocks, length };
+      const room = Math.max(blocks.length * blockSize, this.#prompts.length);
+      this.#prompts.reserve(this.#groups.length + 1, room, this.#groups.length);
+      for (const [index, block] of blocks.entries()) {
+        this.#prompts.writeBlock(this.#groups.length, index * blockSize, block, blockSize);
+      }
+      this.#groups.push(group);
+    }
+    for (const sample of samples) this.#rows.push({ sample, group, length: 0 });
+  }
+
+  /** Computes one token of every sample. */
+  async step(): Promise<void> {
+    this.#dropEnded();
+    if (this.#rows.length === 0) return;
+    const longest = Math.max(...this.#rows.map((row) => row.length));
+    const rowCount = Math.max(2, this.#rows.length);
+    this.#own.reserve(rowCount, roundUp(longest + 1), this.#rows.length);
+
+    const { numLayers, vocabSize } = this.#config;
+    const outputs = await this.#snapshot.graphs.decode[this.#kind].run(this.#feeds(rowCount));
+    for (let layer = 0; layer < numLayers; layer++) {
+      const keys = floats(outputs[`key.${layer}`]!);
+      const values = floats(outputs[`value.${layer}`]!);
+      for (const [index, row] of this.#rows.entries()) {
+        this.#own.writeToken(layer, index, row.length, keys, values, index * this.#own.width);
+      }
+    }
+    const logprobs = floats(outputs["logprobs"]!);
+    const probs = floats(outputs["probs"]!);
+    for (const [index, row] of this.#rows.entries()) {
+      row.length++;
+      const [from, to] = [index * vocabSize, (index + 1) * vocabSize];
+      if (!row.sample.ended) row.sample.accept(logprobs.subarray(from, to), probs.subarray(from, to));
+    }
+    this.#dropEnded();
+  }
+
+  /** The last row or group takes the place of one that left. */
+  #dropEnded(): void {
+    for (let index = this.#rows.length - 1; index >= 0; index--) {
+      if (!this.#rows[index]!.sample.ended) continue;
+      const last = this.#rows.pop()!;
+      if (index === this.#rows.length) continue;
+      this.#own.move(this.#rows.length, index);
+      this.#rows[index] = last;
+    }
+    const used = new Set(this.#rows.map((row) => row.group));
+    for (let index = this.#groups.length - 1; index >= 0; index--) {
+      if (used.has(this.#groups[index]!)) continue;
+      const last = this.#groups.pop()!;
+      if (index === this.#groups.length) continue;
+      this.#prompts.move(this.#groups.length, index);
+      this.#groups[index] = last;
+    }
+    // Shorter prompts are left: shrink to them, so that nobody pays for a prompt that is gone.
+    const longest = Math.max(0, ...this.#groups.map((group) => group.blocks.length)) * blockSize;
+    if (longest < this.#prompts.length) this.#prompts.reserve(this.#groups.length, longest, this.#groups.length);
+  }
+
+  #feeds(rowCount: number): Record<string, Value> {
+    const rows = this.#rows;
+    const prompt = this.#kind === "shared" ? this.#prompts.length : 0;
+    const own = this.#own.length;
+    const tokens = new Int32Array(rowCount);
+    const positions = new Int32Array(rowCount);
+    const inverseTemperatures = new Float32Array(rowCount).fill(1);
+    const columns = prompt + own + 1;
+    const mask = new Float32Array(rowCount * columns).fill(Number.NEGATIVE_INFINITY);
+
+    for (const [index, { sample, group, length }] of rows.entries()) {
+      tokens[index] = sample.lastToken;
+      positions[index] = group.length + length;
+      inverseTemperatures[index] = sample.inverseTemperature;
+      mask.fill(0, index * columns, index * columns + group.length);
+      mask.fill(0, index * columns + prompt, index * columns + prompt + length);
+    }
+    for (let index = 0; index < rowCount; index++) mask[(index + 1) * columns - 1] = 0;
+
+    const feeds: Record<string, Value> = {
+      ...this.#snapshot.feeds,
+      tokens: value(tokens, [rowCount]),
+      positions: value(positions, [rowCount]),
+      inverse_temperatures: value(inverseTemperatures, [rowCount, 1]),
+      mask: value(mask, [rowCount, 1, 1, columns]),
+    };
+    for (let layer = 0; layer < this.#config.numLayers; layer++) {
+      const alone = this.#own.feed(layer, rowCount, true);
+      feeds[`own_keys.${layer}`] = alone.keys;
+      feeds[`own_values.${layer}`] = alone.values;
+    }
+    return this.#kind === "shared" ? { ...feeds, ...this.#groupFeeds(rowCount) } : feeds;
+  }
+
+  #groupFeeds(rowCount: number): Record<string, Value> {
+    const groupCount = this.#groups.length;
+    const rowSlots = new Int32Array(rowCount);
+    const members = new Map<Group, number[]>(this.#groups.map((group) => [group, []]));
+    for (const [index, row] of this.#rows.entries()) members.get(row.group)!.push(index);
+    // A product with one row would use another kernel.
+    const heads = this.#config.numHeads / this.#config.numKvHeads;
+    const width = Math.max(heads === 1 ? 2 : 1, ...[...members.values()].map((indices) => indices.length));
+    const groupRows = new Int32Array(groupCount * width);
+    for (const [group, indices] of [...members.values()].entries()) {
+      for (const [place, index] of indices.entries()) {
+        groupRows[group * width + place] = index;
+        rowSlots[index] = group * width + place;
+      }
+    }
+    const feeds: Record<string, Value> = {
+      row_slots: value(rowSlots, [rowCount]),
+      group_rows: value(groupRows, [groupCount, width]),
+    };
+    for (let layer = 0; layer < this.#config.numLayers; layer++) {
+      const { keys, values } = this.#prompts.feed(layer, groupCount);
+      feeds[`prompt_keys.${layer}`] = keys;
+      feeds[`prompt_values.${layer}`] = values;
+    }
+    return feeds;
+  }
+}
+
+/** Own caches grow in steps, so that they are not laid out anew for every token. */
+const roundUp = (length: number): number => Math.ceil(length / 32) * 32;

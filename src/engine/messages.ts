@@ -1,0 +1,59 @@
+// What passes between the engine's worker thread and the thread that serves.
+import { messageOf, WhetstoneError } from "../core/errors.ts";
+import type { EngineModelInfo } from "./engine.ts";
+import { EngineError, type Fault } from "./errors.ts";
+import type { EngineHost } from "./host.ts";
+import type { RunnableRequest } from "./sampler.ts";
+
+/** The host's methods that are plain calls: arguments in, one result out. */
+export type CallName =
+  | "createModel"
+  | "unloadModel"
+  | "forwardBackward"
+  | "optimStep"
+  | "saveState"
+  | "loadState"
+  | "saveForSampler"
+  | "createSampler"
+  | "releaseSampler"
+  | "close";
+
+export type CallArguments<Name extends CallName> = Parameters<EngineHost[Name]>;
+export type CallResult<Name extends CallName> = Awaited<ReturnType<EngineHost[Name]>>;
+
+export type ToWorker =
+  | { kind: "call"; id: number; name: CallName; args: unknown[] }
+  /** `watched`: every token is reported as it is chosen. */
+  | { kind: "sample"; id: number; samplerId: string; request: RunnableRequest; watched: boolean }
+  | { kind: "cancel"; id: number }
+  | { kind: "stop"; id: number; sample: number; length: number };
+
+export type FromWorker =
+  | { kind: "ready"; models: readonly EngineModelInfo[] }
+  | { kind: "failed-start"; error: PlainError }
+  | { kind: "result"; id: number; value: unknown }
+  | { kind: "error"; id: number; error: PlainError }
+  /** [request, sample, token], in the order they were chosen. */
+  | { kind: "tokens"; tokens: [id: number, sample: number, token: number][] };
+
+export interface PlainError {
+  code: string;
+  message: string;
+  fault: Fault;
+  stack: string | undefined;
+}
+
+/** An error as it crosses the thread boundary. */
+export function toPlain(error: unknown): PlainError {
+  const stack = error instanceof Error ? error.stack : undefined;
+  if (error instanceof EngineError) return { code: error.code, message: error.message, fault: error.fault, stack };
+  if (error instanceof WhetstoneError) return { code: error.code, message: error.message, fault: "server", stack };
+  const message = `The engine failed unexpectedly: ${messageOf(error)}. Report it with the log.`;
+  return { code: "engine/internal", message, fault: "server", stack };
+}
+
+export function fromPlain({ code, message, fault, stack }: PlainError): EngineError {
+  const error = new EngineError(code, message, { fault });
+  if (stack !== undefined) error.stack = stack;
+  return error;
+}

@@ -1,0 +1,279 @@
+// A sampler: a frozen snapshot of a model and the requests that run on it. Requests join and leave the running batch between
+// steps. A request's result depends on its prompt, its settings and its seed alone.
+import { randomInt } from "node:crypto";
+import { Random } from "../core/random.ts";
+import type { Snapshot } from "./base-model.ts";
+import type { DecodeKind } from "./decoder.ts";
+import type { SampledTokens, SampleOutput, SampleRequest, SampleSettings } from "./engine.ts";
+import { EngineError } from "./errors.ts";
+import { Lane, type LaneSample } from "./lane.ts";
+import type { Qwen3Config } from "./model-types.ts";
+import { argmax, draw, tempered } from "./pick.ts";
+import { Prefiller, type PromptJob } from "./prefill.ts";
+import { type PromptBlock, PromptCache } from "./prompt-cache.ts";
+import { checkSampleRequest } from "./sample-checks.ts";
+
+export interface SamplerLimits {
+  /** Samples that are decoded together; more wait. */
+  maxBatchRows: number;
+  /** Bytes of computed prompts kept for later requests. */
+  promptCacheBytes: number;
+}
+
+export const defaultSamplerLimits: SamplerLimits = { maxBatchRows: 256, promptCacheBytes: 256 * 2 ** 20 };
+
+/**
+ * The batch that samples run in: by whether they share their prompt with siblings, which decides the kernels and therefore must
+ * not depend on other requests; and by length, so that short ones do not pay for the padding of long ones.
+ */
+function laneOf(promptLength: number, numSamples: number): { kind: DecodeKind; key: string } {
+  const kind = numSamples > 1 ? "shared" : "lone";
+  return { kind, key: `${kind} ${promptLength <= 1024 ? 0 : Math.ceil(Math.log2(promptLength))}` };
+}
+
+export type RunnableRequest = Omit<SampleRequest, "settings"> & { settings: Omit<SampleSettings, "shouldStop"> };
+
+/** A request under way. */
+export interface RunningRequest {
+  readonly result: Promise<SampleOutput>;
+  /** Drops what is left to do; the result is never settled. */
+  cancel(): void;
+  /** Ends one sample after `length` of its tokens, because its text reached a stop string there. */
+  stop(sample: number, length: number): void;
+}
+
+export class Sampler {
+  readonly #config: Qwen3Config;
+  readonly #snapshot: Snapshot;
+  readonly #limits: SamplerLimits;
+  readonly #prefiller: Prefiller;
+  readonly #lanes = new Map<string, Lane>();
+  /** Samples with a computed prompt that wait for room in their batch, in order. */
+  #admissible: Admissible[] = [];
+
+  constructor(config: Qwen3Config, snapshot: Snapshot, limits: SamplerLimits) {
+    this.#config = config;
+    this.#snapshot = snapshot;
+    this.#limits = limits;
+    this.#prefiller = new Prefiller(config, snapshot, new PromptCache(limits.promptCacheBytes));
+  }
+
+  get busy(): boolean {
+    return this.#prefiller.busy || this.#admissible.length > 0 || this.#running > 0;
+  }
+
+  get #running(): number {
+    return [...this.#lanes.values()].reduce((total, lane) => total + lane.size, 0);
+  }
+
+  /** Queues a request. `onToken`, where given, sees every token as it is chosen. */
+  submit(request: RunnableRequest, onToken?: (sample: number, token: number) => void): RunningRequest {
+    checkSampleRequest(request, this.#config);
+    const { prompt, settings } = request;
+    const room = this.#config.maxPositions - prompt.length;
+    const limit = Math.min(settings.maxTokens ?? room, room);
+    const seed = settings.seed ?? randomInt(2 ** 47);
+    const samples = Array.from(
+      { length: request.numSamples },
+      (_, index) => new Sample(settings, limit, new Random("sample", seed, index), (token) => onToken?.(index, token)),
+    );
+    const scores = new PromptScores(request);
+    let settle!: (output: SampleOutput) => void;
+    const result = new Promise<SampleOutput>((resolve) => {
+      settle = resolve;
+    });
+    let unfinished = samples.length;
+    for (const sample of samples) {
+      sample.onEnd = () => {
+        if (--unfinished === 0) settle({ sequences: samples.map((one) => one.output()), ...scores.output() });
+      };
+    }
+    const job: PromptJob = {
+      prompt,
+      everyLogprob: scores.wanted,
+      cancelled: false,
+      onLogprobs: (position, logprobs) => scores.add(position, logprobs),
+      onDone: (blocks) => this.#start(blocks, prompt.length, samples),
+    };
+    this.#prefiller.add(job);
+    return {
+      result,
+      cancel: () => {
+        job.cancelled = true;
+        for (const sample of samples) sample.cancel();
+      },
+      stop: (sample, length) => samples[sample]?.stopAt(length),
+    };
+  }
+
+  /** Does the next piece of work: a block of waiting prompts, then one token of every running sample. */
+  async advance(): Promise<void> {
+    if (this.#prefiller.busy) await this.#prefiller.advance();
+    this.#admit();
+    for (const [key, lane] of this.#lanes) {
+      await lane.step();
+      if (lane.size === 0) this.#lanes.delete(key);
+    }
+  }
+
+  #start(blocks: readonly PromptBlock[], length: number, samples: readonly Sample[]): void {
+    const { nextLogprobs } = blocks.at(-1)!;
+    for (const sample of samples) sample.begin(nextLogprobs!);
+    const going = samples.filter((sample) => !sample.ended);
+    if (going.length === 0) return;
+    this.#admissible.push({ ...laneOf(length, samples.length), blocks, length, samples: going });
+  }
+
+  #admit(): void {
+    let free = this.#limits.maxBatchRows - this.#running;
+    while (free > 0 && this.#admissible.length > 0) {
+      const next = this.#admissible[0]!;
+      next.samples = next.samples.filter((sample) => !sample.ended);
+      const admitted = next.samples.splice(0, free);
+      if (next.samples.length === 0) this.#admissible.shift();
+      if (admitted.length === 0) continue;
+      free -= admitted.length;
+      let lane = this.#lanes.get(next.key);
+      if (!lane) {
+        lane = new Lane(this.#config, next.kind, this.#snapshot);
+        this.#lanes.set(next.key, lane);
+      }
+      lane.add(next.blocks, next.length, admitted);
+    }
+  }
+}
+
+interface Admissible {
+  kind: DecodeKind;
+  /** Which lane. */
+  key: string;
+  blocks: readonly PromptBlock[];
+  length: number;
+  samples: Sample[];
+}
+
+/** One completion in the making. */
+class Sample implements LaneSample {
+  readonly #settings: RunnableRequest["settings"];
+  readonly #limit: number;
+  readonly #random: Random;
+  readonly #onToken: (token: number) => void;
+  readonly #stopTokens: ReadonlySet<number>;
+  readonly #tokens: number[] = [];
+  readonly #logprobs: number[] = [];
+  #reason: "stop" | "length" | undefined;
+  #cancelled = false;
+  onEnd: () => void = () => {};
+
+  constructor(settings: RunnableRequest["settings"], limit: number, random: Random, onToken: (token: number) => void) {
+    this.#settings = settings;
+    this.#limit = limit;
+    this.#random = random;
+    this.#onToken = onToken;
+    this.#stopTokens = new Set(settings.stopTokens);
+  }
+
+  get inverseTemperature(): number {
+    return this.#settings.temperature > 0 ? 1 / this.#settings.temperature : 1;
+  }
+
+  get lastToken(): number {
+    return this.#tokens.at(-1)!;
+  }
+
+  get ended(): boolean {
+    return this.#cancelled || this.#reason !== undefined;
+  }
+
+  /** Chooses the first token, from the prompt's last distribution. */
+  begin(logprobs: Float32Array): void {
+    if (this.ended) return;
+    if (this.#limit === 0) this.#end("length");
+    else this.accept(logprobs, tempered(logprobs, this.#settings.temperature || 1));
+  }
+
+  accept(logprobs: Float32Array, probs: Float32Array): boolean {
+    const token = this.#settings.temperature === 0 ? argmax(logprobs) : draw(probs, this.#settings, this.#random);
+    const logprob = logprobs[token]!;
+    if (!Number.isFinite(logprob)) throw notFinite(logprob);
+    this.#tokens.push(token);
+    this.#logprobs.push(logprob);
+    this.#onToken(token);
+    if (this.#stopTokens.has(token)) this.#end("stop");
+    else if (this.#tokens.length >= this.#limit) this.#end("length");
+    return !this.ended;
+  }
+
+  stopAt(length: number): void {
+    if (this.ended || length > this.#tokens.length) return;
+    this.#tokens.length = length;
+    this.#logprobs.length = length;
+    this.#end("stop");
+  }
+
+  cancel(): void {
+    this.#cancelled = true;
+  }
+
+  output(): SampledTokens {
+    return {
+      stopReason: this.#reason!,
+      tokens: Int32Array.from(this.#tokens),
+      logprobs: Float32Array.from(this.#logprobs),
+    };
+  }
+
+  #end(reason: "stop" | "length"): void {
+    this.#reason = reason;
+    this.onEnd();
+  }
+}
+
+function notFinite(logprob: number): EngineError {
+  return new EngineError(
+    "engine/non-finite-logits",
+    `The model gave a token the log-probability ${logprob}: its weights hold infinite or missing numbers. Sample an earlier checkpoint, and train with a smaller learning rate.`,
+  );
+}
+
+/** Collects the log-probabilities of a prompt's own tokens. */
+class PromptScores {
+  readonly #request: RunnableRequest;
+  readonly #logprobs: Float32Array;
+  readonly #top: ([token: number, logprob: number][] | null)[];
+
+  constructor(request: RunnableRequest) {
+    this.#request = request;
+    this.#logprobs = new Float32Array(request.promptLogprobs ? request.prompt.length : 0).fill(Number.NaN);
+    this.#top = new Array(request.topkPromptLogprobs > 0 ? request.prompt.length : 0).fill(null);
+  }
+
+  get wanted(): boolean {
+    return this.#request.promptLogprobs || this.#request.topkPromptLogprobs > 0;
+  }
+
+  /** `logprobs` are those of the token after `position`. */
+  add(position: number, logprobs: Float32Array): void {
+    const next = position + 1;
+    if (next >= this.#request.prompt.length) return;
+    if (this.#request.promptLogprobs) this.#logprobs[next] = logprobs[this.#request.prompt[next]!]!;
+    if (this.#top.length > 0) this.#top[next] = largest(logprobs, this.#request.topkPromptLogprobs);
+  }
+
+  output(): Pick<SampleOutput, "promptLogprobs" | "topkPromptLogprobs"> {
+    return {
+      ...(this.#request.promptLogprobs ? { promptLogprobs: this.#logprobs } : {}),
+      ...(this.#top.length > 0 ? { topkPromptLogprobs: this.#top } : {}),
+    };
+  }
+}
+
+/** The `count` largest values with their indices, largest first, the lower index first among equals. */
+function largest(values: Float32Array, count: number): [number, number][] {
+  const threshold = values.slice().sort()[Math.max(0, values.length - count)]!;
+  const found: [number, number][] = [];
+  for (let index = 0; index < values.length; index++) {
+    if (values[index]! >= threshold) found.push([index, values[index]!]);
+  }
+  return found.sort((a, b) => b[1] - a[1] || a[0] - b[0]).slice(0, count);
+}
