@@ -1,91 +1,129 @@
-// Lays out what the head computes for one run: slots, each one target after one row. Positions that need no gradient of their
-// own share a slot when they ask for the same target after the same row, as the positions of a shared prompt do.
+// Lays out what the head computes for one run. A head row is one output row and the targets asked of it, its slots. Positions
+// whose inputs put no gradient on them are idle: they only need log-probabilities, so they go through a part of the graph that has no
+// backward pass, and where several ask for the same targets after the same row, as in a shared prompt, one head row serves all.
 import type { Loss } from "./losses.ts";
 import type { PackedRun } from "./packing.ts";
 import type { CheckedDatum } from "./training-batch.ts";
 
-export interface LossSlots {
-  /** The head works on chunks of rows, to bound the memory that logits take. */
+/** Head rows in chunks, which bound the memory that logits take. */
+export interface HeadRows {
   chunks: number;
   chunk: number;
-  /** Slots per head row. */
-  slots: number;
   /** [chunk, row]: the packed row whose output is used. */
   rows: Int32Array;
   /** [chunk, row, slot] */
   targets: Int32Array;
-  /** In the order of the loss's inputs, each [chunk, row, slot]. */
-  inputs: Float32Array[];
-  /** [chunk, row, slot]: 1, or 0 for padding. */
-  mask: Float32Array;
-  /** For each of the run's sequences: the slot of every [position, slot]. */
-  places: Int32Array[];
 }
 
-/** One row of the head: an output row and the targets asked of it. */
-interface HeadRow {
-  row: number;
-  targets: Int32Array;
-  inputs: Float32Array[];
+export interface LossSlots {
+  /** Slots per head row. */
+  slots: number;
+  /** At least one chunk, so that the graph always has something to do. */
+  active: HeadRows & {
+    /** In the order of the loss's inputs, each [chunk, row, slot]. */
+    inputs: Float32Array[];
+    /** [chunk, row, slot]: 1, or 0 for padding. */
+    mask: Float32Array;
+  };
+  /** Undefined where no position is idle. */
+  idle?: HeadRows;
+  /** For each of the run's sequences, for each of its [position, slot]: where its log-probability is, active first, then idle. */
+  places: Int32Array[];
 }
 
 export function layOutSlots(loss: Loss, data: readonly CheckedDatum[], run: PackedRun, maxChunk: number): LossSlots {
   const slots = run.sequences.reduce((most, { index }) => Math.max(most, data[index]!.slots), 1);
-  const headRows: HeadRow[] = [];
-  const known = new Map<string, number>();
-  const places = run.sequences.map(({ index, rows }) => {
+  const [active, idle] = [new RowCollector(), new RowCollector()];
+  /** The head row of every position, one sequence after the other; idle ones are stored as -1 - row. */
+  const headRows: number[] = [];
+  for (const { index, rows } of run.sequences) {
     const datum = data[index]!;
-    const result = new Int32Array(datum.targets.length);
-    for (const [position, row] of rows.entries()) {
-      const from = position * datum.slots;
-      const targets = datum.targets.subarray(from, from + datum.slots);
-      const inputs = datum.inputs.map((values) => values.subarray(from, from + datum.slots));
-      const head = placeRow(loss, { row, targets, inputs }, headRows, known);
-      for (let slot = 0; slot < datum.slots; slot++) result[from + slot] = head * slots + slot;
+    for (let position = 0; position < rows.length; position++) {
+      const source = { row: rows[position]!, datum, from: position * datum.slots };
+      if (isIdle(loss, source)) headRows.push(-1 - idle.shared(source));
+      else headRows.push(loss.linear ? active.shared(source) : active.add(source));
     }
-    return result;
-  });
+  }
 
-  const chunks = Math.ceil(headRows.length / maxChunk);
-  const chunk = Math.ceil(headRows.length / chunks);
-  const size = chunks * chunk * slots;
   const dummy = run.tokens.length - 1;
   const layout: LossSlots = {
-    chunks,
-    chunk,
     slots,
-    rows: new Int32Array(chunks * chunk).fill(dummy),
-    targets: new Int32Array(size),
-    inputs: loss.inputs.map(() => new Float32Array(size)),
-    mask: new Float32Array(size),
-    places,
+    active: { ...active.layOut(slots, maxChunk, dummy), inputs: [], mask: new Float32Array(0) },
+    ...(idle.count > 0 ? { idle: idle.layOut(slots, maxChunk, dummy) } : {}),
+    places: [],
   };
-  for (const [i, { row, targets, inputs }] of headRows.entries()) {
-    layout.rows[i] = row;
-    layout.targets.set(targets, i * slots);
-    layout.mask.fill(1, i * slots, i * slots + targets.length);
-    for (const [name, values] of inputs.entries()) layout.inputs[name]!.set(values, i * slots);
+  const size = layout.active.targets.length;
+  layout.active.mask = new Float32Array(size);
+  layout.active.inputs = loss.inputs.map(() => new Float32Array(size));
+  let next = 0;
+  for (const { index, rows } of run.sequences) {
+    const datum = data[index]!;
+    const places = new Int32Array(rows.length * datum.slots);
+    for (let position = 0; position < rows.length; position++) {
+      const head = headRows[next++]!;
+      for (let slot = 0; slot < datum.slots; slot++) {
+        const from = position * datum.slots + slot;
+        const to = (head >= 0 ? head : -1 - head) * slots + slot;
+        places[from] = head >= 0 ? to : size + to;
+        if (head < 0) continue;
+        layout.active.mask[to] = 1;
+        // Adding: positions that share an active row are those of a linear loss.
+        for (let i = 0; i < loss.inputs.length; i++) layout.active.inputs[i]![to]! += datum.inputs[i]![from]!;
+      }
+    }
+    layout.places.push(places);
   }
   return layout;
 }
 
-/** Finds or adds the head row for a position, and returns its number. */
-function placeRow(loss: Loss, wanted: HeadRow, headRows: HeadRow[], known: Map<string, number>): number {
-  const idle = wanted.targets.every((_, slot) => loss.vanishes(wanted.inputs.map((values) => values[slot]!)));
-  if (!idle && !loss.linear) return headRows.push(wanted) - 1;
-  const key = `${wanted.row}:${wanted.targets.join()}`;
-  const found = known.get(key);
-  if (found !== undefined) {
-    if (!idle) for (const [i, values] of headRows[found]!.inputs.entries()) addTo(values, wanted.inputs[i]!);
-    return found;
-  }
-  // Inputs that put no gradient anywhere become zeros, for which every loss is finite.
-  const inputs = wanted.inputs.map((values) => (idle ? new Float32Array(values.length) : values.slice()));
-  const index = headRows.push({ ...wanted, inputs }) - 1;
-  known.set(key, index);
-  return index;
+/** A position: its packed row, and where its targets and inputs start in its datum. */
+interface Source {
+  row: number;
+  datum: CheckedDatum;
+  from: number;
 }
 
-function addTo(total: Float32Array, values: Float32Array): void {
-  for (const [i, value] of values.entries()) total[i]! += value;
+function isIdle(loss: Loss, { datum, from }: Source): boolean {
+  for (let slot = from; slot < from + datum.slots; slot++) {
+    if (!loss.vanishes(datum.inputs.map((values) => values[slot]!))) return false;
+  }
+  return true;
+}
+
+/** Head rows as they are found. */
+class RowCollector {
+  readonly #rows: Source[] = [];
+  readonly #known = new Map<string, number>();
+
+  get count(): number {
+    return this.#rows.length;
+  }
+
+  add(source: Source): number {
+    return this.#rows.push(source) - 1;
+  }
+
+  /** The row that asks for the same targets after the same packed row, added if there is none yet. */
+  shared(source: Source): number {
+    const { row, datum, from } = source;
+    const key = `${row}:${datum.slots === 1 ? datum.targets[from] : datum.targets.subarray(from, from + datum.slots).join()}`;
+    let found = this.#known.get(key);
+    if (found === undefined) {
+      found = this.add(source);
+      this.#known.set(key, found);
+    }
+    return found;
+  }
+
+  layOut(slots: number, maxChunk: number, dummy: number): HeadRows {
+    const chunks = Math.max(1, Math.ceil(this.count / maxChunk));
+    const chunk = Math.max(1, Math.ceil(this.count / chunks));
+    const rows = new Int32Array(chunks * chunk).fill(dummy);
+    const targets = new Int32Array(chunks * chunk * slots);
+    for (const [i, { row, datum, from }] of this.#rows.entries()) {
+      rows[i] = row;
+      for (let slot = 0; slot < datum.slots; slot++) targets[i * slots + slot] = datum.targets[from + slot]!;
+    }
+    return { chunks, chunk, rows, targets };
+  }
 }

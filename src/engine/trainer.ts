@@ -3,18 +3,17 @@
 import { floats, Session, type Value, value } from "../graph/index.ts";
 import { adamStep, checkAdam, clipFactor, gradientNorm } from "./adam.ts";
 import type { OptimizerState } from "./checkpoint.ts";
-import type { AdamSettings, LoraSpec, LossName, LossTensor, TrainingBatch, TrainingOutput } from "./engine.ts";
+import type { AdamSettings, LoraSpec, LossTensor, TrainingBatch, TrainingOutput } from "./engine.ts";
 import { EngineError } from "./errors.ts";
 import { initialAdapter, type LoraTargets } from "./lora.ts";
 import { layOutSlots } from "./loss-slots.ts";
 import { losses } from "./losses.ts";
 import { type AdapterWeights, loraScale, type Qwen3Config, type Weight, type Weights } from "./model-types.ts";
-import type { BlockKind } from "./packed-attention.ts";
 import { type PackedRun, packBatch } from "./packing.ts";
 import { type RopeTables, ropeTables } from "./qwen3.ts";
 import { checkBatch, checkLossConfig } from "./training-batch.ts";
 import { packedFeeds, slotFeeds } from "./training-feeds.ts";
-import { trainingGraph } from "./training-graph.ts";
+import { type TrainingGraphSpec, trainingGraph } from "./training-graph.ts";
 import { defaultMemoryLimit, plannedTokens, runBytes } from "./training-memory.ts";
 
 export interface TrainerOptions {
@@ -119,20 +118,25 @@ export class Trainer {
     for (const run of runs) this.#checkMemory(run, !batch.forwardOnly);
     for (const run of runs) {
       const slots = layOutSlots(loss, data, run, maxChunk);
-      const kinds = run.blocks.map(({ kind }) => kind);
-      const session = await this.#session(adapter.spec, batch.loss, !batch.forwardOnly, kinds);
+      const blocks = run.blocks.map(({ kind }) => kind);
+      const graph = { loss: batch.loss, backward: !batch.forwardOnly, blocks, idle: slots.idle !== undefined };
+      const session = await this.#session(adapter.spec, graph);
       const outputs = await session.run({
         ...feeds,
         ...packedFeeds(run, this.#rope),
         ...slotFeeds(slots, loss.inputs),
       });
 
-      const [values, lossValues] = [floats(outputs["logprobs"]!), floats(outputs["losses"]!)];
+      const values = floats(outputs["logprobs"]!);
+      const idleValues = outputs["idle_logprobs"] ? floats(outputs["idle_logprobs"]) : values;
       for (const [i, { index }] of run.sequences.entries()) {
         const [target, places] = [logprobs[index]!, slots.places[i]!];
-        for (let position = 0; position < places.length; position++) target[position] = values[places[position]!]!;
+        for (let position = 0; position < places.length; position++) {
+          const place = places[position]!;
+          target[position] = place < values.length ? values[place]! : idleValues[place - values.length]!;
+        }
       }
-      for (const slotLoss of lossValues) total += slotLoss;
+      for (const slotLoss of floats(outputs["losses"]!)) total += slotLoss;
       if (!batch.forwardOnly) collectGradients(gradients, outputs);
     }
     // Only now: a run that fails leaves the accumulated gradient as it was.
@@ -241,9 +245,11 @@ export class Trainer {
     }
   }
 
-  #session(targets: LoraTargets, loss: LossName, backward: boolean, blocks: readonly BlockKind[]): Promise<Session> {
-    const { trainAttn, trainMlp, trainUnembed } = targets;
-    const spec = { targets: { trainAttn, trainMlp, trainUnembed }, loss, backward, blocks, merge: this.#merge };
+  #session(
+    { trainAttn, trainMlp, trainUnembed }: LoraTargets,
+    graph: Omit<TrainingGraphSpec, "targets" | "merge">,
+  ): Promise<Session> {
+    const spec = { targets: { trainAttn, trainMlp, trainUnembed }, ...graph, merge: this.#merge };
     const key = JSON.stringify(spec);
     let session = this.#sessions.get(key);
     if (!session) {

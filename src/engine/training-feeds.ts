@@ -1,6 +1,6 @@
 // What the training graph is fed for one run, by the names of its inputs.
 import { type Value, value } from "../graph/index.ts";
-import type { LossSlots } from "./loss-slots.ts";
+import type { HeadRows, LossSlots } from "./loss-slots.ts";
 import type { PackedRun } from "./packing.ts";
 import type { RopeTables } from "./qwen3.ts";
 
@@ -27,14 +27,20 @@ export function packedFeeds(run: PackedRun, rope: RopeTables): Record<string, Va
   return feeds;
 }
 
-/** A run's targets and loss inputs; `inputs` are the loss's. */
-export function slotFeeds(slots: LossSlots, inputs: readonly string[]): Record<string, Value> {
-  const shape = [slots.chunks, slots.chunk, slots.slots];
+/** A run's targets and loss inputs; `inputs` are the names of the loss's. */
+export function slotFeeds({ active, idle, slots }: LossSlots, inputs: readonly string[]): Record<string, Value> {
+  const shape = [active.chunks, active.chunk, slots];
   const feeds: Record<string, Value> = {
-    "head.rows": value(slots.rows, shape.slice(0, 2)),
-    "head.targets": value(slots.targets, shape),
-    "head.mask": value(slots.mask, shape),
+    ...headFeeds("active", active, slots),
+    "active.mask": value(active.mask, shape),
   };
-  for (const [i, name] of inputs.entries()) feeds[`loss.${name}`] = value(slots.inputs[i]!, shape);
-  return feeds;
+  for (const [i, name] of inputs.entries()) feeds[`loss.${name}`] = value(active.inputs[i]!, shape);
+  return idle ? { ...feeds, ...headFeeds("idle", idle, slots) } : feeds;
+}
+
+function headFeeds(part: string, { chunks, chunk, rows, targets }: HeadRows, slots: number): Record<string, Value> {
+  return {
+    [`${part}.rows`]: value(rows, [chunks, chunk]),
+    [`${part}.targets`]: value(targets, [chunks, chunk, slots]),
+  };
 }

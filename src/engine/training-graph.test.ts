@@ -42,7 +42,10 @@ const batches = {
   ],
 };
 
-function feedsFor(kind: keyof typeof batches, loss: LossName): { feeds: Record<string, Value>; runs: number } {
+function feedsFor(
+  kind: keyof typeof batches,
+  loss: LossName,
+): { feeds: Record<string, Value>; runs: number; idle: boolean } {
   const random = new Random(kind, loss);
   const data = batches[kind].map((sequence) => {
     const shape = [sequence.length - 1];
@@ -77,7 +80,7 @@ function feedsFor(kind: keyof typeof batches, loss: LossName): { feeds: Record<s
     // A fresh adapter's B is zero, and then so is A's gradient.
     feeds[name] = value(name.includes("lora_B") ? weights.map(() => 0.3 * random.normal()) : weights, shape);
   }
-  return { feeds, runs: runs.length };
+  return { feeds, runs: runs.length, idle: slots.idle !== undefined };
 }
 
 const asFeeds = (values: Record<string, Value>): Record<string, Feed> =>
@@ -94,10 +97,10 @@ const cases = Object.keys(losses).flatMap((loss) =>
 );
 
 test.each(cases)("$loss, $kind, merged: $merge", async ({ loss, kind, merge }) => {
-  const { feeds: values, runs } = feedsFor(kind, loss);
+  const { feeds: values, runs, idle } = feedsFor(kind, loss);
   expect(runs).toBe(1);
   const blocks = kind === "plain" ? (["plain"] as const) : (["plain", "shared"] as const);
-  const outputs = trainingGraph(config, { targets: spec, loss, backward: true, blocks, merge });
+  const outputs = trainingGraph(config, { targets: spec, loss, backward: true, blocks, idle, merge });
   const feeds = asFeeds(values);
   const exact = interpret(outputs, feeds);
 

@@ -40,6 +40,8 @@ export interface TrainingGraphSpec {
   /** False: log-probabilities and losses only. */
   backward: boolean;
   blocks: readonly BlockKind[];
+  /** True: some positions need a log-probability and no gradient. */
+  idle: boolean;
   /** Adapters are merged into the weights inside the graph: faster, for the memory of a second copy of them. */
   merge: boolean;
 }
@@ -49,7 +51,10 @@ export function weightName(config: Qwen3Config, layer: string): string {
   return layer === "lm_head" && config.tieWordEmbeddings ? "model.embed_tokens.weight" : `${layer}.weight`;
 }
 
-/** Outputs `logprobs` and `losses`, both [chunks, chunk, slots], and with a backward pass `grad.NAME` for every adapter parameter. */
+/**
+ * Outputs `logprobs` and `losses` of the active positions, both [chunks, chunk, slots]; `idle_logprobs` of the idle ones; and
+ * with a backward pass `grad.NAME` for every adapter parameter.
+ */
 export function trainingGraph(config: Qwen3Config, spec: TrainingGraphSpec): Record<string, Tensor> {
   const adapter = new Map<string, LoraInputs>();
   for (const [layer, shape] of adaptedLayers(config, spec.targets)) adapter.set(layer, loraInputs(layer, shape));
@@ -70,10 +75,12 @@ export function trainingGraph(config: Qwen3Config, spec: TrainingGraphSpec): Rec
   for (let index = 0; index < config.numLayers; index++) {
     x = transformerLayer(context, index, x, (projections) => packedAttention(config, spec.blocks, projections));
   }
-  const hidden = gather(finalNorm(context, x), input("head.rows", ["chunks", "chunk"], "i32"));
+  const final = finalNorm(context, x);
+  const hidden = headRows(final, "active");
   const headLora = adapter.get("lm_head");
   const head = headAndLoss(spec, hidden, headLora, (rows) => linear(rows, "lm_head"));
   const outputs: Record<string, Tensor> = { logprobs: head.logprobs, losses: head.losses };
+  if (spec.idle) outputs["idle_logprobs"] = idleHead(headRows(final, "idle"), (rows) => linear(rows, "lm_head"));
   if (!spec.backward) return outputs;
 
   const inner = [...adapter].filter(([layer]) => layer !== "lm_head");
@@ -88,6 +95,21 @@ export function trainingGraph(config: Qwen3Config, spec: TrainingGraphSpec): Rec
     outputs[`grad.${loraB("lm_head")}`] = head.adapterGradients[1]!;
   }
   return outputs;
+}
+
+/** The hidden rows a part of the head works on: [chunks, chunk, hidden]. */
+function headRows(final: Tensor, part: "active" | "idle"): Tensor {
+  return gather(final, input(`${part}.rows`, [`${part}_chunks`, `${part}_chunk`], "i32"));
+}
+
+/** Log-probabilities alone. */
+function idleHead(hidden: Tensor, logits: (rows: Tensor) => Tensor): Tensor {
+  const targets = input("idle.targets", ["idle_chunks", "idle_chunk", "slots"], "i32");
+  const { stacked } = scan([], [hidden, targets], (_, [rows, wanted]) => ({
+    carried: [],
+    stacked: [targetLogprobs(logits(rows!), wanted!)],
+  }));
+  return stacked[0]!;
 }
 
 interface Head {
@@ -105,8 +127,13 @@ function headAndLoss(
 ): Head {
   const loss = losses[spec.loss];
   const config = configInputs(loss);
-  const shape: Dim[] = ["chunks", "chunk", "slots"];
-  const sliced = [hidden, input("head.targets", shape, "i32"), input("head.mask", shape), ...lossInputs(loss, shape)];
+  const shape: Dim[] = ["active_chunks", "active_chunk", "slots"];
+  const sliced = [
+    hidden,
+    input("active.targets", shape, "i32"),
+    input("active.mask", shape),
+    ...lossInputs(loss, shape),
+  ];
   const trained = spec.backward && lora ? [lora.a, lora.b] : [];
   const { carried, stacked } = scan(
     trained.map((parameter) => zeros(parameter.shape)),

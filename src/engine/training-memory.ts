@@ -7,7 +7,7 @@ import type { PackedRun } from "./packing.ts";
 /** Runs are planned to take about this much for activations. */
 const plannedBytes = 2.5e9;
 /** Beyond this, longer runs are no faster: their activations leave the processor's caches. */
-const mostTokens = 2048;
+const mostTokens = 1280;
 const fewestTokens = 64;
 /** What one run may take of the machine's memory. The rest is for weights, samplers and everything else. */
 const shareOfMemory = 0.6;
