@@ -2,6 +2,7 @@
 // `run` is the judge's side (many tests, one program); `execute` runs one program once, as a plain script with files.
 import { availableParallelism, totalmem } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../core/errors.ts";
 import { Limiter } from "../core/limiter.ts";
 import { ControlServer } from "./control.ts";
@@ -37,6 +38,7 @@ export interface JailOptions {
 
 /** A slot that is lost under a program is replaced this often before the sandbox says that it cannot run the program. */
 const retries = 3;
+const pauseMs = 100;
 /** Share of the machine's memory that all programs together may hold. */
 const memoryShare = 0.75;
 
@@ -94,6 +96,7 @@ export async function openJail(options: JailOptions = {}): Promise<Jail> {
     let jail: EmbeddedJail | undefined;
     try {
       jail = await EmbeddedJail.open(level, interpreter, options);
+      await jail.warm();
       await selfTest(jail, level, jail.controlSocket);
       return jail;
     } catch (error) {
@@ -175,9 +178,15 @@ class EmbeddedJail implements Jail {
   #pool(preload: readonly string[]): Pool {
     const zygotes = Math.min(this.#slots, availableParallelism());
     const plan = { ...this.#plan, config: { ...this.#plan.config, preload } };
-    const pool = new Pool(plan, this.#control, zygotes, Math.ceil(this.#slots / zygotes) + 1);
-    pool.start();
-    return pool;
+    return new Pool(plan, this.#control, zygotes, Math.ceil(this.#slots / zygotes) + 1);
+  }
+
+  /** Starts the zygotes; rejects when one does not start or the kernel lacks what the level needs. */
+  async warm(): Promise<void> {
+    const facts = await this.#plain.warm();
+    if (this.description.kind === "landlock" && facts.landlock === 0) {
+      throw new Error("Landlock is not available: the kernel is older than 5.13, or it is switched off");
+    }
   }
 
   #poolFor(source: string): Pool {
@@ -212,6 +221,8 @@ class EmbeddedJail implements Jail {
             { cause: error },
           );
         }
+        // A dead zygote takes its ready slots along; a moment later they are known to be gone.
+        await sleep(pauseMs * losses);
       } finally {
         slot?.close();
       }

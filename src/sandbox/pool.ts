@@ -9,6 +9,7 @@ const failuresBeforeGivingUp = 5;
 
 interface Seat {
   zygote: Zygote | undefined;
+  starting: boolean;
   ready: Slot[];
 }
 
@@ -33,7 +34,7 @@ export class Pool {
     this.#plan = plan;
     this.#control = control;
     this.#spare = spare;
-    this.#seats = Array.from({ length: zygotes }, () => ({ zygote: undefined, ready: [] }));
+    this.#seats = Array.from({ length: zygotes }, () => ({ zygote: undefined, starting: false, ready: [] }));
   }
 
   /** Process ids of the living zygotes' outermost processes. */
@@ -65,31 +66,48 @@ export class Pool {
   start(): void {
     for (const seat of this.#seats) {
       if (seat.zygote) this.#refill(seat);
-      else if (!this.#closed && this.#starts.size < this.#seats.length) this.#seatZygote(seat);
+      else this.#seatZygote(seat);
     }
   }
 
+  /** The first start, without second tries: rejects with the reason when a zygote does not get warm. */
+  async warm(): Promise<ZygoteFacts> {
+    await Promise.all(this.#seats.map((seat) => this.#startZygote(seat)));
+    return this.facts!;
+  }
+
   #seatZygote(seat: Seat): void {
-    let own: Zygote | undefined;
-    const start = Zygote.start(this.#plan, this.#control, {
-      slotReady: (slot) => this.#take(seat, slot),
-      slotFailed: (reason) => this.#fail(seat, reason),
-      died: (reason) => {
-        if (seat.zygote === own) seat.zygote = undefined;
-        seat.ready = [];
-        if (own) this.#fail(seat, reason);
-      },
-    })
-      .then(async ({ zygote, facts }) => {
-        if (this.#closed) return zygote.close();
-        own = seat.zygote = zygote;
-        this.facts = facts;
-        this.#refill(seat);
-      })
+    if (seat.starting || this.#closed) return;
+    const start = this.#startZygote(seat)
       .catch((error: unknown) => this.#fail(seat, messageOf(error)))
-      .finally(() => this.#starts.delete(tracked));
-    const tracked: Promise<void> = start;
-    this.#starts.add(tracked);
+      .finally(() => this.#starts.delete(start));
+    this.#starts.add(start);
+  }
+
+  async #startZygote(seat: Seat): Promise<void> {
+    seat.starting = true;
+    let own: Zygote | undefined;
+    try {
+      const { zygote, facts } = await Zygote.start(this.#plan, this.#control, {
+        slotReady: (slot) => this.#take(seat, slot),
+        slotFailed: (reason) => this.#fail(seat, reason),
+        died: (reason) => {
+          if (!own) return; // the start itself rejects
+          if (seat.zygote === own) seat.zygote = undefined;
+          seat.ready = [];
+          this.#fail(seat, reason);
+        },
+      });
+      own = zygote;
+      this.facts = facts;
+    } finally {
+      seat.starting = false;
+    }
+    if (this.#closed) await own.close();
+    else {
+      seat.zygote = own;
+      this.#refill(seat);
+    }
   }
 
   #refill(seat: Seat): void {

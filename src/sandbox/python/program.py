@@ -22,6 +22,7 @@ import types
 
 RECURSION_LIMIT = 600_000
 MAX_DEPTH = 200
+_TRACEBACK_FRAMES = 40
 MAX_FRAME_BYTES = 16 * 1024 * 1024
 
 _STAR_MODULES = (
@@ -99,8 +100,13 @@ def _print_exception(error, source, filename):
         trace = error.__traceback__
         trace = trace.tb_next if trace is not None else None  # this file's own frame
         if sys.excepthook is sys.__excepthook__:
-            limit = -40 if _type(error) is RecursionError else None
-            traceback.print_exception(_type(error), error, trace, limit=limit)
+            # Hundreds of thousands of frames would take seconds to format.
+            last = trace
+            for _ in range(_TRACEBACK_FRAMES):
+                last = last and last.tb_next
+            while last:
+                last, trace = last.tb_next, trace.tb_next
+            traceback.print_exception(_type(error), error, trace)
         else:
             sys.excepthook(_type(error), error, trace)
     except BaseException:

@@ -1,0 +1,303 @@
+// The embedded jail at both levels: the shared suite, execute(), failures of its own parts, leaks, and failing closed.
+import { execFile, execFileSync, spawnSync } from "node:child_process";
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type ExecuteRequest, type Jail, type JailLevel, openJail } from "../../src/sandbox/jail.ts";
+import { defaultLimits, SandboxError } from "../../src/sandbox/sandbox.ts";
+import { job, stdin, textOf } from "./plain.ts";
+import { describeSandbox } from "./suite.ts";
+
+const here = fileURLToPath(new URL(".", import.meta.url));
+const asRoot = process.geteuid?.() === 0;
+
+describeSandbox("embedded jail", () => openJail({ levels: ["jail"], slots: 2 }), { processes: true });
+describeSandbox("embedded jail, second level", () => openJail({ levels: ["landlock"], slots: 2 }), {
+  processes: false,
+});
+
+const request = (code: string, more: Partial<ExecuteRequest> = {}): ExecuteRequest => ({
+  code,
+  stdin: "",
+  files: new Map(),
+  fetchFiles: [],
+  limits: defaultLimits,
+  ...more,
+});
+
+/** Live processes below a zygote's outermost process, by /proc. */
+function descendants(pid: number): number[] {
+  const children = readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .filter((name) => {
+      try {
+        return Number(/^\d+ \(.*\) \S (\d+)/s.exec(readFileSync(`/proc/${name}/stat`, "utf8"))?.[1]) === pid;
+      } catch {
+        return false;
+      }
+    })
+    .map(Number);
+  return children.flatMap((child) => [child, ...descendants(child)]);
+}
+
+const ownJailProcesses = () =>
+  descendants(process.pid).filter((pid) => {
+    try {
+      return readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("zygote.py");
+    } catch {
+      return false;
+    }
+  });
+
+function killAll(): void {
+  for (const pid of ownJailProcesses()) {
+    try {
+      process.kill(pid, "SIGKILL");
+    } catch {} // already gone with its parent
+  }
+}
+
+describe.each<JailLevel>(["jail", "landlock"])("execute and health, level %s", (level) => {
+  let jail: Jail;
+  beforeAll(async () => {
+    jail = await openJail({ levels: [level], slots: 2 });
+  }, 60_000);
+  afterAll(() => jail?.close());
+
+  test("one script with files in and out", async () => {
+    const result = await jail.execute(
+      request(
+        "import sys\ns = open('dir/in.txt').read()\nopen('out.txt', 'w').write(s.upper())\nprint(sys.argv[1:], input())\nsys.exit(3)",
+        {
+          stdin: "line\n",
+          files: new Map([["dir/in.txt", Buffer.from("hello")]]),
+          fetchFiles: ["out.txt", "missing.txt", "dir"],
+          argv: ["a", "b"],
+        },
+      ),
+    );
+    expect(result).toMatchObject({ status: "finished", exitCode: 3, signal: null, oom: false, stdoutTruncated: false });
+    expect(Buffer.from(result.stdout).toString()).toBe("['a', 'b'] line\n");
+    expect([...result.files.keys()]).toEqual(["out.txt"]);
+    expect(Buffer.from(result.files.get("out.txt")!).toString()).toBe("HELLO");
+  });
+
+  test("a syntax error is the script's own failure", async () => {
+    const result = await jail.execute(request("int a = 1"));
+    expect(result).toMatchObject({ status: "finished", exitCode: 1 });
+    expect(Buffer.from(result.stderr).toString()).toContain("SyntaxError");
+  });
+
+  test("symbolic links are not fetched, nor files that are too large", async () => {
+    const code =
+      "import os\nos.symlink('/etc/passwd', 'link')\nos.mkdir('real')\nopen('real/x', 'w').write('x')\nos.symlink('real', 'folder')\nopen('big', 'wb').write(b'x' * 5000)\nopen('small', 'w').write('ok')";
+    const fetchFiles = ["link", "folder/x", "big", "small"];
+    const result = await jail.execute(request(code, { fetchFiles, fetchBytes: 1000 }));
+    expect([...result.files.keys()]).toEqual(["small"]);
+    expect(result.filesLeftOut).toEqual(["big"]);
+  });
+
+  test.each(["/etc/x", "../x", "a/../../x", "", "a//b", "./a"])("the path %j is refused", async (path) => {
+    await expect(jail.execute(request("pass", { fetchFiles: [path] }))).rejects.toMatchObject({
+      code: "sandbox/bad-path",
+    });
+    const files = new Map([[path, Buffer.from("x")]]);
+    await expect(jail.execute(request("pass", { files }))).rejects.toMatchObject({ code: "sandbox/bad-path" });
+  });
+
+  test("caps on both streams, memory and time", async () => {
+    const limits = { ...defaultLimits, outputBytes: 1000, wallMs: 500 };
+    expect(await jail.execute(request("while True: print('x' * 100)", { limits }))).toMatchObject({
+      status: "output-limit",
+      stdoutTruncated: true,
+      signal: 9,
+    });
+    const loud = await jail.execute(request("import sys\nwhile True: sys.stderr.write('x' * 100)", { limits }));
+    expect(loud).toMatchObject({ status: "output-limit", stderrTruncated: true });
+    expect(await jail.execute(request("x = 'x' * (1 << 34)"))).toMatchObject({ status: "memory-limit", oom: true });
+    expect(await jail.execute(request("while True: pass", { limits }))).toMatchObject({ status: "time-limit" });
+  });
+
+  test("killing a zygote under a program: it is retried, and the next programs run", async () => {
+    const running = jail.run(
+      job("import time\ntime.sleep(0.5)\nprint(input())", [stdin("a"), stdin("b")]),
+      () => "continue",
+    );
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    killAll();
+    expect((await running).map(textOf)).toEqual(["a\n", "b\n"]);
+    const next = await Promise.all(
+      [1, 2, 3].map((n) => jail.run(job("print(input())", [stdin(`${n}`)]), () => "continue")),
+    );
+    expect(next.map(([outcome]) => textOf(outcome))).toEqual(["1\n", "2\n", "3\n"]);
+  }, 60_000);
+
+  test("a program lost again and again is an error of the sandbox, not a verdict", async () => {
+    let stop = false;
+    const killer = (async () => {
+      while (!stop) {
+        killAll();
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    })();
+    const running = jail.run(job("import time\ntime.sleep(5)\nprint(1)", [stdin("")]), () => "continue");
+    await expect(running).rejects.toSatisfy((error) => error instanceof SandboxError && error.code === "sandbox/lost");
+    stop = true;
+    await killer;
+    const [outcome] = await jail.run(job("print('again')", [stdin("")]), () => "continue");
+    expect(textOf(outcome)).toBe("again\n");
+  }, 60_000);
+
+  test("a full scratch disk hurts only the program that filled it", async () => {
+    const filler = "n = 0\nwhile True:\n    open(f'f{n}', 'wb').write(b'x' * 2**20)\n    n += 1";
+    const limits = { scratchBytes: 8 * 1024 ** 2, wallMs: 3_000 };
+    const [full] = await jail.run(job(filler, [stdin("")], limits), () => "continue");
+    expect(["runtime-error", "output-limit", "time-limit"]).toContain(full!.status);
+    const [next] = await jail.run(
+      job("open('f', 'wb').write(b'x' * 2**22)\nprint('ok')", [stdin("")], limits),
+      () => "continue",
+    );
+    expect(textOf(next)).toBe("ok\n");
+  });
+
+  test("after many executions nothing has leaked", async () => {
+    const facts = () => ({
+      descriptors: readdirSync("/proc/self/fd").length,
+      mounts: readFileSync("/proc/self/mountinfo", "utf8").split("\n").length,
+      processes: ownJailProcesses().length,
+    });
+    const once = () => jail.run(job("print(input())", [stdin("x")]), () => "continue");
+    for (let i = 0; i < 10; i++) await once();
+    const before = facts();
+    for (let i = 0; i < 30; i++) await Promise.all([once(), once()]);
+    // Spare slots are forked ahead, so the count wavers by a few; a leak would show as tens.
+    const after = facts();
+    expect(after.mounts).toBe(before.mounts);
+    expect(after.descriptors).toBeLessThan(before.descriptors + 10);
+    expect(after.processes).toBeLessThan(before.processes + 10);
+  }, 60_000);
+});
+
+test("close leaves no process and no folder behind", async () => {
+  const folders = () =>
+    readdirSync(tmpdir())
+      .filter((name) => name.startsWith(`whetstone-jail-${process.pid}-`))
+      .sort();
+  const foldersBefore = folders();
+  const processesBefore = new Set(ownJailProcesses());
+  const jail = await openJail({ levels: ["jail"], slots: 2 });
+  const running = jail.run(job("while True: pass", [stdin("")]), () => "continue");
+  running.catch(() => {});
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  expect(ownJailProcesses().filter((pid) => !processesBefore.has(pid)).length).toBeGreaterThan(0);
+  await jail.close();
+  await expect(running).rejects.toMatchObject({ code: "sandbox/lost" });
+  await expect(jail.run(job("pass", [stdin("")]), () => "continue")).rejects.toMatchObject({ code: "sandbox/lost" });
+  // The kernel takes a moment to tear the namespaces down after the outer process is gone.
+  for (let i = 0; i < 100 && ownJailProcesses().some((pid) => !processesBefore.has(pid)); i++)
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  expect(ownJailProcesses().filter((pid) => !processesBefore.has(pid))).toEqual([]);
+  expect(folders()).toEqual(foldersBefore);
+});
+
+describe("failing closed", () => {
+  const folder = mkdtempSync(join(tmpdir(), "whetstone-closed-"));
+  chmodSync(folder, 0o755);
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  const script = (name: string, text: string) => {
+    const path = join(folder, name);
+    writeFileSync(path, text, { mode: 0o755 });
+    return path;
+  };
+
+  test("no python3", async () => {
+    const missing = openJail({ python: "/nowhere/python3" });
+    await expect(missing).rejects.toMatchObject({ code: "sandbox/no-python" });
+    await expect(missing).rejects.toThrow(/nowhere.*sandbox_python=/s);
+  });
+
+  test("no bubblewrap, and only the first level asked for", async () => {
+    const opened = openJail({ levels: ["jail"], bwrap: "/nowhere/bwrap" });
+    await expect(opened).rejects.toMatchObject({ code: "sandbox/unavailable" });
+    await expect(opened).rejects.toThrow(/bubblewrap.*not installed.*To fix it/s);
+  });
+
+  test("no bubblewrap: the second level takes over and says so", async () => {
+    const jail = await openJail({ bwrap: "/nowhere/bwrap", slots: 1 });
+    expect(jail.description.kind).toBe("landlock");
+    expect(jail.description.lacks.length).toBeGreaterThan(0);
+    await jail.close();
+  });
+
+  test("a jail that shows host files is refused by its own self-test", async () => {
+    const bwrap = execFileSync("sh", ["-c", "command -v bwrap"], { encoding: "utf8" }).trim();
+    const leaky = script(
+      "bwrap",
+      `#!/bin/bash\nargs=()\nfor a in "$@"; do [ "$a" = "--remount-ro" ] && args+=(--ro-bind /etc/passwd /etc/passwd); args+=("$a"); done\nexec ${bwrap} "\${args[@]}"\n`,
+    );
+    const opened = openJail({ levels: ["jail"], bwrap: leaky });
+    await expect(opened).rejects.toThrow(/self-test failed.*could read \/etc\/passwd/s);
+  });
+
+  test("a jail that leaves the disk writable is refused", async () => {
+    const bwrap = execFileSync("sh", ["-c", "command -v bwrap"], { encoding: "utf8" }).trim();
+    const leaky = script(
+      "bwrap-writable",
+      `#!/bin/bash\nargs=()\nfor a in "$@"; do [ "$a" = "--remount-ro" ] && args+=(--dir /etc/open --tmpfs /var/tmp); args+=("$a"); done\nexec ${bwrap} "\${args[@]}"\n`,
+    );
+    const opened = openJail({ levels: ["jail"], bwrap: leaky });
+    await expect(opened).rejects.toThrow(/self-test failed.*could write to \/var\/tmp/s);
+  });
+
+  /** Runs a small script that opens a jail, in a process whose kernel refuses what `deny` names. */
+  async function openUnder(
+    ...deny: string[]
+  ): Promise<{ kind?: string; lacks?: string[]; code?: string; message?: string }> {
+    const loader = join(here, "../../src/core/ts-loader.mjs");
+    const args = [
+      join(here, "deny.py"),
+      deny.join(","),
+      process.execPath,
+      "--import",
+      loader,
+      join(here, "open-jail.ts"),
+    ];
+    const { stdout } = await promisify(execFile)("python3", args, { timeout: 60_000 });
+    return JSON.parse(stdout) as { kind?: string };
+  }
+
+  test("namespaces refused: the second level runs programs", async () => {
+    expect(await openUnder("namespaces")).toMatchObject({ kind: "landlock", answer: "42\n" });
+  }, 60_000);
+
+  test("namespaces and Landlock refused: nothing runs, and the message says why and what to do", async () => {
+    const { code, message } = await openUnder("namespaces", "landlock");
+    expect(code).toBe("sandbox/unavailable");
+    expect(message).toMatch(/jail: .*landlock: .*Landlock is not available.*To fix it/s);
+  }, 60_000);
+
+  test.runIf(asRoot && existsSync("/usr/bin/python3"))(
+    "works as an ordinary user too",
+    () => {
+      const loader = join(here, "../../src/core/ts-loader.mjs");
+      for (const level of ["jail", "landlock"]) {
+        const { stdout, stderr } = spawnSync(
+          process.execPath,
+          ["--import", loader, join(here, "open-jail.ts"), level],
+          {
+            uid: 12_345,
+            gid: 12_345,
+            env: { PATH: "/usr/bin:/bin", HOME: "/nowhere" },
+            encoding: "utf8",
+          },
+        );
+        expect(JSON.parse(stdout || JSON.stringify({ stderr }))).toMatchObject({ kind: level, answer: "42\n" });
+      }
+    },
+    60_000,
+  );
+  if (!asRoot) console.warn("not root: this run itself is the ordinary user's case");
+});

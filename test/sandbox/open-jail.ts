@@ -1,0 +1,15 @@
+// Opens the embedded jail, runs one program and prints what happened as JSON. Started by jail.test.ts in changed surroundings.
+import { WhetstoneError } from "../../src/core/errors.ts";
+import { type JailLevel, openJail } from "../../src/sandbox/jail.ts";
+import { job, stdin, textOf } from "./plain.ts";
+
+const level = process.argv[2] as JailLevel | undefined;
+try {
+  const jail = await openJail({ slots: 1, ...(level ? { levels: [level] } : {}) });
+  const [outcome] = await jail.run(job("print(int(input()) + 1)", [stdin("41")]), () => "continue");
+  await jail.close();
+  console.log(JSON.stringify({ ...jail.description, answer: textOf(outcome) }));
+} catch (error) {
+  if (!(error instanceof WhetstoneError)) throw error;
+  console.log(JSON.stringify({ code: error.code, message: error.message }));
+}
