@@ -5,4 +5,15 @@ export type { TestsCheck } from "./file-index.ts";
 export { type LoadOptions, type LoadProgress, loadDataset } from "./load.ts";
 export { epochOrder } from "./order.ts";
 export type { Problem } from "./problem.ts";
+export {
+  buildMessages,
+  buildQuestion,
+  defaultQuestionTemplate,
+  type Question,
+  type QuestionMessage,
+  type QuestionOptions,
+  type QuestionTemplate,
+  questionTemplateHash,
+  readQuestionTemplate,
+} from "./question.ts";
 export { type DownloadProgress, deepcoderConfigs, deepcoderId, type Split } from "./sources.ts";

@@ -4,6 +4,8 @@ import { snappyCompress } from "hyparquet-writer/src/snappy.js";
 import { expect, test } from "vitest";
 import { SnappyUnpacker, WindowError } from "./snappy-stream.ts";
 
+fc.configureGlobal({ seed: 1 });
+
 function unpack(block: Uint8Array, chunkBytes: number): Buffer {
   const pieces: Buffer[] = [];
   const unpacker = new SnappyUnpacker((bytes) => pieces.push(Buffer.from(bytes)));

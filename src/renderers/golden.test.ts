@@ -1,10 +1,14 @@
 // Token for token agreement with what Qwen3's own chat template gives in the reference implementations.
 import { readFileSync } from "node:fs";
+import { Template } from "@huggingface/jinja";
+import fc from "fast-check";
 import { beforeAll, describe, expect, test } from "vitest";
 import { golden, qwen3Folder, sharedIsThere } from "../../test/data/shared.ts";
 import { loadTokenizer, type Tokenizer } from "../tokenizer/index.ts";
 import type { Message, ToolDeclaration } from "./messages.ts";
 import { getRenderer } from "./registry.ts";
+
+fc.configureGlobal({ seed: 1 });
 
 interface ChatVector {
   kind: string;
@@ -129,6 +133,69 @@ describe.skipIf(!sharedIsThere)("Qwen3's chat template", () => {
     const all = renderer.buildSupervisedExample(messages, { trainOn: "all_assistant_messages" });
     expect(all.weights).toEqual(expected(vector.assistant_mask_all!));
     expect(all.warnings).toHaveLength(1);
+  });
+});
+
+describe.skipIf(!sharedIsThere)("against the template itself, rendered here", () => {
+  let tokenizer: Tokenizer;
+  let template: Template;
+  beforeAll(async () => {
+    tokenizer = await loadTokenizer(qwen3Folder());
+    template = new Template(tokenizer.chatTemplate!);
+  });
+
+  // Without markup, which is kept as text on purpose. Without blanks at the edges: content that begins with newlines is kept apart from its
+  // header on purpose, and this interpreter's strip("\n") takes every blank where the reference implementation takes newlines.
+  const text = fc
+    .string({ unit: "binary", maxLength: 30 })
+    .filter((value) => !/</.test(value) && value.trim() === value);
+  const call = fc.record({
+    name: fc.constantFrom("run", "look_up"),
+    arguments: fc.dictionary(text, fc.jsonValue({ maxDepth: 2 }), { maxKeys: 3 }),
+  });
+  const user = text.map((content): WireMessage => ({ role: "user", content }));
+  const tool = text.map((content): WireMessage => ({ role: "tool", content }));
+  const assistant = fc
+    .record({ content: text, reasoning: fc.option(text), calls: fc.array(call, { maxLength: 2 }) })
+    .map(
+      ({ content, reasoning, calls }): WireMessage => ({
+        role: "assistant",
+        content,
+        ...(reasoning === null ? {} : { reasoning_content: reasoning }),
+        // A round trip, so that both sides see plain JSON values.
+        ...(calls.length === 0
+          ? {}
+          : { tool_calls: JSON.parse(JSON.stringify(calls.map((value) => ({ function: value })))) }),
+      }),
+    );
+  const system = fc.option(text.filter(Boolean).map((content): WireMessage => ({ role: "system", content })));
+  const conversations = fc
+    .tuple(system, user, fc.array(fc.oneof(user, assistant, tool), { maxLength: 7 }))
+    .map(([first, question, rest]) => [...(first ? [first] : []), question, ...rest]);
+  const tools = fc.array(
+    fc.record({ type: fc.constant("function"), function: fc.record({ name: text, description: text }) }),
+    {
+      maxLength: 2,
+    },
+  );
+
+  test("any conversation gives the same ids", () => {
+    fc.assert(
+      fc.property(conversations, tools, fc.boolean(), (messages, declared, thinks) => {
+        const expected = template.render({
+          messages,
+          tools: declared.length > 0 ? declared : null,
+          add_generation_prompt: true,
+          enable_thinking: thinks,
+        });
+        const renderer = getRenderer(thinks ? "qwen3" : "qwen3_disable_thinking", tokenizer);
+        const tokens = renderer.buildGenerationPrompt(messages.map(toMessage), { tools: declared });
+        // The tokenizer brings text into Unicode normal form C, on both sides.
+        expect(tokenizer.decode(tokens)).toBe(expected.normalize("NFC"));
+        expect(tokens).toEqual(tokenizer.encode(expected, { special: true }));
+      }),
+      { numRuns: 150 },
+    );
   });
 });
 

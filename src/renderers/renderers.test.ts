@@ -6,6 +6,8 @@ import { type Message, trainOnModes } from "./messages.ts";
 import { getRenderer, recommendedRenderer, rendererNames, rendererWarning } from "./registry.ts";
 import type { Renderer } from "./renderer.ts";
 
+fc.configureGlobal({ seed: 1 });
+
 // A template with wording of its own: what a renderer writes about tools can only come from here.
 const chatTemplate = `{%- if tools %}{{- '<|im_start|>system\n' }}{%- if messages[0].role == 'system' %}{{- messages[0].content + ' / ' }}{%- endif %}
 {{- 'TOOLS:' }}{%- for tool in tools %}{{- ' ' + (tool | tojson) }}{%- endfor %}{{- '<|im_end|>\n' }}{%- endif %}

@@ -9,6 +9,8 @@ import { Hub } from "../core/hub.ts";
 import { loadTokenizer } from "./load.ts";
 import type { Tokenizer } from "./tokenizer.ts";
 
+fc.configureGlobal({ seed: 1 });
+
 interface Vector {
   kind: string;
   text: string;

@@ -22,6 +22,8 @@ import { temporaryFolders } from "../support/folders.ts";
 import { deepcoderFiles } from "./deepcoder.ts";
 import { type StandInHub, startHub } from "./hub-stand-in.ts";
 
+fc.configureGlobal({ seed: 1 });
+
 const newFolder = temporaryFolders();
 
 const checkTests: TestsCheck = (tests, context) => {
