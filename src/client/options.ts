@@ -88,7 +88,7 @@ export interface ClientOptions {
   defaultHeaders?: Readonly<Record<string, string>> | undefined;
   /** Retries of one HTTP call; default 10. */
   maxRetries?: number | undefined;
-  /** Sockets for calls, and as many again for polls; default 1000. */
+  /** Connections for polls, each of which holds one while it waits; default 1000. Calls have up to 128 of their own. */
   maxConnections?: number | undefined;
   timings?: Partial<Timings> | undefined;
   /** Told when a queue pauses and goes on. Default: pauses are given to `onWarning`, at most once a minute. */

@@ -1,12 +1,15 @@
 // Lets samples be submitted as fast as the server wants them: a bound on submits under way and on their bytes, both much tighter
 // for a while after the server has said "too many", and a pause for everybody right after it.
 import type { Timings } from "./options.ts";
-import { abortable, type Signals } from "./wait.ts";
+import { abortable, Pacer, type Signals } from "./wait.ts";
 
 const submitsUsually = 400;
 const submitsThrottled = 10;
 /** While throttled, a prompt counts for this many times its size. */
 const throttledWeight = 20;
+
+/** Encoding a prompt, and often opening a connection: hundreds at once would hold up the event loop. */
+const startsPerTurn = 8;
 
 interface Waiting {
   bytes: number;
@@ -21,6 +24,7 @@ export class SampleGate {
   #throttledUntil = Number.NEGATIVE_INFINITY;
   readonly #waiting: Waiting[] = [];
   #timer: NodeJS.Timeout | undefined;
+  readonly #starts = new Pacer(startsPerTurn);
 
   constructor(timings: Readonly<Timings>) {
     this.#timings = timings;
@@ -34,6 +38,7 @@ export class SampleGate {
   async run<T>(bytes: number, submit: () => Promise<T>, ...signals: Signals): Promise<T> {
     const charged = this.#mayEnter() ? this.#enter(bytes) : await this.#wait(bytes, signals);
     try {
+      await new Promise<void>((resolve) => this.#starts.run(resolve));
       return await submit();
     } finally {
       this.#active--;

@@ -14,6 +14,7 @@ import {
   type ModelInput,
   modelInputLength,
   routes,
+  type SampleRequest,
   type SampleResponse,
   type SamplerResponse,
   type SamplingParams,
@@ -174,7 +175,7 @@ export class SamplingClient {
     for (let attempt = 0; ; attempt++) {
       const seqId = this.#nextSeqId++;
       try {
-        const body = encodeSampleRequest({
+        const request: SampleRequest = {
           type: "sample",
           samplingSessionId: this.samplingSessionId,
           seqId,
@@ -183,9 +184,9 @@ export class SamplingClient {
           samplingParams: { ...defaultSamplingParams, ...options.samplingParams },
           promptLogprobs: options.includePromptLogprobs ?? false,
           topkPromptLogprobs: options.topkPromptLogprobs ?? 0,
-        });
+        };
         const started = performance.now();
-        const requestId = await this.#submit(body, estimateBytes(prompt), options.signal);
+        const requestId = await this.#submit(request, options.signal);
         const response = await poll(this.#connection, {
           requestId,
           operation: "Sample",
@@ -219,18 +220,22 @@ export class SamplingClient {
   }
 
   /** Posts one sample until it has its id; a server with too many slows this whole session down. */
-  async #submit(body: string, bytes: number, signal: AbortSignal | undefined): Promise<string> {
+  async #submit(request: SampleRequest, signal: AbortSignal | undefined): Promise<string> {
     const connection = this.#connection;
     const { timings } = connection.options;
+    const bytes = estimateBytes(request.prompt);
+    let body: string | undefined;
     for (let attempt = 0; ; attempt++) {
-      const send = () =>
-        connection.sendOnce({
+      const send = () => {
+        body ??= encodeSampleRequest(request);
+        return connection.sendOnce({
           method: "POST",
           path: routes.sample,
           body,
           headers: { "X-Tinker-Sampling-Backpressure": "1" },
           signal,
         });
+      };
       // An unanswered submit may have arrived: the same bytes, with the same seq_id, are the same request.
       let answer: Awaited<ReturnType<typeof send>>;
       try {

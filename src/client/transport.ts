@@ -5,6 +5,7 @@ import { type Dispatcher, Pool } from "undici";
 import { apiPrefix, jsonType } from "../protocol/index.ts";
 import { APIConnectionError, APITimeoutError, ClientClosedError } from "./errors.ts";
 import { type ResolvedOptions, userAgent } from "./options.ts";
+import { Pacer } from "./wait.ts";
 
 export interface HttpRequest {
   method: "GET" | "POST" | "PUT" | "DELETE";
@@ -29,6 +30,10 @@ export interface HttpAnswer {
 /** How many answers in a row may be taken for a proxy's before they are believed. */
 const proxyRejectionBudget = 16;
 
+const answersPerTurn = 8;
+/** Calls are answered soon; polls each hold a connection for as long as their work takes. */
+const callConnections = 128;
+
 export class Transport {
   readonly #options: ResolvedOptions;
   readonly #calls: Pool;
@@ -36,6 +41,8 @@ export class Transport {
   readonly #prefix: string;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #active = new Set<(error: Error) => void>();
+  /** What follows an answer (decoding, the caller's code, the next request) takes far longer than reading it. */
+  readonly #answers = new Pacer(answersPerTurn);
   #proxyRejectionsLeft = proxyRejectionBudget;
   #closed = false;
 
@@ -43,17 +50,17 @@ export class Transport {
     this.#options = options;
     this.#prefix = options.baseUrl.pathname.replace(/\/+$/, "") + apiPrefix;
     this.#headers = { "User-Agent": userAgent, ...options.headers };
-    const pool = () =>
+    const pool = (connections: number) =>
       new Pool(options.baseUrl.origin, {
-        connections: options.maxConnections,
+        connections,
         connect: { timeout: options.timings.connectTimeoutMs },
         // Every exchange has a time limit of its own, below.
         headersTimeout: 0,
         bodyTimeout: 0,
         keepAliveTimeout: 30_000,
       });
-    this.#calls = pool();
-    this.#polls = pool();
+    this.#calls = pool(Math.min(options.maxConnections, callConnections));
+    this.#polls = pool(options.maxConnections);
   }
 
   /** Sends a request once. Throws APIConnectionError or APITimeoutError when no answer comes; every status is an answer. */
@@ -130,7 +137,8 @@ export class Transport {
             if (settled) return;
             settle();
             if (status < 400 && this.#proxyRejectionsLeft < proxyRejectionBudget) this.#proxyRejectionsLeft++;
-            resolve({ status, headers, body: chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks) });
+            const answer = { status, headers, body: chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks) };
+            this.#answers.run(() => resolve(answer));
           },
           onResponseError: (_, error) => {
             fail(
