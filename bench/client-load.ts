@@ -1,8 +1,8 @@
 // Our side of `./whet bench client`: the same work as client_load.py, in a process of its own. Prints one line of JSON.
-import { monitorEventLoopDelay } from "node:perf_hooks";
 import { BytesPool } from "../src/client/bytes-pool.ts";
 import { type DatumInput, encodeBatches } from "../src/client/data.ts";
 import { ServiceClient } from "../src/client/index.ts";
+import { LoopLag } from "./lag.ts";
 
 const [baseUrl, baseModel, settingsText] = process.argv.slice(2) as [string, string, string];
 const settings = JSON.parse(settingsText) as {
@@ -89,20 +89,10 @@ const arrays = await buildAndEncode(() => typed.map(fromArrays));
 
 const service = new ServiceClient({ baseUrl, apiKey: "tml-local" });
 const training = await service.createLoraTrainingClient({ baseModel, rank: 8 });
-const lag = monitorEventLoopDelay({ resolution: 1 });
-
-// What the machine's other work alone does to an idle event loop.
-lag.enable();
-await new Promise((resolve) => setTimeout(resolve, 1000));
-lag.disable();
-const idleLagMs = lag.percentile(99) / 1e6;
-lag.reset();
-
-lag.enable();
+const submitting = new LoopLag();
+submitting.start();
 for (let round = 0; round < 2; round++) await training.forward(raw.map(fromLists), settings.lossFn);
-lag.disable();
-const trainLagMs = lag.percentile(99) / 1e6;
-lag.reset();
+const trainLag = submitting.stop();
 
 const sampling = await training.saveWeightsAndGetSamplingClient();
 const prompt = Array.from({ length: settings.promptTokens }, (_, index) => (index * 31) % 500);
@@ -120,21 +110,14 @@ async function sampleMany(calls: number): Promise<void> {
   };
   await Promise.all(Array.from({ length: settings.inFlight }, worker));
 }
-lag.enable();
-const sampleStart = cpuSeconds();
+const asking = new LoopLag();
+asking.start();
+const start = cpuSeconds();
 await sampleMany(settings.calls);
-const sampleCpuSeconds = cpuSeconds() - sampleStart;
-lag.disable();
+const sample = cpuSeconds() - start;
+const sampleLag = asking.stop();
 await service.close();
+const { cpuSeconds: fromListsSeconds, bytes } = lists;
 console.log(
-  JSON.stringify({
-    lists: lists.cpuSeconds,
-    arrays: arrays.cpuSeconds,
-    bytes: lists.bytes,
-    sample: sampleCpuSeconds,
-    tokens,
-    idleLagMs,
-    trainLagMs,
-    sampleLagMs: lag.percentile(99) / 1e6,
-  }),
+  JSON.stringify({ lists: fromListsSeconds, arrays: arrays.cpuSeconds, bytes, sample, tokens, trainLag, sampleLag }),
 );

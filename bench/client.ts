@@ -6,7 +6,6 @@ import { availableParallelism, cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { ConfigError } from "../src/core/errors.ts";
 import { typescriptFlags } from "../src/core/workers.ts";
 import { simulatedModelName } from "../src/engine/simulated/engine.ts";
 import { startServe } from "../test/contract/serve-process.ts";
@@ -33,7 +32,11 @@ interface Figures {
   sample: number;
   tokens: number;
 }
-type OurFigures = Figures & { idleLagMs: number; trainLagMs: number; sampleLagMs: number };
+interface Lag {
+  totalMs: number;
+  ownMs: number;
+}
+type OurFigures = Figures & { trainLag: Lag; sampleLag: Lag };
 
 const here = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 const run = promisify(execFile);
@@ -46,10 +49,10 @@ async function measure<T extends Figures>(program: string, args: string[], baseU
 }
 
 export const benchmark: Benchmark = {
-  async run(say): Promise<BenchReport> {
+  async run(say) {
     say(`preparing ${sdk} (kept for the next time)`);
     const venv = venvWith([sdk]);
-    if ("missing" in venv) throw new ConfigError("config/bench-needs", venv.missing);
+    if ("missing" in venv) return venv;
     const state = mkdtempSync(join(tmpdir(), "whetstone-bench-"));
     const server = await startServe(["engine=simulated", `state_dir=${state}`]);
     const ours: OurFigures[] = [];
@@ -88,18 +91,18 @@ function report(ours: readonly OurFigures[], theirs: readonly Figures[]): BenchR
   };
   const rate = (figures: readonly Figures[]) => settings.calls / best(figures, "sample");
   const sampling = rate(ours) / rate(theirs);
-  const lag = (what: string, key: "trainLagMs" | "sampleLagMs") => {
-    const calmest = Math.min(...ours.map((figure) => figure[key]));
+  const lag = (what: string, key: "trainLag" | "sampleLag") => {
+    const worst = Math.max(...ours.map((figure) => figure[key].ownMs));
+    const total = Math.max(...ours.map((figure) => figure[key].totalMs));
     return {
       what,
-      ours: `${calmest.toFixed(1)} ms`,
-      other: "",
-      figure: `${calmest.toFixed(1)} ms`,
+      ours: `${worst.toFixed(1)} ms`,
+      other: `(${total.toFixed(1)} ms with waits)`,
+      figure: `${worst.toFixed(1)} ms`,
       target: "< 20 ms",
-      met: calmest < 20,
+      met: worst < 20,
     };
   };
-  const idle = Math.min(...ours.map((figure) => figure.idleLagMs)).toFixed(1);
   const size = `${settings.data} data of ${settings.tokens} tokens`;
   return {
     title: "Tinker client: Whetstone beside the official Python SDK, one server, one run",
@@ -115,13 +118,13 @@ function report(ours: readonly OurFigures[], theirs: readonly Figures[]): BenchR
         target: "≥ 3×",
         met: sampling >= 3,
       },
-      lag(`event-loop lag p99, submitting ${size}`, "trainLagMs"),
-      lag("event-loop lag p99, sampling", "sampleLagMs"),
+      lag(`event-loop lag p99, submitting ${size}`, "trainLag"),
+      lag("event-loop lag p99, sampling", "sampleLag"),
     ],
     notes: [
       `The batch is ${(ours[0]!.bytes / 1e6).toFixed(1)} MB of protobuf on both sides, with targets, logprobs and advantages.`,
       `Samples: prompts of ${settings.promptTokens} tokens, ${settings.maxTokens} tokens each; ./whet serve engine=simulated.`,
-      `Best of ${turns} turns. An idle event loop had a p99 lag of ${idle} ms meanwhile: that much is the machine, not the client.`,
+      `Best of ${turns} turns for CPU time, worst for lag. Lag leaves out the time this process waited for a processor (Linux).`,
       `Node ${process.versions.node}, ${availableParallelism()} × ${cpus()[0]?.model.trim()}.`,
     ],
   };

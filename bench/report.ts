@@ -25,8 +25,8 @@ export interface BenchReport {
 
 /** The module of a benchmark: bench/NAME.ts exports `benchmark`. */
 export interface Benchmark {
-  /** Runs it; `say` shows progress. Throws a WhetstoneError when it cannot run here. */
-  run(say: (line: string) => void): Promise<BenchReport>;
+  /** Runs it; `say` shows progress. `missing` says why it cannot run here. */
+  run(say: (line: string) => void): Promise<BenchReport | { missing: string }>;
 }
 
 /** The report as a table of plain text. */

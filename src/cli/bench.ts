@@ -1,6 +1,6 @@
 // `./whet bench [NAME …]`: runs benchmarks and prints their tables. Each one is a module in bench/.
 import { type Benchmark, formatReport } from "../../bench/report.ts";
-import { ConfigError } from "../core/errors.ts";
+import { ConfigError, WhetstoneError } from "../core/errors.ts";
 import { nearest } from "../core/nearest.ts";
 import type { Command } from "./command.ts";
 
@@ -36,6 +36,8 @@ export const command: Command = {
     for (const { name, entry } of entries) {
       const { benchmark } = await entry.load();
       const report = await benchmark.run((line) => console.error(`whetstone: bench ${name}: ${line}`));
+      if ("missing" in report)
+        throw new WhetstoneError("cli/bench-missing", `Benchmark "${name}" cannot run here: ${report.missing}`);
       console.log(`\n${formatReport(report)}`);
     }
     return 0;
