@@ -1,5 +1,6 @@
 // The embedded engine as the server uses it: the Engine interface over a worker thread that computes, so that the thread that
 // serves is always free.
+import { setMaxListeners } from "node:events";
 import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
 import type { Worker } from "node:worker_threads";
@@ -129,7 +130,10 @@ class EmbeddedEngine implements Engine {
         this.#send({ kind: "cancel", id });
         reject(signal!.reason as Error);
       };
-      signal?.addEventListener("abort", onAbort, { once: true });
+      if (signal) {
+        setMaxListeners(0, signal); // one signal may end any number of requests
+        signal.addEventListener("abort", onAbort, { once: true });
+      }
       const stops = shouldStop ? new StopWatch(shouldStop) : undefined;
       this.#register(id, {
         resolve: (output: SampleOutput) => {

@@ -1,0 +1,103 @@
+// The embedded engine behind `./whet serve`, where more than one process is needed: overfitting by the official SDK, and a server
+// that is killed and started again.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, truncateSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { ServiceClient, type TrainingClient, tensor } from "../../src/client/index.ts";
+import { temporaryFolders } from "../support/folders.ts";
+import { writeTinyModel } from "../support/tiny-model.ts";
+import { sdkVenv } from "./official-sdk.ts";
+import { startServe } from "./serve-process.ts";
+
+const newFolder = temporaryFolders();
+
+function tinyModel(): string {
+  const dir = join(newFolder(), "tiny");
+  writeTinyModel(dir);
+  return dir;
+}
+
+const adam = { learningRate: 1e-2, gradClipNorm: 1 };
+
+function datum(seed: number) {
+  const tokens = Array.from({ length: 24 }, (_, index) => (seed * 31 + index * index * 7) % 256);
+  return {
+    modelInput: tokens.slice(0, -1),
+    lossFnInputs: {
+      target_tokens: tensor(Int32Array.from(tokens.slice(1))),
+      weights: tensor(new Float32Array(23).fill(1)),
+    },
+  };
+}
+
+async function step(training: TrainingClient, seed: number) {
+  const update = training.forwardBackward([datum(seed), datum(seed + 1)], "cross_entropy");
+  const optim = training.optimStep(adam);
+  const output = await update;
+  return { logprobs: output.lossFnOutputs.map((one) => [...one["logprobs"]!.data]), norm: (await optim).metrics };
+}
+
+test("the official SDK overfits a sentence below 0.05 per token and samples it back greedily", async (context) => {
+  const venv = await sdkVenv("0.25.0");
+  if ("missing" in venv) {
+    console.warn(`skipped: ${venv.missing}`);
+    return context.skip(venv.missing);
+  }
+  const server = await startServe([`model=${tinyModel()}`, `state_dir=${newFolder()}`]);
+  try {
+    const script = fileURLToPath(new URL("./overfit_sdk.py", import.meta.url));
+    const child = spawn(venv.python, [script, "tiny"], {
+      env: { ...process.env, TINKER_BASE_URL: server.baseUrl, TINKER_API_KEY: server.apiKey },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    let [output, errors] = ["", ""];
+    child.stdout.on("data", (chunk: Buffer) => {
+      output += chunk.toString();
+    });
+    child.stderr.on("data", (chunk: Buffer) => {
+      errors += chunk.toString();
+    });
+    const [code] = (await once(child, "close")) as [number | null];
+    expect(code, errors).toBe(0);
+    const result = JSON.parse(output) as { loss_per_token: number; same: boolean; text: string };
+    expect(result.loss_per_token).toBeLessThan(0.05);
+    expect(result).toMatchObject({ same: true });
+  } finally {
+    await server.close();
+  }
+});
+
+test("a server killed after a save goes on bit for bit from the checkpoint", async () => {
+  const [model, state] = [tinyModel(), newFolder()];
+  const options = [`model=${model}`, `state_dir=${state}`];
+  const first = await startServe(options);
+  const before = new ServiceClient({ baseUrl: first.baseUrl, apiKey: first.apiKey, onWarning: () => {} });
+  const training = await before.createLoraTrainingClient({ baseModel: "tiny", rank: 4, seed: 1 });
+  await step(training, 1);
+  await step(training, 2);
+  const { path } = await training.saveState("half-way");
+  const expected = [await step(training, 3), await step(training, 4)];
+  first.child.kill("SIGKILL");
+  await once(first.child, "exit");
+  await before.close().catch(() => {});
+
+  const second = await startServe(options);
+  const after = new ServiceClient({ baseUrl: second.baseUrl, apiKey: second.apiKey, onWarning: () => {} });
+  try {
+    const resumed = await after.createTrainingClientFromStateWithOptimizer(path);
+    expect([await step(resumed, 3), await step(resumed, 4)]).toEqual(expected);
+  } finally {
+    await after.close();
+    expect(await second.close()).toBe(0);
+  }
+});
+
+test("a model folder with truncated weights ends the start with its error, and no server", async () => {
+  const model = tinyModel();
+  truncateSync(join(model, "model.safetensors"), 9000);
+  await expect(startServe([`model=${model}`, `state_dir=${newFolder()}`])).rejects.toThrow(/engine\/bad-safetensors/);
+  expect(existsSync(model)).toBe(true);
+});
