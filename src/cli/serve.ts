@@ -7,7 +7,6 @@ import { basename, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
-import type { Engine } from "../engine/engine.ts";
 import { decodeSimulatedTokens, SimulatedEngine } from "../engine/simulated/engine.ts";
 import {
   type Decode,
@@ -30,6 +29,7 @@ export const ServeOptions = z.strictObject({
     .describe("embedded: trains for real; simulated: for tests"),
   model: z.string().optional().describe("folder of the embedded engine's model; the bundled one unless given"),
   model_name: z.string().optional().describe("the name clients ask for; the folder's unless given"),
+  threads: z.int().min(0).default(0).describe("embedded: threads that compute; 0: all cores"),
   port: z.int().min(0).max(65535).default(8000).describe("0: any free one. The host is always 127.0.0.1"),
   api_key: z
     .string()
@@ -105,11 +105,6 @@ function simulated(options: Options): EngineParts {
   };
 }
 
-/** What src/engine/index.ts exports. */
-interface EngineModule {
-  createEmbeddedEngine(options: { models: { name: string; dir: string }[] }): Promise<Engine>;
-}
-
 async function embedded(options: Options): Promise<EngineParts> {
   if (options.faults !== undefined)
     throw new ConfigError("config/bad-value", "faults= is for tests and needs engine=simulated. Leave it out.");
@@ -120,13 +115,13 @@ async function embedded(options: Options): Promise<EngineParts> {
       `model=${dir} is not a model folder: it has no config.json. Name one that has.`,
     );
   const name = options.model_name ?? basename(dir);
-  const { createEmbeddedEngine } = (await import(
-    new URL("../engine/index.ts", import.meta.url).href
-  )) as unknown as EngineModule;
+  // Loaded here, so that the simulated engine starts without ONNX Runtime.
+  const { createEmbeddedEngine } = await import("../engine/index.ts");
   const tokenizer = await loadTokenizer(dir);
   const decode: Decode = (tokens) => tokenizer.decode(tokens);
   return {
-    createEngine: () => createEmbeddedEngine({ models: [{ name, dir }] }),
+    createEngine: () =>
+      createEmbeddedEngine({ models: [{ name, dir }], ...(options.threads > 0 && { threads: options.threads }) }),
     decode: (model) => (model === name ? decode : undefined),
   };
 }

@@ -20,7 +20,7 @@ from tinker import types
 
 # No call that fails may take this long: a client that waits for its telemetry needs 30 s.
 FAILURE_LIMIT_S = 15.0
-ADAM = types.AdamParams(learning_rate=1e-2)
+ADAM = types.AdamParams(learning_rate=2e-3)
 LOSSES = ["cross_entropy", "importance_sampling", "ppo", "cispo", "dro"]
 
 checks = []

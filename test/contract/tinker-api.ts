@@ -17,7 +17,7 @@ export interface TinkerTarget {
 }
 
 const rank = 8;
-const adam = { learningRate: 1e-2 };
+const adam = { learningRate: 1e-3 };
 const lossNames = ["cross_entropy", "importance_sampling", "ppo", "cispo", "dro"] as const;
 
 /** Runs the whole suite against the server that `start` gives. */
@@ -81,9 +81,30 @@ export function describeTinkerApi(name: string, start: () => Promise<TinkerTarge
         ],
         "cross_entropy",
       );
+      // The same targets, with the weights of all but the first column dropped, as compressed rows.
+      const first = Array.from({ length: 6 }, (_, row) => row * 3);
+      const sparse = { crowIndices: Int32Array.of(0, 1, 2, 3, 4, 5, 6), colIndices: new Int32Array(6) };
+      const sparseWeights = Float32Array.from(first, (index) => weights[index]!);
+      const compressed = await training.forward(
+        [
+          {
+            modelInput: tokensOf(5, 6),
+            lossFnInputs: {
+              target_tokens: tensor(targets, [6, 3]),
+              weights: { dtype: "float32", data: sparseWeights, shape: [6, 3], sparse },
+            },
+          },
+        ],
+        "cross_entropy",
+      );
       const output = soft.lossFnOutputs[0]!["logprobs"]!;
       expect(output.shape).toEqual([6, 3]);
       const values = Array.from(output.data as Float32Array);
+      expectClose(
+        [compressed.metrics["loss:sum"]!],
+        [-sum(first.map((index) => values[index]! * weights[index]!))],
+        1e-3,
+      );
       expectClose(
         [soft.metrics["loss:sum"]!],
         [-values.reduce((sum, lp, index) => sum + lp * weights[index]!, 0)],
@@ -237,10 +258,10 @@ export function describeTinkerApi(name: string, start: () => Promise<TinkerTarge
       expect(untrained.some((value, index) => Math.abs(value - (before[index + 1] as number)) > 1e-4)).toBe(true);
     });
 
-    test("hundreds of samples can be asked for at once", async () => {
+    test("a hundred samples can be asked for at once", async () => {
       const sampler = await service.createSamplingClient({ baseModel });
       const outputs = await Promise.all(
-        Array.from({ length: 200 }, (_, seed) =>
+        Array.from({ length: 100 }, (_, seed) =>
           sampler.sample({ prompt: tokensOf(seed, 4), samplingParams: { maxTokens: 2, seed } }),
         ),
       );
