@@ -112,6 +112,19 @@ describe("Trainer", () => {
     await small.close();
   });
 
+  test("recomputing layers changes nothing", async () => {
+    const thrifty = new Trainer(tinyConfig, weights, { threads: 1, recompute: true });
+    thrifty.createAdapter("a", lora);
+    const id = newAdapter();
+    const [a, b] = [
+      await thrifty.forwardBackward("a", batchOf(sampleData())),
+      await trainer.forwardBackward(id, batchOf(sampleData())),
+    ];
+    expect(a).toEqual(b);
+    expect(thrifty.accumulatedGradient("a")).toEqual(trainer.accumulatedGradient(id));
+    await thrifty.close();
+  });
+
   test("cross entropy overfits a sentence", async () => {
     const id = newAdapter();
     const sequence = [..."the quick brown fox jumps over the lazy dog"].map((letter) => letter.charCodeAt(0));

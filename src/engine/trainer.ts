@@ -14,7 +14,7 @@ import { type RopeTables, ropeTables } from "./qwen3.ts";
 import { checkBatch, checkLossConfig } from "./training-batch.ts";
 import { packedFeeds, slotFeeds } from "./training-feeds.ts";
 import { type TrainingGraphSpec, trainingGraph } from "./training-graph.ts";
-import { defaultMemoryLimit, plannedTokens, runBytes } from "./training-memory.ts";
+import { defaultMemoryLimit, needsRecompute, plannedTokens, type RunKind, runBytes } from "./training-memory.ts";
 
 export interface TrainerOptions {
   threads?: number;
@@ -22,6 +22,8 @@ export interface TrainerOptions {
   tokensPerRun?: number;
   /** Adapters merged into the weights while training: faster, and a second copy of the weights. Chosen by size when left out. */
   merge?: boolean;
+  /** Layers computed again in the backward pass, to save memory. Chosen by a run's size when left out. */
+  recompute?: boolean;
   /** The most bytes one run may take; a share of the machine's memory when left out. */
   memoryLimit?: number;
 }
@@ -115,11 +117,11 @@ export class Trainer {
       data.map(({ tokens }) => tokens),
       this.#tokensPerRun,
     );
-    for (const run of runs) this.#checkMemory(run, !batch.forwardOnly);
+    const kinds = new Map(runs.map((run) => [run, this.#runKind(run, !batch.forwardOnly)]));
     for (const run of runs) {
       const slots = layOutSlots(loss, data, run, maxChunk);
       const blocks = run.blocks.map(({ kind }) => kind);
-      const graph = { loss: batch.loss, backward: !batch.forwardOnly, blocks, idle: slots.idle !== undefined };
+      const graph = { loss: batch.loss, ...kinds.get(run)!, blocks, idle: slots.idle !== undefined };
       const session = await this.#session(adapter.spec, graph);
       const outputs = await session.run({
         ...feeds,
@@ -220,10 +222,12 @@ export class Trainer {
     throw new EngineError("engine/unknown-adapter", `There is no model "${id}" to train. Create it first.`);
   }
 
-  #checkMemory(run: PackedRun, backward: boolean): void {
+  /** Refuses a run that does not fit into memory even when its layers are recomputed. */
+  #runKind(run: PackedRun, backward: boolean): RunKind {
+    const recompute = backward && (this.#options.recompute ?? needsRecompute(this.#config, run, backward));
     const limit = this.#options.memoryLimit ?? defaultMemoryLimit();
-    const bytes = runBytes(this.#config, run, backward);
-    if (bytes <= limit) return;
+    const bytes = runBytes(this.#config, run, { backward, recompute });
+    if (bytes <= limit) return { backward, recompute };
     const gib = (value: number): string => `${(value / 2 ** 30).toFixed(1)} GiB`;
     const { index, rows } = run.sequences[0]!;
     throw new EngineError(

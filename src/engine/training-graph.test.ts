@@ -88,19 +88,20 @@ const asFeeds = (values: Record<string, Value>): Record<string, Feed> =>
     Object.entries(values).map(([name, { data, dims }]) => [name, { data: data as Float32Array, shape: dims }]),
   );
 
-const cases = Object.keys(losses).flatMap((loss) =>
+const cases = Object.keys(losses).flatMap((loss, index) =>
   (["plain", "shared"] as const).map((kind, i) => ({
     loss: loss as LossName,
     kind,
-    merge: (loss.length + i) % 2 === 0,
+    merge: (index + i) % 2 === 0,
+    recompute: (2 * index + i) % 3 === 0,
   })),
 );
 
-test.each(cases)("$loss, $kind, merged: $merge", async ({ loss, kind, merge }) => {
+test.each(cases)("$loss, $kind, merged: $merge, recomputed: $recompute", async ({ loss, kind, merge, recompute }) => {
   const { feeds: values, runs, idle } = feedsFor(kind, loss);
   expect(runs).toBe(1);
   const blocks = kind === "plain" ? (["plain"] as const) : (["plain", "shared"] as const);
-  const outputs = trainingGraph(config, { targets: spec, loss, backward: true, blocks, idle, merge });
+  const outputs = trainingGraph(config, { targets: spec, loss, backward: true, blocks, idle, merge, recompute });
   const feeds = asFeeds(values);
   const exact = interpret(outputs, feeds);
 

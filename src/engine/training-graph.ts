@@ -5,6 +5,7 @@
 // hidden rows at once, so that no more than one chunk of logits exists at a time. That gradient then goes back through the layers.
 import {
   add,
+  checkpoint,
   type Dim,
   gather,
   gradients,
@@ -42,6 +43,8 @@ export interface TrainingGraphSpec {
   blocks: readonly BlockKind[];
   /** True: some positions need a log-probability and no gradient. */
   idle: boolean;
+  /** True: layers keep their input alone and are computed again in the backward pass, which takes time and saves memory. */
+  recompute: boolean;
   /** Adapters are merged into the weights inside the graph: faster, for the memory of a second copy of them. */
   merge: boolean;
 }
@@ -73,7 +76,11 @@ export function trainingGraph(config: Qwen3Config, spec: TrainingGraphSpec): Rec
 
   let x = embed(context, input("tokens", ["rows"], "i32"));
   for (let index = 0; index < config.numLayers; index++) {
-    x = transformerLayer(context, index, x, (projections) => packedAttention(config, spec.blocks, projections));
+    const layer = (rows: Tensor): Tensor =>
+      transformerLayer(context, index, rows, (projections) => packedAttention(config, spec.blocks, projections));
+    const own = [...adapter].filter(([name]) => name.startsWith(`model.layers.${index}.`));
+    const parameters = own.flatMap(([, { a, b }]) => [a, b]);
+    x = spec.recompute ? checkpoint(x, parameters, layer) : layer(x);
   }
   const final = finalNorm(context, x);
   const hidden = headRows(final, "active");

@@ -17,16 +17,31 @@ export function plannedTokens(config: Qwen3Config): number {
   return Math.max(fewestTokens, Math.min(mostTokens, Math.floor(plannedBytes / bytesPerToken(config))));
 }
 
-/** The bytes a run takes at its peak: what the backward pass needs of every layer, and one layer's attention weights thrice. */
-export function runBytes(config: Qwen3Config, run: PackedRun, backward: boolean): number {
+/** How a run goes through the layers. */
+export interface RunKind {
+  backward: boolean;
+  recompute: boolean;
+}
+
+/**
+ * The bytes a run takes at its peak. A backward pass needs what every layer computed, or every layer's input and one layer
+ * computed again; attention's weights come on top, thrice for the layer at work.
+ */
+export function runBytes(config: Qwen3Config, run: PackedRun, { backward, recompute }: RunKind): number {
   const pairs = run.blocks.reduce(
     (total, { groups, members, length, prefixLength }) => total + groups * members * length * (prefixLength + length),
     0,
   );
-  const layers = backward ? config.numLayers : 1;
-  return (
-    run.tokens.length * (bytesPerToken(config) / config.numLayers) * layers + 4 * config.numHeads * pairs * (layers + 3)
-  );
+  const rows = run.tokens.length;
+  const keptLayers = backward && !recompute ? config.numLayers : 1;
+  const inputs = backward && recompute ? 4 * rows * config.numLayers * config.hiddenSize : 0;
+  const perLayer = rows * (bytesPerToken(config) / config.numLayers);
+  return inputs + keptLayers * perLayer + 4 * config.numHeads * pairs * (keptLayers + 3);
+}
+
+/** Layers are recomputed where keeping them would take far more than planned: runs of one very long sequence. */
+export function needsRecompute(config: Qwen3Config, run: PackedRun, backward: boolean): boolean {
+  return backward && runBytes(config, run, { backward, recompute: false }) > 2 * plannedBytes;
 }
 
 function bytesPerToken(config: Qwen3Config): number {

@@ -1,6 +1,7 @@
 // The tensor-graph compiler. Tensors are built with functions (`matmul(x, weight)`), differentiated with `gradients`, evaluated
 // slowly with `interpret`, and compiled with `Session.compile`.
 export { gradients, pullBack } from "./autodiff.ts";
+export { checkpoint } from "./checkpoint.ts";
 export { stopGradient, withGradient } from "./custom-gradient.ts";
 export { addDims, type Dim, multiplyDims, type Shape } from "./dims.ts";
 export {

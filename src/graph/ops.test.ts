@@ -97,6 +97,14 @@ const cases: Record<string, Case> = {
   logSoftmax: { inputs: { a: ["n", "m"] }, build: ({ a }) => g.logSoftmax(a!) },
   targetLogprobs: { inputs: { a: ["n", 4] }, build: ({ a }) => g.targetLogprobs(a!, integers("columns", ["n", 2])) },
   rmsNorm: { inputs: { a: ["n", "m", 4], b: [4] }, build: ({ a, b }) => g.rmsNorm(a!, b!, 1e-6) },
+  checkpoint: {
+    inputs: { a: ["n", 3], b: [3, "m"], c: ["n", "m"] },
+    build: ({ a, b, c }) => {
+      const scale = g.exp(c!); // a parameter that is computed outside
+      const inner = g.checkpoint(a!, [b!, scale], (x) => g.multiply(g.silu(g.matmul(g.multiply(x, x), b!)), scale));
+      return g.add(inner, scale);
+    },
+  },
   rope: {
     inputs: { a: ["n", 8] },
     build: ({ a }) => {
