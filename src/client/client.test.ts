@@ -196,7 +196,7 @@ describe("sampling", () => {
     const { sequences } = await sampling.sample({
       prompt: [1, 2],
       numSamples: 2,
-      samplingParams: { maxTokens: 4, seed: 7, stop: ["\n"] },
+      samplingParams: { maxTokens: 4, seed: 7, stop: "\n" },
     });
     expect(sequences[0]).toEqual({ stopReason: "stop", tokens: Int32Array.of(0), logprobs: Float32Array.of(-1) });
     const [seen] = server.seen("/asample");

@@ -1,4 +1,5 @@
 // What all clients of one ServiceClient share: connections, credentials, the server's flags, the session and its heartbeat.
+import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import type { z } from "zod";
 import {
@@ -211,17 +212,27 @@ export class Connection {
   }
 
   #callNow(request: HttpRequest, { what = nameOf(request), policy = this.longPolicy, onRetry }: CallOptions) {
+    const { timings } = this.options;
+    const idempotencyKey = randomUUID();
+    const send = async () => this.#follow(request, await this.credentials.current(), idempotencyKey);
     const signals = [request.signal, this.closing];
-    return withRetries(async () => this.transport.send(request, await this.credentials.current()), policy, {
-      what,
-      timings: this.options.timings,
-      billing: this.billing,
-      signals,
-      onRetry,
-    });
+    return withRetries(send, policy, { what, timings, billing: this.billing, signals, onRetry });
+  }
+
+  /** Sends a request and goes where a redirect points, on the same server only: the key must not leave it. */
+  async #follow(request: HttpRequest, apiKey: string, idempotencyKey: string): Promise<HttpAnswer> {
+    let answer = await this.transport.send(request, apiKey, idempotencyKey);
+    for (let hops = 0; hops < maxRedirects && answer.status >= 300 && answer.status < 400; hops++) {
+      const path = this.transport.pathOf(answer.headers["location"]);
+      if (path === undefined) break;
+      answer = await this.transport.send({ ...request, path }, apiKey, idempotencyKey);
+    }
+    if (answer.status < 300 || answer.status >= 400) return answer;
+    throw badResponse(nameOf(request), new Error(`it is a redirect to ${String(answer.headers["location"])}.`));
   }
 }
 
+const maxRedirects = 5;
 const nameOf = (request: HttpRequest) => request.path.split("?", 1)[0]!.slice(1);
 
 /** An answer of status 200 that cannot be read. */

@@ -466,6 +466,29 @@ describe("abort and close", () => {
   });
 });
 
+describe("redirects", () => {
+  test("one on the same server is followed, with the key; one that leaves it is not", async () => {
+    const service = connect();
+    server.script("/get_server_capabilities", { status: 307, headers: { location: "/api/v1/elsewhere?x=1" } });
+    server.script("/elsewhere", { json: { supported_models: [] } });
+    await service.getServerCapabilities();
+    expect(server.requests.at(-1)).toMatchObject({ url: "/api/v1/elsewhere?x=1" });
+    server.script("/get_server_capabilities", { status: 302, headers: { location: "https://evil.example/api/v1/x" } });
+    await expect(service.getServerCapabilities()).rejects.toMatchObject({ code: "client/bad-response" });
+  });
+
+  test("retries of one call carry the same idempotency key, another call has another", async () => {
+    const training = await train();
+    server.script("/optim_step", refusal(500), "lost");
+    await training.optimStep();
+    await training.optimStep();
+    const keys = server.seen("/optim_step").map((request) => request.headers["x-idempotency-key"]);
+    expect(keys[0]).toBeTruthy();
+    expect(keys).toEqual([keys[0], keys[0], keys[0], keys[3]]);
+    expect(keys[3]).not.toBe(keys[0]);
+  });
+});
+
 describe("REST", () => {
   test("an archive is waited for while it is built; its redirect is not followed", async () => {
     const rest = connect().createRestClient();

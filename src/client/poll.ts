@@ -15,7 +15,7 @@ import {
   tryAgainResponse,
 } from "../protocol/index.ts";
 import { badResponse, type Connection } from "./connection.ts";
-import { APIConnectionError, detailOf, RequestFailedError, statusError } from "./errors.ts";
+import { APIConnectionError, APITimeoutError, detailOf, RequestFailedError, statusError } from "./errors.ts";
 import { backoff } from "./retry.ts";
 import type { HttpAnswer } from "./transport.ts";
 import { sleep } from "./wait.ts";
@@ -70,7 +70,8 @@ export async function poll<T>(connection: Connection, target: PollTarget<T>): Pr
         });
       } catch (error) {
         if (!(error instanceof APIConnectionError)) throw error;
-        await pause(unanswered++);
+        // A server that held the poll for longer than we wait (SkyRL does) is simply asked again.
+        if (!(error instanceof APITimeoutError)) await pause(unanswered++);
         continue;
       }
       const { status } = answer;

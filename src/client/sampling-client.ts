@@ -181,7 +181,7 @@ export class SamplingClient {
           seqId,
           numSamples,
           prompt,
-          samplingParams: { ...defaultSamplingParams, ...options.samplingParams },
+          samplingParams: samplingParamsOf(options),
           promptLogprobs: options.includePromptLogprobs ?? false,
           topkPromptLogprobs: options.topkPromptLogprobs ?? 0,
         };
@@ -290,6 +290,12 @@ export async function openSampler(
 function isRetryable(error: unknown): boolean {
   if (error instanceof LostSampleError || error instanceof APIConnectionError) return true;
   return error instanceof APIStatusError && (error.status >= 500 || [408, 409, 429].includes(error.status));
+}
+
+/** With the protocol's defaults. One stop string is sent as a list of one, which every server takes. */
+function samplingParamsOf({ samplingParams = {} }: SampleOptions): SamplingParams {
+  const params = { ...defaultSamplingParams, ...samplingParams };
+  return typeof params.stop === "string" ? { ...params, stop: [params.stop] } : params;
 }
 
 function estimateBytes(prompt: ModelInput): number {

@@ -1,6 +1,5 @@
 // One HTTP exchange: a request goes out over a pool of kept-alive connections, and its whole answer comes back, or an error that
 // says why none did. It uses undici's dispatch interface directly, which makes no stream and no AbortController per request.
-import { randomUUID } from "node:crypto";
 import { type Dispatcher, Pool } from "undici";
 import { apiPrefix, jsonType } from "../protocol/index.ts";
 import { APIConnectionError, APITimeoutError, ClientClosedError } from "./errors.ts";
@@ -152,6 +151,14 @@ export class Transport {
     });
   }
 
+  /** The path of a redirect, as `send` takes it; undefined when it leaves this server's API. */
+  pathOf(location: string | string[] | undefined): string | undefined {
+    if (typeof location !== "string") return undefined;
+    const url = new URL(location, this.#options.baseUrl.origin);
+    if (url.origin !== this.#options.baseUrl.origin || !url.pathname.startsWith(`${this.#prefix}/`)) return undefined;
+    return url.pathname.slice(this.#prefix.length) + url.search;
+  }
+
   /** Fails what is in flight and closes every connection. */
   async close(): Promise<void> {
     this.#closed = true;
@@ -171,7 +178,7 @@ export class Transport {
       Accept: request.accept ?? jsonType,
     };
     if (request.body !== undefined) headers["Content-Type"] = request.contentType ?? jsonType;
-    if (request.method !== "GET" && !request.poll) headers["X-Idempotency-Key"] = idempotencyKey ?? randomUUID();
+    if (idempotencyKey !== undefined && request.method !== "GET") headers["X-Idempotency-Key"] = idempotencyKey;
     return request.headers ? { ...headers, ...request.headers } : headers;
   }
 
