@@ -1,0 +1,38 @@
+// The public names of three entries: a change here is a change for users.
+import { expect, test } from "vitest";
+import * as data from "../../src/data/index.ts";
+import * as renderers from "../../src/renderers/index.ts";
+import * as tokenizer from "../../src/tokenizer/index.ts";
+
+test("whetstone/tokenizer", () => {
+  expect(Object.keys(tokenizer).sort()).toEqual(["TokenizerError", "loadTokenizer"]);
+});
+
+test("whetstone/renderers", () => {
+  expect(Object.keys(renderers).sort()).toEqual([
+    "RendererError",
+    "getRenderer",
+    "recommendedRenderer",
+    "rendererNames",
+    "rendererWarning",
+    "suitableRenderers",
+    "trainOnModes",
+  ]);
+});
+
+test("whetstone/data", () => {
+  expect(Object.keys(data).sort()).toEqual([
+    "DataError",
+    "Dataset",
+    "buildMessages",
+    "buildQuestion",
+    "deepcoderConfigs",
+    "deepcoderId",
+    "defaultQuestionTemplate",
+    "describeSummary",
+    "epochOrder",
+    "loadDataset",
+    "questionTemplateHash",
+    "readQuestionTemplate",
+  ]);
+});
