@@ -60,20 +60,20 @@ async function certifyFile(
   const counts = { good: 0, bad: 0 };
   try {
     progress.print(`whetstone: certifying in ${sandbox.description.summary}`);
-    const concurrency = options.concurrency ?? 16;
     const grader = createGrader({
       sandbox,
       comparator: options.comparator,
       rewardTimeoutS: options.reward_timeout,
       maxTests: options.max_tests,
+      testSelection: options.test_selection,
       limits: { memoryBytes: options.memory_mb * 1024 ** 2 },
-      concurrency,
+      ...(options.concurrency === undefined ? {} : { concurrency: options.concurrency }),
       cacheSize: 0,
     });
     console.log(tableLine(header));
     await mapInOrder(
       rows,
-      concurrency,
+      2 * (options.concurrency ?? sandbox.description.programsAtOnce ?? 4),
       async (row): Promise<Row> => {
         const name = row.value ? nameOf(row.value, row.line) : `line ${row.line}`;
         const unusable = (why: string): Row => ({ cells: [name, ...Array(6).fill("-"), `bad: ${why}`], good: false });

@@ -29,8 +29,6 @@ const GradeOptions = z.strictObject({
     ),
 });
 
-const defaultConcurrency = 16;
-
 interface Line {
   text: string;
   verdict: GradeResult["verdict"] | "bad input";
@@ -67,7 +65,7 @@ async function gradeFile(file: string, options: z.output<typeof GradeOptions>, s
     progress.print(`whetstone: grading in ${grader.description.summary}`);
     await mapInOrder(
       rows,
-      (options.concurrency ?? defaultConcurrency) * 2,
+      window(grader, options.concurrency),
       async (row): Promise<Line> => {
         const problem = row.value && testsOfRow(row.value);
         const request = problem && requestOf(row, problem, options.thinking);
@@ -89,6 +87,10 @@ async function gradeFile(file: string, options: z.output<typeof GradeOptions>, s
   }
   return counts.ungraded + counts["bad input"] > 0 ? 1 : 0;
 }
+
+/** Lines in work at once: enough that a slow one at the front does not leave the sandbox idle. */
+const window = (grader: Grader, concurrency: number | undefined) =>
+  8 * (concurrency ?? grader.description.programsAtOnce ?? 4);
 
 async function openGrader(options: z.output<typeof GradeOptions>): Promise<{ grader: Grader; close(): Promise<void> }> {
   const scoring = { rewardTimeoutS: options.reward_timeout, formatCoef: options.format_coef };
@@ -114,8 +116,9 @@ async function openGrader(options: z.output<typeof GradeOptions>): Promise<{ gra
     comparator: options.comparator,
     fractional: options.fractional,
     maxTests: options.max_tests,
+    testSelection: options.test_selection,
     limits: { memoryBytes: options.memory_mb * 1024 ** 2 },
-    concurrency: options.concurrency ?? defaultConcurrency,
+    ...(options.concurrency === undefined ? {} : { concurrency: options.concurrency }),
   });
   return { grader, close: () => sandbox.close() };
 }

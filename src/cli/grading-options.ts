@@ -8,6 +8,7 @@ import {
   type JsonObject,
   type NormalizedTests,
   normalizeTests,
+  testSelections,
   writeJson,
 } from "../grading/index.ts";
 
@@ -22,6 +23,7 @@ export const gradingShape = {
   sandbox_python: z.string().optional().describe("interpreter or virtual environment of the embedded jail"),
   concurrency: z.int().positive().optional().describe("programs at the same moment; default the sandbox's"),
   max_tests: z.int().min(0).default(0).describe("tests per problem, 0 for all"),
+  test_selection: z.enum(testSelections).default("first").describe("which tests when there are more than max_tests"),
   memory_mb: z.int().positive().default(4096).describe("address space of a program, in MiB"),
 };
 

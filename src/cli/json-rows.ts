@@ -25,13 +25,14 @@ export function readRows(path: string): AsyncGenerator<JsonRow, void, void> {
       `Cannot read ${path} (${messageOf(error)}). Name a file of JSON lines, or - for stdin.`,
     );
   }
-  let read = 0;
+  return fileRows(path, size);
+}
+
+/** The file is opened by the first read: a stream that nobody reads yet would lose its start. */
+async function* fileRows(path: string, size: number): AsyncGenerator<JsonRow, void, void> {
   const stream = createReadStream(path);
-  stream.on("data", (piece) => {
-    read += piece.length;
-  });
-  const share = () => (size > 0 ? read / size : undefined);
-  return rowsOf(path.endsWith(".gz") ? stream.pipe(createGunzip()) : stream, share);
+  const share = () => (size > 0 ? stream.bytesRead / size : undefined);
+  yield* rowsOf(path.endsWith(".gz") ? stream.pipe(createGunzip()) : stream, share);
 }
 
 async function* rowsOf(

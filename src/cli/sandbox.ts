@@ -60,6 +60,10 @@ async function serve(options: z.output<typeof SandboxOptions>, signal: AbortSign
     try {
       console.log(`whetstone: serving Sandbox Fusion's API at ${server.url}`);
       console.error(`whetstone: programs run in ${jail.description.summary}`);
+      if (jail.description.kind === "landlock")
+        console.error(
+          "whetstone: at this level programs cannot start processes, so Whetstone's own grader cannot work through this server.",
+        );
       if (!token && !/^(127\.|localhost$|::1$)/.test(options.host))
         console.error("whetstone: anyone who reaches this address can run programs; set token=… or keep to 127.0.0.1.");
       if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));

@@ -24,9 +24,9 @@ export interface GraderOptions {
   fractional?: boolean;
   /** An answer cut off before its stop token is a format failure; default off. */
   formatRequiresStop?: boolean;
-  /** Programs in the sandbox at the same moment; default 8. The others wait in line. */
+  /** Programs in work at the same moment; default twice what the sandbox runs at once, so that one is always waiting for it. */
   concurrency?: number;
-  /** Verdicts remembered; default 20,000, 0 for none. */
+  /** Verdicts remembered; default 5,000, 0 for none. */
   cacheSize?: number;
   /** 0 runs every test (the default). */
   maxTests?: number;
@@ -112,8 +112,8 @@ export function createGrader(options: GraderOptions): Grader {
     seed: options.seed ?? 0,
   };
   const limits = limitsFor(rewardTimeoutS, options.limits);
-  const limiter = new Limiter(options.concurrency ?? 8);
-  const cache = new VerdictCache(options.cacheSize ?? 20_000);
+  const limiter = new Limiter(options.concurrency ?? 2 * (sandbox.description.programsAtOnce ?? 4));
+  const cache = new VerdictCache(options.cacheSize ?? 5_000);
   const unremembered = new VerdictCache(0);
   const chosen = new WeakMap<readonly NormalizedTest[], readonly NormalizedTest[]>();
 

@@ -5,7 +5,7 @@ import type { Sandbox } from "../sandbox/sandbox.ts";
 import { GradingError } from "./errors.ts";
 
 export interface SandboxChoice {
-  /** Sandbox Fusion's address or addresses. undefined: SANDBOX_URL decides; null or "": the embedded jail. */
+  /** Sandbox Fusion's address or addresses. undefined: SANDBOX_URL decides; null, "" or "none": the embedded jail. */
   sandboxUrl?: string | null | undefined;
   /** For the jail: an interpreter or a virtual environment. */
   sandboxPython?: string | undefined;
@@ -16,7 +16,7 @@ export interface SandboxChoice {
 /** Opens the sandbox; the caller closes it. Rejects when it is not there or does not pass its self-test. */
 export function openSandbox(choice: SandboxChoice = {}): Promise<Sandbox> {
   const url = choice.sandboxUrl === undefined ? process.env["SANDBOX_URL"] : choice.sandboxUrl;
-  if (url) {
+  if (url && url !== "none") {
     const maxConcurrency = choice.maxConcurrency ?? concurrencyFromEnvironment();
     const token = process.env["SANDBOX_TOKEN"];
     return openFusion({ url, ...(maxConcurrency === undefined ? {} : { maxConcurrency }), token });

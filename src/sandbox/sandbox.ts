@@ -81,6 +81,8 @@ export interface SandboxDescription {
   /** What this level does not give, each as a short phrase; empty for the full jail. */
   lacks: readonly string[];
   python: string;
+  /** Programs that run at the same moment; more wait inside the sandbox. */
+  programsAtOnce?: number;
 }
 
 export interface Sandbox {

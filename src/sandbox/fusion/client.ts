@@ -49,6 +49,8 @@ const pingTimeoutMs = 4_000;
 
 export class FusionClient {
   readonly urls: readonly string[];
+  /** Requests in flight at the same moment, over all instances. */
+  readonly capacity: number;
   readonly #instances: readonly Instance[];
   readonly #limiter: Limiter;
   readonly #pausesS: readonly number[];
@@ -65,7 +67,8 @@ export class FusionClient {
       asideUntil: 0,
     }));
     this.urls = this.#instances.map((instance) => instance.origin + instance.prefix);
-    this.#limiter = new Limiter(perInstance * this.#instances.length);
+    this.capacity = perInstance * this.#instances.length;
+    this.#limiter = new Limiter(this.capacity);
     this.#pausesS = options.retryPausesS ?? [1, 2, 4];
     this.#headers = options.token ? { authorization: `Bearer ${options.token}` } : {};
   }

@@ -33,6 +33,7 @@ class FusionSandbox implements Sandbox {
       summary: `Sandbox Fusion at ${client.urls.join(", ")}${servers > 1 ? ` (${servers} instances)` : ""}`,
       lacks: ["isolation is the server's: with its default settings programs share a user, a network and /tmp"],
       python: "the server's",
+      programsAtOnce: client.capacity,
     } as const;
   }
 
