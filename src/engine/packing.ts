@@ -58,13 +58,13 @@ function tokensOf({ members, prefixLength }: PrefixGroup, sequences: readonly In
   return members.reduce((total, index) => total + sequences[index]!.length - prefixLength, prefixLength);
 }
 
-/** Cuts a group that is larger than the budget; each part computes the prefix again. */
+/** Cuts a group that is larger than the budget. Each part computes the prefix again, so no part is smaller than its prefix. */
 function cutGroup(
   { members, prefixLength }: PrefixGroup,
   sequences: readonly Int32Array[],
   budget: number,
 ): PrefixGroup[] {
-  const room = Math.max(1, budget - prefixLength);
+  const room = Math.max(budget - prefixLength, prefixLength);
   return fill(members, room, (index) => sequences[index]!.length - prefixLength).map((part) => ({
     members: part,
     prefixLength,

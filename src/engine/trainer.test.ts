@@ -172,6 +172,7 @@ describe("Trainer", () => {
       lora,
       { ...lora, rank: 1, trainMlp: false },
       { ...lora, rank: 3, trainAttn: false, trainUnembed: false },
+      { ...lora, rank: 2, trainAttn: false, trainMlp: false },
     ];
     const ids = specs.map(newAdapter);
     const fresh = ids.map((id) => flat(trainer.adapterWeights(id)));

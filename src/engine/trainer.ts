@@ -260,6 +260,7 @@ export class Trainer {
       const { threads } = this.#options;
       session = Session.compile(trainingGraph(this.#config, spec), threads === undefined ? {} : { threads });
       this.#sessions.set(key, session);
+      session.catch(() => this.#sessions.delete(key)); // the caller sees the error; the next call tries again
     }
     return session;
   }

@@ -78,9 +78,14 @@ export function trainingGraph(config: Qwen3Config, spec: TrainingGraphSpec): Rec
   for (let index = 0; index < config.numLayers; index++) {
     const layer = (rows: Tensor): Tensor =>
       transformerLayer(context, index, rows, (projections) => packedAttention(config, spec.blocks, projections));
-    const own = [...adapter].filter(([name]) => name.startsWith(`model.layers.${index}.`));
-    const parameters = own.flatMap(([, { a, b }]) => [a, b]);
-    x = spec.recompute ? checkpoint(x, parameters, layer) : layer(x);
+    const trained = [...adapter].filter(([name]) => name.startsWith(`model.layers.${index}.`));
+    x = spec.recompute
+      ? checkpoint(
+          x,
+          trained.flatMap(([, { a, b }]) => [a, b]),
+          layer,
+        )
+      : layer(x);
   }
   const final = finalNorm(context, x);
   const hidden = headRows(final, "active");

@@ -4,17 +4,21 @@ import { totalmem } from "node:os";
 import type { Qwen3Config } from "./model-types.ts";
 import type { PackedRun } from "./packing.ts";
 
-/** Runs are planned to take about this much for activations. */
-const plannedBytes = 2.5e9;
+/** Runs are planned to take about this much for activations, or a third of what one run may take. */
+const mostPlannedBytes = 4e9;
 /** Beyond this, longer runs are no faster: their activations leave the processor's caches. */
 const mostTokens = 1280;
 const fewestTokens = 64;
 /** What one run may take of the machine's memory. The rest is for weights, samplers and everything else. */
 const shareOfMemory = 0.6;
 
+function plannedBytes(): number {
+  return Math.min(mostPlannedBytes, defaultMemoryLimit() / 3);
+}
+
 /** About how many tokens a run should have. */
 export function plannedTokens(config: Qwen3Config): number {
-  return Math.max(fewestTokens, Math.min(mostTokens, Math.floor(plannedBytes / bytesPerToken(config))));
+  return Math.max(fewestTokens, Math.min(mostTokens, Math.floor(plannedBytes() / bytesPerToken(config))));
 }
 
 /** How a run goes through the layers. */
@@ -41,7 +45,7 @@ export function runBytes(config: Qwen3Config, run: PackedRun, { backward, recomp
 
 /** Layers are recomputed where keeping them would take far more than planned: runs of one very long sequence. */
 export function needsRecompute(config: Qwen3Config, run: PackedRun, backward: boolean): boolean {
-  return backward && runBytes(config, run, { backward, recompute: false }) > 2 * plannedBytes;
+  return backward && runBytes(config, run, { backward, recompute: false }) > 2 * plannedBytes();
 }
 
 function bytesPerToken(config: Qwen3Config): number {
