@@ -1,5 +1,5 @@
 // The folder and the socket by which slots reach this process. A slot names its zygote by a secret token and itself by a number.
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { chmod, mkdir } from "node:fs/promises";
 import { createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
@@ -17,6 +17,19 @@ process.on("exit", () => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
 
+const folderPrefix = "whetstone-jail-";
+
+/** Folders of processes that were killed before they could clean up. */
+function removeStale(base: string): void {
+  for (const name of readdirSync(base)) {
+    const pid = name.startsWith(folderPrefix) ? Number.parseInt(name.slice(folderPrefix.length), 10) : Number.NaN;
+    if (!(pid > 0) || existsSync(`/proc/${pid}`)) continue;
+    try {
+      rmSync(join(base, name), { recursive: true, force: true });
+    } catch {} // another user's
+  }
+}
+
 export class ControlServer {
   readonly folder: string;
   readonly socketName = "control";
@@ -32,7 +45,8 @@ export class ControlServer {
   static async open(): Promise<ControlServer> {
     // A socket path has room for about 100 bytes.
     const base = tmpdir().length <= 60 ? tmpdir() : "/tmp";
-    const folder = mkdtempSync(join(base, `whetstone-jail-${process.pid}-`));
+    removeStale(base);
+    const folder = mkdtempSync(join(base, `${folderPrefix}${process.pid}-`));
     folders.add(folder);
     const control = new ControlServer(folder);
     const asRoot = process.geteuid?.() === 0;

@@ -3,8 +3,13 @@ import type { ExecuteRequest, ExecuteResult } from "./jail.ts";
 import type { Job, Limits, TestInput, TestOutcome, TestStatus } from "./sandbox.ts";
 import { type Slot, SlotLost } from "./slot.ts";
 
-/** Time a slot gets beyond the wall limit to kill, clean up and answer before it counts as wedged. */
-const patienceMs = 15_000;
+/** How long to wait for a slot beyond the program's own wall limit, and what calls the wait off. */
+export interface Waiting {
+  patienceMs: number;
+  signal?: AbortSignal;
+}
+
+const fetchBytesDefault = 8 * 1024 ** 2;
 const scriptName = "solution.py";
 const sigXcpu = 24;
 
@@ -40,12 +45,12 @@ export function sendJob(slot: Slot, job: Job, limits: SlotLimits): void {
 }
 
 /** Hands over one test and waits until every process of it is dead. */
-export async function runTest(slot: Slot, test: TestInput, limits: Limits, signal?: AbortSignal): Promise<TestOutcome> {
+export async function runTest(slot: Slot, test: TestInput, limits: Limits, waiting: Waiting): Promise<TestOutcome> {
   const input = Buffer.from(
     test.kind === "stdin" ? test.stdin : JSON.stringify({ function: test.functionName, arguments: test.argumentsJson }),
   );
   slot.send("T", { kind: test.kind, inputBytes: input.length }, input);
-  const answer = await receiveAnswer(slot, limits, signal);
+  const answer = await receiveAnswer(slot, limits, waiting);
   const { ended } = answer;
   const status = test.kind === "stdin" ? scriptStatus(answer, limits) : callStatus(answer, limits);
   return {
@@ -61,7 +66,7 @@ export async function runTest(slot: Slot, test: TestInput, limits: Limits, signa
   };
 }
 
-async function receiveAnswer(slot: Slot, limits: Limits, signal: AbortSignal | undefined): Promise<Answer> {
+async function receiveAnswer(slot: Slot, limits: Limits, waiting: Waiting): Promise<Answer> {
   const parts: Record<string, Buffer[]> = { O: [], E: [], F: [] };
   let ended: Ended | undefined;
   await slot.receive(
@@ -73,8 +78,8 @@ async function receiveAnswer(slot: Slot, limits: Limits, signal: AbortSignal | u
       ended = JSON.parse(payload.toString()) as Ended;
       return true;
     },
-    limits.wallMs + patienceMs,
-    signal,
+    limits.wallMs + waiting.patienceMs,
+    waiting.signal,
   );
   const join = (buffers: Buffer[]) => (buffers.length === 1 ? buffers[0]! : Buffer.concat(buffers));
   const answer = { ended: ended!, stdout: join(parts["O"]!), stderr: join(parts["E"]!), report: join(parts["F"]!) };
@@ -133,8 +138,7 @@ export async function runOnce(
   slot: Slot,
   request: ExecuteRequest,
   limits: SlotLimits,
-  fetchBytes: number,
-  signal?: AbortSignal,
+  waiting: Waiting,
 ): Promise<ExecuteResult> {
   const source = Buffer.from(request.code);
   const stdin = typeof request.stdin === "string" ? Buffer.from(request.stdin) : request.stdin;
@@ -148,13 +152,13 @@ export async function runOnce(
     sourceBytes: source.length,
     files: files.map(([path, bytes]) => [path, bytes.length]),
     fetch: [...new Set(request.fetchFiles)],
-    fetchBytes,
+    fetchBytes: request.fetchBytes ?? fetchBytesDefault,
   };
   slot.send("J", job, source, ...files.map(([, bytes]) => bytes));
   slot.send("T", { kind: "stdin", inputBytes: stdin.length }, stdin);
-  const answer = await receiveAnswer(slot, limits, signal);
+  const answer = await receiveAnswer(slot, limits, waiting);
   const { ended } = answer;
-  const fetched = await receiveFiles(slot, signal);
+  const fetched = await receiveFiles(slot, waiting);
   const status = scriptStatus(answer, limits);
   const limited = status === "time-limit" || status === "memory-limit" || status === "output-limit";
   return {
@@ -175,7 +179,7 @@ export async function runOnce(
 
 async function receiveFiles(
   slot: Slot,
-  signal: AbortSignal | undefined,
+  waiting: Waiting,
 ): Promise<{ files: Map<string, Uint8Array>; filesLeftOut: string[] }> {
   const files = new Map<string, Uint8Array>();
   const filesLeftOut: string[] = [];
@@ -197,8 +201,8 @@ async function receiveFiles(
       }
       return type === "X";
     },
-    patienceMs,
-    signal,
+    waiting.patienceMs,
+    waiting.signal,
   );
   return { files, filesLeftOut };
 }

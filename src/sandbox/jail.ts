@@ -34,6 +34,8 @@ export interface JailOptions {
   levels?: readonly JailLevel[];
   /** Path of bubblewrap. Default: `bwrap` on PATH. */
   bwrap?: string;
+  /** Time a process of the jail gets to answer, beyond a program's own limits, before it is killed and replaced. Default 20 s. */
+  patienceMs?: number;
 }
 
 /** A slot that is lost under a program is replaced this often before the sandbox says that it cannot run the program. */
@@ -121,7 +123,7 @@ function description(level: JailLevel, interpreter: Interpreter, slots: number):
   const programs = `${slots} program${slots === 1 ? "" : "s"} at a time, Python ${interpreter.version}`;
   if (level === "jail") {
     const summary = `embedded jail: bubblewrap, namespaces per program, seccomp; ${programs}`;
-    return { kind: "jail", summary, lacks: [], python: interpreter.executable };
+    return { kind: "jail", summary, lacks: [], python: interpreter.executable, programsAtOnce: slots };
   }
   const lacks = [
     "programs cannot start processes (subprocess, fork, multiprocessing fail)",
@@ -131,7 +133,7 @@ function description(level: JailLevel, interpreter: Interpreter, slots: number):
   ];
   if (process.geteuid?.() !== 0) lacks.push("all programs run as the calling user");
   const summary = `embedded jail, second level: Landlock, seccomp without processes and sockets; ${programs}`;
-  return { kind: "landlock", summary, lacks, python: interpreter.executable };
+  return { kind: "landlock", summary, lacks, python: interpreter.executable, programsAtOnce: slots };
 }
 
 class EmbeddedJail implements Jail {
@@ -139,6 +141,7 @@ class EmbeddedJail implements Jail {
   readonly #control: ControlServer;
   readonly #plan: ZygotePlan;
   readonly #slots: number;
+  readonly #patienceMs: number;
   readonly #limiter: Limiter;
   readonly #plain: Pool;
   /** Programs that mention numpy start where it is already imported; the pool comes with the first of them. */
@@ -151,11 +154,13 @@ class EmbeddedJail implements Jail {
     control: ControlServer,
     plan: ZygotePlan,
     slots: number,
+    patienceMs: number,
   ) {
     this.description = description(level, interpreter, slots);
     this.#control = control;
     this.#plan = plan;
     this.#slots = slots;
+    this.#patienceMs = patienceMs;
     this.#limiter = new Limiter(slots);
     this.#plain = this.#pool([]);
   }
@@ -168,7 +173,8 @@ class EmbeddedJail implements Jail {
     const { argv, socketInside } = level === "jail" ? jailCommand(bwrap!, parts) : confinedCommand(parts);
     const confined = { readable: confinedReadable(interpreter), scratch: control.scratchFolder, ...slotUsers() };
     const plan = { argv, socketInside, config: { level, preload: [], ...(level === "jail" ? {} : confined) } };
-    return new EmbeddedJail(level, interpreter, control, plan, Math.max(1, options.slots ?? availableParallelism()));
+    const slots = Math.max(1, options.slots ?? availableParallelism());
+    return new EmbeddedJail(level, interpreter, control, plan, slots, options.patienceMs ?? 20_000);
   }
 
   get controlSocket(): string {
@@ -178,7 +184,7 @@ class EmbeddedJail implements Jail {
   #pool(preload: readonly string[]): Pool {
     const zygotes = Math.min(this.#slots, availableParallelism());
     const plan = { ...this.#plan, config: { ...this.#plan.config, preload } };
-    return new Pool(plan, this.#control, zygotes, Math.ceil(this.#slots / zygotes) + 1);
+    return new Pool(plan, this.#control, zygotes, Math.ceil(this.#slots / zygotes) + 1, this.#patienceMs);
   }
 
   /** Starts the zygotes; rejects when one does not start or the kernel lacks what the level needs. */
@@ -236,11 +242,12 @@ class EmbeddedJail implements Jail {
   ): Promise<TestOutcome[]> {
     const outcomes: TestOutcome[] = [];
     const limits = this.#limits(job.limits);
+    const waiting = { ...options, patienceMs: this.#patienceMs };
     const work = async (slot: Slot) => {
       sendJob(slot, job, limits);
       // A lost slot takes only its current test with it: the ones before keep their outcomes.
       while (outcomes.length < job.tests.length) {
-        const outcome = await runTest(slot, job.tests[outcomes.length]!, limits, options.signal);
+        const outcome = await runTest(slot, job.tests[outcomes.length]!, limits, waiting);
         outcomes.push(outcome);
         if (afterTest(outcome, outcomes.length - 1) === "stop") break;
       }
@@ -261,7 +268,8 @@ class EmbeddedJail implements Jail {
         `The files hold ${size} bytes, the scratch space ${limits.scratchBytes}. Send less, or raise the limit.`,
       );
     }
-    const work = (slot: Slot) => runOnce(slot, request, limits, request.fetchBytes ?? 8 * 1024 ** 2, options.signal);
+    const waiting = { ...options, patienceMs: this.#patienceMs };
+    const work = (slot: Slot) => runOnce(slot, request, limits, waiting);
     return this.#limiter.run(() => this.#withSlot(request.code, work), options.signal);
   }
 

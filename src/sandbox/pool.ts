@@ -14,8 +14,8 @@ interface Seat {
 }
 
 interface Waiter {
-  resolve(slot: Slot): void;
-  reject(error: unknown): void;
+  resolve: (slot: Slot) => void;
+  reject: (error: unknown) => void;
 }
 
 export class Pool {
@@ -23,15 +23,17 @@ export class Pool {
   readonly #control: ControlServer;
   readonly #seats: Seat[];
   readonly #spare: number;
+  readonly #patienceMs: number;
   readonly #waiters: Waiter[] = [];
   readonly #starts = new Set<Promise<void>>();
   #failures = 0;
   #closed = false;
   facts: ZygoteFacts | undefined;
 
-  /** `spare` slots per zygote are kept ready. */
-  constructor(plan: ZygotePlan, control: ControlServer, zygotes: number, spare: number) {
+  /** `spare` slots per zygote are kept ready. A zygote that delivers none for `patienceMs` is wedged and gets replaced. */
+  constructor(plan: ZygotePlan, control: ControlServer, zygotes: number, spare: number, patienceMs: number) {
     this.#plan = plan;
+    this.#patienceMs = patienceMs;
     this.#control = control;
     this.#spare = spare;
     this.#seats = Array.from({ length: zygotes }, () => ({ zygote: undefined, starting: false, ready: [] }));
@@ -51,7 +53,24 @@ export class Pool {
       this.#refill(seat);
       return Promise.resolve(slot);
     }
-    const waiting = new Promise<Slot>((resolve, reject) => this.#waiters.push({ resolve, reject }));
+    const waiting = new Promise<Slot>((resolve, reject) => {
+      const waiter: Waiter = {
+        resolve: (slot) => {
+          clearTimeout(timer);
+          resolve(slot);
+        },
+        reject: (error) => {
+          clearTimeout(timer);
+          reject(error);
+        },
+      };
+      const timer = setTimeout(() => {
+        this.#waiters.splice(this.#waiters.indexOf(waiter), 1);
+        this.#replaceWedged();
+        reject(new SlotLost(`no slot came for ${this.#patienceMs} ms`));
+      }, this.#patienceMs);
+      this.#waiters.push(waiter);
+    });
     this.start();
     return waiting;
   }
@@ -134,6 +153,18 @@ export class Pool {
       seat.ready.splice(at, 1);
       this.#fail(seat, error.message);
     });
+  }
+
+  #replaceWedged(): void {
+    for (const seat of this.#seats) {
+      const { zygote } = seat;
+      if (!zygote || zygote.pending === 0) continue;
+      seat.zygote = undefined;
+      for (const slot of seat.ready.splice(0)) slot.close();
+      const closing = zygote.close().finally(() => this.#starts.delete(closing));
+      this.#starts.add(closing);
+      this.#seatZygote(seat);
+    }
   }
 
   /** A program ran to an answer: whatever failed before was passing. */

@@ -130,7 +130,11 @@ export class Zygote {
         held = held.subarray(noticeBytes);
         // "S" needs no answer. "D" of a slot that did connect shows as its closed socket.
         if (letter !== "S" && this.#awaited.delete(id)) {
-          this.#events.slotFailed(letter === "E" ? `fork failed (errno ${value})` : `it ended before connecting`);
+          this.#events.slotFailed(
+            letter === "E"
+              ? `fork failed (errno ${value})`
+              : `it ended before connecting (status ${value}): ${this.#stderr.trim()}`,
+          );
         }
       }
     });

@@ -52,12 +52,14 @@ const ownJailProcesses = () =>
     }
   });
 
+function signalIfAlive(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {} // already gone with its parent
+}
+
 function killAll(): void {
-  for (const pid of ownJailProcesses()) {
-    try {
-      process.kill(pid, "SIGKILL");
-    } catch {} // already gone with its parent
-  }
+  for (const pid of ownJailProcesses()) signalIfAlive(pid, "SIGKILL");
 }
 
 describe.each<JailLevel>(["jail", "landlock"])("execute and health, level %s", (level) => {
@@ -149,6 +151,20 @@ describe.each<JailLevel>(["jail", "landlock"])("execute and health, level %s", (
     await killer;
     const [outcome] = await jail.run(job("print('again')", [stdin("")]), () => "continue");
     expect(textOf(outcome)).toBe("again\n");
+  }, 60_000);
+
+  test("a wedged jail is noticed, replaced, and the program run again", async () => {
+    const others = new Set(ownJailProcesses());
+    const impatient = await openJail({ levels: [level], slots: 1, patienceMs: 3_000 });
+    try {
+      const source = "import time\ntime.sleep(0.3)\nprint(input())";
+      const running = impatient.run(job(source, [stdin("a")], { wallMs: 1_000 }), () => "continue");
+      await new Promise((resolve) => setTimeout(resolve, 150));
+      for (const pid of ownJailProcesses()) if (!others.has(pid)) signalIfAlive(pid, "SIGSTOP");
+      expect((await running).map(textOf)).toEqual(["a\n"]);
+    } finally {
+      await impatient.close();
+    }
   }, 60_000);
 
   test("a full scratch disk hurts only the program that filled it", async () => {

@@ -168,8 +168,12 @@ class Zygote:
         except slot.Gone:
             pass
         except BaseException as error:
+            message = ("%s: %s" % (type(error).__name__, error)).encode()
             try:
-                link.send(("P", ("%s: %s" % (type(error).__name__, error)).encode()))
+                if link is None:
+                    os.write(2, message + b"\n")
+                else:
+                    link.send(("P", message))
             except BaseException:
                 pass
         finally:
