@@ -1,0 +1,38 @@
+// The public names of `whetstone/tinker`: a change here is a change for users.
+import { expect, test } from "vitest";
+import * as tinker from "./index.ts";
+
+test("the public entry exports exactly these values", () => {
+  expect(Object.keys(tinker).sort()).toEqual([
+    "APIConnectionError",
+    "APIFuture",
+    "APIResponseError",
+    "APIStatusError",
+    "APITimeoutError",
+    "ClientClosedError",
+    "CredentialError",
+    "EarlierCallFailedError",
+    "InvalidInputError",
+    "ModelLostError",
+    "ProtocolError",
+    "RequestFailedError",
+    "RequestLostError",
+    "RestClient",
+    "SamplingClient",
+    "ServiceClient",
+    "StuckError",
+    "TinkerError",
+    "TrainingClient",
+    "WaitTimeoutError",
+    "defaultTimings",
+    "parseTinkerPath",
+    "tensor",
+    "textInput",
+    "tokenizerIdOf",
+  ]);
+});
+
+test("package.json exports it as whetstone/tinker", async () => {
+  const entry = import.meta.resolve("whetstone/tinker");
+  expect(entry).toBe(new URL("./index.ts", import.meta.url).href);
+});
