@@ -38,7 +38,9 @@ async function mustPass(name: string, problem: Parameters<Grader["grade"]>[0]["p
   let result = await (slow ? patient : grader).grade({ problem, code });
   // A busy machine can make six seconds short; sixty are not.
   if (result.status === "time_limit") result = await patient.grade({ problem, code });
-  return result.verdict === "pass" ? undefined : `${name}: ${result.status} ${result.tests.at(-1)?.detail ?? ""}`;
+  return result.verdict === "pass"
+    ? undefined
+    : `${name}: ${result.status} ${result.message ?? result.tests.at(-1)?.detail ?? ""}`;
 }
 
 describe.skipIf(!problemsAreThere)("contest problems", () => {
@@ -70,10 +72,10 @@ describe.skipIf(!problemsAreThere)("contest problems", () => {
       return record.labelled_submissions
         .filter(({ observed }) => observed !== "accepted" && (everything || observed !== "time_limit_exceeded"))
         .map(({ code, observed }, index) => async () => {
-          const { verdict, status } = await grader.grade({ problem, code });
+          const { verdict, status, message = "" } = await grader.grade({ problem, code });
           return verdict === "fail"
             ? undefined
-            : `${record.id} submission ${index + 1} (${observed}): ${verdict} ${status}`;
+            : `${record.id} submission ${index + 1} (${observed}): ${verdict} ${status} ${message}`;
         });
     });
     expect(checks.length).toBeGreaterThan(10);

@@ -55,6 +55,8 @@ export class FusionClient {
   readonly #limiter: Limiter;
   readonly #pausesS: readonly number[];
   readonly #headers: Record<string, string>;
+  /** Questions to instances that were set aside; they never reject. */
+  readonly #probes: Set<Promise<string | undefined>> = new Set();
 
   constructor(options: FusionOptions) {
     const perInstance = Math.max(1, options.maxConcurrency ?? 4);
@@ -118,6 +120,7 @@ export class FusionClient {
 
   async close(): Promise<void> {
     await Promise.all(this.#instances.map((instance) => instance.pool.destroy()));
+    await Promise.all(this.#probes);
   }
 
   async #send(
@@ -153,7 +156,7 @@ export class FusionClient {
     }
   }
 
-  /** The healthy instance with the least in flight; when all are set aside, the first that may be asked again, once it answers. */
+  /** The healthy instance with the least in flight; when all are set aside, the first that may be asked again. */
   async #choose(signal: AbortSignal | undefined): Promise<Instance> {
     const now = performance.now();
     const byLoad = this.#instances.toSorted((a, b) => a.inFlight - b.inFlight);
@@ -162,9 +165,11 @@ export class FusionClient {
     if (due) {
       // One request finds out for all; until it knows, the others pass this instance by.
       due.asideUntil = now + pingTimeoutMs;
-      const problem = await this.#isAlive(due);
+      const probe = this.#isAlive(due);
+      this.#probes.add(probe);
+      const ended = probe.finally(() => this.#probes.delete(probe));
+      if (!healthy && (await ended) === undefined) return due;
       signal?.throwIfAborted();
-      if (problem === undefined) return due;
     }
     return healthy ?? byLoad.reduce((a, b) => (b.asideUntil < a.asideUntil ? b : a));
   }
