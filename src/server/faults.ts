@@ -53,6 +53,11 @@ export class FaultScript {
     this.add(rules);
   }
 
+  /** Forgets the rules; what fired stays on record. */
+  clear(): void {
+    this.#rules.length = 0;
+  }
+
   /** Rules that count from now on. */
   add(rules: readonly FaultRuleInput[]): void {
     for (const parsed of script.parse({ faults: rules }).faults) this.#rules.push({ ...parsed, seen: 0 });
