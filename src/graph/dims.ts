@@ -78,6 +78,8 @@ export function sumOfProducts(dim: Dim): { coefficient: number; names: string[] 
 
 export function evaluateDim(dim: Dim, bindings: Bindings): number {
   if (typeof dim === "number") return dim;
+  const bound = bindings.get(dim);
+  if (bound !== undefined) return bound;
   let total = 0;
   for (const { coefficient, names } of sumOfProducts(dim)) {
     let product = coefficient;

@@ -11,7 +11,10 @@ export interface Feed {
 }
 
 /** What the named dimensions of a graph's inputs are, given the shapes fed; refuses shapes that contradict each other. */
-export function bindDimensions(inputs: readonly Tensor[], feeds: Readonly<Record<string, Feed>>): Map<string, number> {
+export function bindDimensions(
+  inputs: readonly Tensor[],
+  feeds: Readonly<Record<string, Pick<Feed, "shape">>>,
+): Map<string, number> {
   const bindings = new Map<string, number>();
   for (const tensor of inputs) {
     const feed = feeds[inputName(tensor)];

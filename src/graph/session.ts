@@ -32,11 +32,13 @@ export class Session<Name extends string = string> {
   readonly #session: InferenceSession;
   readonly #inputs: readonly Tensor[];
   readonly #outputs: readonly Name[];
+  readonly inputNames: readonly string[];
 
   private constructor(session: InferenceSession, inputs: readonly Tensor[], outputs: readonly Name[]) {
     this.#session = session;
     this.#inputs = inputs;
     this.#outputs = outputs;
+    this.inputNames = inputs.map(inputName);
   }
 
   /** Compiles the graph that computes `outputs`. */
@@ -61,15 +63,17 @@ export class Session<Name extends string = string> {
     }
   }
 
-  get inputNames(): string[] {
-    return this.#inputs.map(inputName);
-  }
-
   /** Runs the graph. Blocks the calling thread while it computes. */
   async run(feeds: Readonly<Record<string, Value>>): Promise<Record<Name, Value>> {
     const used: Record<string, Value> = {};
-    for (const name of this.inputNames) if (feeds[name]) used[name] = feeds[name];
-    bindDimensions(this.#inputs, shapesOf(used));
+    const shapes: Record<string, { shape: readonly number[] }> = {};
+    for (const name of this.inputNames) {
+      const feed = feeds[name];
+      if (!feed) continue; // reported below
+      used[name] = feed;
+      shapes[name] = { shape: feed.dims };
+    }
+    bindDimensions(this.#inputs, shapes);
     try {
       return (await this.#session.run(used, this.#outputs)) as Record<Name, Value>;
     } catch (error) {
@@ -82,10 +86,4 @@ export class Session<Name extends string = string> {
   async release(): Promise<void> {
     await this.#session.release();
   }
-}
-
-function shapesOf(
-  values: Readonly<Record<string, Value>>,
-): Record<string, { data: ArrayLike<number>; shape: readonly number[] }> {
-  return Object.fromEntries(Object.entries(values).map(([name, { dims }]) => [name, { data: [], shape: dims }]));
 }
