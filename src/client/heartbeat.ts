@@ -1,6 +1,5 @@
 // Keeps a session alive. The beats are sent by a worker thread; this side only watches their reports.
-import type { Worker } from "node:worker_threads";
-import { startWorker } from "../core/workers.ts";
+import { Worker } from "node:worker_threads";
 
 export interface HeartbeatSettings {
   url: string;
@@ -26,7 +25,8 @@ export class Heartbeat {
   constructor(settings: HeartbeatSettings, warnAfterMs: number, warn: (message: string) => void) {
     this.#warnAfterMs = warnAfterMs;
     this.#warn = warn;
-    this.#worker = startWorker(new URL("./heartbeat-worker.ts", import.meta.url), settings, {
+    this.#worker = new Worker(new URL("./heartbeat-worker.mjs", import.meta.url), {
+      workerData: settings,
       // Nothing of the caller's environment or flags is needed there.
       env: {},
       execArgv: [],
