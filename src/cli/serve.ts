@@ -92,6 +92,7 @@ type EngineParts = Pick<ServerOptions, "createEngine" | "decode" | "faults">;
 function simulated(options: Options): EngineParts {
   const engineOptions = {
     seed: options.seed,
+    ...(options.model_name !== undefined && { modelName: options.model_name }),
     samplingLatency: options.sampling_latency,
     trainingLatency: options.training_latency,
     syncLatency: options.sync_latency,

@@ -1,0 +1,79 @@
+// `preset=deepcoder` from end to end: the data set from a stand-in of the Hugging Face hub in every shape it has, the tokenizer from
+// there too, the simulated engine behind the Tinker API, the real jail.
+import { mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { readJsonLines } from "../../src/core/jsonl.ts";
+import { type ServeProcess, startServe } from "../contract/serve-process.ts";
+import { deepcoderFiles } from "../data/deepcoder.ts";
+import { type StandInHub, startHub } from "../data/hub-stand-in.ts";
+import { tinyTokenizerFolder } from "../data/tiny-tokenizer.ts";
+import { temporaryFolders } from "../support/folders.ts";
+import { runWhet } from "../support/whet.ts";
+
+const model = "Qwen/Qwen3-4B-Instruct-2507";
+const newFolder = temporaryFolders();
+let hub: StandInHub;
+let server: ServeProcess;
+
+beforeAll(async () => {
+  const tokenizer = tinyTokenizerFolder();
+  hub = await startHub([
+    {
+      name: "datasets/agentica-org/DeepCoder-Preview-Dataset",
+      files: deepcoderFiles({ largeTestsBytes: 8_000_000 }),
+      token: "hf_secret",
+    },
+    { name: `models/${model}`, files: { "tokenizer.json": readFileSync(join(tokenizer, "tokenizer.json")) } },
+  ]);
+  server = await startServe(["engine=simulated", `model_name=${model}`, `state_dir=${newFolder()}`]);
+});
+afterAll(async () => {
+  await server.close();
+  await hub.close();
+});
+
+test("three steps and an evaluation, with the published settings and bounded memory", async () => {
+  const path = join(newFolder(), "run");
+  const home = newFolder();
+  mkdirSync(home, { recursive: true });
+  const result = await runWhet(["train", "preset=deepcoder", "max_steps=3", `log_path=${path}`, "reward_timeout=6"], {
+    env: {
+      HOME: home,
+      HF_ENDPOINT: hub.endpoint,
+      HF_TOKEN: "hf_secret",
+      TINKER_API_KEY: "tml-local",
+      TINKER_BASE_URL: server.baseUrl,
+      // Twice the largest row, several times over, would not fit.
+      NODE_OPTIONS: "--max-old-space-size=256",
+    },
+  });
+  expect(result.stderr).toContain("3 steps in");
+  expect(result.code).toBe(0);
+
+  const config = JSON.parse(readFileSync(join(path, "config.json"), "utf8"));
+  expect(config).toMatchObject({
+    model_name: model,
+    batch_size: 128,
+    group_size: 8,
+    completions_per_prompt: 16,
+    learning_rate: 4e-5,
+    lora_rank: 32,
+    max_tokens: 24576,
+    temperature: 1,
+    format_coef: 0.1,
+    reward_timeout: 6,
+    save_every: 10,
+    eval_every: 10,
+    max_steps: 3,
+    renderer_name: "qwen3_instruct",
+  });
+  const metrics = readJsonLines(join(path, "metrics.jsonl")) as Record<string, number>[];
+  expect(metrics.map(({ step }) => step)).toEqual([0, 1, 2, 3]);
+  expect(metrics[0]).toMatchObject({ groups_total: 8, "eval/n": expect.any(Number) });
+  expect(metrics[3]!["eval/pass@1"]).toBeDefined();
+  // What was left out is counted and said.
+  expect(result.stderr).toMatch(/rows left out: .*bad_tests/);
+  for (const text of [result.stderr, readFileSync(join(path, "logs.log"), "utf8"), JSON.stringify(config)])
+    expect(text).not.toContain("hf_secret");
+});

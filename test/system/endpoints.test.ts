@@ -1,0 +1,107 @@
+// The same training, whatever the parts: embedded, or a server and a sandbox started by someone else; and parts that go away for a while.
+import { type ChildProcess, spawn } from "node:child_process";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { expect, test } from "vitest";
+import { readJsonLines } from "../../src/core/jsonl.ts";
+import { startServe } from "../contract/serve-process.ts";
+import { temporaryFolders } from "../support/folders.ts";
+import { cleanEnvironment, runWhet, whetPath } from "../support/whet.ts";
+
+const newFolder = temporaryFolders();
+const settings = [
+  "max_steps=3",
+  "save_every=1",
+  "eval_every=0",
+  "batch_size=16",
+  "group_size=4",
+  "max_tokens=64",
+  "tensorboard=false",
+];
+
+const metricsOf = (path: string) =>
+  (readJsonLines(join(path, "metrics.jsonl")) as Record<string, unknown>[]).map((record) =>
+    Object.fromEntries(Object.entries(record).filter(([name]) => !/^(time|grade\/(wall|queue|cached))/.test(name))),
+  );
+
+/** `./whet sandbox` as a process of its own, on a port that can be taken again. */
+async function startSandbox(
+  port = 0,
+): Promise<{ url: string; port: number; child: ChildProcess; stop(): Promise<void> }> {
+  const child = spawn(whetPath, ["sandbox", `port=${port}`], {
+    env: cleanEnvironment(),
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+  const url = await new Promise<string>((resolve, reject) => {
+    createInterface({ input: child.stdout! }).on("line", (line) => {
+      const found = /http:\/\/127\.0\.0\.1:\d+/.exec(line)?.[0];
+      if (found) resolve(found);
+    });
+    child.once("exit", (code) => reject(new Error(`./whet sandbox ended with ${code}`)));
+  });
+  return {
+    url,
+    port: Number(new URL(url).port),
+    child,
+    stop: async () => {
+      child.kill("SIGTERM");
+      await exited;
+    },
+  };
+}
+
+test("a separate server and a separate sandbox give the same metrics for the same seed", async () => {
+  const embedded = join(newFolder(), "run");
+  expect((await runWhet(["train", `log_path=${embedded}`, ...settings])).code).toBe(0);
+
+  const server = await startServe([`state_dir=${newFolder()}`]);
+  const sandbox = await startSandbox();
+  try {
+    const apart = join(newFolder(), "run");
+    const result = await runWhet(["train", `base_url=${server.baseUrl}`, `log_path=${apart}`, ...settings], {
+      env: { TINKER_API_KEY: server.apiKey, SANDBOX_URL: `${sandbox.url}/run_code` },
+    });
+    expect(result.stderr).toContain("3 steps in");
+    expect(metricsOf(apart)).toEqual(metricsOf(embedded));
+  } finally {
+    await server.close();
+    await sandbox.stop();
+  }
+});
+
+test("a sandbox and a server that go away in the middle are waited for, and nothing is scored 0 because of it", async () => {
+  const calm = join(newFolder(), "run");
+  expect((await runWhet(["train", `log_path=${calm}`, ...settings])).code).toBe(0);
+
+  const stateDir = newFolder();
+  let server = await startServe([`state_dir=${stateDir}`]);
+  const serverPort = new URL(server.baseUrl).port;
+  let sandbox = await startSandbox();
+  const path = join(newFolder(), "run");
+  let outages: Promise<void> | undefined;
+  const away = async () => {
+    const port = sandbox.port;
+    await sandbox.stop();
+    await server.close();
+    await new Promise((resolve) => setTimeout(resolve, 12_000));
+    [server, sandbox] = await Promise.all([
+      startServe([`state_dir=${stateDir}`, `port=${serverPort}`]),
+      startSandbox(port),
+    ]);
+  };
+  const result = await runWhet(["train", `base_url=${server.baseUrl}`, `log_path=${path}`, ...settings], {
+    env: { TINKER_API_KEY: server.apiKey, SANDBOX_URL: sandbox.url },
+    onStart: (child) =>
+      child.stderr?.on("data", (chunk: Buffer) => {
+        // In the middle of the second step.
+        if (chunk.toString().includes("step   1")) outages ??= away();
+      }),
+  });
+  await outages;
+  await server.close();
+  await sandbox.stop();
+  expect(outages).toBeDefined();
+  expect(result.stderr).toContain("3 steps in");
+  expect(metricsOf(path)).toEqual(metricsOf(calm));
+});
