@@ -354,6 +354,26 @@ describe("grading over HTTP", () => {
     }
   });
 
+  test("nothing survives from one test to the next", async () => {
+    const sandbox = await openFusion({ url: server.url });
+    closing.push(() => sandbox.close());
+    const inputs = ["a", "a", "a", "a", "a"];
+    const { tests } = normalizeTests({ inputs, outputs: inputs.map(() => "0") });
+    const code = [
+      "import os, builtins",
+      "seen = getattr(builtins, 'seen', 0)",
+      "folders = ['.', '/tmp', '/dev/shm', '/var/tmp']",
+      "seen += sum(os.path.exists(folder + '/left') for folder in folders)",
+      "for folder in folders:",
+      "    try: open(folder + '/left', 'w').close()",
+      "    except OSError: pass",
+      "builtins.seen = 1",
+      "print(seen)",
+    ].join("\n");
+    const result = await createGrader({ sandbox }).grade({ problem: { tests }, code });
+    expect([result.verdict, result.passed]).toEqual(["pass", 5]);
+  });
+
   test("a server that stops in the middle of a batch leaves programs ungraded, never wrong; back again, all are graded", async () => {
     const first = await startWhet("sandbox", ["port=0"]);
     const port = new URL(first.url).port;

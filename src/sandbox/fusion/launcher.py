@@ -30,6 +30,7 @@ import zlib
 
 JOB_FILE = "whetstone-job.bin"
 RESULT_FILE = "whetstone-result.bin"
+WORK_FOLDER = os.path.realpath(os.getcwd())
 STACK_BYTES = 512 * 1024 * 1024
 STDERR_TAIL = 4096
 FRAME_BYTES = 16 * 1024 * 1024 + 1
@@ -239,6 +240,32 @@ def kill_descendants(keeper, test):
     return False
 
 
+def shared_entries():
+    """What lies in the folders that any program can write to."""
+    found = set()
+    for folder in ("/tmp", "/var/tmp", "/dev/shm"):
+        try:
+            found.update(os.path.join(folder, name) for name in os.listdir(folder))
+        except OSError:
+            pass
+    return found
+
+
+def remove_leftovers(before, uid):
+    """Removes what a test left for the next one. On a server where all requests share /tmp only what is surely this test's: files
+    of its own user, or everything where /tmp itself is this request's work folder."""
+    private = WORK_FOLDER == "/tmp"
+    for path in shared_entries() - before:
+        try:
+            if private or (uid is not None and os.lstat(path).st_uid == uid):
+                if os.path.isdir(path) and not os.path.islink(path):
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    os.unlink(path)
+        except OSError:
+            pass
+
+
 def usable_uid():
     """An ordinary user id for the tests when this is root and such a user can still import modules; else None."""
     if os.geteuid() != 0:
@@ -399,11 +426,13 @@ def worker_process(tests, outcomes, keeper):
         except BaseException:
             pass
     uid = usable_uid()
+    before = shared_entries()
     while True:
         message = receive(tests)
         if message is None:
             os._exit(0)
         outcome, stdout, frame, clean = run_one(program, job, json.loads(message.decode("utf-8")), uid, keeper)
+        remove_leftovers(before, uid)
         outcome["stdoutBytes"], outcome["frameBytes"], outcome["clean"] = len(stdout), len(frame), clean
         head = json.dumps(outcome).encode()
         send(outcomes, struct.pack("<I", len(head)), head, stdout, frame)
