@@ -5,7 +5,8 @@ import { expect, test } from "vitest";
 
 const root = fileURLToPath(new URL("../", import.meta.url));
 const areas = "config|protocol|client|server|engine|graph|sandbox|grading|data|runs|rl|tokenizer|renderer|cli|hub";
-const codePattern = new RegExp(`["'\`]((?:${areas})/[a-z0-9]+(?:-[a-z0-9]+)*)["'\`]`, "g");
+// A name followed by a colon is a metric's ("data/offset": …), not a code.
+const codePattern = new RegExp(`["'\`]((?:${areas})/[a-z0-9]+(?:-[a-z0-9]+)*)["'\`](?!:)`, "g");
 
 function codesInSource(): Set<string> {
   const codes = new Set<string>();
