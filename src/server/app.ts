@@ -26,6 +26,7 @@ export interface AppSettings {
   /** Results at least this large are announced by size first, to clients that ask for it. */
   announceBytes: number;
   maxSamplers: number;
+  maxModels: number;
   /** A session silent for this long ends, and its models are freed. */
   sessionTimeoutMs: number;
   /** Text of token ids, for stop strings; undefined where the model has no tokenizer. */
@@ -42,6 +43,7 @@ export const defaultSettings: Omit<AppSettings, "stateDir" | "log"> = {
   maxResultBytes: 512 << 20,
   announceBytes: 8 << 20,
   maxSamplers: 64,
+  maxModels: 256,
   sessionTimeoutMs: 15 * 60_000,
 };
 
@@ -76,7 +78,7 @@ export class App {
       deliveredLifetimeMs: 5 * 60_000,
     });
     const { registry, checkpoints, operations } = this;
-    const { maxSamplers, gapLimitMs, log } = settings;
+    const { maxSamplers, maxModels, gapLimitMs, log } = settings;
     this.samplers = new Samplers({
       engine,
       registry,
@@ -92,6 +94,7 @@ export class App {
       operations,
       samplers: this.samplers,
       gapLimitMs,
+      maxModels,
       log,
     });
     this.sessions = new SessionWatch(settings.sessionTimeoutMs);

@@ -8,6 +8,8 @@ import type { Operation, Operations } from "./operations.ts";
 import type { ModelRecord, Registry, SamplerRecord } from "./registry.ts";
 
 interface OpenSampler {
+  /** Its name in the engine, new for every opening: one that is being closed and one that is being opened never meet. */
+  engineId: string;
   ready: Promise<void>;
   /** Samples under way. */
   active: number;
@@ -30,6 +32,7 @@ export class Samplers {
   readonly #parts: SamplerParts;
   /** Least recently used first. */
   readonly #open = new Map<string, OpenSampler>();
+  #openings = 0;
   readonly #requests = new Map<string, { fingerprint: string; operation: Operation }>();
 
   constructor(parts: SamplerParts) {
@@ -67,8 +70,9 @@ export class Samplers {
         `sampling_session_seq_id ${sequence} of this session is already sampler ${record.id}. Give each its own number.`,
       );
     await this.#makeRoom();
-    const ready = engine.createSampler(record.id, { kind: "live", modelId: model.id });
-    this.#open.set(record.id, { ready, active: 0 });
+    const engineId = this.#nextEngineId(record.id);
+    const ready = engine.createSampler(engineId, { kind: "live", modelId: model.id });
+    this.#open.set(record.id, { engineId, ready, active: 0 });
     try {
       await ready;
     } catch (error) {
@@ -142,7 +146,7 @@ export class Samplers {
     const open = await this.#use(record);
     try {
       await open.ready;
-      const output = await this.#parts.engine.sample(record.id, request, { signal: this.#parts.signal });
+      const output = await this.#parts.engine.sample(open.engineId, request, { signal: this.#parts.signal });
       return {
         sequences: output.sequences.map(({ stopReason, tokens, logprobs }) => ({ stopReason, tokens, logprobs })),
         promptCacheHitTokens: 0,
@@ -163,8 +167,9 @@ export class Samplers {
       this.#open.delete(record.id);
     } else {
       const source = this.#sourceOf(record);
-      const ready = this.#makeRoom().then(() => this.#parts.engine.createSampler(record.id, source));
-      open = { ready, active: 0 };
+      const engineId = this.#nextEngineId(record.id);
+      const ready = this.#makeRoom().then(() => this.#parts.engine.createSampler(engineId, source));
+      open = { engineId, ready, active: 0 };
       ready.catch(() => this.#open.delete(record.id));
     }
     this.#open.set(record.id, open);
@@ -221,8 +226,13 @@ export class Samplers {
     const open = this.#open.get(id);
     this.#open.delete(id);
     if (this.#parts.registry.findSampler(id)?.snapshotOf !== undefined) this.#parts.registry.forgetSampler(id);
-    await open?.ready.catch(() => {});
-    await this.#parts.engine.releaseSampler(id);
+    if (!open) return;
+    await open.ready.catch(() => {});
+    await this.#parts.engine.releaseSampler(open.engineId);
+  }
+
+  #nextEngineId(samplerId: string): string {
+    return `${samplerId}/${++this.#openings}`;
   }
 }
 

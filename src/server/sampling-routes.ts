@@ -55,6 +55,7 @@ function sample(app: App, call: Call): Answer {
       ? translated(() => app.samplers.adHoc({ baseModel, modelPath }))
       : app.samplers.get(samplingSessionId);
   const sequence = samplingSessionId === undefined || seqId === undefined ? undefined : checkSampleSequence(seqId);
+  app.sessions.touch(record.sessionId);
   const engineRequest = toEngineRequest(request, app.samplers.modelOf(record), app);
   return submitted(
     app.samplers.sample(record, sequence, engineRequest, {

@@ -11,7 +11,7 @@ export class SequenceQueue {
   /** Requests without a number, in the order of arrival; they run when the numbered ones before them have. */
   readonly #unnumbered: Task[] = [];
   #next = 1;
-  #running = false;
+  #running: Promise<void> | undefined;
   #closed = false;
   #gapTimer: NodeJS.Timeout | undefined;
   readonly #onGap: (from: number, to: number) => void;
@@ -75,12 +75,13 @@ export class SequenceQueue {
     this.#advance();
   }
 
-  /** Starts nothing more. What runs goes on. */
-  close(): void {
+  /** Starts nothing more; resolves when what runs has ended. */
+  async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#gapTimer);
     this.#waiting.clear();
     this.#unnumbered.length = 0;
+    await this.#running;
   }
 
   #advance(): void {
@@ -103,9 +104,8 @@ export class SequenceQueue {
   }
 
   #start(task: Task): void {
-    this.#running = true;
-    void task().finally(() => {
-      this.#running = false;
+    this.#running = task().finally(() => {
+      this.#running = undefined;
       this.#advance();
     });
   }

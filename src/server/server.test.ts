@@ -504,6 +504,65 @@ test("a second server on the same state folder is refused", async () => {
   await start({ stateDir });
 });
 
+test.each([
+  ["not HTTP", "hello\r\n\r\n", 400],
+  ["a bad length", "POST /api/v1/telemetry HTTP/1.1\r\nHost: x\r\nContent-Length: -4\r\n\r\n", 400],
+  ["headers without end", `GET / HTTP/1.1\r\nX: ${"y".repeat(70_000)}\r\n\r\n`, 431],
+])("%s is answered with a length and a body, and cut off", async (_name, text, status) => {
+  const server = await start();
+  const answer = await new Promise<string>((resolve) => {
+    let received = "";
+    const socket = connect(Number(new URL(server.url).port), "127.0.0.1", () => socket.write(text));
+    socket.on("data", (chunk: Buffer) => {
+      received += chunk.toString();
+    });
+    socket.on("error", () => {});
+    socket.on("close", () => resolve(received));
+  });
+  const [head, body] = answer.split("\r\n\r\n");
+  expect(head).toContain(`HTTP/1.1 ${status} `);
+  expect(head).toContain(`Content-Length: ${body!.length}`);
+  expect(JSON.parse(body!).code).toBe("server/malformed-http");
+});
+
+test("samplers past the limit are closed and opened again; an unnamed snapshot is then gone, and says so", async () => {
+  const server = await start({ maxSamplers: 2 });
+  const { sessionId, modelId } = await newModel(server);
+  const snapshot = await poll(
+    server,
+    await call(server, "/save_weights_for_sampler", { model_id: modelId, seq_id: 1, sampling_session_seq_id: 99 }),
+  );
+  const ids = [snapshot.body.sampling_session_id as string];
+  for (const sequence of [0, 1, 2]) {
+    const created = await call(server, "/create_sampling_session", {
+      session_id: sessionId,
+      sampling_session_seq_id: sequence,
+      base_model: simulatedModelName,
+    });
+    ids.push(created.body.sampling_session_id);
+  }
+  const sample = async (id: string, seqId: number) => {
+    const prompt = { chunks: [{ type: "encoded_text", tokens: [1] }] };
+    const body = { sampling_session_id: id, seq_id: seqId, prompt, sampling_params: { max_tokens: 1, seed: 3 } };
+    const sent = await call(server, "/asample", body);
+    return sent.status === 200 ? (await poll(server, sent)).body.sequences[0].tokens : sent.body.code;
+  };
+  const [first, ...named] = ids as [string, string, string, string];
+  const tokens = await sample(first, 0);
+  const rounds = await Promise.all([1, 2, 3].flatMap((round) => named.map((id) => sample(id, round))));
+  for (const result of rounds) expect(result).toEqual(tokens);
+  expect(await sample(first, 1)).toBe("server/sampler-gone");
+});
+
+test("only so many models are held at once; an unloaded one makes room", async () => {
+  const server = await start({ maxModels: 1 });
+  const { sessionId, modelId } = await newModel(server);
+  const body = { session_id: sessionId, model_seq_id: 1, base_model: simulatedModelName };
+  expect((await call(server, "/create_model", body)).body.code).toBe("server/model-limit");
+  await poll(server, await call(server, "/unload_model", { model_id: modelId }));
+  expect((await poll(server, await call(server, "/create_model", body))).body.model_id).toBe(`${sessionId}:train:1`);
+});
+
 test("a client that leaves in the middle of its body does no harm", async () => {
   const server = await start();
   await new Promise<void>((resolve) => {

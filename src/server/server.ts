@@ -2,6 +2,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../core/errors.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -132,6 +133,7 @@ export class TinkerServer {
     // Longer than any client keeps an idle connection, so that it is never closed under a request just sent.
     http.keepAliveTimeout = 75_000;
     http.maxConnections = 8192;
+    http.on("clientError", refuseConnection);
     await new Promise<void>((resolve, reject) => {
       http.once("error", (cause) =>
         reject(
@@ -265,6 +267,31 @@ export class TinkerServer {
     } else return false;
     return true;
   }
+}
+
+/** What is not HTTP is told so, with a length and a body, and cut off. */
+function refuseConnection(error: NodeJS.ErrnoException, socket: Duplex): void {
+  if (error.code === "ECONNRESET" || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const [status, reason] =
+    error.code === "HPE_HEADER_OVERFLOW"
+      ? [431, "Request Header Fields Too Large"]
+      : error.code === "ERR_HTTP_REQUEST_TIMEOUT"
+        ? [408, "Request Timeout"]
+        : [400, "Bad Request"];
+  const { body } = errorAnswer(
+    new ServerError(
+      status,
+      "server/malformed-http",
+      `This is no HTTP request (${error.code ?? error.message}). Send one.`,
+    ),
+  );
+  socket.end(
+    `HTTP/1.1 ${status} ${reason}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body as string)}\r\n` +
+      `Connection: close\r\n\r\n${body as string}`,
+  );
 }
 
 const digestOf = (key: string) => createHash("sha256").update(key).digest();

@@ -15,6 +15,11 @@ export class SessionWatch {
     this.#lastBeat.set(sessionId, this.#now());
   }
 
+  /** Work for a session is a sign of life too; it does not start the watch. */
+  touch(sessionId: string): void {
+    if (this.#lastBeat.has(sessionId)) this.beat(sessionId);
+  }
+
   /** The sessions that have ended since the last call. */
   expired(): string[] {
     const now = this.#now();

@@ -213,6 +213,8 @@ async function refusable(
   sequence: number | undefined,
   run: () => Promise<Answer>,
 ): Promise<Answer> {
+  const sessionId = app.registry.findModel(modelId)?.sessionId;
+  if (sessionId !== undefined) app.sessions.touch(sessionId);
   try {
     return await run();
   } catch (error) {

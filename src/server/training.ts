@@ -29,6 +29,8 @@ export interface TrainingParts {
   samplers: Samplers;
   /** How long a missing sequence number holds a model up. */
   gapLimitMs: number;
+  /** Models that the engine holds at once. */
+  maxModels: number;
   log: (line: string) => void;
 }
 
@@ -69,6 +71,12 @@ export class Training {
     const { sessionId, sequence, ...fields } = request;
     this.engineModel(fields.baseModel);
     operations.admit(0);
+    if (this.#live.size >= this.#parts.maxModels && !this.#live.has(`${sessionId}:train:${sequence}`))
+      throw new ServerError(
+        400,
+        "server/model-limit",
+        `${this.#live.size} models are loaded, as many as max_models allows. Unload one, or let an unused session end.`,
+      );
     const { record, created } = registry.createModel(sessionId, sequence, fields);
     if (!created && (record.baseModel !== fields.baseModel || record.lora.rank !== fields.lora.rank))
       throw new ServerError(
@@ -188,7 +196,7 @@ export class Training {
 
   /** Lets go of every queue and its timers. */
   close(): void {
-    for (const live of this.#live.values()) live.queue.close();
+    for (const live of this.#live.values()) void live.queue.close();
   }
 
   /** Frees a model. What waits for it fails; what runs is waited for. */
@@ -197,8 +205,9 @@ export class Training {
     this.#live.delete(record.id);
     if (record.state === "live") this.#parts.registry.markUnloaded(record);
     if (!live) return;
-    live.queue.close();
+    const ended = live.queue.close();
     for (const operation of live.pending) this.#parts.operations.futures.fail(operation, unloaded(record));
+    await ended;
     await this.#parts.engine.unloadModel(record.id);
   }
 
