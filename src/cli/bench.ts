@@ -18,6 +18,10 @@ const benchmarks: Readonly<Record<string, BenchmarkEntry>> = {
     summary: "executions in the jail beside a bare interpreter, and what 10,000 of them leave behind",
     load: () => import("../../bench/grading.ts"),
   },
+  loop: {
+    summary: "what the training loop itself costs, and its event-loop lag",
+    load: () => import("../../bench/loop.ts"),
+  },
 };
 
 export const command: Command = {

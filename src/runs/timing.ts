@@ -32,7 +32,7 @@ export class StepTimer {
     return this.#spans;
   }
 
-  /** `time/NAME` in seconds, and `time/total` since the timer was made. */
+  /** `time/NAME` in seconds, `time/total` since the timer was made, and `time/other` that no span covers. */
   metrics(): Record<string, number> {
     const byName = new Map<string, number[]>();
     for (const span of this.#spans) {
@@ -52,7 +52,20 @@ export class StepTimer {
         metrics[`time/${name}:max`] = Math.max(...seconds);
       }
     }
-    metrics["time/total"] = (performance.now() - this.#started) / 1000;
+    const totalMs = performance.now() - this.#started;
+    metrics["time/total"] = totalMs / 1000;
+    metrics["time/other"] = Math.max(0, totalMs - coveredMs(this.#spans)) / 1000;
     return metrics;
   }
+}
+
+/** The length of the union of spans, which may overlap. */
+function coveredMs(spans: readonly Span[]): number {
+  let covered = 0;
+  let end = Number.NEGATIVE_INFINITY;
+  for (const span of [...spans].sort((a, b) => a.start - b.start)) {
+    covered += Math.max(0, span.end - Math.max(end, span.start));
+    end = Math.max(end, span.end);
+  }
+  return covered;
 }
