@@ -206,12 +206,23 @@ describe("Trainer", () => {
     expect(flat(trainer.accumulatedGradient(id))).toEqual(before);
   });
 
-  test("a gradient that is not finite is refused and cleared, and the weights stay", async () => {
+  test("a loss that is not finite is refused, and the gradient stays as it was", async () => {
     const id = newAdapter();
     const [datum] = sampleData() as [TrainingDatum];
     datum.lossInputs["logprobs"]!.data.fill(-1e4); // exp(lp - q) overflows
     datum.lossInputs["advantages"]!.data.fill(1);
-    await trainer.forwardBackward(id, batchOf([datum]));
+    await expect(trainer.forwardBackward(id, batchOf([datum]))).rejects.toMatchObject({
+      code: "engine/non-finite-loss",
+    });
+    expect(flat(trainer.accumulatedGradient(id)).every((x) => x === 0)).toBe(true);
+  });
+
+  test("a gradient that is not finite is refused and cleared, and the weights stay", async () => {
+    const id = newAdapter();
+    const [{ tokens, lossInputs }] = sampleData() as [TrainingDatum];
+    const weights = { data: new Float32Array(tokens.length).fill(2e37), shape: [tokens.length] };
+    const datum = { tokens, lossInputs: { target_tokens: lossInputs["target_tokens"]!, weights } };
+    await trainer.forwardBackward(id, { ...batchOf([datum]), loss: "cross_entropy" });
     const before = flat(trainer.adapterWeights(id));
     expect(() => trainer.optimStep(id, adam)).toThrow(expect.objectContaining({ code: "engine/non-finite-gradient" }));
     expect(flat(trainer.adapterWeights(id))).toEqual(before);

@@ -141,6 +141,13 @@ export class Trainer {
       for (const slotLoss of floats(outputs["losses"]!)) total += slotLoss;
       if (!batch.forwardOnly) collectGradients(gradients, outputs);
     }
+    if (!Number.isFinite(total)) {
+      throw new EngineError(
+        "engine/non-finite-loss",
+        `The loss is ${total}, so nothing was added to the gradient. A ratio exp(logprob - sampler's logprob) has overflowed: check that ` +
+          "the sampler's log-probabilities belong to these tokens, and that advantages and weights are of ordinary size.",
+      );
+    }
     // Only now: a run that fails leaves the accumulated gradient as it was.
     for (const [name, gradient] of gradients) addTo(adapter.parameters.get(name)!.gradient, gradient);
     return {
