@@ -350,6 +350,16 @@ describe("start-up", () => {
     expect(beat!.headers["x-api-key"]).toBe("tml-test");
   });
 
+  test("a session that the server forgot is told once", async () => {
+    const warnings: string[] = [];
+    const service = connect({ timings: { heartbeatIntervalMs: 5 }, onWarning: (message) => warnings.push(message) });
+    server.script("/session_heartbeat", ...Array.from({ length: 1000 }, () => ({ status: 404, json: {} })));
+    await service.createSamplingClient({ baseModel: "tiny" });
+    while (server.seen("/session_heartbeat").length < 4) await new Promise((resolve) => setTimeout(resolve, 5));
+    await service.close();
+    expect(warnings).toEqual([expect.stringContaining("no longer knows this session")]);
+  });
+
   test("heartbeats go on while the main thread is busy", async () => {
     const beats = new Int32Array(new SharedArrayBuffer(4));
     // A server in a thread of its own, which counts beats where a busy loop can see them.

@@ -20,6 +20,7 @@ export class Heartbeat {
   readonly #warn: (message: string) => void;
   readonly #warnAfterMs: number;
   #lastSuccess = performance.now();
+  #lost = false;
   #closed = false;
 
   constructor(settings: HeartbeatSettings, warnAfterMs: number, warn: (message: string) => void) {
@@ -58,9 +59,11 @@ export class Heartbeat {
     }
     const silentMs = performance.now() - this.#lastSuccess;
     const reason = error ?? `status ${status}`;
-    if (status === 404)
-      this.#warn(`The server no longer knows this session (404). Its models are gone; resume from a checkpoint.`);
-    else if (silentMs > this.#warnAfterMs)
+    if (status === 404) {
+      if (!this.#lost)
+        this.#warn("The server no longer knows this session. Its models are gone; resume from a checkpoint.");
+      this.#lost = true;
+    } else if (silentMs > this.#warnAfterMs)
       this.#warn(
         `No heartbeat has reached the server for ${Math.round(silentMs / 1000)} s (${reason}). It may end the session.`,
       );
