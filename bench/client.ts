@@ -124,7 +124,7 @@ function report(ours: readonly OurFigures[], theirs: readonly Figures[]): BenchR
     notes: [
       `The batch is ${(ours[0]!.bytes / 1e6).toFixed(1)} MB of protobuf on both sides, with targets, logprobs and advantages.`,
       `Samples: prompts of ${settings.promptTokens} tokens, ${settings.maxTokens} tokens each; ./whet serve engine=simulated.`,
-      `Best of ${turns} turns for CPU time, worst for lag. Lag leaves out the time this process waited for a processor (Linux).`,
+      `Best of ${turns} turns (of ${settings.rounds} rounds each for encoding) for CPU time, worst for lag. Lag leaves out the time this process waited for a processor (Linux).`,
       `Node ${process.versions.node}, ${availableParallelism()} × ${cpus()[0]?.model.trim()}.`,
     ],
   };

@@ -14,6 +14,10 @@ const benchmarks: Readonly<Record<string, BenchmarkEntry>> = {
     summary: "the Tinker client beside the official Python SDK",
     load: () => import("../../bench/client.ts"),
   },
+  engine: {
+    summary: "sampling and training on the CPU beside PyTorch and transformers",
+    load: () => import("../../bench/engine.ts"),
+  },
   grading: {
     summary: "executions in the jail beside a bare interpreter, and what 10,000 of them leave behind",
     load: () => import("../../bench/grading.ts"),
