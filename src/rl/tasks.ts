@@ -51,9 +51,7 @@ export function loadProblems(config: DataConfig, split: Split, options: TaskOpti
       return { reason, facts: { call } satisfies TestFacts };
     },
     checkVersion,
-    promptFits: (problem) =>
-      renderPrompt(problem, options.renderer, config).length + Math.min(config.min_generation, config.max_tokens) <=
-      config.context_window,
+    promptFits: (problem) => promptFits(problem, config, options.renderer),
     ...(options.signal ? { signal: options.signal } : {}),
     onProgress: (progress) => options.onProgress?.(split, progress),
   });
@@ -103,10 +101,26 @@ function makeTask(problem: Problem, config: DataConfig, renderer: Renderer, maxT
   };
 }
 
+/** Whether a problem's prompt leaves room for an answer. */
+function promptFits(problem: Problem, config: DataConfig, renderer: Renderer): boolean {
+  const room = config.context_window - Math.min(config.min_generation, config.max_tokens);
+  // A token is at least one byte, so most prompts need not be encoded to know that they fit.
+  const bytes = messagesOf(problem, config).reduce(
+    (sum, { content }) => sum + Buffer.byteLength(content) + chatMarkupTokens,
+    0,
+  );
+  return bytes <= room || renderPrompt(problem, renderer, config).length <= room;
+}
+
+/** More than any renderer adds around a message. */
+const chatMarkupTokens = 32;
+
 function renderPrompt(problem: Problem, renderer: Renderer, config: Pick<DataConfig, "system_role">): number[] {
+  return renderer.buildGenerationPrompt(messagesOf(problem, config));
+}
+
+function messagesOf(problem: Problem, config: Pick<DataConfig, "system_role">) {
   const { question, starterCode } = problem;
   const { call } = problem.facts as TestFacts;
-  return renderer.buildGenerationPrompt(
-    buildMessages({ question, starterCode, call }, { systemRole: config.system_role }),
-  );
+  return buildMessages({ question, starterCode, call }, { systemRole: config.system_role });
 }

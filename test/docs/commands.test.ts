@@ -1,0 +1,41 @@
+// Every `./whet` command in the documentation exists and takes the keys that are shown.
+import { readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { commands } from "../../src/cli/commands.ts";
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+const pages = ["README.md", "AGENTS.md", "CONTRIBUTING.md", ...docPages(), "models/nano-coder/README.md"];
+
+function docPages(): string[] {
+  return readdirSync(`${root}docs`, { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".md"))
+    .map((name) => `docs/${name}`);
+}
+
+/** Commands in code blocks and in inline code. */
+function commandsIn(page: string): string[][] {
+  const text = readFileSync(`${root}${page}`, "utf8");
+  const blocks = [...text.matchAll(/```(?:bash|sh)\n([\s\S]*?)```/g)].flatMap(([, block]) => block!.split("\n"));
+  const inline = [...text.matchAll(/`(\.\/whet [^`\n]+)`/g)].map(([, command]) => command!);
+  return [...blocks, ...inline].flatMap((line) => {
+    const found = /(?:^|\s)\.\/whet ([a-z]+[^#|>&]*)/.exec(line);
+    return found ? [found[1]!.trim().split(/\s+/)] : [];
+  });
+}
+
+test.each(pages)("%s", async (page) => {
+  for (const [name, ...args] of commandsIn(page)) {
+    expect(Object.keys(commands), `${page}: ./whet ${name}`).toContain(name);
+    const { command } = await commands[name!]!.load();
+    const keys = new Set([...command.help().matchAll(/^ {2}([a-z_]+)=/gm)].map(([, key]) => key));
+    for (const argument of args) {
+      const key = /^([a-z_]+)=/.exec(argument)?.[1];
+      if (key !== undefined) expect([...keys], `${page}: ./whet ${name} ${argument}`).toContain(key);
+    }
+  }
+});
+
+test("the documentation shows commands at all", () => {
+  expect(pages.flatMap(commandsIn).length).toBeGreaterThan(10);
+});

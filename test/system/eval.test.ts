@@ -1,0 +1,53 @@
+// `./whet eval` and `./whet doctor` on a short real run of the bundled model.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { beforeAll, expect, test } from "vitest";
+import { readJsonLines } from "../../src/core/jsonl.ts";
+import { temporaryFolders } from "../support/folders.ts";
+import { runWhet } from "../support/whet.ts";
+
+const newFolder = temporaryFolders();
+let run: string;
+
+beforeAll(async () => {
+  run = join(newFolder(), "run");
+  const settings = ["max_steps=2", "batch_size=16", "group_size=2", "eval_every=2", "eval_max_problems=6"];
+  const { code, stderr } = await runWhet(["train", `log_path=${run}`, ...settings]);
+  expect(stderr).toContain("Pass@1, 6 problems");
+  expect(code).toBe(0);
+});
+
+test("a run's last checkpoint is evaluated and compared with the base model", async () => {
+  const out = join(newFolder(), "outcomes.jsonl");
+  const first = await runWhet(["eval", `run=${run}`, "compare=base", `out=${out}`]);
+  expect(first.stdout).toMatch(/checkpoint final\n\s+Pass@1 +\d+\.\d% \[\d+\.\d, \d+\.\d\] +6 problems/);
+  expect(first.stdout).toMatch(/compared with base: .* on 6 problems; \d+ gained, \d+ lost/);
+  expect(first.code).toBe(0);
+  expect(readJsonLines(out)).toHaveLength(6);
+
+  // The evaluation at the end of the run was of the same weights, greedy: the same outcomes.
+  const atTheEnd = readFileSync(join(run, "evaluations", "step_000002.jsonl"), "utf8");
+  expect(readFileSync(out, "utf8")).toBe(atTheEnd);
+
+  const sampled = await runWhet(["eval", "eval_max_problems=3", "eval_num_samples=4", "eval_temperature=1"]);
+  expect(sampled.stdout).toMatch(/nano-coder\n[\s\S]*pass@4/);
+});
+
+test("a checkpoint or run that is not there is named", async () => {
+  const missing = await runWhet(["eval", `run=${run}`, "checkpoint=000007"]);
+  expect(missing.stderr).toMatch(/no checkpoint "000007".*it has: final/);
+  expect(missing.code).toBe(2);
+  expect((await runWhet(["eval", "run=/nowhere"])).code).toBe(2);
+});
+
+test("the doctor finds everything in order, or says what is not", async () => {
+  const well = await runWhet(["doctor"]);
+  expect(well.stdout).toMatch(
+    /^ok +sandbox.*\nok +grader.*\nok +engine.*\nok +model.*\nok +renderer.*\nok +data.*\nok +sample/,
+  );
+  expect(well.stdout).toContain("ready: ./whet train");
+  expect(well.code).toBe(0);
+  const ill = await runWhet(["doctor", "train_data=/nowhere.jsonl"]);
+  expect(ill.stdout).toMatch(/problem +data +There is no file/);
+  expect(ill.code).toBe(1);
+});
