@@ -1,6 +1,6 @@
 // `./whet serve`: the Tinker-compatible server by itself, for any Tinker client.
 import { randomBytes } from "node:crypto";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import type { Socket } from "node:net";
 import { homedir } from "node:os";
 import { basename, join, resolve } from "node:path";
@@ -9,8 +9,8 @@ import { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
 import { decodeSimulatedTokens, SimulatedEngine } from "../engine/simulated/engine.ts";
 import {
-  type Decode,
   FaultScript,
+  type ModelText,
   ServerError,
   type ServerOptions,
   startServer,
@@ -87,7 +87,7 @@ export const command: Command = {
   },
 };
 
-type EngineParts = Pick<ServerOptions, "createEngine" | "decode" | "faults">;
+type EngineParts = Pick<ServerOptions, "createEngine" | "text" | "faults">;
 
 function simulated(options: Options): EngineParts {
   const engineOptions = {
@@ -101,7 +101,7 @@ function simulated(options: Options): EngineParts {
   new SimulatedEngine(engineOptions);
   return {
     createEngine: async () => new SimulatedEngine(engineOptions),
-    decode: () => decodeSimulatedTokens,
+    text: () => ({ decode: decodeSimulatedTokens }),
     ...(options.faults !== undefined && { faults: FaultScript.fromFile(options.faults) }),
   };
 }
@@ -119,12 +119,31 @@ async function embedded(options: Options): Promise<EngineParts> {
   // Loaded here, so that the simulated engine starts without ONNX Runtime.
   const { createEmbeddedEngine } = await import("../engine/index.ts");
   const tokenizer = await loadTokenizer(dir);
-  const decode: Decode = (tokens) => tokenizer.decode(tokens);
+  const text: ModelText = {
+    decode: (tokens) => tokenizer.decode(tokens, { skipSpecial: true }),
+    controlToken(token) {
+      const id = tokenizer.tokenId(token);
+      return id !== undefined && tokenizer.isSpecial(id) ? id : undefined;
+    },
+    endTokens: endTokensOf(dir),
+  };
   return {
     createEngine: () =>
       createEmbeddedEngine({ models: [{ name, dir }], ...(options.threads > 0 && { threads: options.threads }) }),
-    decode: (model) => (model === name ? decode : undefined),
+    text: (model) => (model === name ? text : undefined),
   };
+}
+
+/** What ends a completion, as the model's folder says: generation_config.json, else config.json. */
+function endTokensOf(dir: string): number[] {
+  for (const file of ["generation_config.json", "config.json"]) {
+    const path = join(dir, file);
+    if (!existsSync(path)) continue;
+    const { eos_token_id: ids } = JSON.parse(readFileSync(path, "utf8")) as { eos_token_id?: number | number[] | null };
+    if (typeof ids === "number") return [ids];
+    if (Array.isArray(ids)) return ids;
+  }
+  return [];
 }
 
 async function start(options: Options, parts: EngineParts): Promise<TinkerServer> {

@@ -9,7 +9,7 @@ import { Operations } from "./operations.ts";
 import { Registry } from "./registry.ts";
 import { Samplers } from "./samplers.ts";
 import { SessionWatch } from "./session-watch.ts";
-import type { Decode } from "./stop.ts";
+import type { ModelText } from "./stop.ts";
 import { within } from "./time-limit.ts";
 import { Training } from "./training.ts";
 
@@ -29,8 +29,8 @@ export interface AppSettings {
   maxModels: number;
   /** A session silent for this long ends, and its models are freed. */
   sessionTimeoutMs: number;
-  /** Text of token ids, for stop strings; undefined where the model has no tokenizer. */
-  decode?: ((baseModel: string) => Decode | undefined) | undefined;
+  /** How a model's tokens are text, for stop strings; undefined where it has no tokenizer. */
+  text?: ((baseModel: string) => ModelText | undefined) | undefined;
   log: (line: string) => void;
 }
 

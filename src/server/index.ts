@@ -3,4 +3,4 @@ export { type AppSettings, defaultSettings } from "./app.ts";
 export { ServerError } from "./errors.ts";
 export { type FaultKind, type FaultRule, type FaultRuleInput, FaultScript, faultKinds } from "./faults.ts";
 export { routeTable, type ServerOptions, startServer, TinkerServer } from "./server.ts";
-export type { Decode } from "./stop.ts";
+export type { ModelText } from "./stop.ts";

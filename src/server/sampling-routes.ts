@@ -127,24 +127,29 @@ function foldSeed(seed: number): number {
 function toStops(stop: SamplingParams["stop"], model: EngineModelInfo, app: App) {
   const stops: readonly (string | number)[] = stop === undefined ? [] : typeof stop === "string" ? [stop] : stop;
   if (stops.length > maxStops) within("the number of stop entries", stops.length, 0, maxStops);
-  const strings = stops.filter((entry): entry is string => typeof entry === "string");
-  const stopTokens = stops.filter((entry): entry is number => typeof entry === "number");
+  const text = app.settings.text?.(model.name);
+  const stopTokens = [...(text?.endTokens ?? [])];
+  const strings: string[] = [];
+  for (const entry of stops) {
+    const token = typeof entry === "number" ? entry : text?.controlToken?.(entry);
+    if (token === undefined) strings.push(entry as string);
+    else stopTokens.push(token);
+  }
   if (stopTokens.length > 0) checkTokens(Int32Array.from(stopTokens), model, "stop");
   if (strings.length === 0) return { stopTokens };
-  if (strings.some((text) => text === "" || text.length > 1000))
+  if (strings.some((string) => string === "" || string.length > 1000))
     throw new ServerError(
       400,
       "server/sampling",
       "A stop string is empty or longer than 1000 characters. Leave it out.",
     );
-  const decode = app.settings.decode?.(model.name);
-  if (!decode)
+  if (!text)
     throw new ServerError(
       400,
       "server/no-tokenizer",
       `${model.name} has no tokenizer here, so stop strings cannot be found. Send token ids in stop instead.`,
     );
-  return { stopTokens, shouldStop: stopAtStrings(strings, decode) };
+  return { stopTokens, shouldStop: stopAtStrings(strings, text.decode) };
 }
 
 function fingerprintOf(request: SampleRequest, prompt: Int32Array): string {

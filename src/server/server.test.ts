@@ -406,7 +406,10 @@ test("a full queue answers 429 with Retry-After, but lets the request through th
 
 test("samples stop at strings, repeat by seed, and come in both encodings", async () => {
   const server = await start({
-    decode: () => (tokens) => tokens.map((token) => (token % 2 === 0 ? "ab" : "c")).join(""),
+    text: () => ({
+      decode: (tokens) => tokens.map((token) => (token % 2 === 0 ? "ab" : "c")).join(""),
+      controlToken: (text) => (text === "<|end|>" ? 40 : undefined),
+    }),
   });
   const { sessionId } = await newModel(server);
   const created = await call(server, "/create_sampling_session", {
@@ -432,6 +435,10 @@ test("samples stop at strings, repeat by seed, and come in both encodings", asyn
   }
   expect(json.body.prompt_logprobs).toHaveLength(3);
   expect(json.body.prompt_logprobs[0]).toBeNull();
+  // A control token written as text is that token.
+  const control = await poll(server, await call(server, "/asample", body(2, ["<|end|>", "no such text"])));
+  const byId = await poll(server, await call(server, "/asample", body(3, [40])));
+  expect(control.body.sequences).toEqual(byId.body.sequences);
   const proto = await poll(server, await call(server, "/asample", body(1, "bc")), { Accept: "application/x-protobuf" });
   const decoded = decodeSampleResponse(proto.body);
   expect(decoded.sequences.map(({ tokens }) => [...tokens])).toEqual(

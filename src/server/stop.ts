@@ -1,7 +1,16 @@
 // Stop strings: the engine knows token ids only, so it asks after every token whether the text so far ends the sample.
 
-/** Token ids → text, as the model's tokenizer decodes them. */
+/** Token ids → text, as the model's tokenizer decodes them, control tokens left out. */
 export type Decode = (tokens: readonly number[]) => string;
+
+/** What the server has to know about a model's text. */
+export interface ModelText {
+  decode: Decode;
+  /** The id of a control token by its text: such a stop string is a stop token. */
+  controlToken?: (text: string) => number | undefined;
+  /** Tokens that end every sample, as the model's own configuration says. */
+  endTokens?: readonly number[];
+}
 
 /** A predicate over a sample's tokens so far: true once their text holds one of the strings. */
 export function stopAtStrings(strings: readonly string[], decode: Decode): (tokens: readonly number[]) => boolean {
