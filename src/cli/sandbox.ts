@@ -58,7 +58,6 @@ async function serve(options: z.output<typeof SandboxOptions>, signal: AbortSign
       token: token || undefined,
     });
     try {
-      console.log(`whetstone: serving Sandbox Fusion's API at ${server.url}`);
       console.error(`whetstone: programs run in ${jail.description.summary}`);
       if (jail.description.kind === "landlock")
         console.error(
@@ -66,6 +65,7 @@ async function serve(options: z.output<typeof SandboxOptions>, signal: AbortSign
         );
       if (!token && !/^(127\.|localhost$|::1$)/.test(options.host))
         console.error("whetstone: anyone who reaches this address can run programs; set token=… or keep to 127.0.0.1.");
+      console.log(`whetstone: serving Sandbox Fusion's API at ${server.url}`);
       if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
     } finally {
       await server.close();

@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { commands } from "../../src/cli/commands.ts";
 import { temporaryFolders } from "../support/folders.ts";
 import { startWhet, whet } from "./processes.ts";
@@ -84,13 +84,16 @@ test("a comparator can be chosen, for all lines or by one", async () => {
   expect(lines(stdout).map(({ verdict }) => verdict)).toEqual(["fail", "pass", "fail", "pass"]);
 });
 
-test("over Sandbox Fusion the same; a server that is not there ends the command with a hint", async () => {
+test("over Sandbox Fusion the same; a server that is not there ends the command with a hint", async (context) => {
   const rows = [
     { id: 1, tests: sumTests, code: sum },
     { id: 2, tests: sumTests, code: "print(3)" },
   ];
   const server = await startWhet("sandbox", ["port=0"]);
   try {
+    await vi.waitFor(() => expect(server.stderr()).toContain("programs run in"));
+    if (server.stderr().includes("second level"))
+      return context.skip("the jail of this machine cannot start processes, which the launcher needs");
     const env = { SANDBOX_URL: `${server.url}/run_code`, SANDBOX_MAX_CONCURRENCY: "2" };
     const { code, stdout, stderr } = await whet(["grade", file(rows)], { env }).finished;
     expect([code, lines(stdout).map(({ verdict }) => verdict)]).toEqual([0, ["pass", "fail"]]);

@@ -40,6 +40,8 @@ export function whet(
 export interface WhetProcess {
   url: string;
   child: ChildProcess;
+  /** What it wrote to stderr so far. */
+  stderr(): string;
   /** Ends it and waits for the end; resolves to its exit code. */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
@@ -51,6 +53,10 @@ export async function startWhet(
   env: Record<string, string> = {},
 ): Promise<WhetProcess> {
   const { child, finished } = whet([name, ...args], { env });
+  let printed = "";
+  child.stderr!.on("data", (piece: string) => {
+    printed += piece;
+  });
   const url = await new Promise<string>((resolve, reject) => {
     let text = "";
     child.stdout!.on("data", (piece: string) => {
@@ -63,6 +69,7 @@ export async function startWhet(
   return {
     url,
     child,
+    stderr: () => printed,
     stop: async (signal = "SIGTERM") => {
       child.kill(signal);
       return (await finished).code;
