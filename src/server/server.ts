@@ -15,6 +15,7 @@ import { restRoutes } from "./rest-routes.ts";
 import { Call, plainBodyLimit, type Route } from "./route.ts";
 import { samplingRoutes } from "./sampling-routes.ts";
 import { sessionRoutes } from "./session-routes.ts";
+import { spoilAnswer } from "./spoil.ts";
 import { lockStateDir } from "./state-lock.ts";
 import { within } from "./time-limit.ts";
 import { trainingRoutes } from "./training-routes.ts";
@@ -169,7 +170,8 @@ export class TinkerServer {
     }
     if (this.#closing) answer = { ...answer, headers: { ...answer.headers, connection: "close" } };
     try {
-      if (fault && (await this.#instead(fault, request, response, answer))) return;
+      const restart = (downMs: number) => void this.restart(downMs);
+      if (fault && (await spoilAnswer(fault, { request, response, answer, ended: this.app.ended, restart }))) return;
       await send(request, response, answer);
     } catch (error) {
       this.#options.log?.(`an answer could not be sent: ${messageOf(error)}`);
@@ -228,43 +230,6 @@ export class TinkerServer {
     if (fault.fault === "drop-before") request.socket.destroy();
     else if (fault.fault === "restart-before") void this.restart(fault.ms);
     else return false;
-    return true;
-  }
-
-  /** Faults that spoil an answer. True: it was dealt with. */
-  async #instead(
-    fault: FaultRule,
-    request: IncomingMessage,
-    response: ServerResponse,
-    answer: Answer,
-  ): Promise<boolean> {
-    const { signal } = this.app.ended.aborted ? { signal: AbortSignal.abort() } : { signal: this.app.ended };
-    const body = Buffer.from(typeof answer.body === "string" || answer.body instanceof Uint8Array ? answer.body : "");
-    const head = () =>
-      response.writeHead(answer.status, {
-        "content-type": answer.contentType ?? "",
-        "content-length": body.length,
-        ...answer.headers,
-      });
-    const silence = () => sleep(fault.ms, undefined, { signal }).catch(() => {});
-    if (fault.fault === "drop-after") request.socket.destroy();
-    else if (fault.fault === "restart-after") void this.restart(fault.ms);
-    else if (fault.fault === "hang") {
-      await silence();
-      request.socket.destroy();
-    } else if (fault.fault === "half-open") {
-      head().write(body.subarray(0, body.length >> 1));
-      await silence();
-      request.socket.destroy();
-    } else if (fault.fault === "slow-body") {
-      head();
-      const pieces = Math.min(body.length, 20);
-      for (let piece = 0; piece < pieces && !response.destroyed; piece++) {
-        response.write(body.subarray((body.length * piece) / pieces, (body.length * (piece + 1)) / pieces));
-        await sleep(fault.ms / pieces, undefined, { signal }).catch(() => {});
-      }
-      response.end();
-    } else return false;
     return true;
   }
 }

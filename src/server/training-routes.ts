@@ -22,7 +22,8 @@ import { type Answer, jsonAnswer } from "./http.ts";
 import { translated } from "./json.ts";
 import type { Operation } from "./operations.ts";
 import type { Call, Route } from "./route.ts";
-import { requireTrainingPath, type TrainingRequest } from "./training.ts";
+import type { TrainingRequest } from "./training.ts";
+import { requireTrainingPath } from "./training-refusals.ts";
 
 const maxRank = 1024;
 

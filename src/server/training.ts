@@ -8,6 +8,7 @@ import type { Operation, Operations, Result } from "./operations.ts";
 import type { ModelRecord, Registry } from "./registry.ts";
 import type { Samplers } from "./samplers.ts";
 import { SequenceQueue } from "./sequence.ts";
+import { lost, requireFit, requireTrainingPath, unloaded } from "./training-refusals.ts";
 
 /** A model that the engine holds. */
 interface LiveModel {
@@ -297,43 +298,3 @@ export class Training {
 const json = (body: Readonly<Record<string, unknown>>): Result => ({ kind: "json", body });
 
 const describe = (record: ModelRecord) => ({ runId: record.id, baseModel: record.baseModel, lora: record.lora });
-
-export function requireTrainingPath<P extends { kind: string }>(path: P, written: string): P {
-  if (path.kind === "training") return path;
-  throw new ServerError(
-    400,
-    "server/checkpoint-kind",
-    `${written} holds weights for sampling, without optimizer state. Load a tinker://RUN/weights/NAME path, as save_state returns it.`,
-  );
-}
-
-function requireFit(record: ModelRecord, checkpoint: CheckpointRecord, path: string): void {
-  const differs = (["rank", "trainAttn", "trainMlp", "trainUnembed"] as const).filter(
-    (key) => record.lora[key] !== checkpoint.lora[key],
-  );
-  if (record.baseModel === checkpoint.baseModel && differs.length === 0) return;
-  const reason =
-    record.baseModel === checkpoint.baseModel
-      ? differs.map((key) => `${key} ${checkpoint.lora[key]} instead of ${record.lora[key]}`).join(", ")
-      : `base model ${checkpoint.baseModel} instead of ${record.baseModel}`;
-  throw new ServerError(
-    400,
-    "server/checkpoint-mismatch",
-    `${path} does not fit model ${record.id}: it has ${reason}. Create the model from the checkpoint instead.`,
-  );
-}
-
-const lost = (record: ModelRecord) =>
-  new ServerError(
-    404,
-    "server/model-lost",
-    `The server restarted and the weights of model ${record.id} were only in its memory. Applied: ${record.appliedSteps} optimizer ` +
-      `steps, the last with seq_id ${record.lastAppliedSequence}. Resume from its last checkpoint with create_training_client_from_state_with_optimizer.`,
-  );
-
-const unloaded = (record: ModelRecord) =>
-  new ServerError(
-    404,
-    "server/model-unloaded",
-    `Model ${record.id} was unloaded, or its session ended. Create it again, or resume from its last checkpoint.`,
-  );
