@@ -1,12 +1,13 @@
 // The folder and the socket by which slots reach this process. A slot names its zygote by a secret token and itself by a number.
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
-import { chmod, mkdir } from "node:fs/promises";
+import { chmod, chown, mkdir } from "node:fs/promises";
 import { createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 const tokenBytes = 16;
 const helloBytes = tokenBytes + 4;
+const helloTimeoutMs = 30_000;
 
 /** Receives a slot's connection: its number, its socket, and bytes that came right after the greeting. */
 type Arrival = (slotId: number, socket: Socket, early: Buffer) => void;
@@ -42,24 +43,26 @@ export class ControlServer {
     this.#server = createServer((socket) => this.#greet(socket));
   }
 
-  static async open(): Promise<ControlServer> {
+  /** `slotUser`: the one user that connects, when it is another than ours; null: any. */
+  static async open(slotUser: number | null | undefined): Promise<ControlServer> {
     // A socket path has room for about 100 bytes.
     const base = tmpdir().length <= 60 ? tmpdir() : "/tmp";
     removeStale(base);
     const folder = mkdtempSync(join(base, `${folderPrefix}${process.pid}-`));
     folders.add(folder);
     const control = new ControlServer(folder);
-    const asRoot = process.geteuid?.() === 0;
-    // As root the slots are other users: they may pass through, not look around.
-    await chmod(folder, asRoot ? 0o711 : 0o700);
+    const others = slotUser !== undefined;
+    // Other users may pass through, not look around.
+    await chmod(folder, others ? 0o711 : 0o700);
     await mkdir(control.scratchFolder);
-    await chmod(control.scratchFolder, asRoot ? 0o1733 : 0o700);
+    await chmod(control.scratchFolder, others ? 0o1733 : 0o700);
     const path = join(folder, control.socketName);
     await new Promise<void>((resolve, reject) => {
       control.#server.once("error", reject);
       control.#server.listen({ path, backlog: 256 }, resolve);
     });
-    await chmod(path, asRoot ? 0o666 : 0o600);
+    if (slotUser) await chown(path, slotUser, slotUser);
+    await chmod(path, slotUser === null ? 0o666 : 0o600);
     return control;
   }
 
@@ -81,10 +84,12 @@ export class ControlServer {
     socket.once("close", () => this.#sockets.delete(socket));
     socket.on("error", () => socket.destroy());
     let hello: Buffer = Buffer.alloc(0);
+    socket.setTimeout(helloTimeoutMs, () => socket.destroy());
     const listen = (chunk: Buffer) => {
       hello = hello.length === 0 ? chunk : Buffer.concat([hello, chunk]);
       if (hello.length < helloBytes) return;
       socket.off("data", listen);
+      socket.setTimeout(0);
       const arrival = this.#arrivals.get(hello.toString("hex", 0, tokenBytes));
       if (arrival) arrival(hello.readUInt32LE(tokenBytes), socket, hello.subarray(helloBytes));
       else socket.destroy();

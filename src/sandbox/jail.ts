@@ -8,7 +8,8 @@ import { Limiter } from "../core/limiter.ts";
 import { ControlServer } from "./control.ts";
 import { runOnce, runTest, type SlotLimits, sendJob } from "./conversation.ts";
 import { findInterpreter, findOnPath, type Interpreter } from "./interpreter.ts";
-import { confinedCommand, confinedReadable, jailCommand, slotUsers } from "./outer.ts";
+import { confinedCommand, confinedReadable, jailCommand, slotUsers, unprivilegedUser } from "./outer.ts";
+import { checkFiles } from "./paths.ts";
 import { Pool } from "./pool.ts";
 import {
   type Job,
@@ -168,7 +169,8 @@ class EmbeddedJail implements Jail {
   static async open(level: JailLevel, interpreter: Interpreter, options: JailOptions): Promise<EmbeddedJail> {
     const bwrap = findOnPath(options.bwrap ?? "bwrap");
     if (level === "jail" && !bwrap) throw new Error(`${options.bwrap ?? "bwrap"} (bubblewrap) is not installed`);
-    const control = await ControlServer.open();
+    const user = unprivilegedUser();
+    const control = await ControlServer.open(user === null ? undefined : level === "jail" ? user : null);
     const parts = { interpreter, controlFolder: control.folder, socketName: control.socketName };
     const { argv, socketInside } = level === "jail" ? jailCommand(bwrap!, parts) : confinedCommand(parts);
     const confined = { readable: confinedReadable(interpreter), scratch: control.scratchFolder, ...slotUsers() };
@@ -218,6 +220,7 @@ class EmbeddedJail implements Jail {
         return result;
       } catch (error) {
         if (!(error instanceof SlotLost)) throw error;
+        if (slot?.wedged) pool.distrust(slot);
         losses++;
         if (this.#closed || losses > retries) {
           throw new SandboxError(
@@ -258,16 +261,8 @@ class EmbeddedJail implements Jail {
   }
 
   async execute(request: ExecuteRequest, options: { signal?: AbortSignal } = {}): Promise<ExecuteResult> {
-    for (const path of [...request.files.keys(), ...request.fetchFiles]) checkPath(path);
     const limits = this.#limits(request.limits);
-    let size = 0;
-    for (const bytes of request.files.values()) size += bytes.length;
-    if (size > limits.scratchBytes) {
-      throw new SandboxError(
-        "sandbox/bad-path",
-        `The files hold ${size} bytes, the scratch space ${limits.scratchBytes}. Send less, or raise the limit.`,
-      );
-    }
+    checkFiles(request, limits);
     const waiting = { ...options, patienceMs: this.#patienceMs };
     const work = (slot: Slot) => runOnce(slot, request, limits, waiting);
     return this.#limiter.run(() => this.#withSlot(request.code, work), options.signal);
@@ -277,18 +272,5 @@ class EmbeddedJail implements Jail {
     this.#closed = true;
     await Promise.all([this.#plain.close(), this.#numpy?.close() ?? Promise.resolve()]);
     await this.#control.close();
-  }
-}
-
-/** Only paths below the working directory: relative, without `..`, empty or odd parts. */
-function checkPath(path: string): void {
-  const parts = path.split("/");
-  const good =
-    path.length <= 1024 && !path.includes("\0") && parts.every((part) => part !== "" && part !== "." && part !== "..");
-  if (!good) {
-    throw new SandboxError(
-      "sandbox/bad-path",
-      `${JSON.stringify(path)} is not a path below the working directory. Use a relative path without "..".`,
-    );
   }
 }

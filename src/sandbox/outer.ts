@@ -41,7 +41,7 @@ export const programEnvironment: Record<string, string> = {
 };
 
 /** An unprivileged user when we are root: the jail must not hold real root, and process limits do not bind root. */
-function unprivilegedUser(): number | null {
+export function unprivilegedUser(): number | null {
   return process.geteuid?.() === 0 ? 65_534 : null;
 }
 

@@ -25,6 +25,7 @@ export class Pool {
   readonly #spare: number;
   readonly #patienceMs: number;
   readonly #waiters: Waiter[] = [];
+  readonly #seatOf = new WeakMap<Slot, Seat>();
   readonly #starts = new Set<Promise<void>>();
   #failures = 0;
   #closed = false;
@@ -66,7 +67,7 @@ export class Pool {
       };
       const timer = setTimeout(() => {
         this.#waiters.splice(this.#waiters.indexOf(waiter), 1);
-        this.#replaceWedged();
+        for (const seat of this.#seats) if (seat.zygote && seat.zygote.pending > 0) this.#replace(seat);
         reject(new SlotLost(`no slot came for ${this.#patienceMs} ms`));
       }, this.#patienceMs);
       this.#waiters.push(waiter);
@@ -140,6 +141,7 @@ export class Pool {
       slot.close();
       return;
     }
+    this.#seatOf.set(slot, seat);
     const waiter = this.#waiters.shift();
     if (waiter) {
       waiter.resolve(slot);
@@ -155,16 +157,20 @@ export class Pool {
     });
   }
 
-  #replaceWedged(): void {
-    for (const seat of this.#seats) {
-      const { zygote } = seat;
-      if (!zygote || zygote.pending === 0) continue;
-      seat.zygote = undefined;
-      for (const slot of seat.ready.splice(0)) slot.close();
-      const closing = zygote.close().finally(() => this.#starts.delete(closing));
-      this.#starts.add(closing);
-      this.#seatZygote(seat);
-    }
+  /** A slot did not answer: what is wrong with it may be wrong with its zygote, so both are replaced. */
+  distrust(slot: Slot): void {
+    const seat = this.#seatOf.get(slot);
+    if (seat) this.#replace(seat);
+  }
+
+  #replace(seat: Seat): void {
+    const { zygote } = seat;
+    if (!zygote || this.#closed) return;
+    seat.zygote = undefined;
+    for (const slot of seat.ready.splice(0)) slot.close();
+    const closing = zygote.close().finally(() => this.#starts.delete(closing));
+    this.#starts.add(closing);
+    this.#seatZygote(seat);
   }
 
   /** A program ran to an answer: whatever failed before was passing. */

@@ -11,6 +11,7 @@ export class Slot {
   #onMessage: ((message: Message) => void) | undefined;
   #onLost: ((error: SlotLost) => void) | undefined;
   #lost: SlotLost | undefined;
+  #wedged = false;
   /** Came while nobody listened. */
   readonly #backlog: Message[] = [];
 
@@ -29,8 +30,9 @@ export class Slot {
     if (early.length > 0) reader.push(early);
   }
 
-  get lost(): SlotLost | undefined {
-    return this.#lost;
+  /** It did not answer in time. */
+  get wedged(): boolean {
+    return this.#wedged;
   }
 
   #lose(reason: string): void {
@@ -73,6 +75,7 @@ export class Slot {
         this.close();
       };
       const timer = setTimeout(() => {
+        this.#wedged = true;
         this.#kill();
         this.#lose(`no answer for ${patienceMs} ms`);
       }, patienceMs);

@@ -189,6 +189,14 @@ export const hacks = (outside: Outside): Hack[] => [
     "memory bomb in many processes",
     "import os, time\nfor _ in range(6):\n    try:\n        if os.fork() == 0: break\n    except OSError: pass\nx = bytearray(b'x' * (300 * 2**20))\ntime.sleep(3)",
   ),
+  stdin(
+    "shared memory bomb in many processes",
+    "import mmap, os, time\nfor _ in range(6):\n    try:\n        if os.fork() == 0: break\n    except OSError: pass\nm = mmap.mmap(-1, 400 * 2**20)\nfor i in range(0, len(m), 4096): m[i] = 1\ntime.sleep(3)\nprint(5)",
+  ),
+  stdin(
+    "socket buffer bomb",
+    "import os, socket, time\nfor _ in range(5):\n    try: os.fork()\n    except OSError: pass\nheld = []\nwhile True:\n    try: held.append(socket.socketpair())\n    except OSError: break\nfor a, b in held:\n    for s in (a, b):\n        s.setblocking(False)\n        try:\n            while True: s.send(b'x' * 65536)\n        except OSError: pass\ntime.sleep(3)",
+  ),
   stdin("disk bomb, one file", "with open('big', 'wb') as f:\n    while True: f.write(b'x' * 2**20)"),
   stdin("disk bomb, many files", "n = 0\nwhile True:\n    open('f%d' % n, 'wb').write(b'x' * 2**20)\n    n += 1"),
   stdin("inode bomb", "import os\nn = 0\nwhile True:\n    os.mkdir('d%d' % n)\n    n += 1"),

@@ -110,6 +110,13 @@ describe.each<JailLevel>(["jail", "landlock"])("execute and health, level %s", (
     await expect(jail.execute(request("pass", { files }))).rejects.toMatchObject({ code: "sandbox/bad-path" });
   });
 
+  test("a path that is a file and a folder, and more than fits, are refused", async () => {
+    const both = new Map(["a", "a/b"].map((path) => [path, Buffer.from("x")]));
+    await expect(jail.execute(request("pass", { files: both }))).rejects.toMatchObject({ code: "sandbox/bad-path" });
+    const big = { files: new Map([["big", Buffer.alloc(9000)]]), limits: { ...defaultLimits, scratchBytes: 8192 } };
+    await expect(jail.execute(request("pass", big))).rejects.toMatchObject({ code: "sandbox/bad-path" });
+  });
+
   test("caps on both streams, memory and time", async () => {
     const limits = { ...defaultLimits, outputBytes: 1000, wallMs: 500 };
     expect(await jail.execute(request("while True: print('x' * 100)", { limits }))).toMatchObject({

@@ -4,7 +4,6 @@ Jail: namespaces of its own (user, pid, mount, ipc, uts, cgroup; no network come
 Confined (the "landlock" level): no namespaces. Landlock guards files, seccomp refuses sockets, new processes and signals to others.
 """
 
-import mmap
 import os
 import signal
 import stat
@@ -13,8 +12,8 @@ import tempfile
 import kernel
 import seccomp
 
-_PAGE = mmap.PAGESIZE
 _INODES = 4096
+_DESCRIPTORS = 4  # times the limit of one process, for all processes together
 _DEPTH = 64  # of folders in the scratch folder of the second level
 _INNER_ID = 1000
 
@@ -49,7 +48,7 @@ class Jail:
         else:  # a partly covered outer /proc forbids a fresh one: then the program gets none
             kernel.mount(b"none", b"/proc", b"tmpfs", flags | kernel.MS_RDONLY, b"size=4k,nr_inodes=1")
         kernel.hide_memory()
-        self.base_bytes = _anonymous_bytes("self")
+        self.base_bytes = _own_bytes("self")
 
     def fresh_scratch(self, job):
         """Also covers the socket to Node, which lies under the scratch folder."""
@@ -79,13 +78,17 @@ class Jail:
                 return
 
     def over_memory(self, watch):
-        """All processes of the program together; RLIMIT_AS bounds each of them alone."""
-        total = 0
+        """All processes of the program together; RLIMIT_AS and RLIMIT_NOFILE bound each of them alone.
+
+        Descriptors count because pipes and sockets hold kernel memory that belongs to no process.
+        """
+        total = descriptors = 0
         for name in os.listdir("/proc"):
             if name.isdigit() and name != "1":
-                total += max(0, _anonymous_bytes(name) - self.base_bytes)
+                total += max(0, _own_bytes(name) - self.base_bytes)
+                descriptors += _descriptors(name)
         watch.peak_bytes = max(watch.peak_bytes, total)
-        return total > watch.limits["treeBytes"]
+        return total > watch.limits["treeBytes"] or descriptors > _DESCRIPTORS * watch.limits["openFiles"]
 
     def over_scratch(self, _job):
         return False
@@ -116,9 +119,10 @@ class Confined:
             os.setresuid(self.user, self.user, self.user)
             kernel.die_with_parent()  # a change of user clears it
         kernel.hide_memory()
-        self.base_bytes = _anonymous_bytes("self")
+        self.base_bytes = _own_bytes("self")
 
     def fresh_scratch(self, _job):
+        self.supervisor = os.getpid()
         self.remove_scratch()
         self.scratch = tempfile.mkdtemp(prefix="slot-", dir=self.folder)
 
@@ -131,6 +135,9 @@ class Confined:
             self.scratch = None
 
     def lock_in(self):
+        kernel.die_with_parent()
+        if os.getppid() != self.supervisor:
+            os._exit(1)  # it died before that call
         os.environ["HOME"] = os.environ["TMPDIR"] = self.scratch
         tempfile.tempdir = None
         rules = kernel.Landlock(self.readable, self.scratch)
@@ -150,7 +157,7 @@ class Confined:
         pass
 
     def over_memory(self, watch):
-        total = max(0, _anonymous_bytes(watch.child) - self.base_bytes)
+        total = max(0, _own_bytes(watch.child) - self.base_bytes)
         watch.peak_bytes = max(watch.peak_bytes, total)
         return total > watch.limits["treeBytes"]
 
@@ -210,11 +217,21 @@ def _write(path, text):
         os.close(descriptor)
 
 
-def _anonymous_bytes(pid):
-    """Memory that belongs to the process: resident less file-backed."""
+def _own_bytes(pid):
+    """Memory that a process holds beyond mapped files: its own pages and shared ones that no file backs."""
+    total = 0
     try:
-        with open("/proc/%s/statm" % pid, "rb") as file:
-            _size, resident, shared = file.read().split()[:3]
-        return (int(resident) - int(shared)) * _PAGE
+        with open("/proc/%s/status" % pid, "rb") as file:
+            for line in file:
+                if line.startswith((b"RssAnon:", b"RssShmem:")):
+                    total += int(line.split()[1]) * 1024
     except (OSError, ValueError):
+        pass  # ended meanwhile
+    return total
+
+
+def _descriptors(pid):
+    try:
+        return len(os.listdir("/proc/%s/fd" % pid))
+    except OSError:
         return 0

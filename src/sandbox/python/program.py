@@ -7,6 +7,8 @@ The report goes to a descriptor of its own, once: `V` + the returned value of a 
 Whatever a program writes there itself is no more than a guess at the answer: the judge compares values and trusts nothing else.
 """
 
+import _thread
+import atexit
 import builtins
 import gc
 import io
@@ -35,6 +37,8 @@ _RANDOM_WORDS = (b"rand", b"shuffle", b"choice", b"sample", b"uniform", b"gauss"
 # What is used after the program was loaded is taken now: a program that patches these modules breaks only itself.
 _write = os.write
 _exit = os._exit
+_running_threads = _thread._count
+_run_exit_functions = atexit._run_exitfuncs
 _collect = gc.collect
 _quote = json.encoder.encode_basestring_ascii
 _issubclass = issubclass
@@ -140,13 +144,12 @@ def _flush(stream):
 def _finish(space, status):
     """Ends the process as the interpreter would (threads, atexit, flush, module teardown) without its slow full teardown."""
     try:
-        threading._shutdown()
+        if _running_threads():  # without one there is nothing to wait for, and the call costs
+            threading._shutdown()
     except BaseException:
         pass
     try:
-        import atexit
-
-        atexit._run_exitfuncs()
+        _run_exit_functions()
     except BaseException:
         pass
     if not _flush(sys.stdout) and status == 0:

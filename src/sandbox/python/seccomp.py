@@ -71,7 +71,7 @@ landlock_create_ruleset 444 444 landlock_add_rule 445 445 landlock_restrict_self
 
 _NEW_NAMESPACES = 0x7E020080  # every CLONE_NEW* flag that clone() takes, CLONE_NEWTIME included
 _CLONE_THREAD = 0x10000
-_PRCTLS = (1, 2, 3, 15, 16, 21, 23, 38, 39, 0x53564D41)  # names, parent-death signal, reads, no_new_privs, heap names
+_PRCTLS = (2, 3, 15, 16, 21, 23, 38, 39, 0x53564D41)  # names, reads, no_new_privs, heap names
 _IOCTLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)  # isatty, window size, bytes to read, non-blocking, close-on-exec
 _FCNTLS_REFUSED = (8, 10, 15, 1024, 1026, 1031)  # signals by descriptor, leases, notifications, bigger pipes
 _O_TRUNC, _O_ACCMODE = 0o1000, 3
