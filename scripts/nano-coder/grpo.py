@@ -1,4 +1,4 @@
-"""GRPO on the starter problems, as this project's training loop does it: shows that the pre-trained model can be taught.
+"""GRPO on the starter problems, as this project's training loop does it: shows that the model can be taught.
 
     python3 scripts/nano-coder/grpo.py --model models/nano-coder [--steps 50] [--lr 1e-3] [--seed 0]
 

@@ -1,6 +1,6 @@
-"""What transformers computes with nano-coder: the log-probabilities that test/starter compares the embedded engine with.
+"""Log-probabilities that transformers computes with nano-coder; a test compares the embedded engine with them.
 
-    python3 scripts/nano-coder/logprobs.py > test/starter/golden/nano-coder-logprobs.json
+python3 scripts/nano-coder/logprobs.py > test/starter/golden/nano-coder-logprobs.json
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Writes data/starter/train.jsonl and test.jsonl. The same seed gives the same files, byte for byte.
+"""Writes data/starter: train.jsonl, test.jsonl and a page with counts. The same seed gives the same bytes.
 
 python3 scripts/starter/generate.py [--seed 1] [--out data/starter]
 """
@@ -14,6 +14,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 import runner
+import summary
 from family import variable
 from problem import Problem, Step, draw_problem, draw_steps, pairs_of, part_of
 from sources import SOURCES, call_input
@@ -194,7 +195,8 @@ def main() -> None:
     for name, rows in (("train", train), ("test", test)):
         text = "".join(json.dumps(item, ensure_ascii=False) + "\n" for item in rows)
         (given.out / f"{name}.jsonl").write_text(text, encoding="utf-8")
-        print(name, len(rows), dict(collections.Counter((item["part"], item["tier"], item["kind"]) for item in rows)))
+        print(f"{name}: {len(rows)} problems")
+    (given.out / "README.md").write_text(summary.page(train, test, TESTS), encoding="utf-8")
 
 
 if __name__ == "__main__":

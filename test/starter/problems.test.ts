@@ -143,7 +143,7 @@ describe("the parts share nothing that would make them easy", () => {
 test("the generator gives the same files again", () => {
   const folder = newFolder();
   execFileSync("python3", ["-B", join(root, "scripts/starter/generate.py"), "--out", folder], { stdio: "pipe" });
-  for (const name of ["train.jsonl", "test.jsonl"]) {
+  for (const name of ["train.jsonl", "test.jsonl", "README.md"]) {
     const same = readFileSync(join(folder, name)).equals(readFileSync(join(root, "data/starter", name)));
     expect([name, same]).toEqual([name, true]);
   }
