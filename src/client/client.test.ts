@@ -94,6 +94,25 @@ describe("training", () => {
     expect(server.seen("/optim_step")[0]!.json["seq_id"]).toBe(4);
   });
 
+  test("a request of megabytes arrives whole and with its length, also when it is sent again", async () => {
+    const training = await connect({ timings: { retryBaseMs: 1 } }).createLoraTrainingClient({ baseModel: "tiny" });
+    const tokens = Int32Array.from({ length: 100_000 }, (_, index) => index);
+    const logprobs = Float32Array.from(tokens, (token) => -token);
+    const data = [0, 1].map(() => ({ modelInput: tokens, lossFnInputs: { target_tokens: tokens, logprobs } }));
+    server.script("/forward_backward", "lost");
+    await training.forwardBackward(data, "ppo");
+    const [first, second] = server.seen("/forward_backward");
+    expect(Number(first!.headers["content-length"])).toBeGreaterThan(3_000_000);
+    expect(first!.training!.data[1]!.lossFnInputs["logprobs"]!.data).toEqual(logprobs);
+    expect(second!.training).toEqual(first!.training);
+    // The memory of the first batch is used again, with nothing of it left over.
+    await training.forwardBackward([datum(1, 2, 3), ...data.slice(1)], "ppo");
+    expect(server.seen("/forward_backward")[2]!.training!.data[0]!.lossFnInputs["target_tokens"]!.data).toEqual(
+      Int32Array.of(2, 3),
+    );
+    expect(server.seen("/forward_backward")[2]!.training!.data[1]).toEqual(first!.training!.data[1]);
+  });
+
   test("bytes cut a batch too, and without parallel chunks they go out in order", async () => {
     server.config = { fwdbwd_max_chunk_bytes_count: 60, parallel_fwdbwd_chunks: false };
     const training = await connect().createLoraTrainingClient({ baseModel: "tiny" });

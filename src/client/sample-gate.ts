@@ -9,7 +9,7 @@ const submitsThrottled = 10;
 const throttledWeight = 20;
 
 /** Encoding a prompt, and often opening a connection: hundreds at once would hold up the event loop. */
-const startsPerTurn = 8;
+const startsPerTurn = 4;
 
 interface Waiting {
   bytes: number;
