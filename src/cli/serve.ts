@@ -79,15 +79,22 @@ export const command: Command = {
     const parts = options.engine === "simulated" ? simulated(options) : await embedded(options);
     // Listened for before the line is printed: whoever reads it may stop the server at once.
     const stopped = stopRequest(options.exit_with_parent);
-    const server = await start(options, parts);
+    let onEngineLost: ((error: Error) => void) | undefined;
+    const engineLost = new Promise<void>((resolve) => {
+      onEngineLost = (error) => {
+        say(`${error.message} Stopping, so that whoever started this server can start it again.`);
+        resolve();
+      };
+    });
+    const server = await start(options, { ...parts, onEngineLost });
     console.log(`whetstone: serving the Tinker API at ${server.url}`);
-    await stopped;
+    const code = await Promise.race([stopped.then(() => 0), engineLost.then(() => 1)]);
     await server.close();
-    return 0;
+    return code;
   },
 };
 
-type EngineParts = Pick<ServerOptions, "createEngine" | "text" | "faults">;
+type EngineParts = Pick<ServerOptions, "createEngine" | "text" | "faults" | "onEngineLost">;
 
 function simulated(options: Options): EngineParts {
   const engineOptions = {

@@ -31,6 +31,8 @@ export interface AppSettings {
   sessionTimeoutMs: number;
   /** How a model's tokens are text, for stop strings; undefined where it has no tokenizer. */
   text?: ((baseModel: string) => ModelText | undefined) | undefined;
+  /** Told when the engine is gone for good. */
+  onEngineLost?: ((error: Error) => void) | undefined;
   log: (line: string) => void;
 }
 
@@ -76,6 +78,7 @@ export class App {
       maxResultBytes: settings.maxResultBytes,
       resultLifetimeMs: 60 * 60_000,
       deliveredLifetimeMs: 5 * 60_000,
+      onEngineLost: settings.onEngineLost,
     });
     const { registry, checkpoints, operations } = this;
     const { maxSamplers, maxModels, gapLimitMs, log } = settings;

@@ -65,6 +65,7 @@ test("memory stays under its limit; what was delivered goes first", () => {
   expect(futures.resultBytes).toBeLessThanOrEqual(6000);
   expect(futures.get(first.id).outcome).toBeDefined();
   expect(codeOf(() => futures.get(second.id))).toBe("410 server/request-expired");
+  expect(second.outcome).toMatchObject({ ok: false });
   expect(futures.get(third.id).outcome).toBeDefined();
 });
 

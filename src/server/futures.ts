@@ -31,6 +31,11 @@ export interface FutureStoreOptions {
   now?: () => number;
 }
 
+const dropped: Outcome<never> = {
+  ok: false,
+  failure: { message: "The result was dropped.", category: "server", code: "server/request-expired" },
+};
+
 /** The bookkeeping of one small result, beside its payload. */
 const overheadBytes = 512;
 
@@ -110,20 +115,20 @@ export class FutureStore<Result> {
     );
   }
 
-  /** Resolves true once the future is settled, false when `ms` have passed or the signal fired first. */
-  wait(future: Future<Result>, ms: number, signal: AbortSignal): Promise<boolean> {
+  /** Resolves true once the future is settled, false when `ms` have passed or one of the signals fired first. */
+  wait(future: Future<Result>, ms: number, ...signals: readonly AbortSignal[]): Promise<boolean> {
     if (future.outcome) return Promise.resolve(true);
-    if (signal.aborted) return Promise.resolve(false);
+    if (signals.some((signal) => signal.aborted)) return Promise.resolve(false);
     return new Promise((resolve) => {
       const finish = () => {
         clearTimeout(timer);
         future.waiters.delete(finish);
-        signal.removeEventListener("abort", finish);
+        for (const signal of signals) signal.removeEventListener("abort", finish);
         resolve(future.outcome !== undefined);
       };
       const timer = setTimeout(finish, ms);
       future.waiters.add(finish);
-      signal.addEventListener("abort", finish);
+      for (const signal of signals) signal.addEventListener("abort", finish);
     });
   }
 
@@ -173,6 +178,8 @@ export class FutureStore<Result> {
   }
 
   #drop(future: Future<Result>): void {
+    // Whoever remembers the request by its number must not keep its result alive.
+    future.outcome = dropped;
     this.#futures.delete(future.id);
     this.#delivered.delete(future.id);
     this.#undelivered.delete(future.id);

@@ -1,6 +1,7 @@
 // Accepted work: every heavy operation becomes a future here, under one limit on how many may wait and how much memory their
 // requests may hold.
 
+import { EngineError } from "../engine/errors.ts";
 import type { ForwardBackwardOutput, SampleResponse } from "../protocol/index.ts";
 import { ServerError } from "./errors.ts";
 import { type Future, FutureStore, type FutureStoreOptions } from "./futures.ts";
@@ -18,6 +19,8 @@ export interface OperationLimits extends FutureStoreOptions {
   maxQueue: number;
   /** Bytes of request bodies that those hold. */
   maxQueueBytes: number;
+  /** Told when the engine is gone for good: nothing will work until the process is started again. */
+  onEngineLost?: ((error: EngineError) => void) | undefined;
 }
 
 export class Operations {
@@ -78,6 +81,7 @@ export class Operations {
       this.futures.succeed(operation, result, sizeOf(result));
     } catch (error) {
       this.futures.fail(operation, error);
+      if (error instanceof EngineError && error.code === "engine/worker-died") this.#limits.onEngineLost?.(error);
     }
   }
 }

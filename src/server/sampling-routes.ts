@@ -163,8 +163,7 @@ async function retrieveFuture(app: App, call: Call): Promise<Answer> {
   const { requestId, allowMetadataOnly } = call.read(retrieveFutureRequest);
   const { futures } = app.operations;
   const operation = futures.get(requestId);
-  const signal = AbortSignal.any([call.signal, app.ended]);
-  if (!(await futures.wait(operation, app.settings.pollHoldMs, signal)))
+  if (!(await futures.wait(operation, app.settings.pollHoldMs, call.signal, app.ended)))
     return jsonAnswer({ type: "try_again", request_id: requestId, queue_state: "active" }, 408);
   return resultAnswer(app, operation, { protobuf: call.accept.includes(protobufType), allowMetadataOnly });
 }

@@ -10,7 +10,8 @@ import {
   stepBody,
   trainBody,
 } from "../../test/support/tinker-server.ts";
-import { simulatedModelName } from "../engine/simulated/engine.ts";
+import { EngineError } from "../engine/errors.ts";
+import { SimulatedEngine, simulatedModelName } from "../engine/simulated/engine.ts";
 import {
   decodeForwardBackwardOutput,
   decodeSampleResponse,
@@ -282,6 +283,25 @@ test("closing answers what is in flight and refuses what comes after", async () 
   expect((await answer).body.metrics.step).toBe(1);
   await closed;
   await expect(call(server, "/healthz")).rejects.toThrow();
+});
+
+test("an engine that is gone for good is reported, and the requests that met it fail", async () => {
+  class DyingEngine extends SimulatedEngine {
+    override async optimStep(): Promise<never> {
+      throw new EngineError("engine/worker-died", "The engine is gone.", { fault: "server" });
+    }
+  }
+  let lost: Error | undefined;
+  const server = await start({
+    createEngine: async () => new DyingEngine(),
+    onEngineLost: (error) => {
+      lost = error;
+    },
+  });
+  const { modelId } = await newModel(server);
+  const reply = await poll(server, await call(server, "/optim_step", stepBody(modelId, 1)));
+  expect(reply.body).toMatchObject({ category: "server", code: "engine/worker-died" });
+  expect(lost?.message).toBe("The engine is gone.");
 });
 
 test("a second server on the same state folder is refused", async () => {
