@@ -2,12 +2,14 @@
 
 Sent as `code`, after a line that defines PROGRAM_SOURCE (python/program.py: what one test does in its process). The job file holds the program, the limits and the inputs of the tests; it never holds what is expected, and nothing here judges.
 
-Three kinds of processes:
-  keeper  (this one)  holds the signing key, collects outcomes, writes the result file last.
-  worker  forked before the key is read; starts one process per test, enforces its limits, kills what it leaves behind.
-  test    a fresh process in a fresh folder; runs the program once.
+Four kinds of processes, each forked from the one above it:
+  keeper      (this one) holds the signing key and the inputs, collects outcomes, writes the result file last.
+  worker      forked before the key and the inputs are read; stays free of every test's data.
+  supervisor  one per test: takes its input, enforces its limits, kills what it leaves behind, sends its outcome.
+  test        a fresh process in a fresh folder; runs the program once. Its memory is a copy of the supervisor's, so it can find its own
+              input there, and nothing of other tests.
 
-A program that kills its worker, or the keeper, loses its own evidence and nothing else.
+A program that kills the processes above it loses its own evidence and nothing else.
 Needs nothing outside the standard library; Python 3.8 or later.
 """
 
@@ -211,12 +213,12 @@ def children_of(parent):
     return found
 
 
-def kill_descendants(keeper, test):
+def kill_descendants(spared, group):
     """Kills and reaps every process that a test left; True when none is left."""
     me = os.getpid()
     for _ in range(200):
         try:
-            os.killpg(test, signal.SIGKILL)
+            os.killpg(group, signal.SIGKILL)
         except OSError:
             pass
         try:
@@ -230,7 +232,7 @@ def kill_descendants(keeper, test):
             if probe == 0:
                 os._exit(0)
             os.waitpid(probe, 0)
-            victims = [number for number in range(2, probe) if number not in (me, keeper)]
+            victims = [number for number in range(2, probe) if number not in spared]
         for number in victims:
             try:
                 os.kill(number, signal.SIGKILL)
@@ -284,7 +286,7 @@ def usable_uid():
     return uid if os.waitpid(probe, 0)[1] == 0 else None
 
 
-def run_one(program, job, test, uid, keeper):
+def run_one(program, job, test, uid, spared):
     """One test from start to end; returns (outcome, stdout, frame, clean)."""
     limits = job["limits"]
     folder = tempfile.mkdtemp(prefix="test-")
@@ -340,7 +342,7 @@ def run_one(program, job, test, uid, keeper):
         except OSError:
             pass
         _, ended, usage = os.wait4(child, 0)
-    clean = kill_descendants(keeper, child)
+    clean = kill_descendants(spared, child)
     # What was written before the end is still in the pipes.
     until = time.monotonic() + 2
     while streams and time.monotonic() < until:
@@ -412,8 +414,28 @@ def receive(descriptor):
     return None if head is None else exactly(struct.unpack("<Q", head)[0])
 
 
+def has_more(descriptor):
+    """Waits; True when a message can be read, False when the other side is done. Reads nothing itself."""
+    waiting = select.poll()
+    waiting.register(descriptor, select.POLLIN)
+    while True:
+        for _, event in waiting.poll():
+            return bool(event & select.POLLIN)
+
+
+def supervise(program, job, tests, outcomes, uid, before, spared):
+    """Takes one test from the keeper, runs it and sends its outcome. Ends with it, and with every trace of its input and output."""
+    set_subreaper()
+    test = json.loads(receive(tests).decode("utf-8"))
+    outcome, stdout, frame, clean = run_one(program, job, test, uid, spared + (os.getpid(),))
+    remove_leftovers(before, uid)
+    outcome["stdoutBytes"], outcome["frameBytes"], outcome["clean"] = len(stdout), len(frame), clean
+    head = json.dumps(outcome).encode()
+    send(outcomes, struct.pack("<I", len(head)), head, stdout, frame)
+
+
 def worker_process(tests, outcomes, keeper):
-    """Runs the tests that the keeper hands over, one at a time; never returns."""
+    """Starts a supervisor for each test that the keeper hands over; never returns. Holds no input and no output itself."""
     set_subreaper()
     program = types.ModuleType("whetstone_program")
     exec(compile(PROGRAM_SOURCE, "program.py", "exec"), program.__dict__)
@@ -427,15 +449,20 @@ def worker_process(tests, outcomes, keeper):
             pass
     uid = usable_uid()
     before = shared_entries()
-    while True:
-        message = receive(tests)
-        if message is None:
-            os._exit(0)
-        outcome, stdout, frame, clean = run_one(program, job, json.loads(message.decode("utf-8")), uid, keeper)
-        remove_leftovers(before, uid)
-        outcome["stdoutBytes"], outcome["frameBytes"], outcome["clean"] = len(stdout), len(frame), clean
-        head = json.dumps(outcome).encode()
-        send(outcomes, struct.pack("<I", len(head)), head, stdout, frame)
+    spared = (keeper, os.getpid())
+    while has_more(tests):
+        supervisor = os.fork()
+        if supervisor == 0:
+            try:
+                supervise(program, job, tests, outcomes, uid, before, spared)
+                os._exit(0)
+            finally:
+                os._exit(1)
+        status = os.waitpid(supervisor, 0)[1]
+        kill_descendants(spared, supervisor)
+        if status != 0:
+            os._exit(1)
+    os._exit(0)
 
 
 # -------------------------------------------------------------------------------------------------------------- keeper
