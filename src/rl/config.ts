@@ -155,7 +155,6 @@ export const presets: Readonly<Record<TrainConfig["preset"], Partial<TrainConfig
     test_data: "starter",
     eval_max_problems: 0,
     eval_every: 25,
-    reward_timeout: 2,
   },
 };
 
