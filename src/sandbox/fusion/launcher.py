@@ -14,6 +14,7 @@ Needs nothing outside the standard library; Python 3.8 or later.
 """
 
 import fcntl
+import glob
 import hashlib
 import hmac
 import io
@@ -242,6 +243,11 @@ def kill_descendants(spared, group):
     return False
 
 
+def folder_prefix(keeper):
+    """Working folders of one request's tests start so; whoever lives longest can clean up."""
+    return "test-%d-" % keeper
+
+
 def shared_entries():
     """What lies in the folders that any program can write to."""
     found = set()
@@ -289,7 +295,7 @@ def usable_uid():
 def run_one(program, job, test, uid, spared):
     """One test from start to end; returns (outcome, stdout, frame, clean)."""
     limits = job["limits"]
-    folder = tempfile.mkdtemp(prefix="test-")
+    folder = tempfile.mkdtemp(prefix=folder_prefix(spared[0]))
     if uid is not None:
         os.chown(folder, uid, uid)
     if test["kind"] == "stdin":
@@ -517,6 +523,9 @@ def main():
     key = bytes.fromhex(sys.stdin.read().strip())
     messages = drive(tests_in, outcomes_out)
     status = os.waitpid(worker, 0)[1]
+    # A program that killed its supervisor left its folder behind.
+    for path in glob.glob(os.path.join(tempfile.gettempdir(), folder_prefix(keeper) + "*")):
+        shutil.rmtree(path, ignore_errors=True)
     body = struct.pack("<i", status) + b"".join(struct.pack("<Q", len(message)) + message for message in messages)
     try:
         os.unlink(RESULT_FILE)
