@@ -1,0 +1,277 @@
+// `./whet bench engine`: the embedded engine beside PyTorch and transformers on this machine's CPU. The same model, the same
+// number of threads, runs taken in turns; a figure is the ratio of medians.
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { availableParallelism, cpus, loadavg } from "node:os";
+import { createInterface, type Interface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { Random } from "../src/core/random.ts";
+import type { Engine, SampleRequest, TrainingDatum } from "../src/engine/engine.ts";
+import { createEmbeddedEngine } from "../src/engine/index.ts";
+import { openVenv } from "../test/support/venv.ts";
+import type { Benchmark, BenchReport, BenchRow } from "./report.ts";
+
+const folder = fileURLToPath(new URL("../models/nano-coder", import.meta.url));
+const packages = ["torch", "transformers", "safetensors", "numpy"];
+const rounds = 3;
+const promptLength = 150;
+const newTokens = 64;
+const [groupCount, groupSize] = [8, 16];
+
+export const benchmark: Benchmark = {
+  async run(say) {
+    if (!existsSync(folder)) return { missing: `there is no model at ${folder}` };
+    const threads = availableParallelism();
+    const engine = await createEmbeddedEngine({ models: [{ name: "bench", dir: folder }], threads });
+    try {
+      const torch = await startTorch(threads, say);
+      const rows: BenchRow[] = [];
+      const notes: string[] = [];
+      if ("missing" in torch) notes.push(`PyTorch's side was skipped: ${torch.missing}`);
+      const peer = "missing" in torch ? undefined : torch;
+      try {
+        rows.push(...(await compareSampling(engine, peer, say)), ...(await compareTraining(engine, peer, say)));
+        notes.push(...(await curve(engine, say)), ...(await describeRun(engine, peer, threads)));
+      } finally {
+        await peer?.close();
+      }
+      const report: BenchReport = {
+        title: "The embedded engine beside PyTorch and transformers, on the CPU",
+        columns: ["whetstone", "PyTorch"],
+        rows,
+        notes,
+      };
+      return report;
+    } finally {
+      await engine.close();
+    }
+  },
+};
+
+/** Prompts as training has them: `count` different ones of one length. */
+function prompts(count: number, length: number): number[][] {
+  const random = new Random("prompts", count, length);
+  return Array.from({ length: count }, () => Array.from({ length }, () => 1 + random.integer(900)));
+}
+
+async function sampleAll(engine: Engine, sampler: string, asked: readonly number[][], samples: number, tokens: number) {
+  const start = performance.now();
+  const outputs = await Promise.all(
+    asked.map((prompt, seed) => {
+      const settings = { maxTokens: tokens, seed, temperature: 1, topK: -1, topP: 1, stopTokens: [] };
+      const request: SampleRequest = {
+        prompt: Int32Array.from(prompt),
+        numSamples: samples,
+        settings,
+        promptLogprobs: false,
+        topkPromptLogprobs: 0,
+      };
+      return engine.sample(sampler, request);
+    }),
+  );
+  const seconds = (performance.now() - start) / 1000;
+  const made = outputs.flatMap(({ sequences }) => sequences).reduce((total, one) => total + one.tokens.length, 0);
+  return { seconds, tokensPerSecond: made / seconds };
+}
+
+/** A sampler with nothing cached, of a freshly trained adapter: what every training step makes. */
+async function freshSampler(engine: Engine): Promise<{ id: string; milliseconds: number }> {
+  const id = `sampler-${counter++}`;
+  const start = performance.now();
+  await engine.createSampler(id, { kind: "live", modelId: await trainedModel(engine) });
+  return { id, milliseconds: performance.now() - start };
+}
+
+let counter = 0;
+let model: string | undefined;
+
+async function trainedModel(engine: Engine): Promise<string> {
+  if (model !== undefined) return model;
+  model = "bench-model";
+  const lora = { rank: 32, seed: 1, trainAttn: true, trainMlp: true, trainUnembed: true };
+  await engine.createModel(model, { baseModel: "bench", lora });
+  return model;
+}
+
+async function compareSampling(engine: Engine, torch: Torch | undefined, say: Say): Promise<BenchRow[]> {
+  const cases = [
+    { what: `${groupCount} prompts × ${groupSize} completions`, groups: groupCount, samples: groupSize, targets: true },
+    { what: "128 unrelated prompts", groups: groupCount * groupSize, samples: 1, targets: false },
+  ];
+  const rows: BenchRow[] = [];
+  for (const { what, groups, samples, targets } of cases) {
+    const asked = prompts(groups, promptLength);
+    const times: Record<"ours" | "generate" | "loop", number[]> = { ours: [], generate: [], loop: [] };
+    for (let round = 0; round <= rounds; round++) {
+      say(`sampling, ${what}, round ${round} of ${rounds}`);
+      const sampler = await freshSampler(engine);
+      const { seconds } = await sampleAll(engine, sampler.id, asked, samples, newTokens);
+      await engine.releaseSampler(sampler.id);
+      const command = { prompts: asked, samples, new_tokens: newTokens };
+      const generate = await torch?.ask<number>({ do: "generate", ...command });
+      const loop = await torch?.ask<[number, number]>({ do: "loop", ...command });
+      if (round === 0) continue; // the first round warms everything up
+      times.ours.push(seconds);
+      if (generate !== undefined) times.generate.push(generate);
+      if (loop !== undefined) times.loop.push(loop[0]);
+    }
+    const total = groups * samples * newTokens;
+    const compare = (name: string, other: number[], least: number): BenchRow =>
+      ratioRow(`${what}, ${newTokens} tokens: ${name}`, total, times.ours, other, targets ? least : undefined);
+    rows.push(compare("transformers generate", times.generate, 3), compare("hand-written loop", times.loop, 1.5));
+  }
+  return rows;
+}
+
+async function compareTraining(engine: Engine, torch: Torch | undefined, say: Say): Promise<BenchRow[]> {
+  const random = new Random("completions");
+  const completion = () => prompts(1, 30 + random.integer(51))[0]!.map(() => 1 + random.integer(900));
+  const grpo = prompts(groupCount, promptLength).flatMap((prompt) =>
+    Array.from({ length: groupSize }, () => [...prompt, ...completion()]),
+  );
+  const unrelated = Array.from({ length: 128 }, (_, index) => [...prompts(index + 2, 150)[index]!, ...completion()]);
+  const cases = [
+    { what: "forward+backward, 8 prompts × 16 completions of 30–80", sequences: grpo, least: 2 },
+    { what: "forward+backward, 128 unrelated sequences", sequences: unrelated, least: 0.9 },
+  ];
+  const rows: BenchRow[] = [];
+  const id = await trainedModel(engine);
+  for (const { what, sequences, least } of cases) {
+    const [ours, other]: [number[], number[]] = [[], []];
+    for (let round = 0; round <= rounds; round++) {
+      say(`training, ${what}, round ${round} of ${rounds}`);
+      const data = sequences.map((sequence) => datumOf(sequence));
+      const start = performance.now();
+      await engine.forwardBackward(id, { data, loss: "importance_sampling", lossConfig: {}, forwardOnly: false });
+      const seconds = (performance.now() - start) / 1000;
+      const peer = await torch?.ask<number>({ do: "train", sequences, prompt_length: promptLength });
+      if (round === 0) continue;
+      ours.push(seconds);
+      if (peer !== undefined) other.push(peer);
+    }
+    const tokens = sequences.reduce((total, sequence) => total + sequence.length - 1, 0);
+    rows.push(ratioRow(what, tokens, ours, other, least));
+  }
+  await engine.optimStep(id, {
+    learningRate: 0,
+    beta1: 0.9,
+    beta2: 0.95,
+    epsilon: 1e-12,
+    weightDecay: 0,
+    gradClipNorm: 0,
+  });
+  return rows;
+}
+
+function datumOf(sequence: readonly number[]): TrainingDatum {
+  const length = sequence.length - 1;
+  const advantages = Float32Array.from({ length }, (_, index) => (index < promptLength - 1 ? 0 : 1));
+  const tensor = (data: Float32Array | Int32Array) => ({ data, shape: [length] });
+  return {
+    tokens: Int32Array.from(sequence.slice(0, -1)),
+    lossInputs: {
+      target_tokens: tensor(Int32Array.from(sequence.slice(1))),
+      logprobs: tensor(new Float32Array(length).fill(-2)),
+      advantages: tensor(advantages),
+    },
+  };
+}
+
+function ratioRow(what: string, tokens: number, ours: number[], other: number[], least?: number): BenchRow {
+  const speed = (seconds: number[]) => `${Math.round(tokens / median(seconds))} tok/s`;
+  if (other.length === 0) return { what, ours: speed(ours), other: "–", figure: "–" };
+  const ratio = median(other) / median(ours);
+  const target = least === undefined ? {} : { target: `≥ ${least}×`, met: ratio >= least };
+  return { what, ours: speed(ours), other: speed(other), figure: `${ratio.toFixed(2)}×`, ...target };
+}
+
+/** Tokens per second over batch and prompt length, decoding 32 tokens each. */
+async function curve(engine: Engine, say: Say): Promise<string[]> {
+  const lengths = [32, 128, 512];
+  const lines = [`tokens/s by batch (rows) and prompt length (${lengths.join(", ")}), one prompt per sample:`];
+  for (const batch of [1, 8, 32, 128]) {
+    const speeds: string[] = [];
+    for (const length of lengths) {
+      say(`curve, batch ${batch}, prompts of ${length}`);
+      const sampler = await freshSampler(engine);
+      const { tokensPerSecond } = await sampleAll(engine, sampler.id, prompts(batch, length), 1, 32);
+      await engine.releaseSampler(sampler.id);
+      speeds.push(String(Math.round(tokensPerSecond)).padStart(7));
+    }
+    lines.push(`  ${String(batch).padStart(4)} ${speeds.join(" ")}`);
+  }
+  return lines;
+}
+
+async function describeRun(engine: Engine, torch: Torch | undefined, threads: number): Promise<string[]> {
+  const made = [];
+  for (let i = 0; i < 5; i++) made.push((await freshSampler(engine)).milliseconds);
+  const peak = (process.resourceUsage().maxRSS / 1024).toFixed(0);
+  return [
+    `A sampler of new weights is made in ${median(made).toFixed(0)} ms (median of 5).`,
+    `Peak memory: ${peak} MiB here${torch ? `, ${torch.peakMib().toFixed(0)} MiB in PyTorch's process` : ""}.`,
+    `${threads} threads, ${cpus()[0]?.model ?? "unknown CPU"}, load ${loadavg()[0]!.toFixed(1)}, median of ${rounds} rounds in turns, ${torch?.versions ?? ""}`,
+  ];
+}
+
+function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[sorted.length >> 1]!;
+}
+
+type Say = (line: string) => void;
+
+interface Torch {
+  versions: string;
+  ask<T>(command: Record<string, unknown>): Promise<T>;
+  peakMib(): number;
+  close(): Promise<void>;
+}
+
+/** Starts PyTorch's side, installing it first where needed. WHET_TORCH_PYTHON names an interpreter that has it. */
+async function startTorch(threads: number, say: Say): Promise<Torch | { missing: string }> {
+  let python = process.env["WHET_TORCH_PYTHON"];
+  if (!python) {
+    say("preparing PyTorch and transformers (the first time this downloads some gigabytes)");
+    const venv = await openVenv(packages);
+    if ("missing" in venv) return venv;
+    python = venv.python;
+  }
+  const script = fileURLToPath(new URL("./engine_torch.py", import.meta.url));
+  const child = spawn(python, [script, folder, String(threads)], { stdio: ["pipe", "pipe", "pipe"] });
+  let errors = "";
+  child.stderr.on("data", (chunk: Buffer) => {
+    errors = (errors + chunk.toString()).slice(-2000);
+  });
+  const lines = createInterface({ input: child.stdout });
+  const next = nextLine(child, lines, () => errors);
+  let peak = 0;
+  const hello = JSON.parse(await next()) as { torch: string; transformers: string };
+  return {
+    versions: `torch ${hello.torch}, transformers ${hello.transformers}`,
+    async ask<T>(command: Record<string, unknown>): Promise<T> {
+      child.stdin.write(`${JSON.stringify(command)}\n`);
+      const answer = JSON.parse(await next()) as { result: T; peak_mib: number };
+      peak = answer.peak_mib;
+      return answer.result;
+    },
+    peakMib: () => peak,
+    async close() {
+      child.stdin.end();
+      if (child.exitCode === null) await once(child, "exit");
+    },
+  };
+}
+
+function nextLine(child: ChildProcess, lines: Interface, errors: () => string): () => Promise<string> {
+  return () =>
+    new Promise<string>((resolve, reject) => {
+      const onExit = (code: number | null) => reject(new Error(`PyTorch's side ended with ${code}: ${errors()}`));
+      child.once("exit", onExit);
+      lines.once("line", (line) => {
+        child.off("exit", onExit);
+        resolve(line);
+      });
+    });
+}
