@@ -40,6 +40,12 @@ test("a save that fails leaves nothing, and one cut off by a crash is removed at
       throw new Error("disk full");
     }),
   ).rejects.toThrow("disk full");
+  const full = Object.assign(new Error("no space left on device"), { code: "ENOSPC" });
+  await expect(
+    store.save(fields, { overwrite: false }, async () => {
+      throw full;
+    }),
+  ).rejects.toMatchObject({ code: "server/disk", cause: full });
   expect(store.list()).toEqual([]);
   expect(readdirSync(join(dir, "incoming"))).toEqual([]);
   mkdirSync(join(dir, "incoming", "torn"), { recursive: true });

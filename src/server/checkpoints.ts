@@ -8,7 +8,7 @@ import { dirname, join } from "node:path";
 import { syncFolder, writeFileAtomic } from "../core/files.ts";
 import type { LoraSpec } from "../engine/engine.ts";
 import { type CheckpointKind, formatTinkerPath, type TinkerPath } from "../protocol/index.ts";
-import { ServerError } from "./errors.ts";
+import { explainDisk, ServerError } from "./errors.ts";
 
 export interface CheckpointRecord {
   /** Tells this checkpoint from one saved later under the same name. */
@@ -85,6 +85,8 @@ export class CheckpointStore {
       await this.#moveIntoPlace(temporary, record);
       this.#records.set(keyOf(record), record);
       return record;
+    } catch (error) {
+      throw explainDisk(error, `Checkpoint ${fields.name}`);
     } finally {
       await rm(temporary, { recursive: true, force: true });
     }

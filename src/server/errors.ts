@@ -26,6 +26,20 @@ export class ServerError extends WhetstoneError {
   }
 }
 
+const diskProblems = new Set(["ENOSPC", "EDQUOT", "EROFS", "EIO", "EACCES", "EPERM", "EMFILE", "ENFILE"]);
+
+/** Names what the disk refused; every other error is given back as it is. */
+export function explainDisk(error: unknown, what: string): unknown {
+  const code = (error as NodeJS.ErrnoException | undefined)?.code;
+  if (code === undefined || !diskProblems.has(code)) return error;
+  return new ServerError(
+    507,
+    "server/disk",
+    `${what} cannot be written (${messageOf(error)}). Nothing was changed. Free space or fix the folder's rights, then try again.`,
+    { cause: error },
+  );
+}
+
 /** The error as an operation's failure: text for people, category and code for programs. */
 export function failureOf(error: unknown): { message: string; category: Category; code: string } {
   if (error instanceof ServerError) return { message: error.message, category: error.category, code: error.code };

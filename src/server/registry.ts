@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { writeFileAtomic } from "../core/files.ts";
 import { JsonLinesWriter, readJsonLines, toJsonLine } from "../core/jsonl.ts";
 import type { LoraSpec } from "../engine/engine.ts";
-import { ServerError } from "./errors.ts";
+import { explainDisk, ServerError } from "./errors.ts";
 
 export interface SessionRecord {
   id: string;
@@ -204,7 +204,11 @@ export class Registry {
       throw new ServerError(503, "server/shutting-down", "The server is shutting down. Try again when it is back.", {
         retryAfterSeconds: 2,
       });
-    this.#journal.append(entry);
+    try {
+      this.#journal.append(entry);
+    } catch (error) {
+      throw explainDisk(error, this.#path);
+    }
     this.#apply(entry);
   }
 

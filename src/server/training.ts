@@ -120,7 +120,7 @@ export class Training {
   optimStep(request: TrainingRequest, adam: AdamSettings): Operation {
     return this.#submit(request, async ({ record }) => {
       const metrics = await this.#parts.engine.optimStep(record.id, adam);
-      this.#parts.registry.recordStep(record, request.sequence ?? record.lastAppliedSequence);
+      this.#recordStep(record, request.sequence ?? record.lastAppliedSequence);
       return json({ metrics, type: "optim_step" });
     });
   }
@@ -222,6 +222,18 @@ export class Training {
     live.refused.add(sequence);
     if (live.refused.size > rememberedRequests) live.refused.delete(live.refused.values().next().value!);
     live.queue.consume(sequence);
+  }
+
+  #recordStep(record: ModelRecord, sequence: number): void {
+    try {
+      this.#parts.registry.recordStep(record, sequence);
+    } catch (error) {
+      // The step is applied. To call it failed because the journal is full would make the client apply it again.
+      if (!(error instanceof ServerError && error.code === "server/disk")) throw error;
+      record.appliedSteps++;
+      record.lastAppliedSequence = sequence;
+      this.#parts.log(`step ${record.appliedSteps} of ${record.id} is applied but not on record: ${error.message}`);
+    }
   }
 
   #submit(request: TrainingRequest, work: (live: LiveModel) => Promise<Result>): Operation {

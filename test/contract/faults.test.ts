@@ -123,6 +123,7 @@ describe("random schedules", () => {
       }
     };
     await Promise.all(Array.from({ length: 6 }, worker));
+    if (process.env["WHETSTONE_FIGURES"]) console.log(totals);
     expect(totals).toMatchObject({ lost: 0, doubled: 0 });
     // The schedules have to bite: on average at least one fault and several steps each.
     expect(totals.fired).toBeGreaterThan(schedules);
