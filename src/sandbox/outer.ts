@@ -54,6 +54,11 @@ function enter(interpreter: Interpreter, command: string[], user: number | null,
 export function jailCommand(bwrap: string, parts: CommandParts): ZygoteCommand {
   const { interpreter } = parts;
   const bound = interpreter.folders.filter((folder) => !isBelow(folder, "/usr"));
+  const hidden = bound.find((folder) => ["/tmp", "/dev", "/proc"].some((covered) => isBelow(folder, covered)));
+  if (hidden)
+    throw new Error(
+      `the interpreter's folder ${hidden} is covered by the programs' own scratch space; move it elsewhere`,
+    );
   const command = [
     bwrap,
     ...["--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--cap-drop", "ALL"],

@@ -14,9 +14,15 @@ import { describeSandbox } from "./suite.ts";
 const here = fileURLToPath(new URL(".", import.meta.url));
 const asRoot = process.geteuid?.() === 0;
 
-describeSandbox("embedded jail", () => openJail({ levels: ["jail"], slots: 2 }), { processes: true });
+describeSandbox("embedded jail", () => openJail({ levels: ["jail"], slots: 2 }), {
+  processes: true,
+  outputBeforeLimits: true,
+  memoryTogether: true,
+});
 describeSandbox("embedded jail, second level", () => openJail({ levels: ["landlock"], slots: 2 }), {
   processes: false,
+  outputBeforeLimits: true,
+  memoryTogether: false,
 });
 
 const request = (code: string, more: Partial<ExecuteRequest> = {}): ExecuteRequest => ({

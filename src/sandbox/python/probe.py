@@ -8,7 +8,6 @@ import ctypes
 import json
 import os
 import socket
-import sys
 
 facts = json.loads(input())
 libc = ctypes.CDLL(None, use_errno=True)

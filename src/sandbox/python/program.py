@@ -11,7 +11,6 @@ import _thread
 import atexit
 import builtins
 import gc
-import io
 import json
 import linecache
 import marshal

@@ -81,7 +81,7 @@ class Zygote:
         kernel.set_thread_stack(_THREAD_STACK)
         kernel.no_new_privileges()
         kernel.Filter(*seccomp.allow_list()).install()
-        for name in ("kernel", "levels", "program", "seccomp", "slot"):
+        for name in ("kernel", "levels", "program", "running", "seccomp", "slot"):
             sys.modules.pop(name, None)  # a program's own `import program` must not find these
         sys.path.pop(0)
         sys.setrecursionlimit(1000)
