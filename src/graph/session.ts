@@ -13,6 +13,11 @@ export type Value = OrtTensor;
 export interface SessionOptions {
   /** Threads of the session's own pool. */
   threads?: number;
+  /**
+   * Whether threads that wait for work keep a processor busy (they do by default). That is quicker between very short ops on
+   * an idle machine; on a busy one it takes the time that others, and the work itself, need.
+   */
+  spin?: boolean;
   /** Prefix of a file of timings that ONNX Runtime writes, for profiling. */
   profile?: string;
 }
@@ -55,6 +60,7 @@ export class Session<Name extends string = string> {
         executionMode: "sequential",
         graphOptimizationLevel: "all",
         enableMemPattern: false, // plans are kept per shape, and shapes keep changing
+        extra: { session: { intra_op: { allow_spinning: options.spin === false ? "0" : "1" } } },
         ...(options.profile ? { enableProfiling: true, profileFilePrefix: options.profile } : {}),
       });
       return new Session(session, graphInputs(Object.values(outputs)), Object.keys(outputs) as Name[]);
