@@ -1,0 +1,167 @@
+// Prints how far the embedded engine is from PyTorch and transformers, on the vectors of test/golden/engine:
+//     node --import ./src/core/ts-loader.mjs scripts/engine-parity.ts
+import { BaseModel } from "../src/engine/base-model.ts";
+import type { LossName, TrainingBatch } from "../src/engine/engine.ts";
+import type { Weight } from "../src/engine/model-types.ts";
+import { defaultSamplerLimits, type RunnableRequest, Sampler } from "../src/engine/sampler.ts";
+import { Trainer } from "../src/engine/trainer.ts";
+import { type Golden, goldenModels, readGolden } from "../test/support/golden-engine.ts";
+
+interface Line {
+  what: string;
+  limit: string;
+  /** Per golden model. */
+  found: string[];
+  met: boolean;
+}
+
+const losses = ["cross_entropy", "importance_sampling", "ppo", "cispo", "dro", "cross_entropy_soft"] as const;
+const lines = new Map<string, Line>();
+
+function record(what: string, limit: number, found: number): void {
+  const line = lines.get(what) ?? { what, limit: `≤ ${limit.toExponential(0)}`, found: [], met: true };
+  line.found.push(found.toExponential(1));
+  line.met &&= found <= limit;
+  lines.set(what, line);
+}
+
+/** The length of the difference, relative to the length of the reference. */
+function relative(a: Float32Array, b: Float32Array): number {
+  let [difference, length] = [0, 0];
+  for (const [index, value] of b.entries()) {
+    difference += (a[index]! - value) ** 2;
+    length += value ** 2;
+  }
+  return Math.sqrt(difference / length);
+}
+
+function worst(pairs: Iterable<[name: string, ours: Weight]>, reference: (name: string) => Weight): number {
+  let largest = 0;
+  for (const [name, { data }] of pairs) largest = Math.max(largest, relative(data, reference(name).data));
+  return largest;
+}
+
+const peftName = (name: string): string => `base_model.model.${name}`;
+
+function batchOf({ facts, tensor }: Golden, loss: string): TrainingBatch {
+  const soft = loss === "cross_entropy_soft";
+  const inputs = loss === "cross_entropy" ? ["weights"] : ["logprobs", "advantages"];
+  return {
+    loss: (soft ? "cross_entropy" : loss) as LossName,
+    lossConfig: facts.losses[loss]!.config,
+    forwardOnly: false,
+    data: facts.sequences.map((sequence, index) => {
+      const tokens = Int32Array.from(sequence.slice(0, -1));
+      if (soft) {
+        const { data, shape } = tensor(`soft.targets.${index}`);
+        const targets = { data: Int32Array.from(data), shape };
+        return { tokens, lossInputs: { target_tokens: targets, weights: tensor(`soft.weights.${index}`) } };
+      }
+      const targets = { data: Int32Array.from(sequence.slice(1)), shape: [tokens.length] };
+      const named = inputs.map((name) => [name, tensor(`data.${name}.${index}`)] as const);
+      return { tokens, lossInputs: { target_tokens: targets, ...Object.fromEntries(named) } };
+    }),
+  };
+}
+
+async function sampleAll(sampler: Sampler, requests: readonly RunnableRequest[]) {
+  const running = requests.map((request) => sampler.submit(request));
+  while (sampler.busy) await sampler.advance();
+  return Promise.all(running.map(({ result }) => result));
+}
+
+async function compareSampling(golden: Golden, base: BaseModel): Promise<void> {
+  const { facts } = golden;
+  const sampler = new Sampler(base.config, await base.snapshot(golden.adapter, golden.lora), defaultSamplerLimits);
+  const settings = { maxTokens: 1, seed: 0, temperature: 0, topK: -1, topP: 1, stopTokens: [] };
+  const { vocabSize } = base.config;
+  const scored = await sampleAll(
+    sampler,
+    facts.sequences.map((sequence) => ({
+      prompt: Int32Array.from(sequence),
+      numSamples: 1,
+      settings,
+      promptLogprobs: false,
+      topkPromptLogprobs: vocabSize,
+    })),
+  );
+  let logits = 0;
+  for (const [index, sequence] of facts.sequences.entries()) {
+    const reference = golden.tensor(`logits.${index}`).data;
+    for (let position = 0; position < sequence.length - 1; position++) {
+      const row = reference.subarray(position * vocabSize, (position + 1) * vocabSize);
+      const found = scored[index]!.topkPromptLogprobs![position + 1]!;
+      // Log-probabilities are logits up to one number per row: the row's log-sum-exp.
+      const shift = Math.log(row.reduce((total, logit) => total + Math.exp(logit), 0));
+      for (const [token, logprob] of found) logits = Math.max(logits, Math.abs(logprob + shift - row[token]!));
+    }
+  }
+  record("logits (float32), largest difference", 1e-4, logits);
+
+  const [greedy] = await sampleAll(sampler, [
+    {
+      prompt: Int32Array.from(facts.greedy.prompt),
+      numSamples: 1,
+      settings: { ...settings, maxTokens: 200 },
+      promptLogprobs: false,
+      topkPromptLogprobs: 0,
+    },
+  ]);
+  const tokens = greedy!.sequences[0]!.tokens;
+  record(
+    "200 greedy tokens that differ",
+    0,
+    facts.greedy.tokens.filter((token, index) => token !== tokens[index]).length,
+  );
+}
+
+async function compareTraining(golden: Golden, base: BaseModel): Promise<void> {
+  const { facts } = golden;
+  const trainer = new Trainer(base.config, base.weights, { threads: 1 });
+  const fresh = (id: string): void => {
+    trainer.createAdapter(id, golden.lora);
+    trainer.importState(id, { weights: golden.adapter });
+  };
+  for (const loss of losses) {
+    fresh(loss);
+    const { metrics } = await trainer.forwardBackward(loss, batchOf(golden, loss));
+    const expected = facts.losses[loss]!.loss_sum;
+    const positions = facts.sequences.reduce((total, sequence) => total + sequence.length - 1, 0);
+    record(`${loss}: loss:sum, difference per token`, 1e-4, Math.abs(metrics["loss:sum"]! - expected) / positions);
+    const gradients = worst(trainer.accumulatedGradient(loss), (name) =>
+      golden.tensor(`grad.${loss}.${peftName(name)}`),
+    );
+    record(`${loss}: LoRA gradients against float64, relative`, 1e-4, gradients);
+  }
+  for (const variant of Object.keys(facts.adam.variants)) {
+    fresh(variant);
+    for (let step = 0; step < facts.adam.steps; step++) {
+      const loss = facts.adam.losses[step % facts.adam.losses.length]!;
+      await trainer.forwardBackward(variant, batchOf(golden, loss));
+      trainer.optimStep(variant, golden.adam(variant));
+    }
+    const parameters = worst(trainer.adapterWeights(variant), (name) =>
+      golden.tensor(`adam.${variant}.${peftName(name)}`),
+    );
+    record(`parameters after 20 Adam steps (${variant}), relative`, 1e-4, parameters);
+  }
+  await trainer.close();
+}
+
+for (const name of goldenModels) {
+  const golden = readGolden(name);
+  const base = new BaseModel(name, golden.dir, 1);
+  await compareSampling(golden, base);
+  await compareTraining(golden, base);
+  await base.close();
+}
+const { torch, transformers } = readGolden(goldenModels[0]).facts;
+console.log(`The embedded engine against PyTorch ${torch} and transformers ${transformers}\n`);
+const width = Math.max(...[...lines.keys()].map((what) => what.length));
+console.log([" ".repeat(width), ...goldenModels.map((name) => name.padStart(10)), "limit".padStart(8)].join("  "));
+for (const { what, limit, found, met } of lines.values()) {
+  console.log(
+    [what.padEnd(width), ...found.map((text) => text.padStart(10)), limit.padStart(8), met ? "" : "MISSED"].join("  "),
+  );
+}
+process.exitCode = [...lines.values()].every(({ met }) => met) ? 0 : 1;
