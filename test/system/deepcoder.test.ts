@@ -72,6 +72,9 @@ test("three steps and an evaluation, with the published settings and bounded mem
   expect(metrics.map(({ step }) => step)).toEqual([0, 1, 2, 3]);
   expect(metrics[0]).toMatchObject({ groups_total: 8, "eval/n": expect.any(Number) });
   expect(metrics[3]!["eval/pass@1"]).toBeDefined();
+  // The simulated model writes noise: every group is degenerate, so nothing was trained and there is no loss.
+  for (const record of metrics.slice(0, 3)) expect(record).toMatchObject({ groups_skipped: 8, n_datums: 0 });
+  expect(metrics.some((record) => "loss" in record)).toBe(false);
   // What was left out is counted and said.
   expect(result.stderr).toMatch(/rows left out: .*bad_tests/);
   for (const text of [result.stderr, readFileSync(join(path, "logs.log"), "utf8"), JSON.stringify(config)])

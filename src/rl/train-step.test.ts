@@ -1,0 +1,76 @@
+import { expect, test } from "vitest";
+import { APIFuture, type TrainingClient } from "../client/index.ts";
+import { tensor } from "../protocol/index.ts";
+import { presetConfig } from "./config.ts";
+import { makeDatum } from "./datums.ts";
+import { adamParams, trainStep } from "./train-step.ts";
+
+const examples = [0.5, -0.5, 0.25].map((advantage) => makeDatum([1, 2, 3, 4], [-0.5, -1], 2, advantage));
+
+/** A training client that answers only after everything was submitted, and remembers the order of calls. */
+function patientClient() {
+  const calls: string[] = [];
+  const waiting: (() => void)[] = [];
+  const future = <T>(name: string, value: T) => {
+    calls.push(`${name} submitted`);
+    const result = new Promise<T>((resolve) => waiting.push(() => resolve(value)));
+    return new APIFuture(result);
+  };
+  const client = {
+    forwardBackward: (data: unknown[], loss: string, options: unknown) => {
+      calls.push(`${data.length} data, ${loss}, ${JSON.stringify(options)}`);
+      const lossFnOutputs = data.map(() => ({ logprobs: tensor(Float32Array.of(-3, -0.6, -1)) }));
+      return future("forwardBackward", { lossFnOutputType: "ArrayRecord", lossFnOutputs, metrics: { "loss:sum": 2 } });
+    },
+    optimStep: () => future("optimStep", { metrics: { grad_norm: 7, "server/x": 1 } }),
+  } as unknown as TrainingClient;
+  const answerAll = () => {
+    for (const answer of waiting) answer();
+  };
+  return { client, calls, answerAll };
+}
+
+test("both requests are submitted before either result is awaited", async () => {
+  const { client, calls, answerAll } = patientClient();
+  const config = { ...presetConfig("deepcoder"), loss_fn_config: { clip_high_threshold: 1.3 } };
+  const running = trainStep(client, examples, adamParams(config), config);
+  await new Promise(setImmediate);
+  expect(calls).toEqual([
+    '3 data, importance_sampling, {"lossFnConfig":{"clip_high_threshold":1.3}}',
+    "forwardBackward submitted",
+    "optimStep submitted",
+  ]);
+  answerAll();
+  const { lossSum, actionTokens, metrics } = await running;
+  expect(lossSum).toBe(2);
+  expect(actionTokens).toBe(6);
+  expect(metrics["optim/grad_norm"]).toBe(7);
+  expect(metrics["server/x"]).toBe(1);
+  // Sampler −0.5 and −1, trainer −0.6 and −1, on the completion alone.
+  expect(metrics["optim/kl_sample_train_v1"]).toBeCloseTo(0.05, 6);
+});
+
+test("substeps share the batch nearly evenly and are all submitted at once", async () => {
+  const { client, calls, answerAll } = patientClient();
+  const config = { ...presetConfig("deepcoder"), num_substeps: 2, loss_fn: "ppo" as const };
+  const running = trainStep(client, examples, adamParams(config), config);
+  await new Promise(setImmediate);
+  expect(calls.filter((call) => call.includes("data")).map((call) => call.slice(0, 11))).toEqual([
+    "1 data, ppo",
+    "2 data, ppo",
+  ]);
+  expect(calls.filter((call) => call.endsWith("submitted"))).toHaveLength(4);
+  answerAll();
+  expect((await running).lossSum).toBe(4);
+});
+
+test("the optimizer gets every setting of the config", () => {
+  expect(adamParams(presetConfig("deepcoder"))).toEqual({
+    learningRate: 4e-5,
+    beta1: 0.9,
+    beta2: 0.95,
+    eps: 1e-12,
+    weightDecay: 0,
+    gradClipNorm: 0,
+  });
+});
