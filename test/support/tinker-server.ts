@@ -51,8 +51,17 @@ export async function call(
   };
 }
 
-export const poll = (server: TinkerServer, reply: Reply, headers: Record<string, string> = {}) =>
+/** Asks for a result once: it may be told to try again. */
+export const pollOnce = (server: TinkerServer, reply: Reply, headers: Record<string, string> = {}) =>
   call(server, "/retrieve_future", { request_id: reply.body.request_id }, { headers });
+
+/** Asks for a result until it is there. */
+export async function poll(server: TinkerServer, reply: Reply, headers: Record<string, string> = {}): Promise<Reply> {
+  for (;;) {
+    const answer = await pollOnce(server, reply, headers);
+    if (answer.status !== 408) return answer;
+  }
+}
 
 export async function newModel(server: TinkerServer, modelSeqId = 0) {
   const { body } = await call(server, "/create_session", { sdk_version: "test" });
