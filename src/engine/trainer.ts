@@ -265,9 +265,7 @@ export class Trainer {
     let session = this.#sessions.get(key);
     if (!session) {
       const { threads } = this.#options;
-      // Training's ops are long, and samplers and graders run beside it: no thread waits by spinning.
-      const options = { spin: false, ...(threads === undefined ? {} : { threads }) };
-      session = Session.compile(trainingGraph(this.#config, spec), options);
+      session = Session.compile(trainingGraph(this.#config, spec), threads === undefined ? {} : { threads });
       this.#sessions.set(key, session);
       session.catch(() => this.#sessions.delete(key)); // the caller sees the error; the next call tries again
     }

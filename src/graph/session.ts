@@ -14,8 +14,8 @@ export interface SessionOptions {
   /** Threads of the session's own pool. */
   threads?: number;
   /**
-   * Whether threads that wait for work keep a processor busy (they do by default). That is quicker between very short ops on
-   * an idle machine; on a busy one it takes the time that others, and the work itself, need.
+   * True: threads that wait for work keep a processor busy, as ONNX Runtime has it by default. That may be quicker on an idle
+   * machine; on a busy one it takes the time that others, and the work itself, need.
    */
   spin?: boolean;
   /** Prefix of a file of timings that ONNX Runtime writes, for profiling. */
@@ -60,7 +60,7 @@ export class Session<Name extends string = string> {
         executionMode: "sequential",
         graphOptimizationLevel: "all",
         enableMemPattern: false, // plans are kept per shape, and shapes keep changing
-        extra: { session: { intra_op: { allow_spinning: options.spin === false ? "0" : "1" } } },
+        extra: { session: { intra_op: { allow_spinning: options.spin ? "1" : "0" } } },
         ...(options.profile ? { enableProfiling: true, profileFilePrefix: options.profile } : {}),
       });
       return new Session(session, graphInputs(Object.values(outputs)), Object.keys(outputs) as Name[]);
