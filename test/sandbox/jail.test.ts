@@ -1,5 +1,6 @@
 // The embedded jail at both levels: the shared suite, execute(), failures of its own parts, leaks, and failing closed.
-import { execFile, execFileSync, spawnSync } from "node:child_process";
+import { execFile, execFileSync, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,6 +13,7 @@ import { job, stdin, textOf } from "./plain.ts";
 import { describeSandbox } from "./suite.ts";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
+const loader = join(here, "../../src/core/ts-loader.mjs");
 const asRoot = process.geteuid?.() === 0;
 
 describeSandbox("embedded jail", () => openJail({ levels: ["jail"], slots: 2 }), {
@@ -232,6 +234,31 @@ test("close leaves no process and no folder behind", async () => {
   expect(folders()).toEqual(foldersBefore);
 });
 
+test.each<JailLevel>(["jail", "landlock"])(
+  "killing this process leaves no program running, level %s",
+  async (level) => {
+    const child = spawn(process.execPath, ["--import", loader, join(here, "open-jail.ts"), level, "hold"], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    await once(child.stdout, "data");
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    const pids = descendants(child.pid!);
+    expect(pids.length).toBeGreaterThan(2);
+    child.kill("SIGKILL");
+    await once(child, "close");
+    const alive = () =>
+      pids.filter((pid) => existsSync(`/proc/${pid}`) && !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, "utf8")));
+    for (let i = 0; i < 250 && alive().length > 0; i++) await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(alive()).toEqual([]);
+    // The folder it could not remove goes with the next jail.
+    const folders = () => readdirSync(tmpdir()).filter((name) => name.startsWith(`whetstone-jail-${child.pid}-`));
+    expect(folders()).toHaveLength(1);
+    await (await openJail({ levels: ["landlock"], slots: 1 })).close();
+    expect(folders()).toEqual([]);
+  },
+  60_000,
+);
+
 describe("failing closed", () => {
   const folder = mkdtempSync(join(tmpdir(), "whetstone-closed-"));
   chmodSync(folder, 0o755);
@@ -285,7 +312,6 @@ describe("failing closed", () => {
   async function openUnder(
     ...deny: string[]
   ): Promise<{ kind?: string; lacks?: string[]; code?: string; message?: string }> {
-    const loader = join(here, "../../src/core/ts-loader.mjs");
     const args = [
       join(here, "deny.py"),
       deny.join(","),
@@ -311,7 +337,6 @@ describe("failing closed", () => {
   test.runIf(asRoot && existsSync("/usr/bin/python3"))(
     "works as an ordinary user too",
     () => {
-      const loader = join(here, "../../src/core/ts-loader.mjs");
       for (const level of ["jail", "landlock"]) {
         const { stdout, stderr } = spawnSync(
           process.execPath,

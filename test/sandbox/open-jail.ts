@@ -1,4 +1,5 @@
 // Opens the embedded jail, runs one program and prints what happened as JSON. Started by jail.test.ts in changed surroundings.
+// With a second argument "hold" the program never ends.
 import { WhetstoneError } from "../../src/core/errors.ts";
 import { type JailLevel, openJail } from "../../src/sandbox/jail.ts";
 import { job, stdin, textOf } from "./plain.ts";
@@ -6,6 +7,10 @@ import { job, stdin, textOf } from "./plain.ts";
 const level = process.argv[2] as JailLevel | undefined;
 try {
   const jail = await openJail({ slots: 1, ...(level ? { levels: [level] } : {}) });
+  if (process.argv[3] === "hold") {
+    console.log("holding");
+    await jail.run(job("while True: pass", [stdin("")], { wallMs: 120_000, cpuMs: 120_000 }), () => "continue");
+  }
   const [outcome] = await jail.run(job("print(int(input()) + 1)", [stdin("41")]), () => "continue");
   await jail.close();
   console.log(JSON.stringify({ ...jail.description, answer: textOf(outcome) }));

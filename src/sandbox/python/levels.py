@@ -39,14 +39,10 @@ class Jail:
         _write("/proc/self/uid_map", "%d %d 1" % (_INNER_ID, self.user))
         _write("/proc/self/gid_map", "%d %d 1" % (_INNER_ID, self.group))
         flags = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
-        for data in (b"subset=pid", b""):
-            try:
-                kernel.mount(b"proc", b"/proc", b"proc", flags, data)
-                break
-            except OSError:
-                continue
-        else:  # a partly covered outer /proc forbids a fresh one: then the program gets none
-            kernel.mount(b"none", b"/proc", b"tmpfs", flags | kernel.MS_RDONLY, b"size=4k,nr_inodes=1")
+        try:
+            kernel.mount(b"proc", b"/proc", b"proc", flags, b"subset=pid")
+        except OSError:  # before Linux 5.8
+            kernel.mount(b"proc", b"/proc", b"proc", flags)
         kernel.hide_memory()
         self.base_bytes = _own_bytes("self")
 
