@@ -1,16 +1,16 @@
 // The embedded engine behind `./whet serve`, where more than one process is needed: overfitting by the official SDK, and a server
 // that is killed and started again.
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ServiceClient, type TrainingClient, tensor } from "../../src/client/index.ts";
 import { temporaryFolders } from "../support/folders.ts";
 import { writeTinyModel } from "../support/tiny-model.ts";
 import { sdkVenv } from "./official-sdk.ts";
-import { startServe } from "./serve-process.ts";
+import { type ServeProcess, startServe } from "./serve-process.ts";
 
 const newFolder = temporaryFolders();
 
@@ -100,4 +100,82 @@ test("a model folder with truncated weights ends the start with its error, and n
   truncateSync(join(model, "model.safetensors"), 9000);
   await expect(startServe([`model=${model}`, `state_dir=${newFolder()}`])).rejects.toThrow(/engine\/bad-safetensors/);
   expect(existsSync(model)).toBe(true);
+});
+
+describe("bad input over HTTP is refused with a documented code, and the server stays up", () => {
+  let server: ServeProcess;
+  let service: ServiceClient;
+  let training: TrainingClient;
+  beforeAll(async () => {
+    server = await startServe([`model=${tinyModel()}`, `state_dir=${newFolder()}`]);
+    service = new ServiceClient({ baseUrl: server.baseUrl, apiKey: server.apiKey, onWarning: () => {} });
+    training = await service.createLoraTrainingClient({ baseModel: "tiny", rank: 4, seed: 1 });
+  });
+  afterAll(async () => {
+    await service.close();
+    expect(await server.close()).toBe(0);
+  });
+
+  const rollout = (advantage: number) => ({
+    modelInput: [1, 2, 3],
+    lossFnInputs: { target_tokens: [2, 3, 4], logprobs: [-1, -1, -1], advantages: [0, advantage, 1] },
+  });
+  const supervised = (modelInput: number[], targets: number[], weights: number[]) => ({
+    modelInput,
+    lossFnInputs: { target_tokens: targets, weights },
+  });
+  const bad: [what: string, call: () => PromiseLike<unknown>][] = [
+    ["an input token out of range", () => training.forward([supervised([1, 264], [1, 2], [1, 1])], "cross_entropy")],
+    ["a target out of range", () => training.forward([supervised([1, 2], [1, 264], [1, 1])], "cross_entropy")],
+    ["a NaN advantage", () => training.forwardBackward([rollout(Number.NaN)], "importance_sampling")],
+    ["an infinite advantage", () => training.forwardBackward([rollout(Number.POSITIVE_INFINITY)], "ppo")],
+    ["missing loss inputs", () => training.forward([supervised([1, 2], [1, 2], [1, 1])], "importance_sampling")],
+    ["misshapen loss inputs", () => training.forward([supervised([1, 2, 3], [1, 2, 3], [1])], "cross_entropy")],
+    [
+      "a sequence too long",
+      () => {
+        const long = new Array<number>(600).fill(1);
+        return training.forward([supervised(long, long, long)], "cross_entropy");
+      },
+    ],
+    [
+      "a sampled prompt with a token out of range",
+      async () => (await service.createSamplingClient({ baseModel: "tiny" })).sample({ prompt: [1, 264] }),
+    ],
+  ];
+  test.each(bad)("%s", async (_, call) => {
+    const error = await Promise.resolve()
+      .then(call)
+      .then(
+        () => undefined,
+        (thrown: { code?: string; serverCode?: string }) => thrown,
+      );
+    // Where our client sees it first, it says so itself.
+    expect(error?.serverCode ?? error?.code).toMatch(/^(server|engine|client)\//);
+    expect((await training.forward([supervised([1, 2], [1, 2], [1, 1])], "cross_entropy")).lossFnOutputs).toHaveLength(
+      1,
+    );
+  });
+});
+
+const smallDisk =
+  spawnSync("bwrap", ["--dev-bind", "/", "/", "--size", "65536", "--tmpfs", "/mnt", "true"]).status === 0;
+if (!smallDisk) console.warn("skipped: a full disk needs bubblewrap and user namespaces to be made");
+
+test.skipIf(!smallDisk)("a disk that fills up while saving fails the save; training goes on", async () => {
+  const room = String(300 * 1024);
+  const wrapper = ["bwrap", "--dev-bind", "/", "/", "--size", room, "--tmpfs", "/mnt"];
+  const server = await startServe([`model=${tinyModel()}`, "state_dir=/mnt/state"], "tml-local", wrapper);
+  const service = new ServiceClient({ baseUrl: server.baseUrl, apiKey: server.apiKey, onWarning: () => {} });
+  try {
+    const training = await service.createLoraTrainingClient({ baseModel: "tiny", rank: 32, seed: 1 });
+    await step(training, 1);
+    await expect(Promise.resolve(training.saveState("too-big"))).rejects.toMatchObject({
+      serverCode: "engine/disk-full",
+    });
+    await step(training, 2);
+  } finally {
+    await service.close();
+    await server.close();
+  }
 });

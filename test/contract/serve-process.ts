@@ -16,9 +16,14 @@ export interface ServeProcess {
   close(): Promise<number | null>;
 }
 
-/** `args` as on the command line, e.g. `engine=simulated`. `port=0` and a key are added. */
-export async function startServe(args: readonly string[], apiKey = "tml-local"): Promise<ServeProcess> {
-  const child = spawn(launcher, ["serve", "port=0", `api_key=${apiKey}`, ...args], {
+/** `args` as on the command line, e.g. `engine=simulated`. `port=0` and a key are added. `wrapper`: a command to run it under. */
+export async function startServe(
+  args: readonly string[],
+  apiKey = "tml-local",
+  wrapper: readonly string[] = [],
+): Promise<ServeProcess> {
+  const [program, ...rest] = [...wrapper, launcher, "serve", "port=0", `api_key=${apiKey}`, ...args];
+  const child = spawn(program!, rest, {
     stdio: ["ignore", "pipe", "pipe"],
   });
   let errors = "";
