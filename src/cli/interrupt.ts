@@ -1,4 +1,5 @@
-// Ctrl-C as a signal for the work: the first one asks it to stop and lets it clean up, the second one ends the process.
+// Ctrl-C as a signal for the work: the first one asks it to stop and lets it clean up, the second one ends the process. A reader of
+// stdout that goes away (`| head`) stops the work too.
 import { setMaxListeners } from "node:events";
 
 /** Runs `work` with a signal that SIGINT and SIGTERM abort. Resolves to 130 when they did. */
@@ -10,6 +11,8 @@ export async function interruptible(work: (signal: AbortSignal) => Promise<numbe
     if (controller.signal.aborted) process.exit(130);
     controller.abort(new Error("interrupted"));
   };
+  const readerGone = () => controller.abort(new Error("stdout is closed"));
+  process.stdout.on("error", readerGone);
   process.on("SIGINT", interrupt);
   process.on("SIGTERM", interrupt);
   try {
@@ -19,6 +22,7 @@ export async function interruptible(work: (signal: AbortSignal) => Promise<numbe
     if (controller.signal.aborted) return 130;
     throw error;
   } finally {
+    process.stdout.off("error", readerGone);
     process.off("SIGINT", interrupt);
     process.off("SIGTERM", interrupt);
   }
