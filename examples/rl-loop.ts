@@ -1,6 +1,6 @@
 // All of GRPO in one file: sample programs from a model, run them against tests, reinforce what passes.
 //
-//   node --import ./src/core/ts-loader.mjs examples/rl-loop.ts [seed=0] [steps=50] [learning_rate=1.5e-3] …
+//   node --import ./src/core/ts-loader.mjs examples/rl-loop.ts [seed=0] [steps=50] [learning_rate=1e-3] …
 //
 // It trains the bundled nano-coder on the bundled problems, on this machine: the Tinker server is a child process, programs run in
 // the embedded jail. `src/rl/train.ts` is the same loop with checkpoints, resume, logs and a dashboard.
@@ -23,7 +23,7 @@ const settings = {
   prompts: 8, // problems per step
   completions: 16, // samples per problem: the group whose mean is the baseline
   rank: 32,
-  learning_rate: 1.5e-3,
+  learning_rate: 1e-3,
   max_tokens: 112,
   eval_problems: 450, // of the test set, before and after training; 0: no evaluation
 };

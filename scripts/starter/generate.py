@@ -15,6 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 import runner
 import summary
+from families import UNSEEN
 from family import variable
 from problem import Problem, Step, draw_problem, draw_steps, pairs_of, part_of
 from sources import SOURCES, call_input
@@ -29,8 +30,8 @@ SIZES = {
 }
 # Share of problems with that many steps that invite a habitual mistake.
 HABITS = {0: 0.39, 1: 0.45, 2: 0.16}
-# At most this many problems of one chain of families in a part.
-MOST_ALIKE = {"train": 14, "seen": 3, "composition": 3, "unseen": 6}
+# At most this many problems of one chain of families in a part; in "unseen", of one unseen family.
+MOST_ALIKE = {"train": 14, "seen": 3, "composition": 3, "unseen": 8}
 
 
 @functools.cache
@@ -159,7 +160,8 @@ def draw_part(rng: random.Random, part: str, known_pairs: set[tuple[str, str]] |
             habits = len(problem.habits)
             if part != "unseen" and (habits not in quota or quota[habits] <= 0):
                 continue
-            if problem.key in keys or alike[problem.composition] >= MOST_ALIKE[part]:
+            label = next((step.family.name for step in steps if step.family in UNSEEN), problem.composition)
+            if problem.key in keys or alike[label] >= MOST_ALIKE[part]:
                 continue
             names = {(first.family.name, second.family.name) for first, second in pairs_of(steps)}
             if part == "seen" and known_pairs is not None and not names <= known_pairs:
@@ -169,7 +171,7 @@ def draw_part(rng: random.Random, part: str, known_pairs: set[tuple[str, str]] |
                 continue
             tries = 0
             keys.add(problem.key)
-            alike[problem.composition] += 1
+            alike[label] += 1
             if part != "unseen":
                 quota[habits] -= 1
             rows.append(row(problem, tests, part, len(rows)))

@@ -45,6 +45,22 @@ FAMILIES = (
         params={"k": span(2, 9)},
     ),
     Family(
+        "every_kth_word",
+        "w",
+        "w",
+        ("keep every {k}th word, starting with the {k}th",),
+        "w[{k} - 1::{k}]",
+        params={"k": span(2, 5)},
+    ),
+    Family(
+        "every_kth_character",
+        "s",
+        "s",
+        ("keep every {k}th character, starting with the {k}th",),
+        "s[{k} - 1::{k}]",
+        params={"k": span(2, 6)},
+    ),
+    Family(
         "distinct_words",
         "w",
         "n",
