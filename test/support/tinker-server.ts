@@ -1,4 +1,5 @@
 // Our server inside the test's own process, and plain HTTP calls to it.
+import { Agent, fetch, type Headers } from "undici";
 import { afterEach } from "vitest";
 import { SimulatedEngine, type SimulatedEngineOptions, simulatedModelName } from "../../src/engine/simulated/engine.ts";
 import { type ServerOptions, startServer, type TinkerServer } from "../../src/server/index.ts";
@@ -23,6 +24,9 @@ export async function start(options: Partial<ServerOptions> = {}, engine: Simula
   return server;
 }
 
+/** A connection per call: one kept from before a server's restart would fail the first call after it. */
+const freshConnections = new Agent({ pipelining: 0 });
+
 export interface Reply {
   status: number;
   headers: Headers;
@@ -40,6 +44,7 @@ export async function call(
     method: options.method ?? (body === undefined && options.raw === undefined ? "GET" : "POST"),
     headers: { "X-API-Key": key, "Content-Type": "application/json", ...options.headers },
     redirect: "manual",
+    dispatcher: freshConnections,
     ...((body !== undefined || options.raw !== undefined) && { body: options.raw ?? JSON.stringify(body) }),
   });
   const bytes = new Uint8Array(await response.arrayBuffer());
