@@ -1,4 +1,5 @@
 // The folder and the socket by which slots reach this process. A slot names its zygote by a secret token and itself by a number.
+import { randomInt } from "node:crypto";
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { chmod, chown, mkdir } from "node:fs/promises";
 import { createServer, type Server, type Socket } from "node:net";
@@ -37,6 +38,8 @@ export class ControlServer {
   readonly #server: Server;
   readonly #arrivals = new Map<string, Arrival>();
   readonly #sockets = new Set<Socket>();
+  /** Starts anywhere: where slots have users of their own, two jails should not share them. */
+  #lastSlot = randomInt(2 ** 31);
 
   private constructor(folder: string) {
     this.folder = folder;
@@ -69,6 +72,12 @@ export class ControlServer {
   /** Scratch folders of the "landlock" level lie here. */
   get scratchFolder(): string {
     return join(this.folder, "scratch");
+  }
+
+  /** A number that no other slot of this jail has. */
+  nextSlotId(): number {
+    this.#lastSlot = (this.#lastSlot + 1) % 2 ** 32;
+    return this.#lastSlot;
   }
 
   expect(token: string, arrival: Arrival): void {

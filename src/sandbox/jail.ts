@@ -170,13 +170,18 @@ class EmbeddedJail implements Jail {
     const bwrap = findOnPath(options.bwrap ?? "bwrap");
     if (level === "jail" && !bwrap) throw new Error(`${options.bwrap ?? "bwrap"} (bubblewrap) is not installed`);
     const user = unprivilegedUser();
-    const control = await ControlServer.open(user === null ? undefined : level === "jail" ? user : null);
-    const parts = { interpreter, controlFolder: control.folder, socketName: control.socketName };
-    const { argv, socketInside } = level === "jail" ? jailCommand(bwrap!, parts) : confinedCommand(parts);
-    const confined = { readable: confinedReadable(interpreter), scratch: control.scratchFolder, ...slotUsers() };
-    const plan = { argv, socketInside, config: { level, preload: [], ...(level === "jail" ? {} : confined) } };
     const slots = Math.max(1, options.slots ?? availableParallelism());
-    return new EmbeddedJail(level, interpreter, control, plan, slots, options.patienceMs ?? 20_000);
+    const control = await ControlServer.open(user === null ? undefined : level === "jail" ? user : null);
+    try {
+      const parts = { interpreter, controlFolder: control.folder, socketName: control.socketName };
+      const { argv, socketInside } = level === "jail" ? jailCommand(bwrap!, parts) : confinedCommand(parts);
+      const confined = { readable: confinedReadable(interpreter), scratch: control.scratchFolder, ...slotUsers() };
+      const plan = { argv, socketInside, config: { level, preload: [], ...(level === "jail" ? {} : confined) } };
+      return new EmbeddedJail(level, interpreter, control, plan, slots, options.patienceMs ?? 20_000);
+    } catch (error) {
+      await control.close();
+      throw error;
+    }
   }
 
   get controlSocket(): string {
@@ -203,8 +208,11 @@ class EmbeddedJail implements Jail {
     return this.#numpy;
   }
 
+  /** Whole numbers, as the kernel takes them, and the bound on a program's processes together. */
   #limits(limits: Limits): SlotLimits {
-    return { ...limits, treeBytes: Math.min(limits.memoryBytes, Math.floor((totalmem() * memoryShare) / this.#slots)) };
+    const treeBytes = Math.min(limits.memoryBytes, (totalmem() * memoryShare) / this.#slots);
+    const all = Object.entries({ ...limits, treeBytes }).map(([name, value]) => [name, Math.max(0, Math.ceil(value))]);
+    return Object.fromEntries(all) as SlotLimits;
   }
 
   /** Calls `work` with a slot, and again with another one while slots are lost under it. */

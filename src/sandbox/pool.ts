@@ -92,7 +92,10 @@ export class Pool {
 
   /** The first start, without second tries: rejects with the reason when a zygote does not get warm. */
   async warm(): Promise<ZygoteFacts> {
-    await Promise.all(this.#seats.map((seat) => this.#startZygote(seat)));
+    // All have ended their attempt before this rejects, so nothing starts behind the caller's back.
+    const starts = await Promise.allSettled(this.#seats.map((seat) => this.#startZygote(seat)));
+    const failed = starts.find((start) => start.status === "rejected");
+    if (failed) throw failed.reason;
     return this.facts!;
   }
 

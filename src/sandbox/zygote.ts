@@ -40,7 +40,6 @@ export class Zygote {
   readonly #exited: Promise<void>;
   /** Slots asked for that have not connected yet. */
   readonly #awaited = new Set<number>();
-  #nextSlot = 1;
   #stderr = "";
   #dead = false;
   #closing = false;
@@ -150,7 +149,7 @@ export class Zygote {
   }
 
   requestSlot(): void {
-    const id = this.#nextSlot++;
+    const id = this.#control.nextSlotId();
     this.#awaited.add(id);
     this.#command("F", id);
   }

@@ -174,6 +174,9 @@ export function describeSandbox(name: string, open: () => Promise<Sandbox>, can:
         status("while True: pass", [stdin("")], { cpuMs: 1000, wallMs: 60_000 }),
         status("x = bytearray(1 << 34)", [stdin("")]),
       ]);
+      // Too little to run at all is no failure of the sandbox.
+      expect(await status("x = [0] * 10**6", [stdin("")], { memoryBytes: 1024 ** 2 })).not.toContain("finished");
+      expect(await status("while True: pass", [stdin("")], { wallMs: 0.5 })).toEqual(["time-limit"]);
       expect(ended.flat()).toEqual(["time-limit", "time-limit", "time-limit", "time-limit", "memory-limit"]);
       const [loud] = await run("while True: print('y' * 999)", [stdin("")], { outputBytes: 100_000 });
       expect(loud).toMatchObject({ status: "output-limit" });

@@ -18,6 +18,7 @@ BUFFER_BYTES = 256 * 1024
 _STDERR_TAIL = 4096
 _RDHUP = 0x2000
 _SAMPLE_FIRST_S, _SAMPLE_NEXT_S = 0.1, 0.05
+_LOCK_IN_S = 10
 
 
 class Gone(Exception):
@@ -103,8 +104,10 @@ class Watch:
         while not ended and self.reason is None:
             now = time.monotonic()
             if now >= deadline:
-                self.reason = "time-limit"
-                break
+                if self.slot.locked_in[0] or now >= self.started + _LOCK_IN_S:
+                    self.reason = "time-limit"
+                    break
+                deadline = now + 0.005  # a limit is the program's: it ends nothing before the program starts
             if now >= sample_at:
                 if self.slot.level.over_memory(self):
                     self.reason = "memory-limit"

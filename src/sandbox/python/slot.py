@@ -229,6 +229,7 @@ class Slot:
             sys.path[0] = self.level.scratch
             self._limit()
             self.level.lock_in()
+            self._limit_memory()
             source, marshalled = self.source, self.marshalled
             space = self.space if self.job["preamble"] else {}
             self.locked_in[0] = 1
@@ -252,14 +253,19 @@ class Slot:
     def _limit(self):
         limits = self.job["limits"]
         limit = resource.setrlimit
-        memory, seconds = limits["memoryBytes"], max(1, -(-limits["cpuMs"] // 1000))
-        limit(resource.RLIMIT_AS, (memory, memory))
+        seconds = max(1, -(-limits["cpuMs"] // 1000))
         limit(resource.RLIMIT_FSIZE, (limits["fileBytes"], limits["fileBytes"]))
         limit(resource.RLIMIT_NOFILE, (limits["openFiles"], limits["openFiles"]))
         limit(resource.RLIMIT_CPU, (seconds, seconds + 1))
         if self.level.counts_processes:
             processes = limits["processes"] + 1  # the slot itself counts
             limit(resource.RLIMIT_NPROC, (processes, processes))
+
+
+    def _limit_memory(self):
+        """Last: with too little memory for a Python at all, it is the program that fails, not the lock-in."""
+        memory = self.job["limits"]["memoryBytes"]
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
 
 
 def _hand_over_code(data):
