@@ -31,36 +31,40 @@ export function readRows(path: string): AsyncGenerator<JsonRow, void, void> {
 /** The file is opened by the first read: a stream that nobody reads yet would lose its start. */
 async function* fileRows(path: string, size: number): AsyncGenerator<JsonRow, void, void> {
   const stream = createReadStream(path);
-  const share = () => (size > 0 ? stream.bytesRead / size : undefined);
-  yield* rowsOf(path.endsWith(".gz") ? stream.pipe(createGunzip()) : stream, share);
+  if (!path.endsWith(".gz")) yield* rowsOf(stream, (consumed) => Math.min(1, consumed / size));
+  else yield* rowsOf(stream.pipe(createGunzip()), () => stream.bytesRead / size);
 }
 
+/** `share` turns the bytes of the lines so far into the share of the file. */
 async function* rowsOf(
   stream: AsyncIterable<Uint8Array | string>,
-  share: () => number | undefined,
+  share: (consumed: number) => number | undefined,
 ): AsyncGenerator<JsonRow, void, void> {
   let line = 0;
-  for await (const text of linesOf(stream)) {
+  let consumed = 0;
+  for await (const bytes of linesOf(stream)) {
     line++;
+    consumed += bytes.length + 1;
+    const text = bytes.toString("utf8");
     if (text.trim() === "") continue;
     const value = readJson(text);
-    yield { line, value: value instanceof Map ? value : undefined, fraction: share() };
+    yield { line, value: value instanceof Map ? value : undefined, fraction: share(consumed) };
   }
 }
 
 /** Lines of a stream. Reads no further than its consumer: a line can be megabytes, so none is kept in reserve. */
-async function* linesOf(stream: AsyncIterable<Uint8Array | string>): AsyncGenerator<string, void, void> {
+async function* linesOf(stream: AsyncIterable<Uint8Array | string>): AsyncGenerator<Buffer, void, void> {
   let pieces: Buffer[] = [];
   for await (const chunk of stream) {
     let rest = Buffer.from(chunk as Uint8Array);
     for (let end = rest.indexOf(10); end >= 0; end = rest.indexOf(10)) {
-      yield Buffer.concat([...pieces, rest.subarray(0, end)]).toString("utf8");
+      yield Buffer.concat([...pieces, rest.subarray(0, end)]);
       pieces = [];
       rest = rest.subarray(end + 1);
     }
     if (rest.length > 0) pieces.push(rest);
   }
-  if (pieces.length > 0) yield Buffer.concat(pieces).toString("utf8");
+  if (pieces.length > 0) yield Buffer.concat(pieces);
 }
 
 /**
