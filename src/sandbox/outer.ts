@@ -45,8 +45,10 @@ export function unprivilegedUser(): number | null {
   return process.geteuid?.() === 0 ? 65_534 : null;
 }
 
+/** `paths` are opened up for other users where we are root and programs are not. */
 function enter(interpreter: Interpreter, command: string[], user: number | null, paths: string[]): string[] {
-  const config = { command, environment: programEnvironment, user, paths, stackBytes };
+  const opened = unprivilegedUser() === null ? [] : paths;
+  const config = { command, environment: programEnvironment, user, paths: opened, stackBytes };
   return [interpreter.executable, "-I", "-S", `${pythonFolder}/enter.py`, JSON.stringify(config)];
 }
 
@@ -77,7 +79,7 @@ export function jailCommand(bwrap: string, parts: CommandParts): ZygoteCommand {
     ...[interpreter.executable, "-s", "-B", `${codeInside}/zygote.py`],
   ];
   return {
-    argv: enter(interpreter, command, unprivilegedUser(), [...bound, pythonFolder]),
+    argv: enter(interpreter, command, unprivilegedUser(), [...bound, pythonFolder, parts.controlFolder]),
     socketInside: `${controlInside}/${parts.socketName}`,
   };
 }
@@ -86,7 +88,7 @@ export function jailCommand(bwrap: string, parts: CommandParts): ZygoteCommand {
 export function confinedCommand(parts: CommandParts): ZygoteCommand {
   const { interpreter } = parts;
   const command = [interpreter.executable, "-s", "-B", `${pythonFolder}/zygote.py`];
-  const paths = unprivilegedUser() === null ? [] : [...interpreter.folders, pythonFolder];
+  const paths = [...interpreter.folders, pythonFolder, parts.controlFolder];
   return { argv: enter(interpreter, command, null, paths), socketInside: `${parts.controlFolder}/${parts.socketName}` };
 }
 

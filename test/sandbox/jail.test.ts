@@ -1,7 +1,17 @@
 // The embedded jail at both levels: the shared suite, execute(), failures of its own parts, leaks, and failing closed.
 import { execFile, execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -337,6 +347,9 @@ describe("failing closed", () => {
   test.runIf(asRoot && existsSync("/usr/bin/python3"))(
     "works as an ordinary user too",
     () => {
+      const closed = join(folder, "closed"); // as many home folders are
+      mkdirSync(closed, { mode: 0o700 });
+      chownSync(closed, 12_345, 12_345);
       for (const level of ["jail", "landlock"]) {
         const { stdout, stderr } = spawnSync(
           process.execPath,
@@ -344,12 +357,29 @@ describe("failing closed", () => {
           {
             uid: 12_345,
             gid: 12_345,
-            env: { PATH: "/usr/bin:/bin", HOME: "/nowhere" },
+            env: { PATH: "/usr/bin:/bin", HOME: "/nowhere", TMPDIR: closed },
             encoding: "utf8",
           },
         );
         expect(JSON.parse(stdout || JSON.stringify({ stderr }))).toMatchObject({ kind: level, answer: "42\n" });
       }
+    },
+    60_000,
+  );
+  test.runIf(asRoot)(
+    "as root, folders closed to others are opened up inside, and only there",
+    () => {
+      const closed = join(folder, "roots-own");
+      mkdirSync(closed, { mode: 0o700 });
+      for (const level of ["jail", "landlock"]) {
+        const { stdout, stderr } = spawnSync(
+          process.execPath,
+          ["--import", loader, join(here, "open-jail.ts"), level],
+          { env: { ...process.env, TMPDIR: closed }, encoding: "utf8" },
+        );
+        expect(JSON.parse(stdout || JSON.stringify({ stderr }))).toMatchObject({ kind: level, answer: "42\n" });
+      }
+      expect(statSync(closed).mode & 0o777).toBe(0o700);
     },
     60_000,
   );
