@@ -12,10 +12,11 @@ const deflateAsync = promisify(deflate);
 
 let launcherCode: string | undefined;
 
-/** The launcher with the code that runs one test in front of it: one text, nothing to install on the server. */
+/** The launcher and what it needs, as one text: nothing to install on the server. */
 function launcher(): string {
   launcherCode ??= [
     `PROGRAM_SOURCE = ${JSON.stringify(readFileSync(new URL("../python/program.py", import.meta.url), "utf8"))}`,
+    readFileSync(new URL("./one_test.py", import.meta.url), "utf8"),
     readFileSync(new URL("./launcher.py", import.meta.url), "utf8"),
   ].join("\n");
   return launcherCode;
