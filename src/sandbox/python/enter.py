@@ -47,17 +47,17 @@ def _open_up(paths):
     _mount(None, "/", None, _REC | _PRIVATE)
     staging = tempfile.mkdtemp(prefix="whetstone-paths-")
     _mount("staging", staging, "tmpfs", 0, "size=64k,mode=700")
-    for folder, below in closed.items():
-        held = []
-        for number, path in enumerate(below):
-            hold = os.path.join(staging, str(len(held)) + "-" + str(number))
-            os.mkdir(hold)
-            _mount(path, hold, None, _BIND | _REC)
-            held.append((hold, path))
+    held = []
+    for path in [path for below in closed.values() for path in below]:
+        hold = os.path.join(staging, str(len(held)))
+        os.mkdir(hold)
+        _mount(path, hold, None, _BIND | _REC)
+        held.append((hold, path))
+    for folder in closed:
         _mount("open", folder, "tmpfs", 0, "size=64k,mode=755")
-        for hold, path in held:
-            os.makedirs(path, mode=0o755, exist_ok=True)
-            _mount(hold, path, None, _BIND | _REC)
+    for hold, path in held:
+        os.makedirs(path, mode=0o755, exist_ok=True)
+        _mount(hold, path, None, _BIND | _REC)
     ctypes.CDLL(None).umount2(staging.encode(), 2)
     os.rmdir(staging)
 
