@@ -22,10 +22,10 @@ export async function startServe(
   apiKey = "tml-local",
   wrapper: readonly string[] = [],
 ): Promise<ServeProcess> {
-  const [program, ...rest] = [...wrapper, launcher, "serve", "port=0", `api_key=${apiKey}`, ...args];
-  const child = spawn(program!, rest, {
-    stdio: ["ignore", "pipe", "pipe"],
-  });
+  // Its standard input is ours: should this process be killed, the server ends by itself.
+  const own = ["port=0", `api_key=${apiKey}`, "exit_with_parent=true"];
+  const [program, ...rest] = [...wrapper, launcher, "serve", ...own, ...args];
+  const child = spawn(program!, rest, { stdio: ["pipe", "pipe", "pipe"] });
   let errors = "";
   child.stderr.on("data", (chunk: Buffer) => {
     errors += chunk.toString();
