@@ -1,16 +1,21 @@
 // The one-file example, run as a reader runs it: real server, real jail, two steps.
 import { spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { chmodSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
+import { temporaryFolders } from "../support/folders.ts";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const example = join(root, "examples/rl-loop.ts");
+const newFolder = temporaryFolders();
 
-function run(...args: string[]): Promise<{ code: number | null; output: string; errors: string }> {
+function run(scratch: string, ...args: string[]): Promise<{ code: number | null; output: string; errors: string }> {
   const loader = new URL("../../src/core/ts-loader.mjs", import.meta.url).href;
-  const child = spawn(process.execPath, ["--import", loader, example, ...args], { cwd: root });
+  const child = spawn(process.execPath, ["--import", loader, example, ...args], {
+    cwd: root,
+    env: { ...process.env, TMPDIR: scratch },
+  });
   let output = "";
   let errors = "";
   child.stdout.on("data", (chunk) => {
@@ -32,8 +37,10 @@ test("fits on 200 lines and imports nothing but public entries", () => {
   }
 });
 
-test("two steps: evaluates, trains, evaluates again and leaves nothing running", { timeout: 600_000 }, async () => {
-  const { code, output, errors } = await run("steps=2", "prompts=4", "completions=8", "eval_problems=9");
+test("two steps: evaluates, trains, evaluates again and leaves nothing behind", { timeout: 600_000 }, async () => {
+  const scratch = newFolder();
+  chmodSync(scratch, 0o755); // as /tmp is
+  const { code, output, errors } = await run(scratch, "steps=2", "prompts=4", "completions=8", "eval_problems=9");
   expect({ code, errors: code === 0 ? "" : errors }).toEqual({ code: 0, errors: "" });
   for (const when of ["before", "after"]) {
     for (const part of ["seen", "composition", "unseen"]) {
@@ -50,11 +57,12 @@ test("two steps: evaluates, trains, evaluates again and leaves nothing running",
     expect(Number(format)).toBeGreaterThan(20);
     expect(Number(data)).toBeGreaterThan(0);
   }
+  expect(readdirSync(scratch).filter((name) => name.startsWith("rl-loop"))).toEqual([]);
   expect(output).toMatch(/^done in \d+ s$/m);
 });
 
 test("a setting it does not have is refused before anything starts", async () => {
-  const { code, errors } = await run("stepz=2");
+  const { code, errors } = await run(newFolder(), "stepz=2");
   expect(code).toBe(2);
   expect(errors).toContain('"stepz=2" is no setting');
 });
