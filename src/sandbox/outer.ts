@@ -45,10 +45,11 @@ export function unprivilegedUser(): number | null {
   return process.geteuid?.() === 0 ? 65_534 : null;
 }
 
-/** `paths` are opened up for other users where we are root and programs are not. */
-function enter(interpreter: Interpreter, command: string[], user: number | null, paths: string[]): string[] {
-  const opened = unprivilegedUser() === null ? [] : paths;
-  const config = { command, environment: programEnvironment, user, paths: opened, stackBytes };
+/** What a zygote needs to reach is opened up for other users where we are root and programs are not. */
+function enter(parts: CommandParts, command: string[], user: number | null): string[] {
+  const { interpreter, controlFolder } = parts;
+  const paths = unprivilegedUser() === null ? [] : [...interpreter.folders, pythonFolder, controlFolder];
+  const config = { command, environment: programEnvironment, user, paths, stackBytes };
   return [interpreter.executable, "-I", "-S", `${pythonFolder}/enter.py`, JSON.stringify(config)];
 }
 
@@ -79,7 +80,7 @@ export function jailCommand(bwrap: string, parts: CommandParts): ZygoteCommand {
     ...[interpreter.executable, "-s", "-B", `${codeInside}/zygote.py`],
   ];
   return {
-    argv: enter(interpreter, command, unprivilegedUser(), [...bound, pythonFolder, parts.controlFolder]),
+    argv: enter(parts, command, unprivilegedUser()),
     socketInside: `${controlInside}/${parts.socketName}`,
   };
 }
@@ -88,8 +89,7 @@ export function jailCommand(bwrap: string, parts: CommandParts): ZygoteCommand {
 export function confinedCommand(parts: CommandParts): ZygoteCommand {
   const { interpreter } = parts;
   const command = [interpreter.executable, "-s", "-B", `${pythonFolder}/zygote.py`];
-  const paths = [...interpreter.folders, pythonFolder, parts.controlFolder];
-  return { argv: enter(interpreter, command, null, paths), socketInside: `${parts.controlFolder}/${parts.socketName}` };
+  return { argv: enter(parts, command, null), socketInside: `${parts.controlFolder}/${parts.socketName}` };
 }
 
 /** What programs may read at the "landlock" level. */

@@ -10,7 +10,6 @@ import json
 import os
 import resource
 import sys
-import tempfile
 
 _NEWNS = 0x00020000
 _BIND, _REC, _PRIVATE = 4096, 16384, 1 << 18
@@ -45,21 +44,14 @@ def _open_up(paths):
     if libc.unshare(_NEWNS) != 0:
         raise OSError(ctypes.get_errno(), "%s is closed to other users, and a mount namespace is refused" % ", ".join(closed))
     _mount(None, "/", None, _REC | _PRIVATE)
-    staging = tempfile.mkdtemp(prefix="whetstone-paths-")
-    _mount("staging", staging, "tmpfs", 0, "size=64k,mode=700")
-    held = []
-    for path in [path for below in closed.values() for path in below]:
-        hold = os.path.join(staging, str(len(held)))
-        os.mkdir(hold)
-        _mount(path, hold, None, _BIND | _REC)
-        held.append((hold, path))
+    # Opened after the unshare, so that they belong to this namespace; they stay reachable when their paths are covered.
+    held = [(os.open(path, os.O_PATH), path) for below in closed.values() for path in below]
     for folder in closed:
         _mount("open", folder, "tmpfs", 0, "size=64k,mode=755")
-    for hold, path in held:
+    for descriptor, path in held:
         os.makedirs(path, mode=0o755, exist_ok=True)
-        _mount(hold, path, None, _BIND | _REC)
-    ctypes.CDLL(None).umount2(staging.encode(), 2)
-    os.rmdir(staging)
+        _mount("/proc/self/fd/%d" % descriptor, path, None, _BIND | _REC)
+        os.close(descriptor)
 
 
 def main():
