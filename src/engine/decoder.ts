@@ -7,7 +7,7 @@
 // once per sample. In the lone kind, every row has its prompt in its own cache.
 //
 // Results do not depend on the company a row has: a row's sums run over the same elements in the same order whatever the number
-// of rows, and what pads a cache is masked, which adds exact zeros behind its sums. The exceptions are products with
+// of rows, and what pads a cache is masked, which adds exact zeros to its sums. The exceptions are products with
 // one row, for which ONNX Runtime has another kernel: callers keep at least two rows, and attention to a row's own cache always
 // has one.
 
@@ -36,8 +36,16 @@ import { linearShapes, type Qwen3Config } from "./model-types.ts";
 import { embed, finalNorm, type LayerContext, type Projections, transformerLayer } from "./qwen3.ts";
 import { fusedName } from "./weights.ts";
 
-/** Tokens of a prompt are computed in blocks that start at multiples of this, and caches are padded to multiples of it. */
+/** Tokens of a prompt are computed in blocks that start at multiples of this. */
 export const blockSize = 64;
+
+/**
+ * Caches are padded to multiples of this. Attention's weights are summed over [prompt | own | new] in as many partial sums as a
+ * vector register has lanes (16 with AVX-512); a part that starts at a multiple of it meets the same ones whatever stands before it.
+ */
+const alignment = 32;
+
+export const aligned = (length: number): number => Math.ceil(length / alignment) * alignment;
 
 export type DecodeKind = "shared" | "lone";
 

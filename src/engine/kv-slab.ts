@@ -5,6 +5,8 @@ import type { Qwen3Config } from "./model-types.ts";
 
 /** Keys and values of consecutive tokens of one sequence, in the layout of an entry with that length. */
 export interface KvBlock {
+  /** Tokens. */
+  size: number;
   /** Per layer. */
   keys: readonly Float32Array[];
   values: readonly Float32Array[];
@@ -80,8 +82,9 @@ export class KvSlab {
     }
   }
 
-  /** Puts a block of `size` tokens at a position of an entry. */
-  writeBlock(entry: number, position: number, block: KvBlock, size: number): void {
+  /** Puts a block at a position of an entry. */
+  writeBlock(entry: number, position: number, block: KvBlock): void {
+    const { size } = block;
     for (const [layer, keys] of block.keys.entries()) {
       for (let row = 0; row < this.width; row++) {
         const to = (entry * this.width + row) * this.#length + position;

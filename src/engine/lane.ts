@@ -3,7 +3,7 @@
 // sample's entry holds its prompt too.
 import { floats, type Value, value } from "../graph/index.ts";
 import type { Snapshot } from "./base-model.ts";
-import { blockSize, type DecodeKind } from "./decoder.ts";
+import { aligned, blockSize, type DecodeKind } from "./decoder.ts";
 import { KvSlab } from "./kv-slab.ts";
 import type { Qwen3Config } from "./model-types.ts";
 import type { PromptBlock } from "./prompt-cache.ts";
@@ -59,11 +59,11 @@ export class Lane {
   }
 
   #addAlone(blocks: readonly PromptBlock[], length: number, samples: readonly LaneSample[]): void {
-    const room = Math.max(blocks.length * blockSize, this.#own.length);
+    const room = Math.max(roomFor(blocks), this.#own.length);
     this.#own.reserve(this.#rows.length + samples.length, room, this.#rows.length);
     for (const sample of samples) {
       for (const [index, block] of blocks.entries()) {
-        this.#own.writeBlock(this.#rows.length, index * blockSize, block, blockSize);
+        this.#own.writeBlock(this.#rows.length, index * blockSize, block);
       }
       this.#rows.push({ sample, group: { blocks: [], length: 0 }, length });
     }
@@ -74,10 +74,10 @@ export class Lane {
     let group = this.#groups.find((other) => other.length === length && other.blocks.at(-1) === blocks.at(-1));
     if (!group) {
       group = { blocks, length };
-      const room = Math.max(blocks.length * blockSize, this.#prompts.length);
+      const room = Math.max(roomFor(blocks), this.#prompts.length);
       this.#prompts.reserve(this.#groups.length + 1, room, this.#groups.length);
       for (const [index, block] of blocks.entries()) {
-        this.#prompts.writeBlock(this.#groups.length, index * blockSize, block, blockSize);
+        this.#prompts.writeBlock(this.#groups.length, index * blockSize, block);
       }
       this.#groups.push(group);
     }
@@ -90,7 +90,7 @@ export class Lane {
     if (this.#rows.length === 0) return;
     const longest = Math.max(...this.#rows.map((row) => row.length));
     const rowCount = Math.max(2, this.#rows.length);
-    this.#own.reserve(rowCount, roundUp(longest + 1), this.#rows.length);
+    this.#own.reserve(rowCount, aligned(longest + 1), this.#rows.length);
 
     const { numLayers, vocabSize } = this.#config;
     const outputs = await this.#snapshot.graphs.decode[this.#kind].run(this.#feeds(rowCount));
@@ -129,7 +129,7 @@ export class Lane {
       this.#groups[index] = last;
     }
     // Shorter prompts are left: shrink to them, so that nobody pays for a prompt that is gone.
-    const longest = Math.max(0, ...this.#groups.map((group) => group.blocks.length)) * blockSize;
+    const longest = Math.max(0, ...this.#groups.map((group) => roomFor(group.blocks)));
     if (longest < this.#prompts.length) this.#prompts.reserve(this.#groups.length, longest, this.#groups.length);
   }
 
@@ -195,5 +195,7 @@ export class Lane {
   }
 }
 
-/** Own caches grow in steps, so that they are not laid out anew for every token. */
-const roundUp = (length: number): number => Math.ceil(length / 32) * 32;
+/** Tokens that a prompt's blocks take, the padding of the last one included. */
+function roomFor(blocks: readonly PromptBlock[]): number {
+  return (blocks.length - 1) * blockSize + blocks.at(-1)!.size;
+}

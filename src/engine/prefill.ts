@@ -1,8 +1,8 @@
 // Computes prompts: several at a time, one block of each per call, so that running samples never wait long.
 import { floats, type Value, value } from "../graph/index.ts";
 import type { Snapshot } from "./base-model.ts";
-import { blockSize } from "./decoder.ts";
-import { type KvBlock, KvSlab } from "./kv-slab.ts";
+import { aligned, blockSize } from "./decoder.ts";
+import { KvSlab } from "./kv-slab.ts";
 import type { Qwen3Config } from "./model-types.ts";
 import { blocksOf, type PromptBlock, type PromptCache } from "./prompt-cache.ts";
 
@@ -90,37 +90,39 @@ export class Prefiller {
     const running = this.#running;
     const count = running.length;
     const past = Math.max(...running.map(({ done }) => done.length)) * blockSize;
+    // Where only ends of prompts are left, the run is as short as the longest of them.
+    const size = aligned(Math.max(...running.map(({ pieces, done }) => pieces[done.length]!.length)));
     this.#past.reserve(count, past, 0);
 
-    const tokens = new Int32Array(count * blockSize);
-    const positions = new Int32Array(count * blockSize);
-    const mask = new Float32Array(count * blockSize * (past + blockSize)).fill(Number.NEGATIVE_INFINITY);
+    const tokens = new Int32Array(count * size);
+    const positions = new Int32Array(count * size);
+    const mask = new Float32Array(count * size * (past + size)).fill(Number.NEGATIVE_INFINITY);
     const wanted: { row: number; running: Running; offset: number }[] = [];
     for (const [index, one] of running.entries()) {
       const start = one.done.length * blockSize;
       const piece = one.pieces[one.done.length]!;
-      for (const [block, kept] of one.done.entries()) this.#past.writeBlock(index, block * blockSize, kept, blockSize);
-      for (let offset = 0; offset < blockSize; offset++) {
-        const row = index * blockSize + offset;
+      for (const [block, kept] of one.done.entries()) this.#past.writeBlock(index, block * blockSize, kept);
+      for (let offset = 0; offset < size; offset++) {
+        const row = index * size + offset;
         tokens[row] = piece[offset] ?? 0;
         positions[row] = Math.min(start + offset, this.#config.maxPositions - 1);
-        const masks = row * (past + blockSize);
+        const masks = row * (past + size);
         mask.fill(0, masks, masks + start);
         mask.fill(0, masks + past, masks + past + offset + 1);
       }
       const last = one.done.length === one.pieces.length - 1;
       for (let offset = 0; offset < piece.length; offset++) {
         if (one.job.everyLogprob || (last && offset === piece.length - 1)) {
-          wanted.push({ row: index * blockSize + offset, running: one, offset });
+          wanted.push({ row: index * size + offset, running: one, offset });
         }
       }
     }
 
     const feeds: Record<string, Value> = {
       ...this.#snapshot.feeds,
-      tokens: value(tokens, [count, blockSize]),
-      positions: value(positions, [count, blockSize]),
-      mask: value(mask, [count, 1, 1, blockSize, past + blockSize]),
+      tokens: value(tokens, [count, size]),
+      positions: value(positions, [count, size]),
+      mask: value(mask, [count, 1, 1, size, past + size]),
       wanted_rows: wantedRows(wanted.map(({ row }) => row)),
     };
     for (let layer = 0; layer < numLayers; layer++) {
@@ -130,14 +132,13 @@ export class Prefiller {
     }
     const outputs = await this.#snapshot.graphs.prefill.run(feeds);
 
-    const size = numKvHeads * headDim * blockSize;
+    const floatsPerPrompt = numKvHeads * headDim * size;
     for (const [index, one] of running.entries()) {
       const part = (kind: "key" | "value"): Float32Array[] =>
         Array.from({ length: numLayers }, (_, layer) =>
-          floats(outputs[`${kind}.${layer}`]!).slice(index * size, (index + 1) * size),
+          floats(outputs[`${kind}.${layer}`]!).slice(index * floatsPerPrompt, (index + 1) * floatsPerPrompt),
         );
-      const block: KvBlock = { keys: part("key"), values: part("value") };
-      one.done.push({ ...block, nextLogprobs: undefined });
+      one.done.push({ size, keys: part("key"), values: part("value"), nextLogprobs: undefined });
     }
     const logprobs = floats(outputs["logprobs"]!);
     for (const [index, { running: one, offset }] of wanted.entries()) {
