@@ -1,6 +1,7 @@
 // The training config: one schema is the defaults, the types, the validation, the help text and docs/config.md.
 import { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
+import { comparatorNames } from "../grading/index.ts";
 import { advantageNames } from "./advantages.ts";
 
 const positive = z.number().positive();
@@ -91,9 +92,9 @@ export const TrainConfig = z.strictObject({
   format_coef: z.number().min(0).default(0.1).describe("penalty of an answer without a code block"),
   reward_timeout: positive.default(6).describe("seconds per test"),
   comparator: z
-    .enum(["tolerant", "lcb"])
+    .enum(comparatorNames)
     .default("tolerant")
-    .describe("how outputs are compared; lcb: LiveCodeBench's rules"),
+    .describe("how outputs are compared; lcb: LiveCodeBench's rules, tokens: one stream of words, whatever the lines"),
   max_tests: count.default(0).describe("tests run per program; 0: all"),
   sandbox_url: z
     .string()
