@@ -30,6 +30,9 @@ function writeModel(dir: string): void {
   writeTokenizer(dir);
   const random = new Random("large");
   const noise = Float32Array.from({ length: 1 << 22 }, () => random.normal());
+  const scaled = new Float32Array(noise.length);
+  const bits = new Uint32Array(scaled.buffer);
+  const narrow = new Uint16Array(noise.length);
   const header: Record<string, unknown> = {};
   let offset = 0;
   const shapes = [...weightShapes(config)];
@@ -51,9 +54,9 @@ function writeModel(dir: string): void {
     while (left > 0) {
       const count = Math.min(left, noise.length);
       const start = random.integer(noise.length - count + 1);
-      const values = noise.subarray(start, start + count).map((value) => (isNorm ? 1 : 0) + deviation * value);
-      const wide = new Uint32Array(values.buffer, values.byteOffset, count);
-      writeSync(file, new Uint8Array(Uint16Array.from(wide, (bits) => bits >>> 16).buffer));
+      for (let i = 0; i < count; i++) scaled[i] = (isNorm ? 1 : 0) + deviation * noise[start + i]!;
+      for (let i = 0; i < count; i++) narrow[i] = bits[i]! >>> 16;
+      writeSync(file, new Uint8Array(narrow.buffer, 0, 2 * count));
       left -= count;
     }
   }

@@ -149,6 +149,28 @@ describe("sampling", () => {
     expect(together.map(plain)).toEqual(alone);
   });
 
+  test("a batch of three rows and no room for prompts give the same bits, only later", async () => {
+    const limits = { maxBatchRows: 3, promptCacheBytes: 0 };
+    const narrow = await createEmbeddedEngine({ models: [{ name: "tiny", dir: modelDir }], threads: 1, limits });
+    try {
+      const asked = Array.from({ length: 4 }, (_, index) =>
+        request(
+          randomTokens(30 + 50 * (index % 2), index % 2),
+          { maxTokens: 6 + index, seed: index },
+          { numSamples: 1 + index },
+        ),
+      );
+      const all = async (on: Engine) => {
+        const sampler = freshId();
+        await on.createSampler(sampler, { kind: "base", baseModel: "tiny" });
+        return (await Promise.all(asked.map((one) => on.sample(sampler, one)))).map(plain);
+      };
+      expect(await all(narrow)).toEqual(await all(engine));
+    } finally {
+      await narrow.close();
+    }
+  });
+
   test("the samples of one request differ from each other, and requests without a seed too", async () => {
     const sampler = freshId();
     await engine.createSampler(sampler, { kind: "base", baseModel: "tiny" });

@@ -32,16 +32,10 @@ interface ServedModel {
 }
 
 interface ActiveSampler {
-  model: BaseModel;
   sampler: Sampler;
   /** Fails a request that is under way. */
   inFlight: Set<(error: unknown) => void>;
   released: boolean;
-}
-
-/** A request under way, as the host's caller handles it. */
-export interface HostedRequest extends Omit<RunningRequest, "result"> {
-  result: Promise<SampleOutput>;
 }
 
 export class EngineHost {
@@ -120,7 +114,7 @@ export class EngineHost {
     return this.#job(async () => {
       const { model, snapshot } = await this.#snapshot(source);
       const sampler = new Sampler(model.config, snapshot, this.#limits);
-      this.#samplers.set(samplerId, { model, sampler, inFlight: new Set(), released: false });
+      this.#samplers.set(samplerId, { sampler, inFlight: new Set(), released: false });
     });
   }
 
@@ -136,7 +130,7 @@ export class EngineHost {
     samplerId: string,
     request: RunnableRequest,
     onToken?: (sample: number, token: number) => void,
-  ): HostedRequest {
+  ): RunningRequest {
     const active = this.#samplers.get(samplerId);
     if (!active || active.released) {
       throw new EngineError("engine/unknown-sampler", `There is no sampler "${samplerId}". Create it first.`);

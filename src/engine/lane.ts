@@ -13,8 +13,8 @@ export interface LaneSample {
   readonly inverseTemperature: number;
   /** The token to compute next: the last one chosen. */
   readonly lastToken: number;
-  /** Takes the distribution of the next token; false ends the sample. The arrays are only valid during the call. */
-  accept(logprobs: Float32Array, probs: Float32Array): boolean;
+  /** Takes the distribution of the next token. The arrays are only valid during the call. */
+  accept(logprobs: Float32Array, probs: Float32Array): void;
   /** True: leaves the batch before the next step. */
   readonly ended: boolean;
 }

@@ -192,7 +192,7 @@ class Sample implements LaneSample {
     else this.accept(logprobs, tempered(logprobs, this.#settings.temperature || 1));
   }
 
-  accept(logprobs: Float32Array, probs: Float32Array): boolean {
+  accept(logprobs: Float32Array, probs: Float32Array): void {
     const token = this.#settings.temperature === 0 ? argmax(logprobs) : draw(probs, this.#settings, this.#random);
     const logprob = logprobs[token]!;
     if (!Number.isFinite(logprob)) throw notFinite(logprob);
@@ -201,7 +201,6 @@ class Sample implements LaneSample {
     this.#onToken(token);
     if (this.#stopTokens.has(token)) this.#end("stop");
     else if (this.#tokens.length >= this.#limit) this.#end("length");
-    return !this.ended;
   }
 
   stopAt(length: number): void {

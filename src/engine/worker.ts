@@ -1,12 +1,13 @@
 // The worker thread's side of the engine: takes messages, drives the host, answers.
 import { parentPort, workerData } from "node:worker_threads";
-import { EngineHost, type HostedRequest, type HostOptions } from "./host.ts";
+import { EngineHost, type HostOptions } from "./host.ts";
 import { type FromWorker, type ToWorker, toPlain } from "./messages.ts";
+import type { RunningRequest } from "./sampler.ts";
 
 const port = parentPort!;
 const send = (message: FromWorker): void => port.postMessage(message);
 
-const requests = new Map<number, HostedRequest>();
+const requests = new Map<number, RunningRequest>();
 let chosen: [id: number, sample: number, token: number][] = [];
 
 /** Tokens of one step go out in one message, and before any result that contains them. */
