@@ -1,4 +1,4 @@
-// Opens the embedded jail, runs one program and prints what happened as JSON. Started by jail.test.ts in changed surroundings.
+// Opens the embedded jail, runs one program and prints what happened as JSON. Started by other tests in changed surroundings.
 // With a second argument "hold" the program never ends.
 import { WhetstoneError } from "../../src/core/errors.ts";
 import { type JailLevel, openJail } from "../../src/sandbox/jail.ts";
