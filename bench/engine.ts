@@ -208,10 +208,15 @@ async function describeRun(engine: Engine, torch: Torch | undefined, threads: nu
   const made = [];
   for (let i = 0; i < 5; i++) made.push((await freshSampler(engine)).milliseconds);
   const peak = (process.resourceUsage().maxRSS / 1024).toFixed(0);
+  const load = loadavg()[0]!;
   return [
+    // PyTorch's threads wait for each other after every op, and lose far more to other processes than ours do.
+    ...(load > 1.5 * threads
+      ? [`This machine is busy (load ${load.toFixed(1)}): the ratios flatter us. Run it again on an idle one.`]
+      : []),
     `A sampler of new weights is made in ${median(made).toFixed(0)} ms (median of 5).`,
     `Peak memory: ${peak} MiB here${torch ? `, ${torch.peakMib().toFixed(0)} MiB in PyTorch's process` : ""}.`,
-    `${threads} threads, ${cpus()[0]?.model ?? "unknown CPU"}, load ${loadavg()[0]!.toFixed(1)}, median of ${rounds} rounds in turns, ${torch?.versions ?? ""}`,
+    `${threads} threads, ${cpus()[0]?.model ?? "unknown CPU"}, load ${load.toFixed(1)}, median of ${rounds} rounds in turns, ${torch?.versions ?? ""}`,
   ];
 }
 
