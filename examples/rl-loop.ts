@@ -3,7 +3,7 @@
 //   node --import ./src/core/ts-loader.mjs examples/rl-loop.ts [seed=0] [steps=50] [learning_rate=1e-3] …
 //
 // It trains the bundled nano-coder on the bundled problems, on this machine: the Tinker server is a child process, programs run in
-// the embedded jail. `src/rl/train.ts` is the same loop with checkpoints, resume, logs and a dashboard.
+// the embedded jail. `src/rl/train.ts` is the same loop with checkpoints, resume and logs.
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";

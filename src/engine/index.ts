@@ -1,5 +1,6 @@
 // The embedded engine as the server uses it: the Engine interface over a worker thread that computes, so that the thread that
 // serves is always free.
+import "../graph/no-telemetry.ts";
 import { setMaxListeners } from "node:events";
 import { availableParallelism } from "node:os";
 import { resolve } from "node:path";

@@ -1,5 +1,6 @@
 // A graph compiled by ONNX Runtime. Values are typed arrays with a shape; what is fed is read in place, never copied, so large
 // arrays (weights, caches) are best wrapped once and fed again. Outputs are fresh buffers: return little.
+import "./no-telemetry.ts";
 import { InferenceSession, Tensor as OrtTensor } from "onnxruntime-node";
 import { messageOf } from "../core/errors.ts";
 import { GraphError } from "./errors.ts";
