@@ -21,7 +21,6 @@ const layers: Record<string, readonly string[]> = {
   data: ["core"],
   runs: ["core"],
   rl: ["client", "protocol", "renderers", "tokenizer", "grading", "data", "runs", "core"],
-  dashboard: ["runs", "core"],
 };
 
 function filesUnder(folder: string): string[] {

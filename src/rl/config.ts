@@ -147,7 +147,7 @@ export const presets: Readonly<Record<TrainConfig["preset"], Partial<TrainConfig
   nano: {
     model_name: "nano-coder",
     renderer_name: "qwen3_instruct",
-    learning_rate: 1e-3,
+    learning_rate: 2.5e-3,
     max_steps: 50,
     max_tokens: 112,
     context_window: 512,

@@ -8,6 +8,9 @@ export const pythonFolder = fileURLToPath(new URL("./python", import.meta.url));
 /** Where the outer jail shows our Python files and the folder with the control socket. */
 const codeInside = "/opt/whetstone";
 const controlInside = "/tmp";
+/** Where it shows an interpreter whose own folder is one that the jail covers, such as a virtual environment under /tmp. */
+const movedInside = "/opt/interpreter";
+const coveredFolders = ["/tmp", "/dev", "/proc"];
 
 /** Deep recursion: 600,000 levels of Python 3.8 to 3.10 need about this much; address space is used only as it grows. */
 const stackBytes = 1024 ** 3;
@@ -57,11 +60,7 @@ function enter(parts: CommandParts, command: string[], user: number | null): str
 export function jailCommand(bwrap: string, parts: CommandParts): ZygoteCommand {
   const { interpreter } = parts;
   const bound = interpreter.folders.filter((folder) => !isBelow(folder, "/usr"));
-  const hidden = bound.find((folder) => ["/tmp", "/dev", "/proc"].some((covered) => isBelow(folder, covered)));
-  if (hidden)
-    throw new Error(
-      `the interpreter's folder ${hidden} is covered by the programs' own scratch space; move it elsewhere`,
-    );
+  const shown = new Map(bound.map((folder, index) => [folder, isCovered(folder) ? `${movedInside}/${index}` : folder]));
   const command = [
     bwrap,
     ...["--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--cap-drop", "ALL"],
@@ -74,10 +73,10 @@ export function jailCommand(bwrap: string, parts: CommandParts): ZygoteCommand {
     ...["--symlink", "/proc/self/fd/1", "/dev/stdout", "--symlink", "/proc/self/fd/2", "/dev/stderr"],
     ...["--symlink", "/tmp", "/dev/shm", "--remount-ro", "/dev"],
     ...["--ro-bind", parts.controlFolder, controlInside],
-    ...bound.flatMap((folder) => ["--ro-bind", folder, folder]),
+    ...[...shown].flatMap(([folder, inside]) => ["--ro-bind", folder, inside]),
     ...["--ro-bind", pythonFolder, codeInside],
     ...["--remount-ro", "/", "--chdir", "/", "--"],
-    ...[interpreter.executable, "-s", "-B", `${codeInside}/zygote.py`],
+    ...[executableInside(interpreter.executable, shown), "-s", "-B", `${codeInside}/zygote.py`],
   ];
   return {
     argv: enter(parts, command, unprivilegedUser()),
@@ -118,6 +117,15 @@ function systemFolder(name: string): string[] {
   const path = `/${name}`;
   if (!existsSync(path)) return [];
   return lstatSync(path).isSymbolicLink() ? ["--symlink", readlinkSync(path), path] : ["--ro-bind", path, path];
+}
+
+const isCovered = (folder: string) => coveredFolders.some((covered) => isBelow(folder, covered));
+
+/** An interpreter finds its library beside itself, so it works wherever its folder is shown. */
+function executableInside(executable: string, shown: ReadonlyMap<string, string>): string {
+  for (const [folder, inside] of shown)
+    if (isBelow(executable, folder)) return inside + executable.slice(folder.length);
+  return executable;
 }
 
 function isBelow(path: string, folder: string): boolean {

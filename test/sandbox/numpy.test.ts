@@ -1,6 +1,9 @@
 // A virtual environment as the sandbox's interpreter: bound read-only, numpy preloaded for the programs that mention it.
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { type JailLevel, openJail } from "../../src/sandbox/jail.ts";
+import { temporaryFolders } from "../support/folders.ts";
 import { openVenv, type Venv } from "../support/venv.ts";
 import { call, job, stdin, textOf } from "./plain.ts";
 
@@ -40,4 +43,21 @@ describe("numpy in the sandbox's interpreter", () => {
     },
     120_000,
   );
+});
+
+const newFolder = temporaryFolders();
+
+test("a virtual environment under /tmp, which the jail covers, is shown elsewhere", async () => {
+  const folder = join(newFolder(), "venv");
+  execFileSync("python3", ["-m", "venv", "--without-pip", folder]);
+  const jail = await openJail({ python: folder, levels: ["jail"], slots: 1 });
+  try {
+    const [outcome] = await jail.run(
+      job("import sys, json\nprint(sys.prefix != sys.base_prefix)", [stdin("")]),
+      () => "continue",
+    );
+    expect(textOf(outcome), outcome?.stderrTail).toBe("True\n");
+  } finally {
+    await jail.close();
+  }
 });
