@@ -114,9 +114,14 @@ describe.each<JailLevel>(["jail", "landlock"])("execute and health, level %s", (
       }
     })();
     const running = jail.run(job("import time\ntime.sleep(5)\nprint(1)", [stdin("")]), () => "continue");
-    await expect(running).rejects.toSatisfy((error) => error instanceof SandboxError && error.code === "sandbox/lost");
-    stop = true;
-    await killer;
+    try {
+      await expect(running).rejects.toSatisfy(
+        (error) => error instanceof SandboxError && error.code === "sandbox/lost",
+      );
+    } finally {
+      stop = true;
+      await killer;
+    }
     const [outcome] = await jail.run(job("print('again')", [stdin("")]), () => "continue");
     expect(textOf(outcome)).toBe("again\n");
   }, 60_000);

@@ -16,15 +16,26 @@ export function descendants(pid: number): number[] {
   return children.flatMap((child) => [child, ...descendants(child)]);
 }
 
-/** Zygotes and slots of jails that this process opened. */
-export const ownJailProcesses = () =>
-  descendants(process.pid).filter((pid) => {
-    try {
-      return readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("zygote.py");
-    } catch {
-      return false;
-    }
-  });
+const commandOf = (pid: number): string => {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8");
+  } catch {
+    return "";
+  }
+};
+
+/**
+ * Zygotes and slots of jails that this process opened. A bubblewrap that was killed while it started leaves its child to process 1; the
+ * child is known by the control folder in its command line.
+ */
+export function ownJailProcesses(): number[] {
+  const orphans = readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => commandOf(pid).includes(`whetstone-jail-${process.pid}-`));
+  const all = new Set([process.pid, ...orphans].flatMap((pid) => [pid, ...descendants(pid)]));
+  return [...all].filter((pid) => commandOf(pid).includes("zygote.py"));
+}
 
 export function signalIfAlive(pid: number, signal: NodeJS.Signals): void {
   try {
