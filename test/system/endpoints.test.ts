@@ -84,7 +84,7 @@ test("a sandbox and a server that go away in the middle are waited for, and noth
     const port = sandbox.port;
     await sandbox.stop();
     await server.close();
-    await new Promise((resolve) => setTimeout(resolve, 12_000));
+    await new Promise((resolve) => setTimeout(resolve, 30_000));
     [server, sandbox] = await Promise.all([
       startServe([`state_dir=${stateDir}`, `port=${serverPort}`]),
       startSandbox(port),
