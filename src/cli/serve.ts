@@ -80,17 +80,18 @@ export const command: Command = {
     // Listened for before the line is printed: whoever reads it may stop the server at once.
     const stopped = stopRequest(options.exit_with_parent);
     let onEngineLost: ((error: Error) => void) | undefined;
-    const engineLost = new Promise<void>((resolve) => {
+    const engineLost = new Promise<"engine lost">((resolve) => {
       onEngineLost = (error) => {
         say(`${error.message} Stopping, so that whoever started this server can start it again.`);
-        resolve();
+        resolve("engine lost");
       };
     });
     const server = await start(options, { ...parts, onEngineLost });
     console.log(`whetstone: serving the Tinker API at ${server.url}`);
-    const code = await Promise.race([stopped.then(() => 0), engineLost.then(() => 1)]);
-    await server.close();
-    return code;
+    const end = await Promise.race([stopped, engineLost]);
+    // Nobody is left to read the answers once the parent has gone.
+    await server.close(end === "parent gone" ? 0 : undefined);
+    return end === "engine lost" ? 1 : 0;
   },
 };
 
@@ -165,6 +166,8 @@ async function start(options: Options, parts: EngineParts): Promise<TinkerServer
     sessionTimeoutMs: options.session_timeout_s * 1000,
     gapLimitMs: options.gap_limit_s * 1000,
     log: say,
+    // The server of a run that was killed a moment ago may still be on its way out.
+    lockWaitMs: options.exit_with_parent ? 20_000 : 0,
   };
   const server = await openStateDir(options, (stateDir) => startServer({ ...common, stateDir }));
   if (options.api_key === undefined && !environmentKey) say(`the API key of this server is ${apiKey}`);
@@ -185,12 +188,12 @@ async function openStateDir<T>(options: Options, open: (stateDir: string) => Pro
 }
 
 /** Resolves when the server is told to stop; a second signal ends the process at once. */
-function stopRequest(withParent: boolean): Promise<void> {
+function stopRequest(withParent: boolean): Promise<"told" | "parent gone"> {
   return new Promise((resolve) => {
     const stop = () => {
       process.once("SIGINT", () => process.exit(130));
       process.once("SIGTERM", () => process.exit(130));
-      resolve();
+      resolve("told");
     };
     process.once("SIGTERM", stop);
     if (!withParent) {
@@ -199,8 +202,9 @@ function stopRequest(withParent: boolean): Promise<void> {
     }
     // Ctrl-C reaches the whole process group; the parent still needs this server while it saves its state.
     process.on("SIGINT", () => {});
-    if (process.connected) process.once("disconnect", stop);
-    process.stdin.once("end", stop).once("close", stop).resume();
+    const parentGone = () => resolve("parent gone");
+    if (process.connected) process.once("disconnect", parentGone);
+    process.stdin.once("end", parentGone).once("close", parentGone).resume();
     // Waiting for the parent must not keep a server alive that failed to start.
     (process.stdin as Partial<Socket>).unref?.();
   });

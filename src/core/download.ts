@@ -2,11 +2,12 @@
 // file appears under its name only when its size and hash are right.
 import { createHash, type Hash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { type FileHandle, open, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { open, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { WhetstoneError } from "./errors.ts";
 import { syncFolder } from "./files.ts";
 import { ConnectionError, pauseOrThrow, type RetryOptions, statusError } from "./http-retry.ts";
+import { takeLock } from "./lock-file.ts";
 
 /** What arrived is not what was announced. */
 export class DownloadError extends WhetstoneError {}
@@ -24,7 +25,8 @@ export interface DownloadOptions extends RetryOptions {
 
 /** Downloads `url` to `target`, whose folder exists. Two downloads of one file may run at once: the second uses a part of its own. */
 export async function downloadFile(url: string, target: string, options: DownloadOptions): Promise<void> {
-  const release = await claim(`${target}.lock`);
+  const lock = takeLock(`${target}.lock`);
+  const release = "release" in lock ? lock.release : undefined;
   const part = release ? `${target}.part` : `${target}.${process.pid}-${privateParts++}.part`;
   try {
     const left = await sizeOf(part);
@@ -44,7 +46,7 @@ export async function downloadFile(url: string, target: string, options: Downloa
     );
   } finally {
     if (!release) await rm(part, { force: true });
-    await release?.();
+    release?.();
   }
 }
 
@@ -74,7 +76,8 @@ async function fetchRest(url: string, part: string, options: DownloadOptions): P
   const stall = new AbortController();
   let timer = setTimeout(() => stall.abort(), stallMs);
   const signal = options.signal ? AbortSignal.any([options.signal, stall.signal]) : stall.signal;
-  let file: FileHandle | undefined;
+  // Opened before anything can arrive: a body that breaks off while nobody reads it loses what it had brought.
+  const file = await open(part, "a");
   try {
     const headers = { ...options.headers, ...(start > 0 ? { range: `bytes=${start}-` } : {}) };
     const response = await fetch(url, { headers, signal });
@@ -86,8 +89,10 @@ async function fetchRest(url: string, part: string, options: DownloadOptions): P
     }
     if (!response.ok) throw await statusError(url, response);
     // 200 to a request for a range: the server sends the whole file.
-    if (response.status !== 206) start = 0;
-    file = await open(part, start > 0 ? "a" : "w");
+    if (response.status !== 206 && start > 0) {
+      await file.truncate(0);
+      start = 0;
+    }
     let received = start;
     options.onProgress?.(received);
     for await (const chunk of response.body ?? []) {
@@ -107,7 +112,7 @@ async function fetchRest(url: string, part: string, options: DownloadOptions): P
     throw error;
   } finally {
     clearTimeout(timer);
-    await file?.close();
+    await file.close();
   }
 }
 
@@ -136,36 +141,4 @@ function tooLong(url: string, sizeBytes: number): DownloadError {
 
 async function sizeOf(path: string): Promise<number> {
   return (await stat(path).catch(() => undefined))?.size ?? 0;
-}
-
-/** Locks that this process holds: one with our process id that is not here was left by an earlier process of that id. */
-const held = new Set<string>();
-
-/** Takes a lock file, also over from a process that is gone; undefined when a living one has it. */
-async function claim(lock: string): Promise<(() => Promise<void>) | undefined> {
-  for (;;) {
-    try {
-      await writeFile(lock, String(process.pid), { flag: "wx" });
-      held.add(lock);
-      return async () => {
-        held.delete(lock);
-        await rm(lock, { force: true });
-      };
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-      if (await isHeld(lock)) return undefined;
-      await rm(lock, { force: true });
-    }
-  }
-}
-
-async function isHeld(lock: string): Promise<boolean> {
-  const pid = Number(await readFile(lock, "utf8").catch(() => ""));
-  if (pid === process.pid) return held.has(lock);
-  try {
-    if (pid > 0) process.kill(pid, 0);
-    return pid > 0;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
-  }
 }

@@ -1,10 +1,11 @@
 // The run directory: who may write into it, and what to do when it is already there. Nothing in it is ever overwritten; deleting it
 // is refused unless it is plainly a run directory.
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, parse, resolve } from "node:path";
 import { WhetstoneError } from "../core/errors.ts";
 import { writeFileAtomic } from "../core/files.ts";
+import { takeLock } from "../core/lock-file.ts";
 
 /** A run directory cannot be used as asked. */
 export class RunError extends WhetstoneError {}
@@ -122,24 +123,10 @@ export function writeRunConfig(path: string, config: Readonly<Record<string, unk
 
 /** Marks the directory as written by this process; another live process is refused. Returns the release function. */
 export function lockRunDirectory(path: string): () => void {
-  const file = join(path, runFiles.lock);
-  const holder = existsSync(file) ? readFileSync(file, "utf8").trim() : "";
-  if (holder !== "" && holder !== identity(process.pid) && identity(Number(holder.split(" ")[0])) === holder) {
-    throw new RunError(
-      "runs/locked",
-      `${path} is being written by process ${holder.split(" ")[0]}. Wait for it to end or stop it, then run this again.`,
-    );
-  }
-  writeFileSync(file, `${identity(process.pid)}\n`);
-  return () => rmSync(file, { force: true });
-}
-
-/** A process id with its start time, so that a reused id is not mistaken for a live holder. */
-function identity(pid: number): string {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    return `${pid} ${stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19]}`;
-  } catch {
-    return pid === process.pid ? String(pid) : "";
-  }
+  const lock = takeLock(join(path, runFiles.lock));
+  if ("release" in lock) return lock.release;
+  throw new RunError(
+    "runs/locked",
+    `${path} is being written by process ${lock.holder}. Wait for it to end or stop it, then run this again.`,
+  );
 }

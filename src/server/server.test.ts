@@ -314,6 +314,15 @@ test("a second server on the same state folder is refused", async () => {
   await start({ stateDir });
 });
 
+test("a server that is on its way out is waited for", async () => {
+  const stateDir = newFolder();
+  const first = await start({ stateDir });
+  const second = start({ stateDir, lockWaitMs: 60_000 });
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  await first.close();
+  expect((await second).url).not.toBe(first.url);
+});
+
 test("samplers past the limit are closed and opened again; an unnamed snapshot is then gone, and says so", async () => {
   const server = await start({ maxSamplers: 2 });
   const { sessionId, modelId } = await newModel(server);

@@ -29,6 +29,8 @@ export interface ServerOptions extends Partial<AppSettings> {
   port?: number;
   /** How long a shutdown waits for accepted work. */
   drainMs?: number;
+  /** How long to wait for another server to leave the state folder. Default 0. */
+  lockWaitMs?: number;
   faults?: FaultScript | undefined;
 }
 
@@ -73,7 +75,7 @@ export class TinkerServer {
 
   /** Takes the state folder and starts listening. */
   async open(): Promise<void> {
-    this.#unlock = lockStateDir(this.#options.stateDir);
+    this.#unlock = await lockStateDir(this.#options.stateDir, this.#options.lockWaitMs ?? 0);
     try {
       await this.#begin();
     } catch (error) {
@@ -110,13 +112,13 @@ export class TinkerServer {
     return this.#restarting;
   }
 
-  /** Stops accepting, answers what is in flight, closes the engine. */
-  close(): Promise<void> {
+  /** Stops accepting, answers what is in flight for as long as is said, closes the engine. */
+  close(drainMs = this.#options.drainMs ?? 10_000): Promise<void> {
     this.#closing ??= (async () => {
       await this.#restarting;
       const http = this.#http;
       const closed = new Promise((resolve) => (http ? http.close(resolve) : resolve(undefined)));
-      await this.app.close(this.#options.drainMs ?? 10_000);
+      await this.app.close(drainMs);
       await within(1000, Promise.allSettled([...this.#active]));
       http?.closeAllConnections();
       await closed;

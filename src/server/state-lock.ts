@@ -1,62 +1,37 @@
 // One server per state folder: two would each think the journal theirs.
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../core/errors.ts";
+import { type Lock, takeLock } from "../core/lock-file.ts";
 import { ServerError } from "./errors.ts";
 
-/** Takes the folder for this process; returns the release. A dead holder's lock is taken over. */
-export function lockStateDir(stateDir: string): () => void {
-  const file = join(stateDir, "lock");
-  for (let attempt = 0; attempt < 3; attempt++) {
-    try {
-      mkdirSync(stateDir, { recursive: true });
-      const descriptor = openSync(file, "wx");
-      writeSync(descriptor, identity(process.pid) ?? String(process.pid));
-      closeSync(descriptor);
-      return () => rmSync(file, { force: true });
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EEXIST" || !existsSync(file))
-        throw new ServerError(
-          500,
-          "server/state-dir",
-          `${stateDir} cannot be written (${messageOf(error)}). Make it a folder that this user can write, or set another state_dir.`,
-          { cause: error },
-        );
-    }
-    const holder = read(file);
-    if (holder !== "" && identity(Number.parseInt(holder, 10)) === holder) throw locked(stateDir, holder);
-    rmSync(file, { force: true });
-  }
-  throw locked(stateDir, read(file));
-}
-
-const locked = (stateDir: string, holder: string) =>
-  new ServerError(
-    500,
-    "server/state-locked",
-    `${stateDir} is in use by the server with process id ${holder.split(" ")[0]}. Stop that one, or set another state_dir.`,
-  );
-
-function read(file: string): string {
-  try {
-    return readFileSync(file, "utf8").trim();
-  } catch {
-    return "";
+/** Takes the folder for this process; returns the release. A live holder is waited for, for as long as is said. */
+export async function lockStateDir(stateDir: string, waitMs: number): Promise<() => void> {
+  const deadline = performance.now() + waitMs;
+  for (;;) {
+    const lock = tryLock(stateDir);
+    if ("release" in lock) return lock.release;
+    if (performance.now() >= deadline)
+      throw new ServerError(
+        500,
+        "server/state-locked",
+        `${stateDir} is in use by the server with process id ${lock.holder}. Stop that one, or set another state_dir.`,
+      );
+    await sleep(50);
   }
 }
 
-/** A process id with its start time, so that a reused id is not mistaken for a live holder; undefined when it is gone. */
-function identity(pid: number): string | undefined {
+function tryLock(stateDir: string): Lock {
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    return `${pid} ${stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19]}`;
-  } catch {
-    // Without /proc: a signal of 0 tells whether it lives.
-    try {
-      process.kill(pid, 0);
-      return String(pid);
-    } catch {
-      return undefined;
-    }
+    mkdirSync(stateDir, { recursive: true });
+    return takeLock(join(stateDir, "lock"));
+  } catch (cause) {
+    throw new ServerError(
+      500,
+      "server/state-dir",
+      `${stateDir} cannot be written (${messageOf(cause)}). Make it a folder that this user can write, or set another state_dir.`,
+      { cause },
+    );
   }
 }

@@ -42,14 +42,18 @@ function metricsOf(path: string): Record<string, unknown>[] {
   );
 }
 
-/** The hash of the final adapter's weights, found through the run's last checkpoint record. */
+/** The hash of the final adapter's weights, found through the run's last checkpoint record: a kill may leave others, unrecorded. */
 function finalAdapter(path: string): string {
-  const files = readdirSync(join(path, "engine"), { recursive: true, encoding: "utf8" }).filter(
-    (name) => name.includes("final") && name.includes("sampler") && name.endsWith("adapter_model.safetensors"),
+  const last = readJsonLines(join(path, "checkpoints.jsonl")).at(-1) as { name: string; sampler_path: string };
+  expect(last.name).toBe("final");
+  const [model, ...rest] = last.sampler_path.replace("tinker://", "").split("/");
+  const folder = join(path, "engine", "checkpoints", encodeURIComponent(model!), ...rest);
+  const [file, ...others] = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) =>
+    name.endsWith("adapter_model.safetensors"),
   );
-  expect(files).toHaveLength(1);
+  expect(others).toEqual([]);
   return createHash("sha256")
-    .update(readFileSync(join(path, "engine", files[0]!)))
+    .update(readFileSync(join(folder, file!)))
     .digest("hex");
 }
 

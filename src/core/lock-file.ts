@@ -1,0 +1,85 @@
+// A file that says which process has something for itself. The file of a process that is gone is taken over.
+import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+
+export type Lock = { release: () => void } | { holder: number };
+
+/** Locks that this process holds: a file with our identity that is not here was left by nobody alive. */
+const held = new Set<string>();
+let drafts = 0;
+
+/** Takes the lock, or names the live process that has it. The folder must exist. */
+export function takeLock(file: string): Lock {
+  const draft = `${file}.${process.pid}-${drafts++}`;
+  // Linked into place with its content, so that nobody ever reads a lock without a holder.
+  writeFileSync(draft, identity(process.pid) ?? String(process.pid));
+  try {
+    for (;;) {
+      if (placed(draft, file)) {
+        held.add(file);
+        return { release: () => release(file) };
+      }
+      const holder = holderOf(file);
+      if (holder !== undefined) return { holder };
+      setAside(file);
+    }
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+function placed(draft: string, file: string): boolean {
+  try {
+    linkSync(draft, file);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    throw error;
+  }
+}
+
+function release(file: string): void {
+  if (held.delete(file)) rmSync(file, { force: true });
+}
+
+/** Removes a dead holder's file. Another process may do the same at this moment, and be the holder already: then it is put back. */
+function setAside(file: string): void {
+  const aside = `${file}.${process.pid}-${drafts++}`;
+  try {
+    renameSync(file, aside);
+  } catch {
+    return;
+  }
+  if (holderOf(aside) !== undefined) placed(aside, file);
+  rmSync(aside, { force: true });
+}
+
+/** The live process that a lock file names. */
+function holderOf(file: string): number | undefined {
+  let content: string;
+  try {
+    content = readFileSync(file, "utf8").trim();
+  } catch {
+    return undefined;
+  }
+  const pid = Number.parseInt(content, 10);
+  if (!(pid > 0) || identity(pid) !== content) return undefined;
+  return pid === process.pid && !held.has(file) ? undefined : pid;
+}
+
+/** A process id with its start time, so that a reused id is not mistaken for a live holder; undefined when it has ended. */
+function identity(pid: number): string | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    // One that has ended and was not yet waited for is still listed; under some containers' first process, for ever.
+    return fields[0] === "Z" || fields[0] === "X" ? undefined : `${pid} ${fields[19]}`;
+  } catch {
+    // Without /proc: a signal of 0 tells whether it lives.
+    try {
+      process.kill(pid, 0);
+      return String(pid);
+    } catch (error) {
+      return (error as NodeJS.ErrnoException).code === "EPERM" ? String(pid) : undefined;
+    }
+  }
+}
