@@ -67,7 +67,7 @@ export function compileDecode(
     x = transformerLayer(context, index, x, (projections) => {
       outputs[`key.${index}`] = projections.key;
       outputs[`value.${index}`] = projections.value;
-      return decodeAttention(config, index, kind, projections);
+      return (kind === "shared" ? sharedAttention : loneAttention)(config, index, projections);
     });
   }
   const logits = head(context, x);
@@ -123,36 +123,23 @@ function head(context: LayerContext, x: Tensor): Tensor {
   return context.parameters.linear(finalNorm(context, x), ["lm_head"])[0]!;
 }
 
-/** Attention over [shared prompt | own tokens so far | the new token]. */
-function decodeAttention(config: Qwen3Config, index: number, kind: DecodeKind, projections: Projections): Tensor {
-  const { numHeads, numKvHeads: kv, headDim } = config;
-  const { query, key, value } = projections;
-  const repeat = numHeads / kv;
-  const perHead = ["rows", kv, repeat, headDim];
-  const alone = ["rows", kv, repeat, 1];
-  const keys = input(`own_keys.${index}`, ["rows", kv, 1, headDim, "own"]);
-  const values = input(`own_values.${index}`, ["rows", kv, 1, "own", headDim]);
-  const scaled = reshape(multiply(query, scalar(headDim ** -0.5)), perHead);
-
-  const ownScores = reshape(matmul(reshape(scaled, [...alone, headDim]), keys), ["rows", kv, repeat, "own"]);
-  const newScore = sum(multiply(scaled, reshape(key, ["rows", kv, 1, headDim])), [-1], { keepDims: true });
-  const prompt = kind === "shared" ? sharedPrompt(config, index) : undefined;
-  const scores = concat([...(prompt ? [prompt.scores(scaled)] : []), ownScores, newScore], 3);
-  const weights = softmax(add(scores, input("mask", ["rows", 1, 1, scores.shape[3]!])));
-
-  const parts = split(weights, 3, [...(prompt ? ["prompt"] : []), "own", 1]);
-  const [ownWeights, newWeight] = parts.slice(-2) as [Tensor, Tensor];
-  const fromOwn = reshape(matmul(reshape(ownWeights, [...alone, "own"]), values), perHead);
-  const fromNew = multiply(newWeight, reshape(value, ["rows", kv, 1, headDim]));
-  const mixed = add(fromOwn, fromNew);
-  return reshape(prompt ? add(prompt.mix(parts[0]!), mixed) : mixed, query.shape);
+/** Attention over [own tokens so far, prompt included | the new token]. */
+function loneAttention(config: Qwen3Config, index: number, projections: Projections): Tensor {
+  const { query, scores, mix } = ownProducts(config, index, "lone", projections);
+  const masked = add(scores, input("mask", ["rows", 1, 1, scores.shape[3]!]));
+  return reshape(mix(softmax(masked)), query.shape);
 }
 
-/** Products with the prompts that groups of rows share, group by group. */
-function sharedPrompt({ numHeads, numKvHeads: kv, headDim }: Qwen3Config, index: number) {
+/**
+ * Attention over [shared prompt | own tokens so far | the new token]. Scores of a prompt come out group by group; those of the
+ * rows' own tokens, which are fewer, are brought into the same order, and their weights back.
+ */
+function sharedAttention(config: Qwen3Config, index: number, projections: Projections): Tensor {
+  const { numHeads, numKvHeads: kv, headDim } = config;
   const repeat = numHeads / kv;
-  const keys = input(`prompt_keys.${index}`, ["groups", kv, headDim, "prompt"]);
-  const values = input(`prompt_values.${index}`, ["groups", kv, "prompt", headDim]);
+  const { query, scaled, scores: ownScores, mix } = ownProducts(config, index, "shared", projections);
+  const promptKeys = input(`prompt_keys.${index}`, ["groups", kv, "prompt", headDim]);
+  const promptValues = input(`prompt_values.${index}`, ["groups", kv, "prompt", headDim]);
   const groupRows = input("group_rows", ["groups", "width"], "i32");
   const rowSlots = input("row_slots", ["rows"], "i32");
 
@@ -163,13 +150,48 @@ function sharedPrompt({ numHeads, numKvHeads: kv, headDim }: Qwen3Config, index:
     const byMember = transpose(reshape(x, ["groups", kv, "width", repeat, size]), [0, 2, 1, 3, 4]);
     return gather(reshape(byMember, ["groups*width", kv, repeat, size]), rowSlots);
   };
+
+  const own = ownScores.shape[3]!;
+  const scores = concat([matmul(toGroups(scaled, headDim), promptKeys, { transB: true }), toGroups(ownScores, own)], 3);
+  const columns = scores.shape[3]!;
+  const mask = input("mask", ["groups", 1, "width", 1, columns]);
+  const weights = reshape(softmax(add(reshape(scores, ["groups", kv, "width", repeat, columns]), mask)), scores.shape);
+  const [toPrompt, toOwn] = split(weights, 3, ["prompt", own]) as [Tensor, Tensor];
+  const fromPrompt = toRows(matmul(toPrompt, promptValues), headDim);
+  return reshape(add(fromPrompt, mix(toRows(toOwn, own))), query.shape);
+}
+
+/** Products with a row's own cache and its new token: scores [rows, kv, repeat, own + 1], and the values mixed by such weights. */
+function ownProducts(
+  { numHeads, numKvHeads: kv, headDim }: Qwen3Config,
+  index: number,
+  kind: DecodeKind,
+  { query, key, value }: Projections,
+): { query: Tensor; scaled: Tensor; scores: Tensor; mix(weights: Tensor): Tensor } {
+  const repeat = numHeads / kv;
+  const perHead = ["rows", kv, repeat, headDim];
+  // One product per key head pays for short caches, one per query head for long ones.
+  const apart = kind === "lone";
+  const between = apart ? [1] : [];
+  const operand = (x: Tensor, size: Dim): Tensor => (apart ? reshape(x, ["rows", kv, repeat, 1, size]) : x);
+  const keys = input(`own_keys.${index}`, ["rows", kv, ...between, "own", headDim]);
+  const values = input(`own_values.${index}`, ["rows", kv, ...between, "own", headDim]);
+  const scaled = reshape(multiply(query, scalar(headDim ** -0.5)), perHead);
+  const ownScores = reshape(matmul(operand(scaled, headDim), keys, { transB: true }), ["rows", kv, repeat, "own"]);
+  const newScore = sum(multiply(scaled, reshape(key, ["rows", kv, 1, headDim])), [-1], { keepDims: true });
   return {
-    scores: (query: Tensor): Tensor => toRows(matmul(toGroups(query, headDim), keys), "prompt"),
-    mix: (weights: Tensor): Tensor => toRows(matmul(toGroups(weights, "prompt"), values), headDim),
+    query,
+    scaled,
+    scores: concat([ownScores, newScore], 3),
+    mix(weights) {
+      const [ownWeights, newWeight] = split(weights, 3, ["own", 1]) as [Tensor, Tensor];
+      const fromOwn = reshape(matmul(operand(ownWeights, "own"), values), perHead);
+      return add(fromOwn, multiply(newWeight, reshape(value, ["rows", kv, 1, headDim])));
+    },
   };
 }
 
-/** Causal attention of a block over [past | block]; also the block's keys [kv, headDim, block] and values [kv, block, headDim]. */
+/** Causal attention of a block over [past | block]; also the block's keys and values [kv, block, headDim]. */
 function prefillAttention(
   { numHeads, numKvHeads: kv, headDim }: Qwen3Config,
   index: number,
@@ -177,9 +199,9 @@ function prefillAttention(
 ): { keys: Tensor; values: Tensor; attended: Tensor } {
   const repeat = numHeads / kv;
   const rows = multiplyDims("block", repeat);
-  const pastKeys = input(`past_keys.${index}`, ["prompts", kv, headDim, "past"]);
+  const pastKeys = input(`past_keys.${index}`, ["prompts", kv, "past", headDim]);
   const pastValues = input(`past_values.${index}`, ["prompts", kv, "past", headDim]);
-  const keys = transpose(reshape(key, ["prompts", "block", kv, headDim]), [0, 2, 3, 1]);
+  const keys = transpose(reshape(key, ["prompts", "block", kv, headDim]), [0, 2, 1, 3]);
   const values = transpose(reshape(value, ["prompts", "block", kv, headDim]), [0, 2, 1, 3]);
 
   const queries = reshape(transpose(reshape(query, ["prompts", "block", kv, repeat, headDim]), [0, 2, 3, 1, 4]), [
@@ -189,7 +211,10 @@ function prefillAttention(
     headDim,
   ]);
   const alpha = headDim ** -0.5;
-  const scores = concat([matmul(queries, pastKeys, { alpha }), matmul(queries, keys, { alpha })], 3);
+  const scores = concat(
+    [pastKeys, keys].map((part) => matmul(queries, part, { transB: true, alpha })),
+    3,
+  );
   const masked = add(reshape(scores, ["prompts", kv, repeat, "block", "block+past"]), mask);
   const weights = reshape(softmax(masked), scores.shape);
   const [toPast, toBlock] = split(weights, 3, ["past", "block"]) as [Tensor, Tensor];

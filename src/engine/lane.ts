@@ -88,18 +88,14 @@ export class Lane {
   async step(): Promise<void> {
     this.#dropEnded();
     if (this.#rows.length === 0) return;
-    const longest = Math.max(...this.#rows.map((row) => row.length));
+    const lengths = this.#rows.map((row) => row.length);
     const rowCount = Math.max(2, this.#rows.length);
-    this.#own.reserve(rowCount, aligned(longest + 1), this.#rows.length);
+    this.#own.reserve(rowCount, aligned(Math.max(...lengths) + 1), this.#rows.length);
 
     const { numLayers, vocabSize } = this.#config;
     const outputs = await this.#snapshot.graphs.decode[this.#kind].run(this.#feeds(rowCount));
     for (let layer = 0; layer < numLayers; layer++) {
-      const keys = floats(outputs[`key.${layer}`]!);
-      const values = floats(outputs[`value.${layer}`]!);
-      for (const [index, row] of this.#rows.entries()) {
-        this.#own.writeToken(layer, index, row.length, keys, values, index * this.#own.width);
-      }
+      this.#own.writeTokens(layer, lengths, floats(outputs[`key.${layer}`]!), floats(outputs[`value.${layer}`]!));
     }
     const logprobs = floats(outputs["logprobs"]!);
     const probs = floats(outputs["probs"]!);
@@ -134,37 +130,34 @@ export class Lane {
   }
 
   #feeds(rowCount: number): Record<string, Value> {
-    const rows = this.#rows;
-    const prompt = this.#kind === "shared" ? this.#prompts.length : 0;
-    const own = this.#own.length;
     const tokens = new Int32Array(rowCount);
     const positions = new Int32Array(rowCount);
     const inverseTemperatures = new Float32Array(rowCount).fill(1);
-    const columns = prompt + own + 1;
-    const mask = new Float32Array(rowCount * columns).fill(Number.NEGATIVE_INFINITY);
-
-    for (const [index, { sample, group, length }] of rows.entries()) {
+    for (const [index, { sample, group, length }] of this.#rows.entries()) {
       tokens[index] = sample.lastToken;
       positions[index] = group.length + length;
       inverseTemperatures[index] = sample.inverseTemperature;
-      mask.fill(0, index * columns, index * columns + group.length);
-      mask.fill(0, index * columns + prompt, index * columns + prompt + length);
     }
-    for (let index = 0; index < rowCount; index++) mask[(index + 1) * columns - 1] = 0;
-
     const feeds: Record<string, Value> = {
       ...this.#snapshot.feeds,
       tokens: value(tokens, [rowCount]),
       positions: value(positions, [rowCount]),
       inverse_temperatures: value(inverseTemperatures, [rowCount, 1]),
-      mask: value(mask, [rowCount, 1, 1, columns]),
+      ...(this.#kind === "shared" ? this.#groupFeeds(rowCount) : this.#loneFeeds(rowCount)),
     };
     for (let layer = 0; layer < this.#config.numLayers; layer++) {
-      const alone = this.#own.feed(layer, rowCount, true);
-      feeds[`own_keys.${layer}`] = alone.keys;
-      feeds[`own_values.${layer}`] = alone.values;
+      const own = this.#own.feed(layer, rowCount, this.#kind === "lone");
+      feeds[`own_keys.${layer}`] = own.keys;
+      feeds[`own_values.${layer}`] = own.values;
     }
-    return this.#kind === "shared" ? { ...feeds, ...this.#groupFeeds(rowCount) } : feeds;
+    return feeds;
+  }
+
+  #loneFeeds(rowCount: number): Record<string, Value> {
+    const columns = this.#own.length + 1;
+    const mask = new Float32Array(rowCount * columns);
+    for (let index = 0; index < rowCount; index++) this.#mask(mask, index * columns, 0, this.#rows[index]);
+    return { mask: value(mask, [rowCount, 1, 1, columns]) };
   }
 
   #groupFeeds(rowCount: number): Record<string, Value> {
@@ -176,15 +169,22 @@ export class Lane {
     const heads = this.#config.numHeads / this.#config.numKvHeads;
     const width = Math.max(heads === 1 ? 2 : 1, ...[...members.values()].map((indices) => indices.length));
     const groupRows = new Int32Array(groupCount * width);
+    const columns = this.#prompts.length + this.#own.length + 1;
+    const mask = new Float32Array(groupCount * width * columns);
     for (const [group, indices] of [...members.values()].entries()) {
-      for (const [place, index] of indices.entries()) {
-        groupRows[group * width + place] = index;
-        rowSlots[index] = group * width + place;
+      for (let place = 0; place < width; place++) {
+        const slot = group * width + place;
+        const index = indices[place];
+        this.#mask(mask, slot * columns, this.#prompts.length, index === undefined ? undefined : this.#rows[index]);
+        if (index === undefined) continue;
+        groupRows[slot] = index;
+        rowSlots[index] = slot;
       }
     }
     const feeds: Record<string, Value> = {
       row_slots: value(rowSlots, [rowCount]),
       group_rows: value(groupRows, [groupCount, width]),
+      mask: value(mask, [groupCount, 1, width, 1, columns]),
     };
     for (let layer = 0; layer < this.#config.numLayers; layer++) {
       const { keys, values } = this.#prompts.feed(layer, groupCount);
@@ -192,6 +192,13 @@ export class Lane {
       feeds[`prompt_values.${layer}`] = values;
     }
     return feeds;
+  }
+
+  /** Hides from a row what only pads its prompt and its own tokens. A place without a row sees all of it; nobody looks at the result. */
+  #mask(mask: Float32Array, start: number, prompt: number, row: Row | undefined): void {
+    if (!row) return;
+    mask.fill(Number.NEGATIVE_INFINITY, start + row.group.length, start + prompt);
+    mask.fill(Number.NEGATIVE_INFINITY, start + prompt + row.length, start + prompt + this.#own.length);
   }
 }
 
