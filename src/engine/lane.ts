@@ -10,11 +10,15 @@ import type { PromptBlock } from "./prompt-cache.ts";
 
 /** A sample as the batch sees it. */
 export interface LaneSample {
-  readonly inverseTemperature: number;
+  /** 0: the most likely token. */
+  readonly temperature: number;
   /** The token to compute next: the last one chosen. */
   readonly lastToken: number;
-  /** Takes the distribution of the next token. The arrays are only valid during the call. */
-  accept(logprobs: Float32Array, probs: Float32Array): void;
+  /**
+   * Takes the distribution of the next token at the sample's temperature (for 0: at 1), and where that is not 1, the
+   * log-probabilities at 1 too. The arrays are only valid during the call.
+   */
+  accept(probs: Float32Array, logprobs?: Float32Array): void;
   /** True: leaves the batch before the next step. */
   readonly ended: boolean;
 }
@@ -37,6 +41,8 @@ export class Lane {
   readonly #snapshot: Snapshot;
   readonly #prompts: KvSlab;
   readonly #own: KvSlab;
+  /** What every step needs from the graph. */
+  readonly #outputs: readonly string[];
   #groups: Group[] = [];
   readonly #rows: Row[] = [];
 
@@ -46,6 +52,8 @@ export class Lane {
     this.#snapshot = snapshot;
     this.#prompts = new KvSlab(config);
     this.#own = new KvSlab(config);
+    const layers = Array.from({ length: config.numLayers }, (_, layer) => layer);
+    this.#outputs = ["probs", ...layers.flatMap((layer) => [`key.${layer}`, `value.${layer}`])];
   }
 
   get size(): number {
@@ -93,16 +101,20 @@ export class Lane {
     this.#own.reserve(rowCount, aligned(Math.max(...lengths) + 1), this.#rows.length);
 
     const { numLayers, vocabSize } = this.#config;
-    const outputs = await this.#snapshot.graphs.decode[this.#kind].run(this.#feeds(rowCount));
+    // What comes out is copied, so what nobody needs is not asked for.
+    const names = this.#rows.some(({ sample }) => isTempered(sample)) ? [...this.#outputs, "logprobs"] : this.#outputs;
+    const outputs = await this.#snapshot.graphs.decode[this.#kind].run(this.#feeds(rowCount), names);
     for (let layer = 0; layer < numLayers; layer++) {
       this.#own.writeTokens(layer, lengths, floats(outputs[`key.${layer}`]!), floats(outputs[`value.${layer}`]!));
     }
-    const logprobs = floats(outputs["logprobs"]!);
-    const probs = floats(outputs["probs"]!);
+    const rowOf = (name: string, index: number): Float32Array =>
+      floats(outputs[name]!).subarray(index * vocabSize, (index + 1) * vocabSize);
     for (const [index, row] of this.#rows.entries()) {
       row.length++;
-      const [from, to] = [index * vocabSize, (index + 1) * vocabSize];
-      if (!row.sample.ended) row.sample.accept(logprobs.subarray(from, to), probs.subarray(from, to));
+      const { sample } = row;
+      if (sample.ended) continue;
+      if (isTempered(sample)) sample.accept(rowOf("probs", index), rowOf("logprobs", index));
+      else sample.accept(rowOf("probs", index));
     }
     this.#dropEnded();
   }
@@ -136,7 +148,7 @@ export class Lane {
     for (const [index, { sample, group, length }] of this.#rows.entries()) {
       tokens[index] = sample.lastToken;
       positions[index] = group.length + length;
-      inverseTemperatures[index] = sample.inverseTemperature;
+      if (isTempered(sample)) inverseTemperatures[index] = 1 / sample.temperature;
     }
     const feeds: Record<string, Value> = {
       ...this.#snapshot.feeds,
@@ -201,6 +213,9 @@ export class Lane {
     mask.fill(Number.NEGATIVE_INFINITY, start + prompt + row.length, start + prompt + this.#own.length);
   }
 }
+
+/** Whether a sample's distribution is another one than the model's own. */
+const isTempered = ({ temperature }: LaneSample): boolean => temperature !== 0 && temperature !== 1;
 
 /** Tokens that a prompt's blocks take, the padding of the last one included. */
 function roomFor(blocks: readonly PromptBlock[]): number {

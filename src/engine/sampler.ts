@@ -173,8 +173,8 @@ class Sample implements LaneSample {
     this.#stopTokens = new Set(settings.stopTokens);
   }
 
-  get inverseTemperature(): number {
-    return this.#settings.temperature > 0 ? 1 / this.#settings.temperature : 1;
+  get temperature(): number {
+    return this.#settings.temperature;
   }
 
   get lastToken(): number {
@@ -189,12 +189,12 @@ class Sample implements LaneSample {
   begin(logprobs: Float32Array): void {
     if (this.ended) return;
     if (this.#limit === 0) this.#end("length");
-    else this.accept(logprobs, tempered(logprobs, this.#settings.temperature || 1));
+    else this.accept(tempered(logprobs, this.temperature || 1), logprobs);
   }
 
-  accept(logprobs: Float32Array, probs: Float32Array): void {
-    const token = this.#settings.temperature === 0 ? argmax(logprobs) : draw(probs, this.#settings, this.#random);
-    const logprob = logprobs[token]!;
+  accept(probs: Float32Array, logprobs?: Float32Array): void {
+    const token = this.temperature === 0 ? argmax(probs) : draw(probs, this.#settings, this.#random);
+    const logprob = logprobs ? logprobs[token]! : Math.log(probs[token]!);
     if (!Number.isFinite(logprob)) throw notFinite(logprob);
     this.#tokens.push(token);
     this.#logprobs.push(logprob);

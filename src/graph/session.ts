@@ -70,8 +70,11 @@ export class Session<Name extends string = string> {
     }
   }
 
-  /** Runs the graph. Blocks the calling thread while it computes. */
-  async run(feeds: Readonly<Record<string, Value>>): Promise<Record<Name, Value>> {
+  /** Runs the graph for all of its outputs, or for some. Blocks the calling thread while it computes. */
+  async run<Wanted extends Name>(
+    feeds: Readonly<Record<string, Value>>,
+    wanted: readonly Wanted[] = this.#outputs as readonly Wanted[],
+  ): Promise<Record<Wanted, Value>> {
     const used: Record<string, Value> = {};
     const shapes: Record<string, { shape: readonly number[] }> = {};
     for (const name of this.inputNames) {
@@ -82,7 +85,7 @@ export class Session<Name extends string = string> {
     }
     bindDimensions(this.#inputs, shapes);
     try {
-      return (await this.#session.run(used, this.#outputs)) as Record<Name, Value>;
+      return (await this.#session.run(used, wanted)) as Record<Wanted, Value>;
     } catch (error) {
       throw new GraphError("graph/run", `ONNX Runtime failed while running a graph: ${messageOf(error)}`, {
         cause: error,
