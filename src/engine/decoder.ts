@@ -87,15 +87,17 @@ export function compilePrefill(
   const outputs: Record<string, Tensor> = {};
   let x = embed(context, flat("tokens"));
   for (let index = 0; index < config.numLayers; index++) {
-    x = transformerLayer(context, index, x, (projections) => {
+    const attend = (projections: Projections): Tensor => {
       const { keys, values, attended } = prefillAttention(config, index, { ...projections, mask });
       outputs[`key.${index}`] = keys;
       outputs[`value.${index}`] = values;
       return attended;
-    });
+    };
+    // After the last layer only the rows matter whose distributions are asked for.
+    const last = index === config.numLayers - 1;
+    x = transformerLayer(context, index, x, attend, last ? input("wanted_rows", ["rows"], "i32") : undefined);
   }
-  const wanted = gather(x, input("wanted_rows", ["rows"], "i32"));
-  return Session.compile({ ...outputs, logprobs: logSoftmax(head(context, wanted)) }, options);
+  return Session.compile({ ...outputs, logprobs: logSoftmax(head(context, x)) }, options);
 }
 
 function layerContext(config: Qwen3Config, side: LoraTargets | undefined, positions: Tensor): LayerContext {

@@ -65,14 +65,16 @@ export function embed({ config, parameters }: LayerContext, tokens: Tensor): Ten
   return gather(parameters.weight("model.embed_tokens.weight", [config.vocabSize, config.hiddenSize]), tokens);
 }
 
-/** One transformer layer on rows [rows, hidden]. */
+/** One transformer layer on rows [rows, hidden]. `wanted`: the rows that matter afterwards; all attend, the others are left out. */
 export function transformerLayer(
   context: LayerContext,
   index: number,
   x: Tensor,
   attend: (projections: Projections) => Tensor,
+  wanted?: Tensor,
 ): Tensor {
   const { parameters } = context;
+  const keep = (rows: Tensor): Tensor => (wanted ? gather(rows, wanted) : rows);
   const layer = `model.layers.${index}`;
   const normed = norm(context, x, `${layer}.input_layernorm`);
   const [query, key, value] = parameters.linear(
@@ -84,8 +86,8 @@ export function transformerLayer(
     key: rotated(context, key!, `${layer}.self_attn.k_norm`),
     value: value!,
   });
-  const [mixed] = parameters.linear(attended, [`${layer}.self_attn.o_proj`]);
-  const middle = add(x, mixed!);
+  const [mixed] = parameters.linear(keep(attended), [`${layer}.self_attn.o_proj`]);
+  const middle = add(keep(x), mixed!);
 
   const inner = norm(context, middle, `${layer}.post_attention_layernorm`);
   const [gate, up] = parameters.linear(inner, [`${layer}.mlp.gate_proj`, `${layer}.mlp.up_proj`]);
