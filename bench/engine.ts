@@ -14,7 +14,7 @@ import type { Benchmark, BenchReport, BenchRow } from "./report.ts";
 
 const folder = fileURLToPath(new URL("../models/nano-coder", import.meta.url));
 const packages = ["torch", "transformers", "safetensors", "numpy"];
-const rounds = 3;
+const rounds = 7;
 const promptLength = 150;
 const newTokens = 64;
 const [groupCount, groupSize] = [8, 16];

@@ -21,6 +21,24 @@ test("draws follow the probabilities", () => {
     expect(Math.abs(found[index]! - share)).toBeLessThan(0.015);
 });
 
+test("a token is drawn where the running sum passes the point, whatever the length", () => {
+  const lengths = fc.integer({ min: 1, max: 300 });
+  fc.assert(
+    fc.property(lengths, fc.integer(), fc.double({ min: 0, max: 0.9, noNaN: true }), (length, seed, zeros) => {
+      const noise = new Random("noise", seed);
+      const probs = Float32Array.from({ length }, () => (noise.float() < zeros ? 0 : noise.float()));
+      probs[noise.integer(length)] = 0.5;
+      const total = probs.reduce((partial, value) => partial + value, 0);
+      const point = new Random(seed).float() * total;
+      const token = draw(probs, open, new Random(seed));
+      const before = probs.subarray(0, token).reduce((partial, value) => partial + value, 0);
+      expect(probs[token]).toBeGreaterThan(0);
+      expect(point).toBeGreaterThanOrEqual(before - 1e-12 * total);
+      expect(point).toBeLessThan(before + probs[token]! + 1e-12 * total);
+    }),
+  );
+});
+
 test("top-k keeps k tokens in their proportion, the lower id of equals", () => {
   const found = frequencies(probsOf(0.1, 0.4, 0.2, 0.2, 0.1), { ...open, topK: 2 });
   expect([found[0], found[3], found[4]]).toEqual([0, 0, 0]);

@@ -41,13 +41,17 @@ export function draw(probs: Float32Array, settings: PickSettings, random: Random
   ]!;
 }
 
-/** The index at which the running sum passes `point` of the total. */
+/** The index at which the running sum passes `point` of the total. Whole chunks are stepped over. */
 function drawFrom(probs: Float32Array, point: number): number {
+  const chunks = Math.ceil(probs.length / chunkSize);
+  if (chunkSums.length < chunks) chunkSums = new Float64Array(2 * chunks);
   let total = 0;
-  for (let index = 0; index < probs.length; index++) total += probs[index]!;
+  for (let chunk = 0; chunk < chunks; chunk++) total += chunkSums[chunk] = sumOfChunk(probs, chunk * chunkSize);
   let left = point * total;
+  let chunk = 0;
+  while (chunk < chunks - 1 && left >= chunkSums[chunk]!) left -= chunkSums[chunk++]!;
   let last = 0;
-  for (let index = 0; index < probs.length; index++) {
+  for (let index = chunk * chunkSize; index < probs.length; index++) {
     const probability = probs[index]!;
     if (probability <= 0) continue;
     left -= probability;
@@ -55,6 +59,24 @@ function drawFrom(probs: Float32Array, point: number): number {
     if (left < 0) return index;
   }
   return last; // rounding left a crumb behind the last token
+}
+
+const chunkSize = 32;
+let chunkSums = new Float64Array(0);
+
+/** Four sums side by side: an addition need not wait for the one before it. */
+function sumOfChunk(probs: Float32Array, start: number): number {
+  const end = Math.min(start + chunkSize, probs.length);
+  let [a, b, c, d] = [0, 0, 0, 0];
+  let index = start;
+  for (; index + 3 < end; index += 4) {
+    a += probs[index]!;
+    b += probs[index + 1]!;
+    c += probs[index + 2]!;
+    d += probs[index + 3]!;
+  }
+  for (; index < end; index++) a += probs[index]!;
+  return a + b + (c + d);
 }
 
 function mostLikely(probs: Float32Array, count: number): number[] {

@@ -14,14 +14,16 @@ export type Value = OrtTensor;
 export interface SessionOptions {
   /** Threads of the session's own pool. */
   threads?: number;
-  /**
-   * True: threads that wait for work keep a processor busy, as ONNX Runtime has it by default. That may be quicker on an idle
-   * machine; on a busy one it takes the time that others, and the work itself, need.
-   */
-  spin?: boolean;
   /** Prefix of a file of timings that ONNX Runtime writes, for profiling. */
   profile?: string;
 }
+
+/**
+ * How a session's threads wait for their part of the next operation. A short while of spinning spares them being put to sleep and
+ * woken between operations that follow each other at once. Longer, or after a run has ended, it would take the processor from other
+ * sessions and from whatever else the machine does.
+ */
+const threadWaiting = { intra_op: { allow_spinning: "1", spin_duration_us: "20" }, force_spinning_stop: "1" };
 
 /** Wraps a typed array as a value, in place. */
 export function value(data: Float32Array | Int32Array | Uint8Array, shape: readonly number[]): Value {
@@ -61,7 +63,7 @@ export class Session<Name extends string = string> {
         executionMode: "sequential",
         graphOptimizationLevel: "all",
         enableMemPattern: false, // plans are kept per shape, and shapes keep changing
-        extra: { session: { intra_op: { allow_spinning: options.spin ? "1" : "0" } } },
+        extra: { session: threadWaiting },
         ...(options.profile ? { enableProfiling: true, profileFilePrefix: options.profile } : {}),
       });
       return new Session(session, graphInputs(Object.values(outputs)), Object.keys(outputs) as Name[]);
