@@ -5,7 +5,7 @@ import { APIStatusError, type ClientOptions, CredentialError, ServiceClient } fr
 import { ConfigError, WhetstoneError } from "../core/errors.ts";
 import { createGrader, type Grader, openSandbox, runCanary } from "../grading/index.ts";
 import { getRenderer, type Renderer, recommendedRenderer, rendererWarning } from "../renderers/index.ts";
-import type { TrainConfig } from "../rl/config.ts";
+import { presetConfig, type TrainConfig } from "../rl/config.ts";
 import type { Logger } from "../runs/log.ts";
 import type { SandboxDescription } from "../sandbox/sandbox.ts";
 import { loadTokenizer } from "../tokenizer/index.ts";
@@ -21,6 +21,15 @@ export type EngineKind = "embedded" | "server" | "hosted";
 export function engineKind(baseUrl: string, environment: NodeJS.ProcessEnv = process.env): EngineKind {
   if (baseUrl !== "" || environment["TINKER_BASE_URL"]) return "server";
   return environment["TINKER_API_KEY"] ? "hosted" : "embedded";
+}
+
+/** The preset that fits the engine: nano for the embedded one and for servers that have the bundled model; deepcoder otherwise. */
+export async function presetFor(baseUrl = ""): Promise<TrainConfig["preset"]> {
+  const kind = engineKind(baseUrl);
+  if (kind !== "server") return kind === "embedded" ? "nano" : "deepcoder";
+  const offered = await offeredModels(baseUrl === "" ? {} : { baseUrl });
+  const has = (preset: TrainConfig["preset"]) => offered.some(({ name }) => name === presetConfig(preset).model_name);
+  return has("nano") && !has("deepcoder") ? "nano" : "deepcoder";
 }
 
 export interface EngineConnection {
@@ -68,7 +77,7 @@ export async function connectEngine(
 }
 
 /** What a server offers. Unlike the clients that train, this gives up within seconds: nothing is lost yet. */
-export async function offeredModels(clientOptions: ClientOptions): Promise<EngineConnection["models"]> {
+async function offeredModels(clientOptions: ClientOptions): Promise<EngineConnection["models"]> {
   const timings = {
     retryWindowMs: 4_000,
     retryMaxMs: 1_000,

@@ -15,10 +15,10 @@ import {
   connectEngine,
   type EngineConnection,
   engineFiles,
-  engineKind,
   type GraderConnection,
   openGrader,
   openRenderer,
+  presetFor,
 } from "./connect.ts";
 import { interruptible } from "./interrupt.ts";
 import { parseTrainArguments, resolveConfig, trainOptionsHelp } from "./train-config.ts";
@@ -37,8 +37,9 @@ export const command: Command = {
     ].join("\n"),
   async run(args) {
     const parsed = parseTrainArguments(args);
-    const kind = engineKind(parsed.given.base_url ?? "");
-    const { config, warnings } = resolveConfig(parsed, parsed.preset ?? (kind === "embedded" ? "nano" : "deepcoder"));
+    // A server that cannot be asked is reported by the check of the engine.
+    const preset = parsed.preset ?? (await presetFor(parsed.given.base_url).catch(() => "deepcoder" as const));
+    const { config, warnings } = resolveConfig(parsed, preset);
     for (const warning of warnings) console.log(`note      ${warning}`);
     return interruptible((signal) => examine(config, signal));
   },

@@ -21,9 +21,9 @@ import {
   connectEngine,
   type EngineConnection,
   engineFiles,
-  engineKind,
   openGrader,
   openRenderer,
+  presetFor,
 } from "./connect.ts";
 import { interruptible } from "./interrupt.ts";
 import { describeOptions, parseArguments } from "./options.ts";
@@ -93,13 +93,13 @@ export const command: Command = {
         "config/stray-word",
         `"${words[0]}" is not written as key=value. ./whet eval --help lists the keys.`,
       );
-    const settings = resolveSettings(options, given);
+    const settings = await resolveSettings(options, given);
     return interruptible((signal) => evaluateAll(settings, signal));
   },
 };
 
 /** Preset, then the run's own settings, then what was given. */
-function resolveSettings(options: EvalOptions, given: ReadonlySet<string>): EvalOptions & TrainConfig {
+async function resolveSettings(options: EvalOptions, given: ReadonlySet<string>): Promise<EvalOptions & TrainConfig> {
   const recorded = options.run === "" ? undefined : readRunConfig(options.run);
   if (options.run !== "" && !recorded)
     throw new ConfigError(
@@ -108,9 +108,9 @@ function resolveSettings(options: EvalOptions, given: ReadonlySet<string>): Eval
     );
   const preset = given.has("preset")
     ? options.preset
-    : engineKind(options.base_url) === "embedded"
-      ? "nano"
-      : "deepcoder";
+    : recorded
+      ? TrainConfig.shape.preset.parse(recorded["preset"])
+      : await presetFor(options.base_url);
   const known = Object.fromEntries(Object.entries(recorded ?? {}).filter(([key]) => key in TrainConfig.shape));
   const chosen = Object.fromEntries(Object.entries(options).filter(([key]) => given.has(key)));
   const { run, checkpoint, compare, out } = options;

@@ -2,7 +2,7 @@
 import { createInterface } from "node:readline/promises";
 import { describeSummary } from "../data/index.ts";
 import { questionTemplateHash } from "../data/question.ts";
-import { completionsPerPrompt, presetConfig, type TrainConfig } from "../rl/config.ts";
+import { completionsPerPrompt, type TrainConfig } from "../rl/config.ts";
 import { checkIdentity, configHash } from "../rl/resume.ts";
 import { evaluationTasks, idsHash, loadProblems, taskSource } from "../rl/tasks.ts";
 import { type TrainOutcome, train } from "../rl/train.ts";
@@ -21,9 +21,9 @@ import {
   type EngineKind,
   engineFiles,
   engineKind,
-  offeredModels,
   openGrader,
   openRenderer,
+  presetFor,
 } from "./connect.ts";
 import { interruptible } from "./interrupt.ts";
 import { Progress } from "./progress.ts";
@@ -45,7 +45,7 @@ export const command: Command = {
   async run(args) {
     const parsed = parseTrainArguments(args);
     const kind = engineKind(parsed.given.base_url ?? "");
-    const { config, warnings } = resolveConfig(parsed, parsed.preset ?? (await presetFor(kind, parsed.given.base_url)));
+    const { config, warnings } = resolveConfig(parsed, parsed.preset ?? (await presetFor(parsed.given.base_url)));
     const path = config.log_path || defaultRunPath(new Date());
     const opened = await openRunDirectory(
       path,
@@ -62,15 +62,6 @@ export const command: Command = {
     }
   },
 };
-
-/** nano for the embedded engine and for servers that have the bundled model; deepcoder otherwise. */
-async function presetFor(kind: EngineKind, baseUrl: string | undefined): Promise<TrainConfig["preset"]> {
-  if (kind === "embedded") return "nano";
-  if (kind === "hosted") return "deepcoder";
-  const offered = await offeredModels(baseUrl === undefined ? {} : { baseUrl });
-  const has = (preset: TrainConfig["preset"]) => offered.some(({ name }) => name === presetConfig(preset).model_name);
-  return has("nano") && !has("deepcoder") ? "nano" : "deepcoder";
-}
 
 async function ask(question: string): Promise<"resume" | "delete" | "exit"> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr });

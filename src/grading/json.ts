@@ -1,5 +1,6 @@
 // Reads JSON without losing anything: numbers keep their text (integers above 2^53 are common in tests), objects keep their
 // order in a Map, and Python's NaN and Infinity are accepted. Writes it back as text that Python's json module reads.
+import { Cursor, maxDepth, Refused, readWhole } from "./cursor.ts";
 
 /** A number as it was written. "NaN", "Infinity" and "-Infinity" are numbers too. */
 export class JsonNumber {
@@ -13,38 +14,15 @@ export class JsonNumber {
 export type JsonObject = Map<string, Json>;
 export type Json = null | boolean | string | JsonNumber | Json[] | JsonObject;
 
-/** Deeper values are refused: no real test nests this far, and recursion stays within any stack. */
-const maxDepth = 500;
-
 const numberPattern = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
-
-class Refused extends Error {}
 
 /** The value of a JSON text, or undefined when it is not JSON. Never throws. */
 export function readJson(text: string): Json | undefined {
-  try {
-    return new Reader(text).document();
-  } catch (error) {
-    if (error instanceof Refused) return undefined;
-    throw error;
-  }
+  const reader = new Reader(text);
+  return readWhole(reader, () => reader.value(0));
 }
 
-class Reader {
-  readonly text: string;
-  position = 0;
-
-  constructor(text: string) {
-    this.text = text;
-  }
-
-  document(): Json {
-    const value = this.value(0);
-    this.space();
-    if (this.position !== this.text.length) throw new Refused();
-    return value;
-  }
-
+class Reader extends Cursor {
   value(depth: number): Json {
     if (depth > maxDepth) throw new Refused();
     this.space();
@@ -131,22 +109,6 @@ class Reader {
     if (!this.text.startsWith(word, this.position)) throw new Refused();
     this.position += word.length;
     return value;
-  }
-
-  /** Skips blanks, then takes `character` if it is next. */
-  next(character: string): boolean {
-    this.space();
-    if (this.text[this.position] !== character) return false;
-    this.position++;
-    return true;
-  }
-
-  space(): void {
-    for (;;) {
-      const code = this.text.charCodeAt(this.position);
-      if (code !== 32 && code !== 10 && code !== 13 && code !== 9) return;
-      this.position++;
-    }
   }
 }
 

@@ -1,8 +1,8 @@
 // Reads a Python literal as people find it in data sets that were written with repr(): quotes, True/False/None, lists, tuples,
 // dicts and numbers. Anything else (names, calls, sets, bytes, f-strings, operators) is refused.
+import { Cursor, maxDepth, Refused, readWhole } from "./cursor.ts";
 import { type Json, JsonNumber, type JsonObject } from "./json.ts";
 
-const maxDepth = 500;
 const integerPattern = /[+-]?(?:0+|[1-9](?:_?[0-9])*)(?![\w.])/y;
 const floatPattern = /[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][+-]?[0-9]+)?(?![\w.])/y;
 const simpleEscapes: Readonly<Record<string, string>> = {
@@ -19,29 +19,13 @@ const simpleEscapes: Readonly<Record<string, string>> = {
   v: "\v",
 };
 
-class Refused extends Error {}
-
 /** The value of a Python literal (tuples become arrays), or undefined. Never throws. */
 export function readPythonLiteral(text: string): Json | undefined {
-  try {
-    const reader = new Reader(text);
-    const value = reader.value(0);
-    reader.space();
-    return reader.position === text.length ? value : undefined;
-  } catch (error) {
-    if (error instanceof Refused) return undefined;
-    throw error;
-  }
+  const reader = new Reader(text);
+  return readWhole(reader, () => reader.value(0));
 }
 
-class Reader {
-  readonly text: string;
-  position = 0;
-
-  constructor(text: string) {
-    this.text = text;
-  }
-
+class Reader extends Cursor {
   value(depth: number): Json {
     if (depth > maxDepth) throw new Refused();
     this.space();
@@ -140,17 +124,6 @@ class Reader {
     if (!float) throw new Refused();
     this.position += float[0].length;
     return new JsonNumber(jsonFloat(float[0]));
-  }
-
-  next(character: string): boolean {
-    this.space();
-    if (this.text[this.position] !== character) return false;
-    this.position++;
-    return true;
-  }
-
-  space(): void {
-    while (/[ \t\r\n]/.test(this.text[this.position] ?? "")) this.position++;
   }
 }
 

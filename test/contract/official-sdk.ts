@@ -2,7 +2,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openVenv, type Venv } from "../support/venv.ts";
+import type { ServeProcess } from "./serve-process.ts";
 
 export const sdkVersions = ["0.25.0", "0.24.1"] as const;
 
@@ -15,6 +17,34 @@ export interface SdkCheck {
 
 /** The environment with that version of the SDK, made on first use; or why it cannot be had. */
 export const sdkVenv = (version: string): Promise<Venv> => openVenv([`tinker==${version}`]);
+
+/** Every check of official_sdk.py, by both versions, each on a server of its own. `mostSeconds`: what a check may take, where it matters. */
+export function describeOfficialSdk(start: () => Promise<ServeProcess>, options: { mostSeconds?: number } = {}): void {
+  describe.each(sdkVersions)("the official SDK, tinker %s", (version) => {
+    let server: ServeProcess;
+    let missing: string | undefined;
+    beforeAll(async () => {
+      const venv = await sdkVenv(version);
+      if ("missing" in venv) missing = venv.missing;
+      server = await start();
+    }, 600_000);
+    afterAll(async () => {
+      expect(await server.close()).toBe(0);
+    });
+
+    test("passes every check", { timeout: 300_000 }, async (context) => {
+      if (missing !== undefined) {
+        console.warn(`skipped: ${missing}`);
+        context.skip(missing);
+      }
+      const checks = await runOfficialSdk(version, server, { timeoutMs: 280_000 });
+      expect(checks.filter((check) => !check.ok)).toEqual([]);
+      expect(checks.length).toBeGreaterThanOrEqual(30);
+      for (const { check, seconds } of checks) expect(seconds, check).toBeLessThan(options.mostSeconds ?? 280);
+      expect(server.errors()).toBe("");
+    });
+  });
+}
 
 /** Runs every check of official_sdk.py; rejects only when the script itself could not run. */
 export async function runOfficialSdk(
