@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { readJsonLines } from "../../src/core/jsonl.ts";
+import { startServe } from "../contract/serve-process.ts";
 import { temporaryFolders } from "../support/folders.ts";
 import { runWhet } from "../support/whet.ts";
 
@@ -49,5 +50,21 @@ test("the doctor finds everything in order, or says what is not", async () => {
   expect(well.code).toBe(0);
   const ill = await runWhet(["doctor", "train_data=/nowhere.jsonl"]);
   expect(ill.stdout).toMatch(/problem +data +There is no file/);
+  expect(ill.code).toBe(1);
+});
+
+test("the doctor checks on a server what training would run there, and says so when there is none", async () => {
+  const server = await startServe([`state_dir=${newFolder()}`]);
+  const there = [`base_url=${server.baseUrl}`];
+  const env = { TINKER_API_KEY: server.apiKey };
+  const well = await runWhet(["doctor", ...there], { env });
+  expect(well.stdout).toMatch(/ok +model +nano-coder, context window 1024/);
+  expect(well.code).toBe(0);
+  const evaluated = await runWhet(["eval", "eval_max_problems=3", ...there], { env });
+  expect(evaluated.stdout).toMatch(/nano-coder\n\s+Pass@1/);
+  expect(await server.close()).toBe(0);
+  const local = ["model_name=nano-coder", "train_data=starter"];
+  const ill = await runWhet(["doctor", ...there, ...local], { env });
+  expect(ill.stdout).toMatch(/ok +sandbox[\s\S]*problem +engine/);
   expect(ill.code).toBe(1);
 });
