@@ -9,7 +9,7 @@
 // Results do not depend on the company a row has: a row's sums run over the same elements in the same order whatever the number
 // of rows, and what pads a cache is masked, which adds exact zeros to its sums. The exceptions are products with
 // one row, for which ONNX Runtime has another kernel: callers keep at least two rows, and attention to a row's own cache always
-// has one.
+// has as many as the model says.
 
 import {
   add,
@@ -127,9 +127,9 @@ function head(context: LayerContext, x: Tensor): Tensor {
 
 /** Attention over [own tokens so far, prompt included | the new token]. */
 function loneAttention(config: Qwen3Config, index: number, projections: Projections): Tensor {
-  const { query, scores, mix } = ownProducts(config, index, "lone", projections);
+  const { scores, mix } = ownProducts(config, index, "lone", projections);
   const masked = add(scores, input("mask", ["rows", 1, 1, scores.shape[3]!]));
-  return reshape(mix(softmax(masked)), query.shape);
+  return reshape(mix(softmax(masked)), projections.query.shape);
 }
 
 /**
@@ -139,7 +139,7 @@ function loneAttention(config: Qwen3Config, index: number, projections: Projecti
 function sharedAttention(config: Qwen3Config, index: number, projections: Projections): Tensor {
   const { numHeads, numKvHeads: kv, headDim } = config;
   const repeat = numHeads / kv;
-  const { query, scaled, scores: ownScores, mix } = ownProducts(config, index, "shared", projections);
+  const { scaled, scores: ownScores, mix } = ownProducts(config, index, "shared", projections);
   const promptKeys = input(`prompt_keys.${index}`, ["groups", kv, "prompt", headDim]);
   const promptValues = input(`prompt_values.${index}`, ["groups", kv, "prompt", headDim]);
   const groupRows = input("group_rows", ["groups", "width"], "i32");
@@ -160,7 +160,7 @@ function sharedAttention(config: Qwen3Config, index: number, projections: Projec
   const weights = reshape(softmax(add(reshape(scores, ["groups", kv, "width", repeat, columns]), mask)), scores.shape);
   const [toPrompt, toOwn] = split(weights, 3, ["prompt", own]) as [Tensor, Tensor];
   const fromPrompt = toRows(matmul(toPrompt, promptValues), headDim);
-  return reshape(add(fromPrompt, mix(toRows(toOwn, own))), query.shape);
+  return reshape(add(fromPrompt, mix(toRows(toOwn, own))), projections.query.shape);
 }
 
 /** Products with a row's own cache and its new token: scores [rows, kv, repeat, own + 1], and the values mixed by such weights. */
@@ -169,7 +169,7 @@ function ownProducts(
   index: number,
   kind: DecodeKind,
   { query, key, value }: Projections,
-): { query: Tensor; scaled: Tensor; scores: Tensor; mix(weights: Tensor): Tensor } {
+): { scaled: Tensor; scores: Tensor; mix(weights: Tensor): Tensor } {
   const repeat = numHeads / kv;
   const perHead = ["rows", kv, repeat, headDim];
   // One product per key head pays for short caches, one per query head for long ones.
@@ -182,7 +182,6 @@ function ownProducts(
   const ownScores = reshape(matmul(operand(scaled, headDim), keys, { transB: true }), ["rows", kv, repeat, "own"]);
   const newScore = sum(multiply(scaled, reshape(key, ["rows", kv, 1, headDim])), [-1], { keepDims: true });
   return {
-    query,
     scaled,
     scores: concat([ownScores, newScore], 3),
     mix(weights) {
