@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
@@ -43,6 +43,12 @@ test("the lock of a process that is gone, of an id used again, or without conten
   }
 });
 
+test("a lock that cannot be read or taken over is an error", () => {
+  const file = join(newFolder(), "lock");
+  mkdirSync(file);
+  expect(() => takeLock(file)).toThrow("EISDIR");
+});
+
 test("a process that has ended and was not waited for does not hold", async () => {
   const file = join(newFolder(), "lock");
   // The shell goes on as `sleep`, which never waits for the child it got.
@@ -51,7 +57,7 @@ test("a process that has ended and was not waited for does not hold", async () =
     const [line] = (await once(parent.stdout, "data")) as [Buffer];
     const pid = line.toString().trim();
     writeFileSync(file, identityOf(pid));
-    await expect.poll(() => readFileSync(`/proc/${pid}/stat`, "utf8")).toMatch(/\) Z /);
+    await expect.poll(() => readFileSync(`/proc/${pid}/stat`, "utf8"), { timeout: 20_000 }).toMatch(/\) Z /);
     expect(takeLock(file)).toHaveProperty("release");
   } finally {
     parent.kill("SIGKILL");

@@ -10,7 +10,6 @@ let drafts = 0;
 /** Takes the lock, or names the live process that has it. The folder must exist. */
 export function takeLock(file: string): Lock {
   const draft = `${file}.${process.pid}-${drafts++}`;
-  // Linked into place with its content, so that nobody ever reads a lock without a holder.
   writeFileSync(draft, identity(process.pid) ?? String(process.pid));
   try {
     for (;;) {
@@ -27,15 +26,26 @@ export function takeLock(file: string): Lock {
   }
 }
 
+/** Puts a file in place unless there is one: with its content, so that nobody ever reads a lock without a holder. */
 function placed(draft: string, file: string): boolean {
   try {
     linkSync(draft, file);
     return true;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    if (codeOf(error) === "EEXIST") return false;
+    // Some file systems have no links.
+    if (!["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"].includes(codeOf(error))) throw error;
+  }
+  try {
+    writeFileSync(file, readFileSync(draft), { flag: "wx" });
+    return true;
+  } catch (error) {
+    if (codeOf(error) === "EEXIST") return false;
     throw error;
   }
 }
+
+const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? "";
 
 function release(file: string): void {
   if (held.delete(file)) rmSync(file, { force: true });
@@ -46,8 +56,9 @@ function setAside(file: string): void {
   const aside = `${file}.${process.pid}-${drafts++}`;
   try {
     renameSync(file, aside);
-  } catch {
-    return;
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return;
+    throw error;
   }
   if (holderOf(aside) !== undefined) placed(aside, file);
   rmSync(aside, { force: true });
@@ -58,8 +69,9 @@ function holderOf(file: string): number | undefined {
   let content: string;
   try {
     content = readFileSync(file, "utf8").trim();
-  } catch {
-    return undefined;
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return undefined;
+    throw error;
   }
   const pid = Number.parseInt(content, 10);
   if (!(pid > 0) || identity(pid) !== content) return undefined;
@@ -79,7 +91,7 @@ function identity(pid: number): string | undefined {
       process.kill(pid, 0);
       return String(pid);
     } catch (error) {
-      return (error as NodeJS.ErrnoException).code === "EPERM" ? String(pid) : undefined;
+      return codeOf(error) === "EPERM" ? String(pid) : undefined;
     }
   }
 }
