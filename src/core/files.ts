@@ -1,6 +1,6 @@
 // Files that are either wholly there or not there at all.
-import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
-import { dirname } from "node:path";
+import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, statSync, writeSync } from "node:fs";
+import { dirname, resolve } from "node:path";
 
 /** Replaces a file in one step: a crash leaves the old content or the new one, never a part of either. */
 export function writeFileAtomic(path: string, content: string | Uint8Array): void {
@@ -20,6 +20,19 @@ export function writeFileAtomic(path: string, content: string | Uint8Array): voi
     throw error;
   }
   syncFolder(dirname(path));
+}
+
+/** Makes a folder and the ones above it. Unlike Node's own, it ends with an error under /proc and its kind, where nothing can be made. */
+export function makeFolder(path: string): void {
+  const folder = resolve(path);
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return;
+  if (dirname(folder) !== folder) makeFolder(dirname(folder));
+  try {
+    mkdirSync(folder);
+  } catch (error) {
+    // Another process may have made it at this moment.
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST" || !statSync(folder).isDirectory()) throw error;
+  }
 }
 
 /** Makes a rename or a new entry in a folder durable. */

@@ -1,10 +1,10 @@
 // The run directory: who may write into it, and what to do when it is already there. Nothing in it is ever overwritten; deleting it
 // is refused unless it is plainly a run directory.
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { accessSync, constants, existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, parse, resolve } from "node:path";
-import { WhetstoneError } from "../core/errors.ts";
-import { writeFileAtomic } from "../core/files.ts";
+import { messageOf, WhetstoneError } from "../core/errors.ts";
+import { makeFolder, writeFileAtomic } from "../core/files.ts";
 import { takeLock } from "../core/lock-file.ts";
 
 /** A run directory cannot be used as asked. */
@@ -77,7 +77,7 @@ export async function openRunDirectory(
     throw new RunError("runs/not-a-directory", `log_path=${path} is a file. Name a folder, or leave log_path out.`);
   const occupied = existsSync(absolute) && !readdirSync(absolute).every((name) => beforeFirstStep.has(name));
   if (!occupied) {
-    mkdirSync(absolute, { recursive: true });
+    makeRunDirectory(path);
     return "new";
   }
   if (!isRunDirectory(absolute)) {
@@ -97,10 +97,23 @@ export async function openRunDirectory(
   }
   if (choice === "delete") {
     deleteRunDirectory(absolute);
-    mkdirSync(absolute, { recursive: true });
+    makeRunDirectory(path);
     return "new";
   }
   return "resumed";
+}
+
+function makeRunDirectory(path: string): void {
+  try {
+    makeFolder(path);
+    accessSync(path, constants.W_OK);
+  } catch (cause) {
+    throw new RunError(
+      "runs/not-writable",
+      `log_path=${path} cannot be made or written (${messageOf(cause)}). Name a folder where you may write.`,
+      { cause },
+    );
+  }
 }
 
 /** Removes a run directory; refuses whatever is not plainly one. */

@@ -1,8 +1,8 @@
 // One server per state folder: two would each think the journal theirs.
-import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../core/errors.ts";
+import { makeFolder } from "../core/files.ts";
 import { type Lock, takeLock } from "../core/lock-file.ts";
 import { ServerError } from "./errors.ts";
 
@@ -24,7 +24,7 @@ export async function lockStateDir(stateDir: string, waitMs: number): Promise<()
 
 function tryLock(stateDir: string): Lock {
   try {
-    mkdirSync(stateDir, { recursive: true });
+    makeFolder(stateDir);
     return takeLock(join(stateDir, "lock"));
   } catch (cause) {
     throw new ServerError(

@@ -90,6 +90,8 @@ test.each([
   ["a model that is not offered", ["model_name=Qwen/Qwen3-8B"], 1, /It offers: whetstone\/simulated/],
   ["a server that is not there", ["base_url=http://127.0.0.1:9"], 1, /127\.0\.0\.1:9/],
   ["a log path that is a file", ["log_path=/etc/hostname"], 1, /is a file/],
+  ["a log path where nothing can be made", ["log_path=/proc/run"], 1, /cannot be made or written \(ENOENT/],
+  ["a log path below a file", ["log_path=/etc/hostname/run"], 1, /cannot be made or written \(ENOTDIR/],
   ["a log path with someone's files", ["log_path=/etc"], 1, /holds no run/],
   ["a sandbox that is not there", ["sandbox_url=http://127.0.0.1:9/run_code"], 1, /127\.0\.0\.1:9/],
 ])("%s", async (_, args, code, message) => {
