@@ -1,5 +1,4 @@
 // Chooses and opens the parts that a command works with: the Tinker endpoint, the tokenizer and renderer, the sandbox and grader.
-import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { APIStatusError, type ClientOptions, CredentialError, ServiceClient } from "../client/index.ts";
 import { ConfigError, WhetstoneError } from "../core/errors.ts";
@@ -49,7 +48,6 @@ export async function connectEngine(
   const kind = engineKind(config.base_url);
   let server: EmbeddedServer | undefined;
   if (kind === "embedded") {
-    mkdirSync(options.stateDir, { recursive: true });
     server = await EmbeddedServer.start({
       stateDir: options.stateDir,
       logFile: options.logFile,

@@ -168,7 +168,7 @@ export class Lane {
   #loneFeeds(rowCount: number): Record<string, Value> {
     const columns = this.#own.length + 1;
     const mask = new Float32Array(rowCount * columns);
-    for (let index = 0; index < rowCount; index++) this.#mask(mask, index * columns, 0, this.#rows[index]);
+    for (const [index, row] of this.#rows.entries()) this.#hidePadding(mask, index * columns, 0, row);
     return { mask: value(mask, [rowCount, 1, 1, columns]) };
   }
 
@@ -184,13 +184,11 @@ export class Lane {
     const columns = this.#prompts.length + this.#own.length + 1;
     const mask = new Float32Array(groupCount * width * columns);
     for (const [group, indices] of [...members.values()].entries()) {
-      for (let place = 0; place < width; place++) {
+      for (const [place, index] of indices.entries()) {
         const slot = group * width + place;
-        const index = indices[place];
-        this.#mask(mask, slot * columns, this.#prompts.length, index === undefined ? undefined : this.#rows[index]);
-        if (index === undefined) continue;
         groupRows[slot] = index;
         rowSlots[index] = slot;
+        this.#hidePadding(mask, slot * columns, this.#prompts.length, this.#rows[index]!);
       }
     }
     const feeds: Record<string, Value> = {
@@ -207,8 +205,7 @@ export class Lane {
   }
 
   /** Hides from a row what only pads its prompt and its own tokens. A place without a row sees all of it; nobody looks at the result. */
-  #mask(mask: Float32Array, start: number, prompt: number, row: Row | undefined): void {
-    if (!row) return;
+  #hidePadding(mask: Float32Array, start: number, prompt: number, row: Row): void {
     mask.fill(Number.NEGATIVE_INFINITY, start + row.group.length, start + prompt);
     mask.fill(Number.NEGATIVE_INFINITY, start + prompt + row.length, start + prompt + this.#own.length);
   }

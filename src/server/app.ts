@@ -1,7 +1,6 @@
 // One life of the server: everything between the HTTP surface and the engine, opened over a state folder. A restart ends one life
 // and begins the next over the same folder.
 import { setMaxListeners } from "node:events";
-import { mkdirSync } from "node:fs";
 import type { Engine } from "../engine/engine.ts";
 import { CheckpointStore } from "./checkpoints.ts";
 import { Decoder } from "./decoder.ts";
@@ -65,7 +64,6 @@ export class App {
   readonly #sweeper: NodeJS.Timeout;
 
   constructor(engine: Engine, settings: AppSettings) {
-    mkdirSync(settings.stateDir, { recursive: true });
     // Every held poll and every sample under way listens to it.
     setMaxListeners(0, this.#ended.signal);
     this.settings = settings;
