@@ -7,6 +7,7 @@ import { basename, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
+import { AuditedEngine } from "../engine/audited.ts";
 import { decodeSimulatedTokens, SimulatedEngine } from "../engine/simulated/engine.ts";
 import {
   FaultScript,
@@ -52,6 +53,10 @@ export const ServeOptions = z.strictObject({
     .boolean()
     .default(false)
     .describe("also stop when standard input closes, as when the parent ends"),
+  audit: z
+    .string()
+    .optional()
+    .describe("a file that gets one JSON line per completed operation, before its answer is sent"),
   seed: z.int().default(0).describe("simulated: base weights and unseeded draws"),
   sampling_latency: z
     .string()
@@ -76,7 +81,7 @@ export const command: Command = {
     ].join("\n"),
   async run(args) {
     const { options } = parseArguments(ServeOptions, args);
-    const parts = options.engine === "simulated" ? simulated(options) : await embedded(options);
+    const parts = audited(options, options.engine === "simulated" ? simulated(options) : await embedded(options));
     // Listened for before the line is printed: whoever reads it may stop the server at once.
     const stopped = stopRequest(options.exit_with_parent);
     let onEngineLost: ((error: Error) => void) | undefined;
@@ -96,6 +101,13 @@ export const command: Command = {
 };
 
 type EngineParts = Pick<ServerOptions, "createEngine" | "text" | "faults" | "onEngineLost">;
+
+/** The same parts with an engine that writes down what it did, where that is asked for. */
+function audited(options: Options, parts: EngineParts): EngineParts {
+  if (options.audit === undefined) return parts;
+  const path = resolve(options.audit);
+  return { ...parts, createEngine: async () => new AuditedEngine(await parts.createEngine(), path) };
+}
 
 function simulated(options: Options): EngineParts {
   const engineOptions = {

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { ServiceClient } from "../../src/client/index.ts";
+import { readAudit } from "../../src/engine/audited.ts";
 import { temporaryFolders } from "../support/folders.ts";
 import { type ServeProcess, startServe } from "./serve-process.ts";
 
@@ -48,6 +49,7 @@ test("refuses what it cannot do, with an exit code and a code", async () => {
     [["api_key=secret"], 2, "config/bad-value"],
     [["engine=embedded", "model=/nowhere"], 2, "config/bad-value"],
     [["engine=simulated", "training_latency=soon"], 1, "engine/simulated-latency"],
+    [["engine=simulated", "audit=/nowhere/audit.jsonl", `state_dir=${newFolder()}`], 1, "engine/audit"],
   ] as const) {
     const result = run(...args);
     expect([result.status, result.stderr], args.join(" ")).toEqual([status, expect.stringContaining(`[${code}]`)]);
@@ -91,6 +93,41 @@ test("after kill -9 the next start has the checkpoints, the sessions and the cou
   expect(await raw.json()).toMatchObject({ applied_optim_steps: 2, last_applied_seq_id: 5 });
   await service.close();
   expect(await second.close()).toBe(0);
+});
+
+test("the audit counts over kill -9 what was answered, and a policy keeps its name", async () => {
+  const stateDir = newFolder();
+  const audit = join(newFolder(), "audit.jsonl");
+  const args = ["engine=simulated", `state_dir=${stateDir}`, `audit=${audit}`];
+  const first = await startServe(args);
+  let service = clientOf(first);
+  const baseModel = (await service.getServerCapabilities()).supportedModels[0]!.modelName!;
+  const training = await service.createLoraTrainingClient({ baseModel, rank: 8 });
+  await Promise.all([training.forwardBackward([datum], "cross_entropy"), training.optimStep({ learningRate: 0.1 })]);
+  const { path } = await training.saveState("kept");
+  const exited = once(first.child, "exit");
+  first.child.kill("SIGKILL");
+  expect(readAudit(audit).map(({ op }) => op)).toEqual([
+    "create_model",
+    "forward_backward",
+    "optim_step",
+    "save_state",
+  ]);
+  await exited;
+  await service.close();
+
+  const second = await startServe(args);
+  service = clientOf(second);
+  const resumed = await service.createTrainingClientFromStateWithOptimizer(path);
+  const sampler = await resumed.saveWeightsAndGetSamplingClient();
+  const request = { prompt: [1, 2], numSamples: 2, samplingParams: { maxTokens: 4, seed: 7 } };
+  await sampler.sample(request);
+  const lines = readAudit(audit);
+  expect(lines.slice(4).map(({ op }) => op)).toEqual(["create_model", "load_state", "create_sampler", "sample"]);
+  const [updated, sampled] = [lines[2], lines.at(-1)] as { steps: number; policy: string }[];
+  expect(sampled).toMatchObject({ steps: 1, policy: updated!.policy, seed: 7, samples: 2 });
+  await service.close();
+  await second.close();
 });
 
 test("a fault script from a file is obeyed", async () => {
