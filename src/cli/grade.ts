@@ -20,7 +20,10 @@ const GradeOptions = z.strictObject({
     .boolean()
     .default(false)
     .describe("answers come from a thinking model: only what follows </think> counts"),
-  details: z.boolean().default(false).describe("add what came out of the first failed test to each line"),
+  details: z
+    .boolean()
+    .default(false)
+    .describe("add the first failed test to each line: its input, what was expected, what came out, the end of stderr"),
   harness: z
     .enum(["isolated", "compat"])
     .default("isolated")
@@ -146,6 +149,7 @@ function lineOf(row: JsonRow, result: GradeResult, problem: NormalizedTests, det
     ...(result.message ? { message: result.message } : {}),
     ...(result.flags.length > 0 ? { flags: result.flags } : {}),
     ...(details && failed?.detail ? { detail: failed.detail } : {}),
+    ...(details && result.failure ? { failure: result.failure } : {}),
   };
   // The id is written as it came: a number of any length stays the same.
   return `{"id":${idOfRow(row.value, row.line)},${JSON.stringify(fields).slice(1)}`;

@@ -76,6 +76,7 @@ test("stops at the first failure and counts what passed; fractional credit only 
   const result = await createGrader({ sandbox }).grade({ problem, code: "x" });
   expect(result).toMatchObject({ verdict: "fail", passed: 1, total: 3, ran: 2, firstFailed: 1, reward: 0 });
   expect(result.tests[1]!.detail).toBe('got "no", expected "2"');
+  expect(result.failure).toEqual({ testIndex: 1, input: "2", expected: "2", printed: "no", stderr: "" });
   const fractional = await createGrader({ sandbox: half(), fractional: true }).grade({ problem, code: "x" });
   expect(fractional.reward).toBeCloseTo(1 / 3);
 });

@@ -6,6 +6,7 @@ import { defaultLimits, type Limits, type Sandbox, type SandboxDescription, Sand
 import { testsFingerprint, VerdictCache } from "./cache.ts";
 import type { Comparator } from "./compare.ts";
 import { extractCode } from "./extract.ts";
+import type { Failure } from "./failure.ts";
 import { passFlags, sourceFlags } from "./flags.ts";
 import { type GradeStatus, type Judgement, judge, type TestReport } from "./judge.ts";
 import type { NormalizedTest } from "./normalize.ts";
@@ -71,6 +72,8 @@ export interface GradeResult {
   ran: number;
   firstFailed: number | null;
   tests: TestReport[];
+  /** Of a graded failure: the lowest failing test that was run, what it was given, what was wanted and what came out; each cut to 2 KiB. */
+  failure?: Failure;
   /** From the call to the verdict, and the shares of it spent waiting in line and in the sandbox. */
   wallMs: number;
   queueMs: number;
@@ -158,6 +161,7 @@ export function createGrader(options: GraderOptions): Grader {
         ran: judgement.ran,
         firstFailed: judgement.firstFailed,
         tests: judgement.tests ?? [],
+        ...(judgement.failure ? { failure: judgement.failure } : {}),
         wallMs: performance.now() - start,
         queueMs,
         sandboxMs,

@@ -3,6 +3,7 @@ export { type CanaryResult, runCanary } from "./canary.ts";
 export { type Certificate, certify } from "./certify.ts";
 export { type Comparator, comparatorNames, outputsMatch, type TokenRules } from "./compare.ts";
 export { type ExtractOptions, extractCode } from "./extract.ts";
+export type { Failure } from "./failure.ts";
 export {
   createGrader,
   type GradeRequest,

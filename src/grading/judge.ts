@@ -9,6 +9,7 @@ import {
   type TestOutcome,
 } from "../sandbox/sandbox.ts";
 import { type Comparator, compareInSlices, decodeOutput } from "./compare.ts";
+import { type Failure, failureOf } from "./failure.ts";
 import { writeJson } from "./json.ts";
 import type { NormalizedTest } from "./normalize.ts";
 import { readFrame, valuesMatch } from "./values.ts";
@@ -46,6 +47,8 @@ export interface Judgement {
   firstFailed: number | null;
   /** Reports up to the first failure. */
   tests: TestReport[];
+  /** The first failure, for people to look at. */
+  failure?: Failure;
 }
 
 export interface JudgeRules {
@@ -82,7 +85,7 @@ export async function judge(
 ): Promise<Judgement> {
   const job: Job = { source, tests: sandboxInputs(tests), limits: rules.limits, preamble: rules.preamble };
   const reports: (TestReport | Promise<TestReport>)[] = [];
-  let failed = false;
+  let anyFailed = false;
   let spentMs = 0;
   const outcomes = await sandbox.run(
     job,
@@ -90,12 +93,12 @@ export async function judge(
       spentMs += outcome.wallMs;
       // A comparison that takes long goes on beside the next test; its report is awaited below.
       const note = (report: TestReport) => {
-        failed ||= report.status !== "pass";
+        anyFailed ||= report.status !== "pass";
         return report;
       };
       const report = reportOf(outcome, tests[index]!, index, rules.comparator);
       reports[index] = report instanceof Promise ? report.then(note) : note(report);
-      return failed || spentMs > rules.problemMs ? "stop" : "continue";
+      return anyFailed || spentMs > rules.problemMs ? "stop" : "continue";
     },
     signal ? { signal } : {},
   );
@@ -103,10 +106,16 @@ export async function judge(
   const firstFailed = settled.findIndex((report) => report.status !== "pass");
   const kept = firstFailed < 0 ? settled : settled.slice(0, firstFailed + 1);
   const base = { total: tests.length, ran: outcomes.length, tests: kept };
-  if (firstFailed >= 0) return { ...base, status: settled[firstFailed]!.status, passed: firstFailed, firstFailed };
+  const failed = (index: number, status: GradeStatus): Judgement => ({
+    ...base,
+    status,
+    passed: index,
+    firstFailed: index,
+    failure: failureOf(index, tests[index]!, outcomes[index]),
+  });
+  if (firstFailed >= 0) return failed(firstFailed, settled[firstFailed]!.status);
   if (settled.length === tests.length) return { ...base, status: "pass", passed: tests.length, firstFailed: null };
-  if (spentMs > rules.problemMs)
-    return { ...base, status: "time_limit", passed: settled.length, firstFailed: settled.length };
+  if (spentMs > rules.problemMs) return failed(settled.length, "time_limit");
   throw new SandboxError(
     "sandbox/incomplete",
     `The sandbox answered for ${settled.length} of ${tests.length} tests and gave no reason. Grade the program again; if it repeats, run ./whet doctor.`,

@@ -36,6 +36,17 @@ function isNode(node: unknown, depth: number): node is ValueTree {
   );
 }
 
+/** A tree as the value it stands for, in JSON's spelling where there is one. For people to read. */
+export function writeTree([tag, payload]: ValueTree): string {
+  if (tag === "n") return "null";
+  if (tag === "b") return String(payload);
+  if (tag === "s") return JSON.stringify(payload);
+  if (tag === "l") return `[${(payload as ValueTree[]).map(writeTree).join(", ")}]`;
+  if (tag === "d")
+    return `{${(payload as [ValueTree, ValueTree][]).map((pair) => pair.map(writeTree).join(": ")).join(", ")}}`;
+  return payload as string;
+}
+
 /** Whether a returned value equals the expected one. */
 export function valuesMatch(tree: ValueTree, expected: Json): boolean {
   const [tag, payload] = tree;
