@@ -8,18 +8,11 @@ import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
 import { AuditedEngine } from "../engine/audited.ts";
-import { decodeSimulatedTokens, SimulatedEngine } from "../engine/simulated/engine.ts";
-import {
-  FaultScript,
-  type ModelText,
-  ServerError,
-  type ServerOptions,
-  startServer,
-  type TinkerServer,
-} from "../server/index.ts";
+import { type ModelText, ServerError, type ServerOptions, startServer, type TinkerServer } from "../server/index.ts";
 import { loadTokenizer } from "../tokenizer/index.ts";
 import type { Command } from "./command.ts";
 import { describeOptions, parseArguments } from "./options.ts";
+import { modelText, simulatedOptions, simulatedParts } from "./serve-simulated.ts";
 
 const bundledModel = fileURLToPath(new URL("../../models/nano-coder", import.meta.url));
 
@@ -57,14 +50,7 @@ export const ServeOptions = z.strictObject({
     .string()
     .optional()
     .describe("a file that gets one JSON line per completed operation, before its answer is sent"),
-  seed: z.int().default(0).describe("simulated: base weights and unseeded draws"),
-  sampling_latency: z
-    .string()
-    .default("none")
-    .describe("simulated: none, constant:MS, uniform:LOW:HIGH, lognormal:MEDIAN:SIGMA …"),
-  training_latency: z.string().default("none").describe("simulated: the same, for training requests"),
-  sync_latency: z.string().default("none").describe("simulated: the same, for saving, loading and making samplers"),
-  faults: z.string().optional().describe("simulated: a file that says how the server misbehaves"),
+  ...simulatedOptions,
 });
 type Options = z.output<typeof ServeOptions>;
 
@@ -81,7 +67,10 @@ export const command: Command = {
     ].join("\n"),
   async run(args) {
     const { options } = parseArguments(ServeOptions, args);
-    const parts = audited(options, options.engine === "simulated" ? simulated(options) : await embedded(options));
+    const parts = audited(
+      options,
+      options.engine === "simulated" ? await simulatedParts(options) : await embedded(options),
+    );
     // Listened for before the line is printed: whoever reads it may stop the server at once.
     const stopped = stopRequest(options.exit_with_parent);
     let onEngineLost: ((error: Error) => void) | undefined;
@@ -109,23 +98,6 @@ function audited(options: Options, parts: EngineParts): EngineParts {
   return { ...parts, createEngine: async () => new AuditedEngine(await parts.createEngine(), path) };
 }
 
-function simulated(options: Options): EngineParts {
-  const engineOptions = {
-    seed: options.seed,
-    ...(options.model_name !== undefined && { modelName: options.model_name }),
-    samplingLatency: options.sampling_latency,
-    trainingLatency: options.training_latency,
-    syncLatency: options.sync_latency,
-  };
-  // Made once here, so that a wrong latency is refused before anything else happens.
-  new SimulatedEngine(engineOptions);
-  return {
-    createEngine: async () => new SimulatedEngine(engineOptions),
-    text: () => ({ decode: decodeSimulatedTokens }),
-    ...(options.faults !== undefined && { faults: FaultScript.fromFile(options.faults) }),
-  };
-}
-
 async function embedded(options: Options): Promise<EngineParts> {
   if (options.faults !== undefined)
     throw new ConfigError("config/bad-value", "faults= is for tests and needs engine=simulated. Leave it out.");
@@ -139,14 +111,7 @@ async function embedded(options: Options): Promise<EngineParts> {
   // Loaded here, so that the simulated engine starts without ONNX Runtime.
   const { createEmbeddedEngine } = await import("../engine/index.ts");
   const tokenizer = await loadTokenizer(dir);
-  const text: ModelText = {
-    decode: (tokens) => tokenizer.decode(tokens, { skipSpecial: true }),
-    controlToken(token) {
-      const id = tokenizer.tokenId(token);
-      return id !== undefined && tokenizer.isSpecial(id) ? id : undefined;
-    },
-    endTokens: endTokensOf(dir),
-  };
+  const text: ModelText = { ...modelText(tokenizer), endTokens: endTokensOf(dir) };
   return {
     createEngine: () =>
       createEmbeddedEngine({ models: [{ name, dir }], ...(options.threads > 0 && { threads: options.threads }) }),

@@ -48,7 +48,7 @@ test("refuses what it cannot do, with an exit code and a code", async () => {
     [["prot=1"], 2, "config/unknown-key"],
     [["api_key=secret"], 2, "config/bad-value"],
     [["engine=embedded", "model=/nowhere"], 2, "config/bad-value"],
-    [["engine=simulated", "training_latency=soon"], 1, "engine/simulated-latency"],
+    [["engine=simulated", "training_latency=soon"], 1, "engine/simulated-distribution"],
     [["engine=simulated", "audit=/nowhere/audit.jsonl", `state_dir=${newFolder()}`], 1, "engine/audit"],
   ] as const) {
     const result = run(...args);

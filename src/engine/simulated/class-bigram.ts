@@ -23,6 +23,8 @@ export class ClassBigram {
   readonly vocabSize: number;
   /** [context class][token class]: log-probability of the class. */
   readonly classLogprobs = new Float64Array(weightCount);
+  /** The same of each single token of the class. */
+  readonly #tokenLogprobs = new Float64Array(weightCount);
 
   constructor(base: Float64Array, adapter: Float64Array, vocabSize: number) {
     this.vocabSize = vocabSize;
@@ -32,7 +34,10 @@ export class ClassBigram {
       let sum = 0;
       for (let k = start; k < start + tokenClasses; k++) sum += Math.exp(base[k]! + adapter[k]! - max);
       const logSum = max + Math.log(sum);
-      for (let k = start; k < start + tokenClasses; k++) this.classLogprobs[k] = base[k]! + adapter[k]! - logSum;
+      for (let k = start; k < start + tokenClasses; k++) {
+        this.classLogprobs[k] = base[k]! + adapter[k]! - logSum;
+        this.#tokenLogprobs[k] = this.classLogprobs[k]! - Math.log(this.classSize(k - start));
+      }
     }
   }
 
@@ -42,10 +47,7 @@ export class ClassBigram {
   }
 
   logprob(previousToken: number, token: number): number {
-    const tokenClass = classOf(token);
-    return (
-      this.classLogprobs[contextOf(previousToken) * tokenClasses + tokenClass]! - Math.log(this.classSize(tokenClass))
-    );
+    return this.#tokenLogprobs[contextOf(previousToken) * tokenClasses + classOf(token)]!;
   }
 
   /** The k most likely next tokens, most likely first; ties go to the smaller id. */

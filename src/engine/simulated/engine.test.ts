@@ -5,8 +5,8 @@ import { afterEach, expect, test } from "vitest";
 import { Random } from "../../core/random.ts";
 import type { AdamSettings, LossName, TrainingBatch } from "../engine.ts";
 import { baseWeights, ClassBigram, weightCount } from "./class-bigram.ts";
+import { parseDistribution } from "./distribution.ts";
 import { SimulatedEngine, simulatedModelName } from "./engine.ts";
-import { parseLatency } from "./latency.ts";
 import { Learner } from "./learner.ts";
 
 const adam: AdamSettings = {
@@ -167,12 +167,12 @@ test("greedy, top-k and top-p draws stay within what they allow", async () => {
   expect(new Set(await draw({ topP: 1e-9 })).size).toBe(1);
 });
 
-test("latencies parse by name and refuse nonsense", () => {
+test("distributions parse by name and refuse nonsense", () => {
   const random = new Random(1);
-  expect(parseLatency("constant:20")(random)).toBe(20);
-  const uniform = parseLatency("uniform:5:6")(random);
+  expect(parseDistribution("constant:20")(random)).toBe(20);
+  const uniform = parseDistribution("uniform:5:6")(random);
   expect(uniform).toBeGreaterThanOrEqual(5);
   expect(uniform).toBeLessThan(6);
-  for (const text of ["", "constant", "uniform:1", "lognormal:a:b", "gaussian:1:2", "constant:-1"])
-    expect(() => parseLatency(text)).toThrow(expect.objectContaining({ code: "engine/simulated-latency" }));
+  for (const text of ["", "constant", "constant:", "uniform:1", "lognormal:a:b", "gaussian:1:2", "constant:-1"])
+    expect(() => parseDistribution(text)).toThrow(expect.objectContaining({ code: "engine/simulated-distribution" }));
 });

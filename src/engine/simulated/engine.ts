@@ -18,8 +18,9 @@ import type {
 } from "../engine.ts";
 import { EngineError } from "../errors.ts";
 import { baseWeights, ClassBigram, weightCount } from "./class-bigram.ts";
-import { type Latency, parseLatency } from "./latency.ts";
+import { type Distribution, parseDistribution } from "./distribution.ts";
 import { Learner } from "./learner.ts";
+import { hashOf, Script, type ScriptOptions } from "./script.ts";
 
 export interface SimulatedEngineOptions {
   /** Base weights and every draw without a seed of its own come from it. */
@@ -27,12 +28,26 @@ export interface SimulatedEngineOptions {
   modelName?: string;
   vocabSize?: number;
   maxContextLength?: number;
-  /** Distributions of milliseconds, as text: see latency.ts. */
+  /** What a client loads its tokenizer from. */
+  tokenizerId?: string;
+  /**
+   * Distributions of milliseconds, as text: see distribution.ts. A sample's is drawn from its prompt and seed: requests of one
+   * group, sent as one or apart, take the same time, whatever their order.
+   */
   samplingLatency?: string;
+  /** Each training request. */
   trainingLatency?: string;
-  /** Saving, loading and making samplers. */
+  /** Making a sampler: until weights can be sampled from. */
   syncLatency?: string;
+  /** Saving and loading. */
+  saveLatency?: string;
+  /** Every latency is multiplied by it. */
+  timeScale?: number;
+  /** Given: completions are written to order; else they are drawn from the model. */
+  script?: Omit<ScriptOptions, "seed" | "length" | "solveRate"> & { length: string; solveRate: string };
 }
+
+type Pause = "sampling" | "training" | "sync" | "save";
 
 export const simulatedModelName = "whetstone/simulated";
 
@@ -43,8 +58,10 @@ export class SimulatedEngine implements Engine {
   readonly #base: Float64Array;
   readonly #learners = new Map<string, { learner: Learner; spec: ModelSpec }>();
   readonly #samplers = new Map<string, ClassBigram>();
-  readonly #latency: Readonly<Record<"sampling" | "training" | "sync", Latency>>;
-  readonly #latencyRandom: Random;
+  readonly #latency: Readonly<Record<Pause, Distribution>>;
+  readonly #timeScale: number;
+  readonly #script: Script | undefined;
+  readonly #pauses: Record<Pause, number> = { sampling: 0, training: 0, sync: 0, save: 0 };
   #unseededSamples = 0;
 
   constructor(options: SimulatedEngineOptions = {}) {
@@ -53,19 +70,29 @@ export class SimulatedEngine implements Engine {
       name: options.modelName ?? simulatedModelName,
       maxContextLength: options.maxContextLength ?? 32768,
       vocabSize: options.vocabSize ?? 512,
+      ...(options.tokenizerId !== undefined && { tokenizerId: options.tokenizerId }),
     };
     this.models = [this.#info];
     this.#base = baseWeights(this.#seed);
     this.#latency = {
-      sampling: parseLatency(options.samplingLatency ?? "none"),
-      training: parseLatency(options.trainingLatency ?? "none"),
-      sync: parseLatency(options.syncLatency ?? "none"),
+      sampling: parseDistribution(options.samplingLatency ?? "none"),
+      training: parseDistribution(options.trainingLatency ?? "none"),
+      sync: parseDistribution(options.syncLatency ?? "none"),
+      save: parseDistribution(options.saveLatency ?? "none"),
     };
-    this.#latencyRandom = new Random("latency", this.#seed);
+    this.#timeScale = options.timeScale ?? 1;
+    this.#script =
+      options.script &&
+      new Script({
+        ...options.script,
+        seed: this.#seed,
+        length: parseDistribution(options.script.length),
+        solveRate: parseDistribution(options.script.solveRate),
+      });
   }
 
   async createModel(modelId: string, spec: ModelSpec): Promise<void> {
-    await this.#pause("sync");
+    await this.#pause("save");
     this.#learners.set(modelId, { learner: new Learner(this.#base, this.#info.vocabSize), spec });
   }
 
@@ -84,7 +111,7 @@ export class SimulatedEngine implements Engine {
   }
 
   async saveState(modelId: string, dir: string): Promise<void> {
-    await this.#pause("sync");
+    await this.#pause("save");
     const learner = this.#learner(modelId);
     await writeFile(join(dir, "adapter.f64"), bytesOf(learner.adapter));
     await writeFile(
@@ -98,7 +125,7 @@ export class SimulatedEngine implements Engine {
   }
 
   async loadState(modelId: string, dir: string, options: { optimizer: boolean }): Promise<void> {
-    await this.#pause("sync");
+    await this.#pause("save");
     const learner = this.#learner(modelId);
     learner.adapter.set(await readNumbers(join(dir, "adapter.f64"), weightCount));
     const optimizer = options.optimizer
@@ -111,7 +138,7 @@ export class SimulatedEngine implements Engine {
   }
 
   async saveForSampler(modelId: string, dir: string): Promise<void> {
-    await this.#pause("sync");
+    await this.#pause("save");
     await writeFile(join(dir, "adapter.f64"), bytesOf(this.#learner(modelId).adapter));
   }
 
@@ -132,10 +159,20 @@ export class SimulatedEngine implements Engine {
     const model = this.#samplers.get(samplerId);
     if (!model)
       throw new EngineError("engine/simulated-missing", `There is no sampler "${samplerId}". Create it first.`);
-    await this.#pause("sampling", options.signal);
-    const seed = request.settings.seed ?? `unseeded-${this.#seed}-${this.#unseededSamples++}`;
-    const sequences = Array.from({ length: request.numSamples }, (_, index) =>
-      this.#generate(model, request, new Random("sample", seed, index)),
+    const { seed: given, maxTokens } = request.settings;
+    await this.#pause(
+      "sampling",
+      new Random("latency", this.#seed, hashOf(request.prompt), given ?? ""),
+      options.signal,
+    );
+    const seed = given ?? `unseeded-${this.#seed}-${this.#unseededSamples++}`;
+    const room = this.#info.maxContextLength - request.prompt.length;
+    const limit = Math.min(maxTokens ?? room, room);
+    const sequences = Array.from(
+      { length: request.numSamples },
+      (_, index) =>
+        this.#script?.write(model, request, limit, seed, index) ??
+        this.#generate(model, request, limit, new Random("sample", seed, index)),
     );
     return { sequences, ...this.#promptValues(model, request) };
   }
@@ -145,9 +182,7 @@ export class SimulatedEngine implements Engine {
     this.#samplers.clear();
   }
 
-  #generate(model: ClassBigram, { prompt, settings }: SampleRequest, random: Random): SampledTokens {
-    const room = this.#info.maxContextLength - prompt.length;
-    const limit = Math.min(settings.maxTokens ?? room, room);
+  #generate(model: ClassBigram, { prompt, settings }: SampleRequest, limit: number, random: Random): SampledTokens {
     const endOfText = this.#info.vocabSize - 1;
     const stops = new Set([...settings.stopTokens, endOfText]);
     const tokens: number[] = [];
@@ -195,8 +230,9 @@ export class SimulatedEngine implements Engine {
     return entry.learner;
   }
 
-  async #pause(kind: "sampling" | "training" | "sync", signal?: AbortSignal): Promise<void> {
-    const ms = this.#latency[kind](this.#latencyRandom);
+  async #pause(kind: Pause, random?: Random, signal?: AbortSignal): Promise<void> {
+    const draw = random ?? new Random("latency", this.#seed, kind, this.#pauses[kind]++);
+    const ms = this.#timeScale * this.#latency[kind](draw);
     if (ms > 0) await sleep(ms, undefined, signal ? { signal } : {});
   }
 }
