@@ -1,6 +1,8 @@
 // `./whet certify FILE`: is this problem set fit for training?
+
 import { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
+import { whet } from "../core/program.ts";
 import { type Certificate, certify } from "../grading/certify.ts";
 import { createGrader, type JsonObject } from "../grading/index.ts";
 import { openSandbox } from "../grading/open-sandbox.ts";
@@ -29,7 +31,7 @@ const header = ["problem", "tests", "gold", "empty", "echo", "constant", "repeat
 export const command: Command = {
   help: () =>
     [
-      "Usage: ./whet certify FILE [key=value …]      FILE holds JSON lines (also .gz); - reads stdin",
+      `Usage: ${whet} certify FILE [key=value …]      FILE holds JSON lines (also .gz); - reads stdin`,
       "",
       "Each line is a problem: tests, solutions (a list) or solution; also id, source, metadata, starter_code, comparator.",
       "A problem is good when its solutions pass every time and empty, echo and constant programs fail. Exit code 1 when one is bad.",
@@ -40,7 +42,7 @@ export const command: Command = {
     const { options, words } = parseArguments(CertifyOptions, args);
     const [file, ...more] = words;
     if (file === undefined || more.length > 0)
-      throw new ConfigError("config/one-file", "./whet certify wants one file of JSON lines, or - for stdin.");
+      throw new ConfigError("config/one-file", `${whet} certify wants one file of JSON lines, or - for stdin.`);
     return interruptible((signal) => certifyFile(file, options, signal));
   },
 };

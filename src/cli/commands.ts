@@ -15,8 +15,6 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     load: () => import("./doctor.ts"),
   },
   serve: { summary: "the Tinker API on this machine, for any Tinker client", load: () => import("./serve.ts") },
-  bench: { summary: "benchmarks, as ratios measured in one run", load: () => import("./bench.ts") },
-  test: { summary: "type check, lint and every test", load: () => import("./test.ts") },
   grade: { summary: "verdicts and rewards for a file of answers or programs", load: () => import("./grade.ts") },
   certify: {
     summary: "checks a problem set: references pass, know-nothing programs fail",

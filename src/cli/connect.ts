@@ -9,6 +9,7 @@ import type { Logger } from "../runs/log.ts";
 import type { SandboxDescription } from "../sandbox/sandbox.ts";
 import { loadTokenizer } from "../tokenizer/index.ts";
 import { EmbeddedServer } from "./embedded-server.ts";
+import { ensureRuntime } from "./engine-runtime.ts";
 
 /** A check before the first billed call failed. */
 export class PreflightError extends WhetstoneError {}
@@ -48,6 +49,8 @@ export async function connectEngine(
   const kind = engineKind(config.base_url);
   let server: EmbeddedServer | undefined;
   if (kind === "embedded") {
+    // Here rather than in the child process, whose words go to a file.
+    await ensureRuntime((line) => options.logger.info(line));
     server = await EmbeddedServer.start({
       stateDir: options.stateDir,
       logFile: options.logFile,

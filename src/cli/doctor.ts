@@ -1,9 +1,11 @@
 // `./whet doctor`: everything a training run needs, checked one by one before it costs anything. Each line says what was found and,
 // where something is wrong, what to do.
+
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { messageOf } from "../core/errors.ts";
+import { whet } from "../core/program.ts";
 import { describeSummary } from "../data/index.ts";
 import { completionsPerPrompt, type TrainConfig } from "../rl/config.ts";
 import { loadProblems, taskSource } from "../rl/tasks.ts";
@@ -28,9 +30,9 @@ const silent: Logger = { info() {}, warn() {}, error() {}, detail() {} };
 export const command: Command = {
   help: () =>
     [
-      "Usage: ./whet doctor [key=value …]",
+      `Usage: ${whet} doctor [key=value …]`,
       "",
-      "Checks the engine, the model, the renderer, one sample, the sandbox and the data, and forecasts a step. Takes the keys of ./whet train.",
+      `Checks the engine, the model, the renderer, one sample, the sandbox and the data, and forecasts a step. Takes the keys of ${whet} train.`,
       "Sends one short sample request; on a hosted service that is all that is billed.",
       "",
       trainOptionsHelp(),
@@ -126,7 +128,7 @@ async function examine(config: TrainConfig, signal: AbortSignal): Promise<number
   }
   console.log(
     failures === 0
-      ? "ready: ./whet train"
+      ? `ready: ${whet} train`
       : `${failures} ${failures === 1 ? "problem" : "problems"}: fix what is said above, then run this again`,
   );
   return failures === 0 ? 0 : 1;

@@ -6,7 +6,6 @@ import { createWriteStream, type WriteStream } from "node:fs";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { WhetstoneError } from "../core/errors.ts";
-import { typescriptFlags } from "../core/workers.ts";
 
 /** The embedded server did not start, or cannot be kept alive. */
 export class EmbeddedServerError extends WhetstoneError {}
@@ -70,7 +69,7 @@ export class EmbeddedServer {
   }
 
   #spawn(): Promise<void> {
-    const main = fileURLToPath(new URL("./main.ts", import.meta.url));
+    const main = fileURLToPath(new URL("./whetstone.mjs", import.meta.url));
     const args = [
       `port=${this.#port}`,
       `state_dir=${this.#options.stateDir}`,
@@ -78,7 +77,7 @@ export class EmbeddedServer {
       ...(this.#options.args ?? []),
     ];
     // The key goes through the environment: arguments can be read by every user of the machine.
-    const child = spawn(process.execPath, [...typescriptFlags, main, "serve", ...args], {
+    const child = spawn(process.execPath, [main, "serve", ...args], {
       env: { ...process.env, TINKER_API_KEY: this.apiKey },
       stdio: ["pipe", "pipe", "pipe"],
     });

@@ -1,4 +1,5 @@
 // `./whet eval`: Pass@1 and pass@k of a base model or a checkpoint, with intervals; two of them compared problem by problem.
+
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -7,6 +8,7 @@ import type { SamplingClient } from "../client/index.ts";
 import { ConfigError } from "../core/errors.ts";
 import { writeFileAtomic } from "../core/files.ts";
 import { readJsonLines, toJsonLine } from "../core/jsonl.ts";
+import { whet } from "../core/program.ts";
 import { describeSummary } from "../data/index.ts";
 import { presetConfig, TrainConfig } from "../rl/config.ts";
 import { compareEvaluations, type Evaluation, evaluate, type ProblemOutcome, type Rate } from "../rl/evaluate.ts";
@@ -79,7 +81,7 @@ const logger: Logger = {
 export const command: Command = {
   help: () =>
     [
-      "Usage: ./whet eval [key=value …]",
+      `Usage: ${whet} eval [key=value …]`,
       "",
       "Samples and grades the test problems. The table goes to stdout. Without settings: the bundled model. Defaults shown are those of",
       "preset=deepcoder; with run= they are the run's own.",
@@ -91,7 +93,7 @@ export const command: Command = {
     if (words.length > 0)
       throw new ConfigError(
         "config/stray-word",
-        `"${words[0]}" is not written as key=value. ./whet eval --help lists the keys.`,
+        `"${words[0]}" is not written as key=value. ${whet} eval --help lists the keys.`,
       );
     const settings = await resolveSettings(options, given);
     return interruptible((signal) => evaluateAll(settings, signal));

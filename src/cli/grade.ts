@@ -1,7 +1,9 @@
 // `./whet grade FILE`: one JSON verdict per line of answers or programs, in the order of the input.
+
 import { once } from "node:events";
 import { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
+import { whet } from "../core/program.ts";
 import { openCompatGrader } from "../grading/compat.ts";
 import { createGrader, type GradeResult, type Grader, type NormalizedTests } from "../grading/index.ts";
 import { openSandbox } from "../grading/open-sandbox.ts";
@@ -40,7 +42,7 @@ interface Line {
 export const command: Command = {
   help: () =>
     [
-      "Usage: ./whet grade FILE [key=value …]      FILE holds JSON lines (also .gz); - reads stdin",
+      `Usage: ${whet} grade FILE [key=value …]      FILE holds JSON lines (also .gz); - reads stdin`,
       "",
       "Each line: id, tests, and response (text with fences) or code (a program); also source, metadata, starter_code, comparator.",
       "Each output line: id, verdict (pass, fail, ungraded), reward, format_ok, status, tests_passed, tests_total, time_ms.",
@@ -52,7 +54,7 @@ export const command: Command = {
     const { options, words } = parseArguments(GradeOptions, args);
     const [file, ...more] = words;
     if (file === undefined || more.length > 0)
-      throw new ConfigError("config/one-file", "./whet grade wants one file of JSON lines, or - for stdin.");
+      throw new ConfigError("config/one-file", `${whet} grade wants one file of JSON lines, or - for stdin.`);
     return interruptible((signal) => gradeFile(file, options, signal));
   },
 };

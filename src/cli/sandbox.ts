@@ -1,6 +1,8 @@
 // `./whet sandbox`: the Sandbox-Fusion-compatible server over the embedded jail, by itself.
+
 import { availableParallelism } from "node:os";
 import { z } from "zod";
+import { whet } from "../core/program.ts";
 import { startFusionServer } from "../sandbox/fusion/server.ts";
 import { openJail } from "../sandbox/jail.ts";
 import type { Command } from "./command.ts";
@@ -26,7 +28,7 @@ const SandboxOptions = z.strictObject({
 export const command: Command = {
   help: () =>
     [
-      "Usage: ./whet sandbox [key=value …]",
+      `Usage: ${whet} sandbox [key=value …]`,
       "",
       "Serves Sandbox Fusion's POST /run_code and GET /v1/ping for python, each program in the embedded jail.",
       "",

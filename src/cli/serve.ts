@@ -1,4 +1,5 @@
 // `./whet serve`: the Tinker-compatible server by itself, for any Tinker client.
+
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import type { Socket } from "node:net";
@@ -7,10 +8,12 @@ import { basename, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
+import { whet } from "../core/program.ts";
 import { AuditedEngine } from "../engine/audited.ts";
 import { type ModelText, ServerError, type ServerOptions, startServer, type TinkerServer } from "../server/index.ts";
 import { loadTokenizer } from "../tokenizer/index.ts";
 import type { Command } from "./command.ts";
+import { ensureRuntime } from "./engine-runtime.ts";
 import { describeOptions, parseArguments } from "./options.ts";
 import { modelText, simulatedOptions, simulatedParts } from "./serve-simulated.ts";
 
@@ -59,7 +62,7 @@ const say = (line: string) => console.error(`whetstone: ${line}`);
 export const command: Command = {
   help: () =>
     [
-      "Usage: ./whet serve [key=value …]",
+      `Usage: ${whet} serve [key=value …]`,
       "",
       "Serves the Tinker API on this machine. Point any Tinker client at it with TINKER_BASE_URL and TINKER_API_KEY.",
       "",
@@ -108,7 +111,8 @@ async function embedded(options: Options): Promise<EngineParts> {
       `model=${dir} is not a model folder: it has no config.json. Name one that has.`,
     );
   const name = options.model_name ?? basename(dir);
-  // Loaded here, so that the simulated engine starts without ONNX Runtime.
+  // Fetched and loaded here, so that the simulated engine starts without ONNX Runtime.
+  await ensureRuntime(say);
   const { createEmbeddedEngine } = await import("../engine/index.ts");
   const tokenizer = await loadTokenizer(dir);
   const text: ModelText = { ...modelText(tokenizer), endTokens: endTokensOf(dir) };

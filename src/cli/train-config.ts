@@ -1,6 +1,8 @@
 // The config of `./whet train` from its command line: preset, then what was given, then the checks between fields.
+
 import { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
+import { whet } from "../core/program.ts";
 import { configAliases, presetConfig, TrainConfig, validateConfig } from "../rl/config.ts";
 import { describeOptions, parseArguments } from "./options.ts";
 
@@ -34,7 +36,7 @@ export function parseTrainArguments(args: readonly string[]): TrainArguments {
   if (words.length > 0)
     throw new ConfigError(
       "config/stray-word",
-      `"${words[0]}" is not written as key=value. ./whet train --help lists the keys.`,
+      `"${words[0]}" is not written as key=value. ${whet} train --help lists the keys.`,
     );
   const { completions_per_prompt: completionsPerPrompt, ...config } = options;
   const onlyGiven = Object.fromEntries(Object.entries(config).filter(([key]) => given.has(key)));

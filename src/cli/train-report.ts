@@ -1,8 +1,10 @@
 // The end of a run: the report on the console, summary.json and the picture, all made from the run's files.
+
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { writeFileAtomic } from "../core/files.ts";
 import { readJsonLines } from "../core/jsonl.ts";
+import { whet } from "../core/program.ts";
 import { compareEvaluations, type Evaluation, type ProblemOutcome, summarizeOutcomes } from "../rl/evaluate.ts";
 import { renderReport, smokeTest } from "../rl/report.ts";
 import { runChart } from "../runs/chart.ts";
@@ -43,7 +45,7 @@ export function report(run: Run, seconds: number): void {
   });
   run.logger.info(`\n${renderReport(input)}`);
   run.logger.info(`  picture  ${join(run.path, "curves.svg")}`);
-  run.logger.info(`  next     ./whet eval run=${run.path}     evaluate the trained adapter`);
+  run.logger.info(`  next     ${whet} eval run=${run.path}     evaluate the trained adapter`);
   run.logger.info(`           tensorboard --logdir ${run.path}     the curves in TensorBoard`);
 }
 

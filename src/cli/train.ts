@@ -1,5 +1,7 @@
 // `./whet train`: builds the parts, checks them before anything is billed, trains, and reports.
+
 import { createInterface } from "node:readline/promises";
+import { whet } from "../core/program.ts";
 import { describeSummary } from "../data/index.ts";
 import { questionTemplateHash } from "../data/question.ts";
 import { completionsPerPrompt, type TrainConfig } from "../rl/config.ts";
@@ -34,7 +36,7 @@ import { report } from "./train-report.ts";
 export const command: Command = {
   help: () =>
     [
-      "Usage: ./whet train [key=value …]",
+      `Usage: ${whet} train [key=value …]`,
       "",
       "Trains a LoRA adapter by reinforcement learning on programming problems. Without a key and a server: the embedded engine, the bundled",
       "model and problems, and the embedded jail. The same command with the same log_path resumes. Defaults shown are those of preset=deepcoder.",
@@ -78,7 +80,7 @@ async function ask(question: string): Promise<"resume" | "delete" | "exit"> {
 async function trainInto(run: Run, config: TrainConfig, kind: EngineKind, signal: AbortSignal): Promise<number> {
   const started = performance.now();
   const { logger } = run;
-  logger.detail(`./whet train ${process.argv.slice(3).join(" ")}`);
+  logger.detail(`${whet} train ${process.argv.slice(3).join(" ")}`);
   const last = readCheckpoints(run.path).at(-1);
   if (last?.final && config.max_steps >= 0 && last.step >= config.max_steps) {
     logger.info(`this run is finished (${last.step} steps). Set max_steps higher to go on with it.`);
@@ -248,7 +250,7 @@ function finish(run: Run, outcome: TrainOutcome, seconds: number): number {
   run.display.end();
   if (outcome.interrupted) {
     run.logger.info(
-      `interrupted after ${outcome.step} steps; everything is saved. To go on: ./whet train log_path=${run.path} … with the same keys`,
+      `interrupted after ${outcome.step} steps; everything is saved. To go on: ${whet} train log_path=${run.path} … with the same keys`,
     );
     return 130;
   }

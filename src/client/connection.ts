@@ -26,7 +26,7 @@ import { Heartbeat } from "./heartbeat.ts";
 import { protocolVersion, type QueueStateEvent, type ResolvedOptions, userAgent } from "./options.ts";
 import { BillingPause, type RetryPolicy, withRetries } from "./retry.ts";
 import { SampleGate } from "./sample-gate.ts";
-import { type HttpAnswer, type HttpRequest, Transport } from "./transport.ts";
+import { type HttpAnswer, type HttpRequest, Transport, textOf } from "./transport.ts";
 import { Budget, untilAborted } from "./wait.ts";
 
 export interface CallOptions {
@@ -123,7 +123,7 @@ export class Connection {
   /** Reads an answer as a JSON message. */
   read<T extends z.ZodType>(schema: T, answer: HttpAnswer, what: string): z.output<T> {
     try {
-      return decode(schema, parseJson(answer.body.toString("utf8")));
+      return decode(schema, parseJson(textOf(answer)));
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
       throw badResponse(what, error);

@@ -1,5 +1,6 @@
 // Keeps a session alive. The beats are sent by a worker thread; this side only watches their reports.
 import { Worker } from "node:worker_threads";
+import { heartbeatThread } from "./heartbeat-thread.ts";
 
 export interface HeartbeatSettings {
   url: string;
@@ -26,7 +27,8 @@ export class Heartbeat {
   constructor(settings: HeartbeatSettings, warnAfterMs: number, warn: (message: string) => void) {
     this.#warnAfterMs = warnAfterMs;
     this.#warn = warn;
-    this.#worker = new Worker(new URL("./heartbeat-worker.mjs", import.meta.url), {
+    this.#worker = new Worker(heartbeatThread, {
+      eval: true,
       workerData: settings,
       // Nothing of the caller's environment or flags is needed there.
       env: {},

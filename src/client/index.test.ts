@@ -31,8 +31,3 @@ test("the public entry exports exactly these values", () => {
     "tokenizerIdOf",
   ]);
 });
-
-test("package.json exports it as whetstone/tinker", async () => {
-  const entry = import.meta.resolve("whetstone/tinker");
-  expect(entry).toBe(new URL("./index.ts", import.meta.url).href);
-});

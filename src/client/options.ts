@@ -115,7 +115,7 @@ export interface ResolvedOptions {
 
 export function resolveOptions(
   options: ClientOptions = {},
-  environment: NodeJS.ProcessEnv = process.env,
+  environment: Readonly<Record<string, string | undefined>> = process.env,
 ): ResolvedOptions {
   const given = (name: string) => environment[name] || undefined;
   const credentialCommand = given("TINKER_CREDENTIAL_CMD");

@@ -17,7 +17,7 @@ import {
 import { badResponse, type Connection } from "./connection.ts";
 import { APIConnectionError, APITimeoutError, detailOf, RequestFailedError, statusError } from "./errors.ts";
 import { backoff } from "./retry.ts";
-import type { HttpAnswer } from "./transport.ts";
+import { type HttpAnswer, textOf } from "./transport.ts";
 import { sleep } from "./wait.ts";
 
 export interface PollTarget<T> {
@@ -106,7 +106,7 @@ export async function poll<T>(connection: Connection, target: PollTarget<T>): Pr
           connection.reportQueueState({ id: target.queueId, state: again.state, reason: again.reason });
         }
       } else if (status === 402) {
-        await connection.billing.wait(statusError("retrieve_future", status, answer.body.toString("utf8")), signals);
+        await connection.billing.wait(statusError("retrieve_future", status, textOf(answer)), signals);
         continue;
       } else if (status === 400 && badRequests < badRequestRetries) {
         badRequests++;
@@ -144,7 +144,7 @@ function readAnswer<T>(target: PollTarget<T>, answer: HttpAnswer): PollAnswer<T>
         throw new ProtocolError("protocol/invalid-message", "protobuf came where JSON was asked for.");
       return { kind: "result", value: target.protobuf(answer.body) };
     }
-    const body = parseJson(answer.body.toString("utf8"));
+    const body = parseJson(textOf(answer));
     if (typeof body === "object" && body !== null) {
       const fields = body as Record<string, unknown>;
       if (fields["type"] === "try_again") return { kind: "again", ...readTryAgain(body) };
@@ -170,7 +170,7 @@ function readTryAgain(body: unknown): { state: QueueState; reason: string | unde
 
 function tryAgainOf(answer: HttpAnswer): { state: QueueState; reason: string | undefined } | undefined {
   try {
-    const body = JSON.parse(answer.body.toString("utf8")) as unknown;
+    const body = JSON.parse(textOf(answer)) as unknown;
     return (body as { type?: unknown }).type === "try_again"
       ? readTryAgain(body)
       : { state: "active", reason: undefined };
@@ -181,7 +181,7 @@ function tryAgainOf(answer: HttpAnswer): { state: QueueState; reason: string | u
 
 /** A status that ends the wait. SkyRL reports a failed operation as 400 with a `detail`. */
 function failureOf<T>(target: PollTarget<T>, answer: HttpAnswer): Error {
-  const text = answer.body.toString("utf8");
+  const text = textOf(answer);
   const refused = statusError(`retrieve_future (${target.operation})`, answer.status, text);
   if (answer.status === 404 || answer.status === 410) return target.lost(answer.status, detailOf(refused.body));
   const { body } = refused;

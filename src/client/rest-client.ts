@@ -33,7 +33,7 @@ import {
 import { badResponse, type Connection } from "./connection.ts";
 import { claimsOf } from "./credentials.ts";
 import { statusError, TinkerError } from "./errors.ts";
-import type { HttpAnswer } from "./transport.ts";
+import { type HttpAnswer, textOf } from "./transport.ts";
 import { sleep } from "./wait.ts";
 
 export interface RestOptions {
@@ -228,8 +228,7 @@ export class RestClient {
       // 503 means "being built", which takes longer than the usual retries wait.
       const answer = await this.#connection.sendOnce({ method: "GET", path: `${route}/archive`, signal });
       if (answer.status < 400) return this.#readArchive(answer);
-      if (answer.status !== 503 || attempt >= archiveTries)
-        throw statusError("archive", answer.status, answer.body.toString("utf8"));
+      if (answer.status !== 503 || attempt >= archiveTries) throw statusError("archive", answer.status, textOf(answer));
       await sleep(timings.archivePauseMs, signal, this.#connection.closing);
     }
   }

@@ -1,7 +1,7 @@
 // The one place where a call is tried again: which failures, how long, and with which pauses.
 import { APIConnectionError, type APIStatusError, APITimeoutError, statusError } from "./errors.ts";
 import type { Timings } from "./options.ts";
-import type { HttpAnswer } from "./transport.ts";
+import { type HttpAnswer, textOf } from "./transport.ts";
 import { type Signals, sleep } from "./wait.ts";
 
 /** A call is tried again while it has retries left or its window is open. */
@@ -34,7 +34,7 @@ export async function withRetries(
     try {
       answer = await send(attempt);
       if (answer.status < 400) return answer;
-      error = statusError(context.what, answer.status, answer.body.toString("utf8"));
+      error = statusError(context.what, answer.status, textOf(answer));
     } catch (thrown) {
       if (!(thrown instanceof APIConnectionError)) throw thrown;
       error = thrown;
@@ -82,7 +82,7 @@ function givenUp(error: APIConnectionError | APIStatusError, tries: number, elap
   if (!(error instanceof APIConnectionError)) return error;
   const Class = error instanceof APITimeoutError ? APITimeoutError : APIConnectionError;
   return new Class(
-    `${error.message} Gave up after ${tries} ${tries === 1 ? "try" : "tries"} in ${(elapsedMs / 1000).toFixed(1)} s. Check that the server runs and that baseUrl (TINKER_BASE_URL) is right; "./whet serve" starts a local one.`,
+    `${error.message} Gave up after ${tries} ${tries === 1 ? "try" : "tries"} in ${(elapsedMs / 1000).toFixed(1)} s. Check that the server runs and that baseUrl (TINKER_BASE_URL) is right; "whet serve" starts a local one.`,
     { cause: error },
   );
 }

@@ -36,6 +36,7 @@ import { APIFuture } from "./future.ts";
 import { type ClientOptions, resolveOptions } from "./options.ts";
 import { poll } from "./poll.ts";
 import { backoff, retryAfter } from "./retry.ts";
+import { textOf } from "./transport.ts";
 import { sleep, untilAborted } from "./wait.ts";
 
 export interface SampleOptions {
@@ -246,7 +247,7 @@ export class SamplingClient {
         continue;
       }
       if (answer.status < 400) return connection.read(submitResponse, answer, "sample").requestId;
-      const error = statusError("sample", answer.status, answer.body.toString("utf8"));
+      const error = statusError("sample", answer.status, textOf(answer));
       if (answer.status === 429) {
         const usual = bytes > largePromptBytes ? timings.backpressureLargeMs : timings.backpressureMs;
         const holdMs = retryAfter(answer, timings.retryAfterMaxMs) ?? usual;

@@ -24,7 +24,13 @@ export interface HttpRequest {
 export interface HttpAnswer {
   status: number;
   headers: Readonly<Record<string, string | string[] | undefined>>;
-  body: Buffer;
+  body: Uint8Array;
+}
+
+/** An answer's body as text. */
+export function textOf(answer: HttpAnswer): string {
+  const { buffer, byteOffset, byteLength } = answer.body;
+  return Buffer.from(buffer, byteOffset, byteLength).toString("utf8");
 }
 
 /** How many answers in a row may be taken for a proxy's before they are believed. */

@@ -1,39 +1,62 @@
-// Module hooks: turn a .ts file into JavaScript with esbuild when it is imported. Results are cached by content, so a second
-// start reads files and compiles nothing.
+// Module hooks for a Node that cannot run TypeScript: a .ts file is turned into JavaScript with esbuild when it is imported. Results
+// are cached by content, so a second start reads files and compiles nothing.
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { homedir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { sourceOfEntry } from "./own-entries.mjs";
 
 const require = createRequire(import.meta.url);
-const cacheDir = fileURLToPath(new URL("../../node_modules/.cache/whetstone/ts/", import.meta.url));
+/** The second one is for a checkout that cannot be written to. */
+const cacheFolders = [
+  fileURLToPath(new URL("../../node_modules/.cache/whetstone/ts", import.meta.url)),
+  join(process.env.WHETSTONE_CACHE || join(homedir(), ".cache", "whetstone"), "ts"),
+];
+
+export async function resolve(specifier, context, nextResolve) {
+  return nextResolve(sourceOfEntry(specifier) ?? specifier, context);
+}
 
 export async function load(url, context, nextLoad) {
   if (!url.startsWith("file:") || !new URL(url).pathname.endsWith(".ts")) return nextLoad(url, context);
   const path = fileURLToPath(url);
   const source = readFileSync(path, "utf8");
-  const cached = `${cacheDir}${createHash("sha1").update(path).update("\0").update(source).digest("hex")}.mjs`;
-  let code;
-  try {
-    code = readFileSync(cached, "utf8");
-  } catch {
-    const { transformSync } = require("esbuild");
-    code = transformSync(source, {
-      loader: "ts",
-      format: "esm",
-      target: "node20",
-      sourcemap: "inline",
-      sourcefile: path,
-      tsconfigRaw: { compilerOptions: { verbatimModuleSyntax: true } },
-    }).code;
+  const name = `${createHash("sha1").update(path).update("\0").update(source).digest("hex")}.mjs`;
+  return { format: "module", source: cached(name) ?? compile(path, source, name), shortCircuit: true };
+}
+
+function cached(name) {
+  for (const folder of cacheFolders) {
     try {
-      mkdirSync(cacheDir, { recursive: true });
-      const temporary = `${cached}.${process.pid}`;
-      writeFileSync(temporary, code);
-      renameSync(temporary, cached);
+      return readFileSync(join(folder, name), "utf8");
     } catch {
-      // A read-only checkout works too, only slower.
+      // Not there.
     }
   }
-  return { format: "module", source: code, shortCircuit: true };
+  return undefined;
+}
+
+function compile(path, source, name) {
+  const { code } = require("esbuild").transformSync(source, {
+    loader: "ts",
+    format: "esm",
+    target: "node20",
+    sourcemap: "inline",
+    sourcefile: path,
+    tsconfigRaw: { compilerOptions: { verbatimModuleSyntax: true } },
+  });
+  for (const folder of cacheFolders) {
+    try {
+      mkdirSync(folder, { recursive: true });
+      const temporary = join(folder, `${name}.${process.pid}`);
+      writeFileSync(temporary, code);
+      renameSync(temporary, join(folder, name));
+      break;
+    } catch {
+      // Without any folder to write to it works too, only slower.
+    }
+  }
+  return code;
 }

@@ -1,8 +1,14 @@
-// Lets Node run the TypeScript source as it is. Node 22.18 and newer strip types by themselves, so this does nothing there;
-// on older ones it registers ts-hooks.mjs. Use: `node --import ./src/core/ts-loader.mjs src/cli/main.ts`.
-import { register } from "node:module";
+// Lets Node run the TypeScript source as it is, and the package's own entries ("whetstone/tinker") be imported inside the checkout.
+// Node 22.18 and newer strip types by themselves; for older ones ts-hooks.mjs does it.
+// Use: `node --import ./src/core/ts-loader.mjs FILE.ts`.
+import module from "node:module"; // a default import: Node 20 has no registerHooks to name
+import { sourceOfEntry } from "./own-entries.mjs";
 
-if (!process.features.typescript) {
+if (process.features.typescript) {
+  module.registerHooks({
+    resolve: (specifier, context, nextResolve) => nextResolve(sourceOfEntry(specifier) ?? specifier, context),
+  });
+} else {
   process.setSourceMapsEnabled(true);
-  register("./ts-hooks.mjs", import.meta.url);
+  module.register("./ts-hooks.mjs", import.meta.url);
 }

@@ -1,5 +1,6 @@
 // Runs one program on its tests and judges what came out. The sandbox gets inputs only; expected values stay here, and a pass
 // needs evidence for every test.
+import { whet } from "../core/program.ts";
 import {
   type Job,
   type Limits,
@@ -118,7 +119,7 @@ export async function judge(
   if (spentMs > rules.problemMs) return failed(settled.length, "time_limit");
   throw new SandboxError(
     "sandbox/incomplete",
-    `The sandbox answered for ${settled.length} of ${tests.length} tests and gave no reason. Grade the program again; if it repeats, run ./whet doctor.`,
+    `The sandbox answered for ${settled.length} of ${tests.length} tests and gave no reason. Grade the program again; if it repeats, run ${whet} doctor.`,
   );
 }
 

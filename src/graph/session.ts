@@ -1,12 +1,14 @@
 // A graph compiled by ONNX Runtime. Values are typed arrays with a shape; what is fed is read in place, never copied, so large
 // arrays (weights, caches) are best wrapped once and fed again. Outputs are fresh buffers: return little.
-import "./no-telemetry.ts";
-import { InferenceSession, Tensor as OrtTensor } from "onnxruntime-node";
+import type { InferenceSession, Tensor as OrtTensor } from "onnxruntime-node";
 import { messageOf } from "../core/errors.ts";
 import { GraphError } from "./errors.ts";
 import { bindDimensions, graphInputs, inputName } from "./interpreter.ts";
 import { toOnnx } from "./onnx-graph.ts";
+import { loadRuntime } from "./onnx-runtime.ts";
 import type { Tensor } from "./tensor.ts";
+
+const runtime = loadRuntime();
 
 /** A value that can be fed or came out. The array behind a fed value must not change while a run is under way. */
 export type Value = OrtTensor;
@@ -27,8 +29,10 @@ const threadWaiting = { intra_op: { allow_spinning: "1", spin_duration_us: "20" 
 
 /** Wraps a typed array as a value, in place. */
 export function value(data: Float32Array | Int32Array | Uint8Array, shape: readonly number[]): Value {
-  if (data instanceof Float32Array) return new OrtTensor("float32", data, shape);
-  return data instanceof Int32Array ? new OrtTensor("int32", data, shape) : new OrtTensor("bool", data, shape);
+  if (data instanceof Float32Array) return new runtime.Tensor("float32", data, shape);
+  return data instanceof Int32Array
+    ? new runtime.Tensor("int32", data, shape)
+    : new runtime.Tensor("bool", data, shape);
 }
 
 /** The floats of a value that came out of a run. */
@@ -56,7 +60,7 @@ export class Session<Name extends string = string> {
   ): Promise<Session<Name>> {
     const model = toOnnx(outputs);
     try {
-      const session = await InferenceSession.create(model, {
+      const session = await runtime.InferenceSession.create(model, {
         executionProviders: ["cpu"],
         intraOpNumThreads: options.threads ?? 0,
         interOpNumThreads: 1,

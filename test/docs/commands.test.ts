@@ -2,8 +2,10 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { commands } from "../../src/cli/commands.ts";
+import { checkoutCommands } from "../../src/cli/checkout-commands.ts";
+import { commands as shippedCommands } from "../../src/cli/commands.ts";
 
+const commands = { ...shippedCommands, ...checkoutCommands };
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const pages = ["README.md", "AGENTS.md", "CONTRIBUTING.md", ...docPages(), "models/nano-coder/README.md"];
 

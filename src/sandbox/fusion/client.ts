@@ -1,9 +1,11 @@
 // A client of one or several Sandbox Fusion instances: keep-alive connections, a bound on requests in flight, the instance with
 // the least to do first, instances that fail set aside and asked again later, and retries of everything that is not a verdict.
+
 import { setTimeout as sleep } from "node:timers/promises";
 import { Pool } from "undici";
 import { messageOf } from "../../core/errors.ts";
 import { Limiter } from "../../core/limiter.ts";
+import { whet } from "../../core/program.ts";
 import { SandboxError } from "../sandbox.ts";
 import type { RunCodeRequest, RunCodeResponse } from "./api.ts";
 
@@ -81,7 +83,7 @@ export class FusionClient {
     if (answers.every((problem) => problem !== undefined))
       throw new SandboxError(
         "sandbox/fusion-unreachable",
-        `No Sandbox Fusion server answered at ${this.urls.join(", ")} (${answers[0]}). Start one (docker run -p 8080:8080 volcengine/sandbox-fusion:server-20250609, or ./whet sandbox port=8080), or leave sandbox_url unset for the embedded jail.`,
+        `No Sandbox Fusion server answered at ${this.urls.join(", ")} (${answers[0]}). Start one (docker run -p 8080:8080 volcengine/sandbox-fusion:server-20250609, or ${whet} sandbox port=8080), or leave sandbox_url unset for the embedded jail.`,
       );
   }
 

@@ -1,12 +1,11 @@
-// Runs in a thread of its own, so that a busy main thread does not let the session die: posts a heartbeat at every interval and
-// reports how it went. Plain JavaScript: a thread that must first compile TypeScript takes three times as long to start.
-import { request as httpRequest } from "node:http";
-import { request as httpsRequest } from "node:https";
-import { parentPort, workerData } from "node:worker_threads";
+// The program of the thread that sends heartbeats. It is text, not a file to load: a bundler that packs the client into one file
+// would leave a second file behind, and a thread that must first find and compile a module starts three times as slowly.
 
-/** @type {import("./heartbeat.ts").HeartbeatSettings} */
+/** Posts a heartbeat at every interval and reports how it went; a message from outside is a new API key. CommonJS, as `eval` wants. */
+export const heartbeatThread = `
+const { parentPort, workerData } = require("node:worker_threads");
 const { url, body, headers, intervalMs, timeoutMs } = workerData;
-const send = url.startsWith("https:") ? httpsRequest : httpRequest;
+const { request: send } = require(url.startsWith("https:") ? "node:https" : "node:http");
 let apiKey = headers["X-API-Key"];
 parentPort.on("message", (token) => {
   apiKey = token;
@@ -25,9 +24,10 @@ function beat() {
     response.on("end", () => report(response.statusCode));
     response.on("error", (error) => report(0, error.message));
   });
-  request.on("timeout", () => request.destroy(new Error(`no answer within ${timeoutMs} ms`)));
+  request.on("timeout", () => request.destroy(new Error("no answer within " + timeoutMs + " ms")));
   request.on("error", (error) => report(0, error.message));
   request.end(body);
 }
 
 setInterval(beat, intervalMs);
+`;

@@ -1,0 +1,7 @@
+// The commands that work on the checkout itself; the package is without them.
+import type { CommandEntry } from "./command.ts";
+
+export const checkoutCommands: Readonly<Record<string, CommandEntry>> = {
+  bench: { summary: "benchmarks, as ratios measured in one run", load: () => import("./bench.ts") },
+  test: { summary: "type check, lint and every test", load: () => import("./test.ts") },
+};

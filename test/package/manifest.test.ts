@@ -1,0 +1,42 @@
+// package.json, tsconfig.json, the lockfile and the source say the same.
+import { existsSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { runtimePackages } from "../../src/cli/engine-runtime.ts";
+import { sourceEntries } from "../../src/core/own-entries.mjs";
+import { runtimeVersion } from "../../src/graph/onnx-runtime.ts";
+
+const root = new URL("../../", import.meta.url);
+const json = (name: string) => JSON.parse(readFileSync(new URL(name, root), "utf8"));
+const manifest = json("package.json");
+
+test("every entry has a source file, types beside its code, and a path for the checkout's own type check", () => {
+  const entries = sourceEntries();
+  expect(Object.keys(entries).length).toBeGreaterThan(4);
+  for (const [name, url] of Object.entries(entries)) {
+    expect(existsSync(fileURLToPath(url)), url).toBe(true);
+    const { types, default: code } = manifest.exports[name.replace("whetstone", ".")];
+    expect(types).toBe(code.replace(/\.js$/, ".d.ts"));
+  }
+  const paths = Object.entries(json("tsconfig.json").compilerOptions.paths as Record<string, string[]>);
+  expect(Object.fromEntries(paths.map(([name, [path]]) => [name, new URL(path!, root).href]))).toEqual(entries);
+});
+
+test("versions are exact, and what runs at install time is decided", () => {
+  for (const [name, version] of Object.entries({ ...manifest.dependencies, ...manifest.devDependencies }))
+    expect(version, name).toMatch(/^(npm:[^@]+@)?\d+\.\d+\.\d+$/);
+  const lock = json("package-lock.json").packages as Record<string, { hasInstallScript?: boolean; dev?: boolean }>;
+  const scripts = Object.entries(lock).filter(([, entry]) => entry.hasInstallScript);
+  // None reaches a user of the package, and none of these runs in a checkout.
+  expect(scripts.filter(([, entry]) => !entry.dev)).toEqual([]);
+  const names = scripts.map(([path]) => path.replace(/^.*node_modules\//, "")).filter((name) => name !== "fsevents");
+  expect(new Set(names)).toEqual(new Set(Object.keys(manifest.allowScripts)));
+});
+
+test("the engine's runtime that users fetch is the one that is tested here", () => {
+  const { packages } = json("package-lock.json");
+  expect(manifest.devDependencies["onnxruntime-node"]).toBe(runtimeVersion);
+  for (const [name, digest] of Object.entries(runtimePackages)) {
+    expect(packages[`node_modules/${name}`]).toMatchObject({ version: runtimeVersion, integrity: digest });
+  }
+});
