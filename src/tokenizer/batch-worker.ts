@@ -1,12 +1,12 @@
 // The thread that encodes large batches.
 import { parentPort, workerData } from "node:worker_threads";
 import { messageOf } from "../core/errors.ts";
-import type { BatchReply, BatchRequest } from "./batch.ts";
-import { readTokenizerFiles, type TokenizerPaths } from "./files.ts";
-import { ByteLevelTokenizer } from "./tokenizer.ts";
+import type { BatchFiles, BatchReply, BatchRequest } from "./batch.ts";
+import { readTokenizerFiles } from "./files.ts";
+import { JsonTokenizer } from "./tokenizer.ts";
 
-const { paths, name } = (workerData as { data: { paths: TokenizerPaths; name: string } }).data;
-const tokenizer = readTokenizerFiles(paths, name).then((files) => new ByteLevelTokenizer(files));
+const { paths, name, controlTokens } = (workerData as { data: BatchFiles }).data;
+const tokenizer = readTokenizerFiles(paths, name).then((files) => new JsonTokenizer(files, { controlTokens }));
 // A failure to load is the answer to every request.
 tokenizer.catch(() => {});
 

@@ -9,6 +9,13 @@ import type { EncodeOptions } from "./tokenizer.ts";
 /** About 10 ms of work; below this, handing texts to a thread costs more than it saves. */
 const inlineCharacters = 16_384;
 
+/** What a thread needs to load the same tokenizer. */
+export interface BatchFiles {
+  paths: TokenizerPaths;
+  name: string;
+  controlTokens: readonly string[];
+}
+
 export interface BatchRequest {
   id: number;
   texts: readonly string[];
@@ -18,16 +25,14 @@ export interface BatchRequest {
 export type BatchReply = { id: number; ids: Int32Array[] } | { id: number; error: string };
 
 export class BatchEncoder {
-  readonly #paths: TokenizerPaths;
-  readonly #name: string;
+  readonly #files: BatchFiles;
   readonly #encode: (text: string, options: EncodeOptions) => number[];
   #worker: Worker | undefined;
   #next = 0;
   readonly #waiting = new Map<number, { resolve: (ids: Int32Array[]) => void; reject: (error: Error) => void }>();
 
-  constructor(paths: TokenizerPaths, name: string, encode: (text: string, options: EncodeOptions) => number[]) {
-    this.#paths = paths;
-    this.#name = name;
+  constructor(files: BatchFiles, encode: (text: string, options: EncodeOptions) => number[]) {
+    this.#files = files;
     this.#encode = encode;
   }
 
@@ -51,7 +56,7 @@ export class BatchEncoder {
 
   #start(): Worker {
     if (this.#worker) return this.#worker;
-    const worker = startWorker(new URL("./batch-worker.ts", import.meta.url), { paths: this.#paths, name: this.#name });
+    const worker = startWorker(new URL("./batch-worker.ts", import.meta.url), this.#files);
     worker.on("message", (reply: BatchReply) => {
       const caller = this.#waiting.get(reply.id);
       this.#waiting.delete(reply.id);
@@ -77,7 +82,7 @@ export class BatchEncoder {
   #failed(reason: string): TokenizerError {
     return new TokenizerError(
       "tokenizer/batch-failed",
-      `A batch could not be encoded with the tokenizer of ${this.#name}: ${reason}. Check that its files are still there, and try again.`,
+      `A batch could not be encoded with the tokenizer of ${this.#files.name}: ${reason}. Check that its files are still there, and try again.`,
     );
   }
 }

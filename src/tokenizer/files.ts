@@ -1,5 +1,5 @@
 // Finds and reads the files of a tokenizer: in a folder, among the bundled models, or on the Hugging Face hub.
-import { readFile, stat } from "node:fs/promises";
+import { readdir, readFile, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { messageOf } from "../core/errors.ts";
@@ -15,6 +15,8 @@ export interface TokenizerFiles {
   tokenizer: object;
   /** The parsed tokenizer_config.json, or {}. */
   config: Record<string, unknown>;
+  /** The parsed generation_config.json, or {}. */
+  generation: Record<string, unknown>;
   chatTemplate: string | undefined;
 }
 
@@ -28,18 +30,41 @@ export async function findLocally(source: string): Promise<string | undefined> {
     if (!entry?.isDirectory()) continue;
     const file = join(candidate, "tokenizer.json");
     if (await stat(file).catch(() => undefined)) return file;
-    throw new TokenizerError(
-      "tokenizer/not-found",
-      `The folder ${candidate} has no tokenizer.json. Give a Hugging Face model folder, or the file itself.`,
-    );
+    throw withoutTokenizerJson(`The folder ${candidate}`, await readdir(candidate).catch(() => []));
   }
   return undefined;
+}
+
+/** Vocabularies in other formats: what a folder without tokenizer.json has instead. */
+const otherVocabularies: Readonly<Record<string, string>> = {
+  "tiktoken.model": "a tiktoken vocabulary",
+  "tokenizer.model": "a SentencePiece model",
+  "spiece.model": "a SentencePiece model",
+  "tekken.json": "a Tekken vocabulary of mistral-common",
+  "vocab.json": "the vocabulary and merges of a slow tokenizer",
+  "vocab.txt": "a WordPiece vocabulary",
+};
+
+function withoutTokenizerJson(where: string, files: readonly string[]): TokenizerError {
+  const other = Object.keys(otherVocabularies).find((name) => files.includes(name));
+  if (other === undefined) {
+    return new TokenizerError(
+      "tokenizer/not-found",
+      `${where} has no tokenizer.json. Give a Hugging Face model folder that has one, or the file itself.`,
+    );
+  }
+  return new TokenizerError(
+    "tokenizer/unsupported",
+    `${where} has no tokenizer.json but ${other}, ${otherVocabularies[other]}, which cannot be read here. Convert it with ` +
+      "transformers (a fast tokenizer's save_pretrained writes tokenizer.json), and set tokenizer= to that folder.",
+  );
 }
 
 /** Where the files of one tokenizer are; only the first must be there. */
 export interface TokenizerPaths {
   tokenizer: string;
   config?: string | undefined;
+  generation?: string | undefined;
   chatTemplate?: string | undefined;
 }
 
@@ -51,6 +76,7 @@ export function besideTokenizer(tokenizer: string): TokenizerPaths {
   return {
     tokenizer,
     config: join(folder, "tokenizer_config.json"),
+    generation: join(folder, "generation_config.json"),
     chatTemplate: join(folder, "chat_template.jinja"),
   };
 }
@@ -62,13 +88,13 @@ export async function downloadTokenizer(id: string, hub: Hub, signal?: AbortSign
     const file = snapshot.files.find((candidate) => candidate.path === path);
     return file && hub.download(snapshot, file, signal ? { signal } : {});
   };
-  const [tokenizer, config, chatTemplate] = await Promise.all(
-    ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja"].map(fetchFile),
+  const [tokenizer, config, generation, chatTemplate] = await Promise.all(
+    ["tokenizer.json", "tokenizer_config.json", "generation_config.json", "chat_template.jinja"].map(fetchFile),
   );
-  if (tokenizer !== undefined) return { tokenizer, config, chatTemplate };
-  throw new TokenizerError(
-    "tokenizer/not-found",
-    `The model ${id} has no tokenizer.json at ${hub.endpoint}. Choose a model that has one.`,
+  if (tokenizer !== undefined) return { tokenizer, config, generation, chatTemplate };
+  throw withoutTokenizerJson(
+    `The model ${id} at ${hub.endpoint}`,
+    snapshot.files.map((file) => file.path),
   );
 }
 
@@ -79,15 +105,25 @@ export async function readTokenizerFiles(paths: TokenizerPaths, name: string): P
     throw new TokenizerError("tokenizer/not-found", `There is no file ${paths.tokenizer}. Check the path.`);
   }
   const config = (paths.config && (await readJson(paths.config, name))) || {};
+  const generation = (paths.generation && (await readJson(paths.generation, name))) || {};
   const template = paths.chatTemplate && (await readText(paths.chatTemplate));
-  const fromConfig = config["chat_template"];
   return {
     name,
     paths,
     tokenizer,
     config,
-    chatTemplate: template ?? (typeof fromConfig === "string" ? fromConfig : undefined),
+    generation,
+    chatTemplate: template ?? templateOf(config["chat_template"]),
   };
+}
+
+/** A config's template: one text, or several by name, of which the default one is meant. */
+function templateOf(value: unknown): string | undefined {
+  if (typeof value === "string") return value;
+  if (!Array.isArray(value)) return undefined;
+  const named = value as { name?: unknown; template?: unknown }[];
+  const { template } = named.find(({ name }) => name === "default") ?? named[0] ?? {};
+  return typeof template === "string" ? template : undefined;
 }
 
 async function readJson(path: string, name: string): Promise<Record<string, unknown> | undefined> {

@@ -2,4 +2,4 @@
 export type { DecodeStream } from "./decode.ts";
 export { TokenizerError } from "./errors.ts";
 export { type LoadOptions, loadTokenizer } from "./load.ts";
-export type { DecodeOptions, EncodeOptions, Tokenizer } from "./tokenizer.ts";
+export type { AddedToken, DecodeOptions, EncodeOptions, Tokenizer } from "./tokenizer.ts";

@@ -2,7 +2,7 @@
 import { Hub, isHubId } from "../core/hub.ts";
 import { TokenizerError } from "./errors.ts";
 import { besideTokenizer, downloadTokenizer, findLocally, readTokenizerFiles } from "./files.ts";
-import { ByteLevelTokenizer, type Tokenizer } from "./tokenizer.ts";
+import { JsonTokenizer, type Tokenizer } from "./tokenizer.ts";
 
 export interface LoadOptions {
   /** Where models that are not on this machine come from. Default: the hub of HF_ENDPOINT, with HF_TOKEN. */
@@ -13,7 +13,7 @@ export interface LoadOptions {
 /** Loads a tokenizer: from a model folder, a tokenizer.json, a bundled model's name ("nano-coder") or a hub id ("Qwen/Qwen3-8B"). */
 export async function loadTokenizer(source: string, options: LoadOptions = {}): Promise<Tokenizer> {
   const local = await findLocally(source);
-  if (local) return new ByteLevelTokenizer(await readTokenizerFiles(besideTokenizer(local), source));
+  if (local) return new JsonTokenizer(await readTokenizerFiles(besideTokenizer(local), source));
   if (!isHubId(source)) {
     throw new TokenizerError(
       "tokenizer/not-found",
@@ -22,5 +22,5 @@ export async function loadTokenizer(source: string, options: LoadOptions = {}): 
     );
   }
   const paths = await downloadTokenizer(source, options.hub ?? new Hub(), options.signal);
-  return new ByteLevelTokenizer(await readTokenizerFiles(paths, source));
+  return new JsonTokenizer(await readTokenizerFiles(paths, source));
 }

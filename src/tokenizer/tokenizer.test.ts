@@ -170,15 +170,15 @@ describe("what is refused", () => {
     await expect(loadTokenizer(folder)).rejects.toMatchObject({ code: "tokenizer/bad-file" });
   });
 
-  test("a tokenizer that is not byte-level BPE", async () => {
+  test("a kind of tokenizer that is not for language models", async () => {
     const folder = temporaryFolder();
     writeFileSync(
       join(folder, "tokenizer.json"),
-      JSON.stringify({ model: { type: "Unigram" }, decoder: { type: "Metaspace" } }),
+      JSON.stringify({ model: { type: "WordPiece" }, decoder: { type: "WordPiece" } }),
     );
     await expect(loadTokenizer(folder)).rejects.toMatchObject({
       code: "tokenizer/unsupported",
-      message: expect.stringContaining("Unigram"),
+      message: expect.stringContaining("WordPiece"),
     });
   });
 });

@@ -1,10 +1,11 @@
-// Text ↔ token ids for one model: byte-level BPE described by a Hugging Face tokenizer.json. Splitting and merging are done by
+// Text ↔ token ids for one model: what a Hugging Face tokenizer.json describes. Splitting and merging are done by
 // @huggingface/tokenizers; bytes → text is done here, because streaming needs the bytes of a token and not its text.
 import { Tokenizer as Library } from "@huggingface/tokenizers";
 import { BatchEncoder } from "./batch.ts";
 import { type ByteTable, DecodeStream, decodeTokens, tokenBytes } from "./decode.ts";
 import { TokenizerError } from "./errors.ts";
 import type { TokenizerFiles } from "./files.ts";
+import { joinsFirst, spellingOf, type TokenizerJson } from "./formats.ts";
 
 export interface EncodeOptions {
   /**
@@ -13,6 +14,8 @@ export interface EncodeOptions {
    * (`<think>`, `<tool_call>`) are single tokens either way, as in the model's own template.
    */
   special?: boolean;
+  /** For content that goes on after a control token: some vocabularies put a space before a text that begins a sequence. */
+  continues?: boolean;
 }
 
 export interface DecodeOptions {
@@ -28,6 +31,12 @@ export interface Tokenizer {
   readonly vocabSize: number;
   /** The model's own chat template (Jinja), where its files have one. */
   readonly chatTemplate: string | undefined;
+  /** `bos_token`, `eos_token` and the like: the texts of the tokens that the model's files name. */
+  readonly specialTokens: Readonly<Record<string, string>>;
+  /** The tokens at which the model's files say that generation ends. */
+  readonly endTokens: readonly number[];
+  /** The tokens beside the vocabulary: control tokens, and words such as `<think>`. */
+  readonly addedTokens: readonly AddedToken[];
   encode(text: string, options?: EncodeOptions): number[];
   /** The same for many texts; a large batch is encoded in a worker thread, so that the event loop goes on. */
   encodeBatch(texts: readonly string[], options?: EncodeOptions): Promise<Int32Array[]>;
@@ -39,47 +48,64 @@ export interface Tokenizer {
   tokenId(token: string): number | undefined;
   /** True for the tokens that the model's files flag as special. */
   isSpecial(id: number): boolean;
+  /** The same tokenizer, for which these added tokens are control tokens too: written in content, they stay plain text. */
+  withControlTokens(contents: readonly string[]): Tokenizer;
   /** Ends the worker thread, if a large batch started one; it would not keep the process alive. */
   close(): Promise<void>;
 }
 
-interface AddedToken {
+export interface AddedToken {
   id: number;
   content: string;
+  /** Flagged as special by the model's files. */
   special: boolean;
+  /** The token takes the blanks before it, or after it, with it. */
+  lstrip?: boolean;
+  rstrip?: boolean;
 }
 
-/** The parts of tokenizer.json that are looked at here; the library reads the rest. */
-interface TokenizerJson {
-  added_tokens?: AddedToken[];
-  decoder?: { type?: string; decoders?: { type?: string }[] } | null;
-  model?: { type?: string };
-}
+/** Stands before a text that does not begin its sequence; past the vocabulary of every model, and it never leaves this class. */
+const startToken: AddedToken = { id: 2 ** 31 - 2, content: "\u{10FFFF}\u{10FFFE}start\u{10FFFF}", special: true };
 
-export class ByteLevelTokenizer implements Tokenizer {
+export class JsonTokenizer implements Tokenizer {
   readonly name: string;
   readonly vocabSize: number;
   readonly chatTemplate: string | undefined;
+  readonly specialTokens: Readonly<Record<string, string>>;
+  readonly endTokens: readonly number[];
+  readonly addedTokens: readonly AddedToken[];
+  readonly #files: TokenizerFiles;
   /** Recognises every added token. */
   readonly #markup: Library;
-  /** Recognises the added tokens that are not flagged as special; shares the vocabulary and merges of `#markup`. */
+  /** Recognises the added tokens that are not control tokens; shares the vocabulary and merges of `#markup`. */
   readonly #content: Library;
   readonly #special = new Set<number>();
   readonly #bytes: ByteTable;
   readonly #batches: BatchEncoder;
+  readonly #joinsFirst: boolean;
 
-  constructor(files: TokenizerFiles) {
+  constructor(files: TokenizerFiles, options: { controlTokens?: readonly string[]; like?: JsonTokenizer } = {}) {
     this.name = files.name;
+    this.#files = files;
     this.chatTemplate = files.chatTemplate;
-    this.#batches = new BatchEncoder(files.paths, files.name, (text, options) => this.encode(text, options));
+    const control = new Set(options.controlTokens);
+    const batchFiles = { paths: files.paths, name: files.name, controlTokens: [...control] };
+    this.#batches = new BatchEncoder(batchFiles, (text, how) => this.encode(text, how));
     const json = files.tokenizer as TokenizerJson;
-    checkSupported(json, files.name);
-    const added = json.added_tokens ?? [];
+    const spelling = spellingOf(json, files.name);
+    this.#joinsFirst = joinsFirst(json);
+    this.addedTokens = json.added_tokens ?? [];
+    for (const { id, special, content } of this.addedTokens) if (special || control.has(content)) this.#special.add(id);
     try {
-      this.#markup = new Library({ ...json, added_tokens: added }, files.config);
-      const noVocabulary = { ...json.model, vocab: {}, merges: [] };
-      const notSpecial = added.filter((token) => !token.special);
-      this.#content = new Library({ ...json, model: noVocabulary, added_tokens: notSpecial }, files.config);
+      this.#markup = options.like
+        ? options.like.#markup
+        : new Library({ ...json, added_tokens: this.addedTokens }, files.config);
+      const noVocabulary = { ...json.model, vocab: json.model?.type === "Unigram" ? [["", 0]] : {}, merges: [] };
+      const words = this.addedTokens.filter(({ id }) => !this.#special.has(id));
+      this.#content = new Library(
+        { ...json, model: noVocabulary, added_tokens: this.#joinsFirst ? [...words, startToken] : words },
+        files.config,
+      );
     } catch (error) {
       throw new TokenizerError(
         "tokenizer/bad-file",
@@ -89,15 +115,20 @@ export class ByteLevelTokenizer implements Tokenizer {
     }
     const model = this.#markup.model!;
     this.#content.model = model;
-    for (const token of added) if (token.special) this.#special.add(token.id);
     this.vocabSize = model.vocab.length;
-    this.#bytes = { tokens: model.vocab, bytes: [], addedIds: new Set(added.map((token) => token.id)) };
-    this.#refuseLeaks(added);
+    const addedIds = new Set(this.addedTokens.map((token) => token.id));
+    this.#bytes = { tokens: model.vocab, bytes: [], addedIds, spelling };
+    this.specialTokens = namedTokens(files.config);
+    this.endTokens = this.#findEndTokens();
+    this.#refuseLeaks();
   }
 
-  encode(text: string, { special = false }: EncodeOptions = {}): number[] {
+  encode(text: string, { special = false, continues = false }: EncodeOptions = {}): number[] {
     if (text === "") return [];
-    return (special ? this.#markup : this.#content).encode(text, { add_special_tokens: false }).ids;
+    if (special) return this.#markup.encode(text, { add_special_tokens: false }).ids;
+    const goesOn = continues && this.#joinsFirst && !text.includes(startToken.content);
+    const { ids } = this.#content.encode(goesOn ? startToken.content + text : text, { add_special_tokens: false });
+    return goesOn ? ids.slice(1) : ids;
   }
 
   encodeBatch(texts: readonly string[], options: EncodeOptions = {}): Promise<Int32Array[]> {
@@ -110,7 +141,8 @@ export class ByteLevelTokenizer implements Tokenizer {
 
   decodeStream(options: DecodeOptions = {}): DecodeStream {
     const skipped = this.#skipped(options);
-    return new DecodeStream((id) => (skipped.has(id) ? undefined : tokenBytes(this.#bytes, id)));
+    const bytesOf = (id: number) => (skipped.has(id) ? undefined : tokenBytes(this.#bytes, id));
+    return new DecodeStream(bytesOf, this.#bytes.spelling.dropsFirstSpace);
   }
 
   tokenId(token: string): number | undefined {
@@ -121,18 +153,29 @@ export class ByteLevelTokenizer implements Tokenizer {
     return this.#special.has(id);
   }
 
+  withControlTokens(contents: readonly string[]): Tokenizer {
+    return new JsonTokenizer(this.#files, { controlTokens: contents, like: this });
+  }
+
   close(): Promise<void> {
     return this.#batches.close();
+  }
+
+  #findEndTokens(): number[] {
+    const listed = [this.#files.generation["eos_token_id"]].flat().filter((id) => typeof id === "number");
+    const named = this.specialTokens["eos_token"];
+    const id = named === undefined ? undefined : this.tokenId(named);
+    return [...new Set([...listed, ...(id === undefined ? [] : [id])])];
   }
 
   #skipped(options: DecodeOptions): ReadonlySet<number> {
     return options.skipSpecial ? this.#special : none;
   }
 
-  /** A problem statement must not be able to end a turn: no special token may come out of plain text. */
-  #refuseLeaks(added: readonly AddedToken[]): void {
-    for (const { id, content, special } of added) {
-      if (!special || !this.encode(content).includes(id)) continue;
+  /** A problem statement must not be able to end a turn: no control token may come out of plain text. */
+  #refuseLeaks(): void {
+    for (const { id, content } of this.addedTokens) {
+      if (!this.#special.has(id) || !this.encode(content).includes(id)) continue;
       throw new TokenizerError(
         "tokenizer/control-token-leak",
         `In the tokenizer of ${this.name} the plain text ${JSON.stringify(content)} encodes to the control token ${id}, so a problem ` +
@@ -144,12 +187,13 @@ export class ByteLevelTokenizer implements Tokenizer {
 
 const none: ReadonlySet<number> = new Set();
 
-function checkSupported(json: TokenizerJson, name: string): void {
-  const decoders = json.decoder?.type === "Sequence" ? (json.decoder.decoders ?? []) : [json.decoder];
-  if (json.model?.type === "BPE" && decoders.some((decoder) => decoder?.type === "ByteLevel")) return;
-  throw new TokenizerError(
-    "tokenizer/unsupported",
-    `The tokenizer of ${name} is ${json.model?.type ?? "of unknown type"} with decoder ${json.decoder?.type ?? "none"}; only byte-level ` +
-      "BPE is supported (Qwen, Llama 3, GPT-2 and most code models). Choose a model with such a tokenizer.",
-  );
+/** The tokens that a config names: each is a text, or an object that has one. */
+function namedTokens(config: Readonly<Record<string, unknown>>): Record<string, string> {
+  const tokens: Record<string, string> = {};
+  for (const [name, value] of Object.entries(config)) {
+    if (!name.endsWith("_token")) continue;
+    const text = typeof value === "string" ? value : (value as { content?: unknown } | null)?.content;
+    if (typeof text === "string") tokens[name] = text;
+  }
+  return tokens;
 }
