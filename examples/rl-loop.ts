@@ -70,7 +70,7 @@ try {
       samplingParams: {
         maxTokens: settings.max_tokens,
         temperature: count === 1 ? 0 : 1, // one answer: the likeliest, for evaluation
-        stop: [...renderer.stopTokens],
+        stop: renderer.stop,
         seed,
       },
     });

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { APIStatusError, type ClientOptions, CredentialError, ServiceClient } from "../client/index.ts";
 import { ConfigError, WhetstoneError } from "../core/errors.ts";
 import { createGrader, type Grader, openSandbox, runCanary } from "../grading/index.ts";
-import { getRenderer, type Renderer, recommendedRenderer, rendererWarning } from "../renderers/index.ts";
+import { chooseRenderer, type Renderer } from "../renderers/index.ts";
 import { presetConfig, type TrainConfig } from "../rl/config.ts";
 import type { Logger } from "../runs/log.ts";
 import type { SandboxDescription } from "../sandbox/sandbox.ts";
@@ -121,20 +121,15 @@ export function checkModel(connection: EngineConnection, modelName: string): num
 
 /** The renderer that the config names, or the one that fits the model. */
 export async function openRenderer(
-  config: Pick<TrainConfig, "renderer_name" | "tokenizer" | "model_name">,
+  config: Pick<TrainConfig, "renderer_name" | "thinking" | "tokenizer" | "model_name">,
   logger: Logger,
   signal: AbortSignal,
 ): Promise<Renderer> {
-  const name = config.renderer_name || recommendedRenderer(config.model_name);
-  if (name === undefined) {
-    throw new ConfigError(
-      "config/renderer",
-      `No chat format is known for model_name=${config.model_name}. Set renderer_name to qwen3_instruct, qwen3 or qwen3_disable_thinking.`,
-    );
-  }
-  const renderer = getRenderer(name, await loadTokenizer(config.tokenizer || config.model_name, { signal }));
-  const warning = rendererWarning(config.model_name, name);
-  if (warning !== undefined && config.renderer_name !== "") logger.warn(warning);
+  const { model_name: model, renderer_name: name, thinking } = config;
+  const tokenizer = await loadTokenizer(config.tokenizer || model, { signal });
+  const { renderer, notices, warnings } = chooseRenderer(model, tokenizer, { name, thinking });
+  for (const notice of notices) logger.info(`renderer ${notice}`);
+  for (const warning of warnings) logger.warn(warning);
   return renderer;
 }
 

@@ -94,7 +94,10 @@ async function examine(config: TrainConfig, signal: AbortSignal): Promise<number
       const tokens = value.tokenizer.encode(text);
       if (value.tokenizer.decode(tokens) !== text)
         throw new Error("the tokenizer does not give back the text it was given. Check tokenizer=.");
-      return { value, found: `${value.name} on ${value.tokenizer.name}; stop tokens ${value.stopTokens.join(", ")}` };
+      return {
+        value,
+        found: `${value.name} on ${value.tokenizer.name}; stops at ${value.stop.map((stop) => JSON.stringify(stop)).join(", ")}`,
+      };
     });
     const settings = { ...config, context_window: Math.min(config.context_window, window ?? config.context_window) };
     const problems =
@@ -110,7 +113,11 @@ async function examine(config: TrainConfig, signal: AbortSignal): Promise<number
         const started = performance.now();
         const { sequences } = await sampler.sample({
           prompt: task!.prompt,
-          samplingParams: { maxTokens: Math.min(16, task!.maxTokens), temperature: 1, stop: [...renderer.stopTokens] },
+          samplingParams: {
+            maxTokens: Math.min(16, task!.maxTokens),
+            temperature: 1,
+            stop: renderer.stop,
+          },
           signal,
         });
         const seconds = (performance.now() - started) / 1000;

@@ -35,6 +35,7 @@ const EvalOptions = TrainConfig.pick({
   preset: true,
   model_name: true,
   renderer_name: true,
+  thinking: true,
   tokenizer: true,
   base_url: true,
   test_data: true,

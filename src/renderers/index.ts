@@ -7,18 +7,20 @@ export {
   type Role,
   type SupervisedExample,
   type SupervisedOptions,
+  type Thinking,
   type ToolCall,
   type ToolDeclaration,
   type TrainOn,
+  thinkingModes,
   trainOnModes,
 } from "./messages.ts";
 export {
+  type ChosenRenderer,
+  chooseRenderer,
   getRenderer,
-  type RendererName,
-  type RendererSettings,
   recommendedRenderer,
   rendererNames,
   rendererWarning,
   suitableRenderers,
 } from "./registry.ts";
-export type { Renderer } from "./renderer.ts";
+export type { Renderer, RendererSettings } from "./renderer.ts";

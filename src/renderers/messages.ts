@@ -4,6 +4,8 @@ export type Role = "system" | "user" | "assistant" | "tool";
 
 export interface ToolCall {
   name: string;
+  /** Some formats (Kimi, Mistral) write it; where it is missing, one is made from the name and the position. */
+  id?: string;
   /** The arguments as an object, or as JSON text that is written as it stands. */
   arguments: Readonly<Record<string, unknown>> | string;
 }
@@ -15,6 +17,8 @@ export interface Message {
   reasoning?: string;
   /** Assistant only. */
   toolCalls?: readonly ToolCall[];
+  /** Tool only: the id of the call that this answers, for the formats that write it. */
+  toolCallId?: string;
   /** Assistant only, from parsing: the inside of tool blocks that are not the JSON of a call. Never written. */
   unparsedToolCalls?: readonly string[];
   /** Only with `trainOn: "customized"`, and there on every message: whether its content is trained on. */
@@ -49,7 +53,14 @@ export interface ParsedResponse {
   message: Message;
   /** `stop_sequence`: the model ended its turn. `malformed`: it did not, e.g. because it ran out of tokens. */
   termination: "stop_sequence" | "malformed";
+  /** True: the response ends within its reasoning, so there is no answer: it was cut off, whatever ended it. */
+  reasoningOpen?: boolean;
 }
+
+/** How much a model is asked to think; "" leaves it to the model's own default. */
+export const thinkingModes = ["", "on", "off", "low", "medium", "high"] as const;
+
+export type Thinking = (typeof thinkingModes)[number];
 
 export interface RenderOptions {
   tools?: readonly ToolDeclaration[];

@@ -1,6 +1,21 @@
-// Reads a model's answer: splits think and tool blocks off its text. One pass, linear in the text, and it never throws.
+// Reads a model's answer: splits its reasoning and tool blocks off its text. Linear in the text, and it never throws.
 import type { Message, ToolCall } from "./messages.ts";
-import { trimEndNewlines, trimStartNewlines } from "./reasoning.ts";
+import { type ReasoningTags, trimEndNewlines, trimStartNewlines } from "./reasoning.ts";
+
+/** What a prompt ends with: an open reasoning block, a closed one, or nothing of the kind. */
+export type PromptTail = "open" | "closed" | "none";
+
+export interface ReadOptions {
+  /** What encloses reasoning; undefined for a model that has none: such tags are text like any other then. */
+  tags?: ReasoningTags | undefined;
+  tail?: PromptTail;
+}
+
+export interface ReadResponse {
+  message: Message;
+  /** The text ends within a reasoning block: there is no answer after it. */
+  reasoningOpen?: true;
+}
 
 interface Blocks {
   reasoning: string[];
@@ -9,30 +24,43 @@ interface Blocks {
   unparsedToolCalls: string[];
 }
 
-/** The assistant message that `text` stands for. `thinking` false: think blocks are text like any other. */
-export function parseAssistant(text: string, { thinking }: { thinking: boolean }): Message {
+const callTags = { open: "<tool_call>", close: "</tool_call>" };
+
+/** The assistant message that `text`, which follows a prompt, stands for. */
+export function readAssistant(text: string, { tags, tail = "none" }: ReadOptions = {}): ReadResponse {
   const blocks: Blocks = { reasoning: [], text: [], toolCalls: [], unparsedToolCalls: [] };
   let position = 0;
   // Positions of the next markers from `position` on; -1 once there is none, so that nothing is searched twice.
-  let think = thinking ? text.indexOf("<think>") : -1;
-  let call = text.indexOf("<tool_call>");
+  let think = tags ? text.indexOf(tags.open) : -1;
+  let call = text.indexOf(callTags.open);
+  if (tags && tail !== "closed") {
+    const close = text.indexOf(tags.close);
+    // A block that the prompt opened, or whose beginning the model left out.
+    if (tail === "open" || (close >= 0 && (think < 0 || close < think))) {
+      addReasoning(blocks, text.slice(0, close < 0 ? undefined : close));
+      if (close < 0) return { ...toMessage(blocks), reasoningOpen: true };
+      blocks.text.push("");
+      position = close + tags.close.length;
+      think = text.indexOf(tags.open, position);
+      call = text.indexOf(callTags.open, position);
+    }
+  }
   while (think >= 0 || call >= 0) {
     const isThink = think >= 0 && (call < 0 || think < call);
     const start = isThink ? think : call;
-    const [open, close] = isThink ? ["<think>", "</think>"] : ["<tool_call>", "</tool_call>"];
+    const { open, close } = isThink ? tags! : callTags;
     const end = text.indexOf(close, start + open.length);
-    if (end < 0 && isThink) {
-      // A block that never closes is no block; later ones cannot close either.
-      think = -1;
-      continue;
-    }
     blocks.text.push(text.slice(position, start));
     const inside = text.slice(start + open.length, end < 0 ? undefined : end);
     if (isThink) addReasoning(blocks, inside);
     else addToolCall(blocks, inside, end >= 0);
+    if (isThink && end < 0) {
+      blocks.text.push("");
+      return { ...toMessage(blocks), reasoningOpen: true };
+    }
     position = end < 0 ? text.length : end + close.length;
-    if (think >= 0) think = text.indexOf("<think>", position);
-    call = text.indexOf("<tool_call>", position);
+    if (think >= 0) think = text.indexOf(tags!.open, position);
+    call = text.indexOf(callTags.open, position);
   }
   blocks.text.push(text.slice(position));
   return toMessage(blocks);
@@ -62,18 +90,18 @@ function readToolCall(json: string): ToolCall | undefined {
   }
 }
 
-function toMessage(blocks: Blocks): Message {
+function toMessage(blocks: Blocks): ReadResponse {
   const { reasoning, toolCalls, unparsedToolCalls } = blocks;
   const message: Message = { role: "assistant", content: joinText(blocks.text) };
   if (reasoning.length > 0) message.reasoning = reasoning.join("\n\n");
   if (toolCalls.length > 0) message.toolCalls = toolCalls;
   if (unparsedToolCalls.length > 0) message.unparsedToolCalls = unparsedToolCalls;
-  return message;
+  return { message };
 }
 
 /** Text between blocks without the newlines that only set the blocks apart. One piece alone is left as it is. */
 function joinText(pieces: readonly string[]): string {
-  if (pieces.length === 1) return pieces[0]!;
+  if (pieces.length <= 1) return pieces[0] ?? "";
   return pieces
     .map((piece, index) => {
       const afterBlock = index === 0 ? piece : trimStartNewlines(piece);

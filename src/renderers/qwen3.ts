@@ -11,9 +11,9 @@ import type {
   SupervisedOptions,
   ToolCall,
 } from "./messages.ts";
-import { parseAssistant } from "./parse.ts";
-import { isQuery, splitReasoning, thinkBlock, trimStartNewlines } from "./reasoning.ts";
-import type { Renderer } from "./renderer.ts";
+import { readAssistant } from "./parse.ts";
+import { isQuery, splitReasoning, thinkBlock, thinkTags, trimStartNewlines } from "./reasoning.ts";
+import type { Renderer, RendererFormat } from "./renderer.ts";
 import { type Segment, weigh } from "./segments.ts";
 import { spacedJson, withToolDeclarations } from "./tools.ts";
 
@@ -27,7 +27,7 @@ export interface Qwen3Options {
 export class Qwen3Renderer implements Renderer {
   readonly name: string;
   readonly tokenizer: Tokenizer;
-  readonly stopTokens: readonly number[];
+  readonly stop: number[];
   readonly hasExtensionProperty: boolean;
   readonly #thinking: Qwen3Options["thinking"];
   readonly #strip: boolean;
@@ -42,7 +42,7 @@ export class Qwen3Renderer implements Renderer {
     this.hasExtensionProperty = this.#thinking === "never" || !this.#strip;
     this.#start = this.#controlToken("<|im_start|>");
     this.#end = this.#controlToken("<|im_end|>");
-    this.stopTokens = [this.#end];
+    this.stop = [this.#end];
   }
 
   buildGenerationPrompt(messages: readonly Message[], options: RenderOptions = {}): number[] {
@@ -77,10 +77,9 @@ export class Qwen3Renderer implements Renderer {
       );
     }
     const text = this.tokenizer.decode(stop < 0 ? ids : ids.slice(0, stop));
-    return {
-      message: parseAssistant(text, { thinking: this.#thinking !== "never" }),
-      termination: stop < 0 ? "malformed" : "stop_sequence",
-    };
+    const tags = this.#thinking === "never" ? undefined : thinkTags;
+    const read = readAssistant(text, { tags, tail: this.#thinking === "off" ? "closed" : "none" });
+    return { ...read, termination: stop < 0 ? "malformed" : "stop_sequence" };
   }
 
   #render(messages: readonly Message[], options: RenderOptions, { supervised = false } = {}): Segment[] {
@@ -193,3 +192,24 @@ function toolCallText(call: ToolCall): string {
   const parameters = typeof call.arguments === "string" ? call.arguments : spacedJson(call.arguments);
   return `<tool_call>\n{"name": ${JSON.stringify(call.name)}, "arguments": ${parameters}}\n</tool_call>`;
 }
+
+const thinking = { on: "qwen3", off: "qwen3_disable_thinking" };
+const format = (name: string, options: Qwen3Options): Pick<RendererFormat, "name" | "create"> => ({
+  name,
+  create: (tokenizer, settings) => new Qwen3Renderer(name, tokenizer, { ...settings, ...options }),
+});
+
+const isHybrid = (model: string) =>
+  /^qwen3-/.test(model) &&
+  !/-base$|-thinking-|-instruct-2507|-coder|-vl-|-omni|-embedding|-reranker|-next-/.test(model);
+
+/** The formats of this family. */
+export const qwen3Formats: readonly RendererFormat[] = [
+  { ...format("qwen3", { thinking: "on" }), thinking, suits: isHybrid },
+  { ...format("qwen3_disable_thinking", { thinking: "off" }), thinking, suits: isHybrid },
+  {
+    ...format("qwen3_instruct", { thinking: "never" }),
+    thinking: { off: "qwen3_instruct" },
+    suits: (model) => /^nano-coder|^qwen3-.*-instruct-2507/.test(model),
+  },
+];

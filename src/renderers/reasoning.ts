@@ -1,6 +1,14 @@
 // Where the think block of an assistant message is, and when a thinking model's conversation shows it.
 import type { Message } from "./messages.ts";
 
+/** What encloses reasoning in a model's text. */
+export interface ReasoningTags {
+  open: string;
+  close: string;
+}
+
+export const thinkTags: ReasoningTags = { open: "<think>", close: "</think>" };
+
 /** Reasoning and answer of an assistant message; a block that stands in the content is taken out of it. */
 export function splitReasoning(message: Message): { reasoning: string; text: string } {
   const { content } = message;

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { tinyTokenizerFolder } from "../../test/data/tiny-tokenizer.ts";
 import { loadTokenizer, type Tokenizer } from "../tokenizer/index.ts";
 import { type Message, trainOnModes } from "./messages.ts";
-import { getRenderer, recommendedRenderer, rendererNames, rendererWarning } from "./registry.ts";
+import { getRenderer, recommendedRenderer, rendererWarning } from "./registry.ts";
 import type { Renderer } from "./renderer.ts";
 
 fc.configureGlobal({ seed: 1 });
@@ -252,7 +252,9 @@ describe("the extension property", () => {
   }
 
   test("holds for every conversation where a renderer claims it", () => {
-    const renderers = rendererNames.map((name) => getRenderer(name, tokenizer, keep));
+    const renderers = ["qwen3", "qwen3_disable_thinking", "qwen3_instruct"].map((name) =>
+      getRenderer(name, tokenizer, keep),
+    );
     expect(renderers.every((renderer) => renderer.hasExtensionProperty)).toBe(true);
     fc.assert(
       fc.property(conversations, (messages) => {
@@ -283,12 +285,27 @@ describe("parsing", () => {
     expect(parse(instruct, "").message.content).toBe("");
   });
 
-  test("think blocks are split off; empty ones are dropped; open ones are text", () => {
+  test("think blocks are split off; empty ones are dropped; an open one leaves no answer", () => {
     expect(parse(thinking, "<think>\n\nwhy\n</think>\n\n4<|im_end|>").message).toEqual(
       assistant("4", { reasoning: "why" }),
     );
     expect(parse(thinking, "<think>\n\n</think>\n\n4<|im_end|>").message).toEqual(assistant("4"));
-    expect(parse(thinking, "<think>\nwhy").message).toEqual(assistant("<think>\nwhy"));
+    expect(parse(thinking, "<think>\nwhy")).toEqual({
+      message: assistant("", { reasoning: "why" }),
+      termination: "malformed",
+      reasoningOpen: true,
+    });
+    // Also where the model ended its turn within its reasoning, and where it began to reason again.
+    expect(parse(thinking, "<think>\n```py\ndraft\n```<|im_end|>")).toMatchObject({
+      message: { content: "" },
+      reasoningOpen: true,
+    });
+    expect(parse(disabled, "4\n<think>but")).toMatchObject({ message: { content: "4" }, reasoningOpen: true });
+    // The opening tag is sometimes left out.
+    expect(parse(thinking, "why\n</think>\n\n4<|im_end|>").message).toEqual(assistant("4", { reasoning: "why" }));
+    expect(parse(disabled, "The tag </think> closes.<|im_end|>").message).toEqual(
+      assistant("The tag </think> closes."),
+    );
     expect(parse(instruct, "<think>a</think>b<|im_end|>").message).toEqual(assistant("<think>a</think>b"));
   });
 
@@ -305,7 +322,7 @@ describe("parsing", () => {
 
   test("never throws, and is quick, on many markers that never close", () => {
     const start = parse(thinking, "<think>".repeat(20_000)).message;
-    expect(start.content).toHaveLength(7 * 20_000);
+    expect(start).toMatchObject({ content: "", reasoning: "<think>".repeat(19_999) });
     fc.assert(
       fc.property(
         fc.array(fc.constantFrom("<think>", "</think>", "<tool_call>", "</tool_call>", "\n", "x", "{}")),
@@ -342,7 +359,7 @@ describe("parsing", () => {
 describe("names", () => {
   test("an unknown renderer is refused with the known ones", () => {
     expect(() => getRenderer("qwen3_instrct", tokenizer)).toThrow(
-      'Unknown renderer "qwen3_instrct". Known: qwen3, qwen3_disable_thinking, qwen3_instruct. Did you mean qwen3_instruct?',
+      'Unknown renderer "qwen3_instrct". Known: qwen3, qwen3_disable_thinking, qwen3_instruct, role_colon, template. Did you mean qwen3_instruct?',
     );
   });
 
@@ -350,14 +367,15 @@ describe("names", () => {
     expect(recommendedRenderer("Qwen/Qwen3-4B-Instruct-2507")).toBe("qwen3_instruct");
     expect(recommendedRenderer("Qwen/Qwen3-8B")).toBe("qwen3");
     expect(recommendedRenderer("nano-coder")).toBe("qwen3_instruct");
-    expect(recommendedRenderer("Qwen/Qwen3-8B-Base")).toBeUndefined();
-    expect(recommendedRenderer("meta-llama/Llama-3.1-8B")).toBeUndefined();
+    expect(recommendedRenderer("Qwen/Qwen3-8B-Base")).toBe("role_colon");
+    for (const model of ["Qwen/Qwen3.5-4B", "openai/gpt-oss-20b", "Qwen/Qwen3-Coder-30B-A3B", "a/newer-than-this"])
+      expect(recommendedRenderer(model)).toBe("template");
     expect(rendererWarning("Qwen/Qwen3-8B", "qwen3_disable_thinking")).toBeUndefined();
     expect(rendererWarning("Qwen/Qwen3-8B", "qwen3_instruct")).toContain("qwen3 or qwen3_disable_thinking");
   });
 
   test("stop tokens are looked up, and a tokenizer without them is refused", () => {
-    expect(instruct.stopTokens).toEqual([tokenizer.tokenId("<|im_end|>")]);
+    expect(instruct.stop).toEqual([tokenizer.tokenId("<|im_end|>")]);
     const without: Tokenizer = Object.create(tokenizer, { tokenId: { value: () => undefined } });
     expect(() => getRenderer("qwen3", without)).toThrow(/has no <\|im_start\|>/);
   });

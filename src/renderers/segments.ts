@@ -24,14 +24,16 @@ export function weigh(segments: readonly Segment[], messages: readonly Message[]
       weights.push(weight);
     }
   }
-  if (!weights.includes(1)) {
-    throw new RendererError(
-      "renderer/nothing-to-train",
-      `With train_on=${trainOn} none of the ${messages.length} messages (${messages.map((message) => message.role).join(", ")}) ` +
-        "is trained on. Add the assistant message to learn, or choose another mode.",
-    );
-  }
+  if (!weights.includes(1)) throw nothingToTrain(messages, trainOn);
   return { tokens, weights, warnings: [] };
+}
+
+export function nothingToTrain(messages: readonly Message[], trainOn: TrainOn): RendererError {
+  return new RendererError(
+    "renderer/nothing-to-train",
+    `With train_on=${trainOn} none of the ${messages.length} messages (${messages.map((message) => message.role).join(", ")}) ` +
+      "is trained on. Add the assistant message to learn, or choose another mode.",
+  );
 }
 
 function isTrained(segment: Segment, chosen: ReadonlySet<number>, trainOn: TrainOn): boolean {
@@ -42,7 +44,8 @@ function isTrained(segment: Segment, chosen: ReadonlySet<number>, trainOn: Train
   return !(onlyLast && segment.part === "prompted");
 }
 
-function chooseMessages(messages: readonly Message[], trainOn: TrainOn): ReadonlySet<number> {
+/** The messages that a mode trains on; -1 is a system message that only declares tools. */
+export function chooseMessages(messages: readonly Message[], trainOn: TrainOn): ReadonlySet<number> {
   const indices = (keep: (message: Message, index: number) => boolean) =>
     new Set(messages.flatMap((message, index) => (keep(message, index) ? [index] : [])));
   const isAssistant = (message: Message) => message.role === "assistant";
@@ -65,7 +68,8 @@ function chooseMessages(messages: readonly Message[], trainOn: TrainOn): Readonl
   }
 }
 
-function checkTrainable(messages: readonly Message[], trainOn: TrainOn): void {
+/** Messages say whether they are trained on in the mode that asks them, and in no other. */
+export function checkTrainable(messages: readonly Message[], trainOn: TrainOn): void {
   const wrong = messages.findIndex((message) => (message.trainable !== undefined) !== (trainOn === "customized"));
   if (wrong < 0) return;
   throw new RendererError(

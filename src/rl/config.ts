@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
 import { comparatorNames } from "../grading/index.ts";
+import { thinkingModes } from "../renderers/index.ts";
 import { advantageNames } from "./advantages.ts";
 
 const positive = z.number().positive();
@@ -18,7 +19,11 @@ export const TrainConfig = z.strictObject({
   renderer_name: z
     .string()
     .default("")
-    .describe('chat format, e.g. qwen3_instruct; "" takes the one that fits the model'),
+    .describe('chat format, e.g. template (the model\'s own); "" takes the one that fits the model'),
+  thinking: z
+    .enum(thinkingModes)
+    .default("")
+    .describe('whether the model reasons before it answers: on, off, low, medium, high; "" leaves it to the model'),
   tokenizer: z
     .string()
     .default("")

@@ -28,7 +28,14 @@ export interface Start extends Position {
 }
 
 /** What must not change between the parts of one run: without these, "the same run" means nothing. */
-export const identityKeys = ["model_name", "lora_rank", "renderer_name", "seed", "data_fingerprint"] as const;
+export const identityKeys = [
+  "model_name",
+  "lora_rank",
+  "renderer_name",
+  "thinking",
+  "seed",
+  "data_fingerprint",
+] as const;
 
 /** Refuses to resume a run whose identity changed, naming what differs. */
 export function checkIdentity(
@@ -37,7 +44,8 @@ export function checkIdentity(
   force: boolean,
 ): string[] {
   const changed = identityKeys
-    .filter((key) => JSON.stringify(recorded[key]) !== JSON.stringify(current[key]))
+    // A key that the recorded run did not have yet was at its default, which is empty for those that can be missing.
+    .filter((key) => JSON.stringify(recorded[key] ?? "") !== JSON.stringify(current[key] ?? ""))
     .map((key) => `${key} was ${JSON.stringify(recorded[key])} and is now ${JSON.stringify(current[key])}`);
   if (changed.length > 0 && !force) {
     throw new ConfigError(

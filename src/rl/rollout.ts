@@ -125,7 +125,7 @@ async function sampleTask(
     samplingParams: {
       maxTokens: task.maxTokens,
       temperature: settings.temperature,
-      stop: [...renderer.stopTokens],
+      stop: renderer.stop,
       seed,
     },
     signal,
@@ -139,8 +139,8 @@ async function sampleTask(
   return response.sequences.map(({ tokens, logprobs, stopReason }) => {
     if (!logprobs)
       throw new RolloutError("rl/logprob-count", "The server returned samples without logprobs; training needs them.");
-    const { message } = renderer.parseResponse(tokens);
-    return { tokens, logprobs, text: message.content, truncated: stopReason === "length" };
+    const { message, reasoningOpen = false } = renderer.parseResponse(tokens);
+    return { tokens, logprobs, text: message.content, truncated: stopReason === "length" || reasoningOpen };
   });
 }
 
@@ -152,7 +152,7 @@ async function gradePatiently(
   task: Task,
   tests: readonly NormalizedTest[],
   completion: Omit<Completion, "grade">,
-  { grader, renderer, signal, patienceMs, onWaiting }: RolloutParts,
+  { grader, signal, patienceMs, onWaiting }: RolloutParts,
 ): Promise<GradeResult> {
   const deadline = Date.now() + patienceMs;
   for (let pauseMs = 1000; ; pauseMs = Math.min(15_000, pauseMs * 2)) {
@@ -161,7 +161,6 @@ async function gradePatiently(
         problem: { id: task.id, tests },
         response: completion.text,
         truncated: completion.truncated,
-        thinking: renderer.name === "qwen3",
       },
       { signal },
     );

@@ -105,15 +105,24 @@ function makeTask(problem: Problem, config: DataConfig, renderer: Renderer, maxT
 function promptFits(problem: Problem, config: DataConfig, renderer: Renderer): boolean {
   const room = config.context_window - Math.min(config.min_generation, config.max_tokens);
   // A token is at least one byte, so most prompts need not be encoded to know that they fit.
-  const bytes = messagesOf(problem, config).reduce(
-    (sum, { content }) => sum + Buffer.byteLength(content) + chatMarkupTokens,
-    0,
-  );
-  return bytes <= room || renderPrompt(problem, renderer, config).length <= room;
+  const messages = messagesOf(problem, config);
+  const bytes = messages.reduce((sum, { content }) => sum + Buffer.byteLength(content), 0);
+  return bytes + markupTokens(renderer, messages) <= room || renderPrompt(problem, renderer, config).length <= room;
 }
 
-/** More than any renderer adds around a message. */
-const chatMarkupTokens = 32;
+/** By renderer and roles. */
+const knownMarkup = new WeakMap<Renderer, Map<string, number>>();
+
+/** More than a renderer adds around messages of these roles: some write a system message of their own. */
+function markupTokens(renderer: Renderer, messages: ReturnType<typeof messagesOf>): number {
+  const known = knownMarkup.get(renderer) ?? new Map<string, number>();
+  knownMarkup.set(renderer, known);
+  const roles = messages.map(({ role }) => role).join();
+  const short = messages.map((message) => ({ ...message, content: "x" }));
+  const tokens = known.get(roles) ?? renderer.buildGenerationPrompt(short).length + 32 * messages.length;
+  known.set(roles, tokens);
+  return tokens;
+}
 
 function renderPrompt(problem: Problem, renderer: Renderer, config: Pick<DataConfig, "system_role">): number[] {
   return renderer.buildGenerationPrompt(messagesOf(problem, config));

@@ -45,7 +45,7 @@ test("the renderer's tokens are those of the model's own chat template", async (
     const text = template.render({ messages, add_generation_prompt: true });
     expect(renderer.buildGenerationPrompt(messages)).toEqual([...tokenizer.encode(text, { special: true })]);
   }
-  expect(renderer.stopTokens).toEqual([json("config.json").eos_token_id]);
+  expect(renderer.stop).toEqual([json("config.json").eos_token_id]);
 });
 
 test("prompts are, letter for letter, those the model was pre-trained on", () => {

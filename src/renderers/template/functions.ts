@@ -1,0 +1,164 @@
+// Python's operators, string methods and filters for the rewritten template. Texts are compared by what they say, whoever wrote them,
+// and cut without changing who did.
+import { pythonEquals, pythonJson, pythonText, splitBlanks, strip } from "./python.ts";
+import {
+  isArray,
+  isFloat,
+  isKeywords,
+  isNull,
+  isNumeric,
+  isObject,
+  isString,
+  isUndefined,
+  makeArray,
+  makeBoolean,
+  makeNumber,
+  makeString,
+  type Value,
+} from "./runtime-values.ts";
+
+export type Unmark = (text: string) => string;
+type Table = Readonly<Record<string, (unmark: Unmark, ...args: Value[]) => Value>>;
+
+export const operators: Table = {
+  "+": (_, a, b) => {
+    if (isString(a!) && isString(b!)) return makeString(a.value + b.value);
+    if (isArray(a!) && isArray(b!)) return makeArray([...a.value, ...b.value]);
+    if (isNumeric(a!) && isNumeric(b!)) return makeNumber(Number(a.value) + Number(b.value), isFloat(a) || isFloat(b));
+    throw new Error(`unsupported operand types for +: ${a!.type} and ${b!.type}`);
+  },
+  "~": (_, a, b) => makeString(pythonText(a!) + pythonText(b!)),
+  "==": (unmark, a, b) => makeBoolean(pythonEquals(a!, b!, unmark)),
+  "!=": (unmark, a, b) => makeBoolean(!pythonEquals(a!, b!, unmark)),
+  in: (unmark, a, b) => makeBoolean(contains(a!, b!, unmark)),
+  "not in": (unmark, a, b) => makeBoolean(!contains(a!, b!, unmark)),
+  not: (_, a) => makeBoolean(!a!.__bool__().value),
+};
+
+function contains(item: Value, whole: Value, unmark: Unmark): boolean {
+  if (isUndefined(whole)) return false;
+  if (isArray(whole)) return whole.value.some((each) => pythonEquals(each, item, unmark));
+  if (isString(whole) && isString(item)) return unmark(whole.value).includes(unmark(item.value));
+  if (isObject(whole)) return isString(item) && whole.value.has(item.value);
+  throw new Error(`argument of type ${whole.type} cannot contain ${item.type}`);
+}
+
+/** Where `part` stands in `text`, from `start` on. */
+const find = (unmark: Unmark, text: string, part: string, start = 0) => unmark(text).indexOf(unmark(part), start);
+
+const text = (value: Value | undefined, what: string): string => {
+  if (isString(value)) return value.value;
+  throw new Error(`${what} needs text, not ${value?.type ?? "nothing"}`);
+};
+
+const stripper =
+  (side: "both" | "left" | "right") =>
+  (unmark: Unmark, self: Value, characters?: Value): Value =>
+    makeString(strip(text(self, "strip()"), side, isString(characters) ? unmark(characters.value) : undefined));
+
+/** The pieces of a text between separators, `limit` cuts at most, counted from one end. */
+function cut(
+  unmark: Unmark,
+  self: Value,
+  separator: Value | undefined,
+  limit: Value | undefined,
+  fromEnd: boolean,
+): Value {
+  const whole = text(self, "split()");
+  const most = limit === undefined || isKeywords(limit) ? -1 : Number(limit.value);
+  if (separator === undefined || isNull(separator)) {
+    const words = splitBlanks(whole);
+    if (most < 0 || words.length <= most) return makeArray(words.map(makeString));
+    throw new Error("split() with a limit needs a separator");
+  }
+  const mark = text(separator, "split()");
+  if (mark === "") throw new Error("empty separator");
+  const pieces: string[] = [];
+  let start = 0;
+  for (let at = find(unmark, whole, mark); at >= 0; at = find(unmark, whole, mark, start)) {
+    if (!fromEnd && most >= 0 && pieces.length >= most) break;
+    pieces.push(whole.slice(start, at));
+    start = at + mark.length;
+  }
+  pieces.push(whole.slice(start));
+  if (fromEnd && most >= 0 && pieces.length > most + 1)
+    pieces.unshift(pieces.splice(0, pieces.length - most).join(mark));
+  return makeArray(pieces.map(makeString));
+}
+
+const affix =
+  (matches: (whole: string, part: string) => boolean) =>
+  (unmark: Unmark, self: Value, affixes?: Value): Value => {
+    const whole = unmark(text(self, "startswith()"));
+    const parts = affixes !== undefined && isArray(affixes) ? affixes.value : [affixes];
+    return makeBoolean(parts.some((part) => matches(whole, unmark(text(part, "startswith()")))));
+  };
+
+function replace(unmark: Unmark, self: Value, from?: Value, to?: Value, count?: Value): Value {
+  const [whole, old, fresh] = [text(self, "replace()"), text(from, "replace()"), text(to, "replace()")];
+  const given = isKeywords(count) ? count.value.get("count") : count;
+  let left =
+    given === undefined || isNull(given) || Number(given.value) < 0 ? Number.POSITIVE_INFINITY : Number(given.value);
+  if (old === "")
+    return makeString(left === Number.POSITIVE_INFINITY ? [...whole].map((c) => fresh + c).join("") + fresh : whole);
+  let result = "";
+  let start = 0;
+  for (let at = find(unmark, whole, old); at >= 0 && left > 0; at = find(unmark, whole, old, start), left--) {
+    result += whole.slice(start, at) + fresh;
+    start = at + old.length;
+  }
+  return makeString(result + whole.slice(start));
+}
+
+export const methods: Table = {
+  strip: stripper("both"),
+  lstrip: stripper("left"),
+  rstrip: stripper("right"),
+  split: (unmark, self, separator, limit) => cut(unmark, self!, separator, limit, false),
+  rsplit: (unmark, self, separator, limit) => cut(unmark, self!, separator, limit, true),
+  startswith: affix((whole, part) => whole.startsWith(part)),
+  endswith: affix((whole, part) => whole.endsWith(part)),
+  replace: (unmark, self, ...args) => replace(unmark, self!, ...args),
+  removeprefix: (unmark, self, part) => {
+    const [whole, prefix] = [text(self, "removeprefix()"), text(part, "removeprefix()")];
+    return makeString(unmark(whole).startsWith(unmark(prefix)) ? whole.slice(prefix.length) : whole);
+  },
+  removesuffix: (unmark, self, part) => {
+    const [whole, suffix] = [text(self, "removesuffix()"), text(part, "removesuffix()")];
+    return makeString(suffix !== "" && unmark(whole).endsWith(unmark(suffix)) ? whole.slice(0, -suffix.length) : whole);
+  },
+  find: (unmark, self, part) => makeNumber(find(unmark, text(self, "find()"), text(part, "find()")), false),
+  capitalize: (_, self) => makeString(capitalize(text(self, "capitalize()"))),
+  join: (_, self, items) => {
+    if (items === undefined || !isArray(items)) throw new Error("join() needs a list");
+    return makeString(items.value.map((item) => text(item, "join()")).join(text(self, "join()")));
+  },
+};
+
+const capitalize = (word: string) => word.slice(0, 1).toUpperCase() + word.slice(1).toLowerCase();
+
+export const filters: Table = {
+  trim: (unmark, value, characters) =>
+    makeString(strip(pythonText(value!), "both", isString(characters) ? unmark(characters.value) : undefined)),
+  string: (_, value) => makeString(pythonText(value!)),
+  upper: (_, value) => makeString(pythonText(value!).toUpperCase()),
+  lower: (_, value) => makeString(pythonText(value!).toLowerCase()),
+  capitalize: (_, value) => makeString(capitalize(pythonText(value!))),
+  replace: (unmark, value, ...args) => replace(unmark, makeString(pythonText(value!)), ...args),
+  tojson: (_, value, ...args) => {
+    const keywords = args.find((argument) => isKeywords(argument))?.value as Map<string, Value> | undefined;
+    const indent = keywords?.get("indent");
+    const separators = keywords?.get("separators");
+    return makeString(
+      pythonJson(value!, {
+        indent: indent === undefined || isNull(indent) ? undefined : (indent.value as number | string),
+        separators:
+          separators !== undefined && isArray(separators)
+            ? [pythonText(separators.value[0]!), pythonText(separators.value[1]!)]
+            : undefined,
+        sortKeys: keywords?.get("sort_keys")?.__bool__().value ?? false,
+        ensureAscii: keywords?.get("ensure_ascii")?.__bool__().value ?? false,
+      }),
+    );
+  },
+};

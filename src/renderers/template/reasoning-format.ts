@@ -1,0 +1,77 @@
+// How a model's family writes its reasoning: between two tags in its text, or as messages of a channel of their own.
+import type { Tokenizer } from "../../tokenizer/tokenizer.ts";
+import type { Message, ToolCall } from "../messages.ts";
+import { type PromptTail, type ReadResponse, readAssistant } from "../parse.ts";
+import { type ReasoningTags, thinkTags } from "../reasoning.ts";
+
+export interface ReasoningFormat {
+  /** Further tokens at which a turn ends: the model waits for someone else. */
+  stops: readonly string[];
+  read(tokens: readonly number[], tokenizer: Tokenizer): ReadResponse;
+}
+
+/** Tags by family; the first whose closing tag is in a template is the template's. */
+const knownTags: readonly ReasoningTags[] = [
+  thinkTags,
+  { open: "<|channel>thought\n", close: "<channel|>" },
+  { open: "[THINK]", close: "[/THINK]" },
+  { open: "<seed:think>", close: "</seed:think>" },
+];
+
+/** What encloses reasoning in the conversations of a template, if anything does. */
+export function reasoningTags(source: string): ReasoningTags | undefined {
+  return knownTags.find(({ close }) => source.includes(close));
+}
+
+/** True for templates that write each message into a channel (gpt-oss). */
+export const hasChannels = (source: string) => source.includes("<|channel|>") && source.includes("<|message|>");
+
+/** What the end of a prompt says about reasoning. */
+export function promptTail(prompt: string, tags: ReasoningTags | undefined): PromptTail {
+  if (!tags) return "none";
+  const end = prompt.trimEnd();
+  if (end.endsWith(tags.close)) return "closed";
+  return end.endsWith(tags.open.trimEnd()) ? "open" : "none";
+}
+
+/** Reasoning between tags, or none. */
+export function taggedReasoning(tags: ReasoningTags | undefined, tail: PromptTail): ReasoningFormat {
+  return { stops: [], read: (tokens, tokenizer) => readAssistant(tokenizer.decode(tokens), { tags, tail }) };
+}
+
+/**
+ * Messages of an analysis channel, then one of the final channel: `<|channel|>analysis<|message|>…<|end|><|start|>assistant` and so on. The
+ * marks are control tokens, so they are looked for as tokens: the same characters in the model's text are text.
+ */
+export const channelReasoning: ReasoningFormat = {
+  stops: ["<|call|>"],
+  read: (tokens, tokenizer) => {
+    const [start, channel, body] = ["<|start|>", "<|channel|>", "<|message|>"].map((mark) => tokenizer.tokenId(mark));
+    const reasoning: string[] = [];
+    const unparsedToolCalls: string[] = [];
+    let answer: string | undefined;
+    for (const part of splitAt(tokens, start)) {
+      const named = part.indexOf(channel ?? -1);
+      const begins = part.indexOf(body ?? -1);
+      const header = tokenizer.decode(part.slice(named + 1, begins < 0 ? undefined : begins));
+      const text = begins < 0 ? "" : tokenizer.decode(part.slice(begins + 1), { skipSpecial: true });
+      if (header.includes(" to=")) unparsedToolCalls.push(`${header.trim()}\n${text}`);
+      else if (header.trim().startsWith("final")) answer = text;
+      else if (text !== "") reasoning.push(text);
+    }
+    const message: Message & { toolCalls?: ToolCall[] } = { role: "assistant", content: answer ?? "" };
+    if (reasoning.length > 0) message.reasoning = reasoning.join("\n\n");
+    if (unparsedToolCalls.length > 0) message.unparsedToolCalls = unparsedToolCalls;
+    const answered = answer !== undefined || unparsedToolCalls.length > 0;
+    return answered ? { message } : { message, reasoningOpen: true };
+  },
+};
+
+function splitAt(tokens: readonly number[], mark: number | undefined): number[][] {
+  const parts: number[][] = [[]];
+  for (const token of tokens) {
+    if (token === mark) parts.push([]);
+    else parts.at(-1)!.push(token);
+  }
+  return parts;
+}

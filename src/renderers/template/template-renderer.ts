@@ -1,0 +1,253 @@
+// The renderer of every model that has a chat template: the template writes the conversation, and what else is needed (stop tokens,
+// where reasoning ends, what to train on) is found out by rendering small conversations with it.
+import type { AddedToken, Tokenizer } from "../../tokenizer/tokenizer.ts";
+import { RendererError } from "../errors.ts";
+import type { Message, ParsedResponse, RenderOptions, SupervisedExample, SupervisedOptions } from "../messages.ts";
+import type { Renderer, RendererFormat, RendererSettings } from "../renderer.ts";
+import type { Piece } from "./control-text.ts";
+import { ChatTemplate } from "./jinja.ts";
+import {
+  channelReasoning,
+  hasChannels,
+  promptTail,
+  type ReasoningFormat,
+  reasoningTags,
+  taggedReasoning,
+} from "./reasoning-format.ts";
+import { superviseTemplate } from "./supervise.ts";
+import { type ThinkingChoices, thinkingChoices, thinkingSettings } from "./thinking.ts";
+import { toWireMessages, toWireTools } from "./wire-messages.ts";
+
+const probe = "WhetstoneProbe";
+const user = (content: string): Message => ({ role: "user", content });
+const assistant = (content: string): Message => ({ role: "assistant", content });
+
+export class TemplateRenderer implements Renderer {
+  readonly name: string;
+  readonly tokenizer: Tokenizer;
+  readonly stop: number[];
+  readonly hasExtensionProperty: boolean;
+  /** The ways of thinking that the template knows. */
+  readonly thinking: ThinkingChoices;
+  /** The control token that ends an assistant message; undefined where only the next message's beginning does. */
+  readonly endOfTurn: string | undefined;
+  readonly #template: ChatTemplate;
+  readonly #settings: Readonly<Record<string, unknown>>;
+  readonly #added = new Map<string, AddedToken>();
+  readonly #format: ReasoningFormat;
+  readonly #argumentsAsText: boolean;
+
+  constructor(tokenizer: Tokenizer, settings: RendererSettings = {}, name = templateFormat.name) {
+    const source = tokenizer.chatTemplate;
+    if (source === undefined) {
+      throw new RendererError(
+        "renderer/no-chat-template",
+        `The files of ${tokenizer.name} have no chat template, and renderer_name=${name} writes prompts with it. ` +
+          "Put chat_template.jinja beside tokenizer.json, or use role_colon for a base model.",
+      );
+    }
+    this.name = name;
+    const controls = controlTokens(tokenizer, source);
+    const unflagged = controls.filter(({ special }) => !special).map(({ content }) => content);
+    this.tokenizer = unflagged.length > 0 ? tokenizer.withControlTokens(unflagged) : tokenizer;
+    for (const token of controls) this.#added.set(token.content, token);
+    this.#template = new ChatTemplate(source, {
+      name: tokenizer.name,
+      controlTokens: this.#added.keys(),
+      specialTokens: tokenizer.specialTokens,
+      ...(settings.now ? { now: settings.now } : {}),
+    });
+    const tags = reasoningTags(source);
+    const channels = hasChannels(source);
+    this.thinking = thinkingChoices(this.#template, channels || tags !== undefined);
+    this.#settings = {
+      ...settings.templateSettings,
+      ...thinkingSettings(this.thinking, settings.thinking ?? "", tokenizer.name),
+    };
+    this.#argumentsAsText = this.#needsArgumentsAsText();
+    const tail = promptTail(this.#plain([user(probe)], true), tags);
+    this.#format = channels ? channelReasoning : taggedReasoning(tags, tail);
+    const ends = this.#findEnds();
+    this.endOfTurn = ends.endOfTurn;
+    this.stop = this.#findStops(ends.tokens);
+    this.hasExtensionProperty = this.#keepsTurns();
+    this.#refusePieces();
+  }
+
+  buildGenerationPrompt(messages: readonly Message[], options: RenderOptions = {}): number[] {
+    return this.encode(this.render(messages, options, true));
+  }
+
+  buildSupervisedExample(messages: readonly Message[], options: SupervisedOptions = {}): SupervisedExample {
+    return superviseTemplate(this, messages, options);
+  }
+
+  parseResponse(tokens: ArrayLike<number>): ParsedResponse {
+    const ids = Array.from(tokens);
+    const stops = ids.flatMap((id, index) => (this.stop.includes(id) ? [index] : []));
+    if (stops.length > 1) {
+      throw new RendererError(
+        "renderer/several-stops",
+        `A response of ${ids.length} tokens has ${stops.length} stop tokens (${stops.map((index) => ids[index]).join(", ")}). ` +
+          "Sample with the renderer's stop tokens, so that the first one ends it.",
+      );
+    }
+    const [stop] = stops;
+    const read = this.#format.read(stop === undefined ? ids : ids.slice(0, stop), this.tokenizer);
+    return { ...read, termination: stop === undefined ? "malformed" : "stop_sequence" };
+  }
+
+  /** The conversation as the template writes it, its control tokens marked. */
+  render(messages: readonly Message[], options: RenderOptions, addGenerationPrompt: boolean): string {
+    return this.#template.render({
+      messages: toWireMessages(messages, this.#argumentsAsText),
+      tools: toWireTools(options.tools),
+      addGenerationPrompt,
+      settings: this.#settings,
+    });
+  }
+
+  /** The text that a rendered conversation stands for. */
+  plain(rendered: string): string {
+    return this.#template.controls.plain(rendered);
+  }
+
+  /** The same with escapes kept, so that positions are those of the rendered text. */
+  unmark(rendered: string): string {
+    return this.#template.controls.unmark(rendered);
+  }
+
+  /** Text of a message as it stands in a rendered conversation. */
+  escape(text: string): string {
+    return this.#template.controls.escape(text);
+  }
+
+  split(rendered: string): Piece[] {
+    return this.#template.controls.split(rendered);
+  }
+
+  get marksGeneration(): boolean {
+    return this.#template.marksGeneration;
+  }
+
+  /** The tokens of a rendered text, or of a part of one; `continues` where the part does not begin the sequence. */
+  encode(rendered: string, { continues = false } = {}): number[] {
+    const pieces = this.split(rendered);
+    const tokens: number[] = [];
+    for (const [index, piece] of pieces.entries()) {
+      if ("token" in piece) tokens.push(this.#added.get(piece.token)!.id);
+      else {
+        const text = this.#withoutBlanks(piece.text, pieces[index - 1], pieces[index + 1]);
+        tokens.push(...this.tokenizer.encode(text, { continues: continues || index > 0 }));
+      }
+    }
+    return tokens;
+  }
+
+  /** Some tokens take the blanks beside them with them. */
+  #withoutBlanks(text: string, before: Piece | undefined, after: Piece | undefined): string {
+    const takes = (piece: Piece | undefined, side: "lstrip" | "rstrip") =>
+      piece !== undefined && "token" in piece && this.#added.get(piece.token)![side] === true;
+    const start = takes(before, "rstrip") ? text.trimStart() : text;
+    return takes(after, "lstrip") ? start.trimEnd() : start;
+  }
+
+  #plain(messages: readonly Message[], prompt: boolean): string {
+    return this.plain(this.render(messages, {}, prompt));
+  }
+
+  /** The control tokens that follow an answer: its end, or the beginnings of whatever comes next. */
+  #findEnds(): { endOfTurn: string | undefined; tokens: string[] } {
+    const after = (messages: readonly Message[]): string | undefined => {
+      try {
+        const pieces = this.split(this.render(messages, {}, false));
+        const answer = pieces.findIndex((piece) => "text" in piece && piece.text.includes(probe));
+        return pieces.slice(answer + 1).find((piece) => "token" in piece)?.token;
+      } catch {
+        return undefined;
+      }
+    };
+    const asked = [user("?"), assistant(probe)];
+    const endOfTurn = after(asked);
+    if (endOfTurn !== undefined) return { endOfTurn, tokens: [endOfTurn] };
+    const next = [after([...asked, user("?")]), after([...asked, { role: "tool", content: "?" }])];
+    return { endOfTurn, tokens: next.filter((token) => token !== undefined) };
+  }
+
+  #findStops(ends: readonly string[]): number[] {
+    const written = [...ends, ...this.#format.stops].map((token) => this.tokenizer.tokenId(token));
+    const stops = [...new Set([...written, ...this.tokenizer.endTokens])].filter((id) => id !== undefined);
+    if (stops.length > 0) return stops;
+    throw new RendererError(
+      "renderer/no-stop",
+      `The chat template of ${this.tokenizer.name} writes no control token after an answer, and the model's files name no end token, so ` +
+        "sampling would not know where to stop. Put generation_config.json with eos_token_id beside tokenizer.json.",
+    );
+  }
+
+  /** Whether each prompt begins with the prompt and the answer of the turn before. */
+  #keepsTurns(): boolean {
+    const turns = [user("?"), { ...assistant("A"), reasoning: "R" }, user("!"), assistant("B")];
+    try {
+      return [1, 3].every((index) => {
+        const answered = this.render(turns.slice(0, index + 1), {}, false).trimEnd();
+        const follow = [...turns.slice(0, index + 1), user("and?")];
+        return (
+          this.render(follow, {}, true).startsWith(answered) &&
+          answered.startsWith(this.render(turns.slice(0, index), {}, true))
+        );
+      });
+    } catch {
+      return false;
+    }
+  }
+
+  #needsArgumentsAsText(): boolean {
+    const fails = (values: boolean) => {
+      const call = {
+        role: "assistant",
+        content: "",
+        tool_calls: [
+          { id: "call00000", type: "function", function: { name: "f", arguments: values ? { a: 1 } : '{"a": 1}' } },
+        ],
+      };
+      try {
+        this.#template.render({ messages: [user("?"), call], addGenerationPrompt: false, settings: this.#settings });
+        return false;
+      } catch {
+        return true;
+      }
+    };
+    return fails(true) && !fails(false);
+  }
+
+  /** A token that a template builds out of pieces would be taken for text: better no prompt than one without its control tokens. */
+  #refusePieces(): void {
+    const texts = [this.render([user(probe)], {}, true)].flatMap((rendered) => this.split(rendered));
+    for (const piece of texts) {
+      const token = "text" in piece ? [...this.#added.keys()].find((each) => piece.text.includes(each)) : undefined;
+      if (token === undefined) continue;
+      throw new RendererError(
+        "renderer/bad-chat-template",
+        `The chat template of ${this.tokenizer.name} puts the control token ${token} together from parts, so it cannot be told from the ` +
+          "same text in a message. Write it in one piece in chat_template.jinja.",
+      );
+    }
+  }
+}
+
+/**
+ * The tokens that end or begin something in a conversation: those that the model's files flag as special, and those that the template
+ * writes and that are no plain words. A tag such as `<think>` or `<tool_call>` is a word of the model's text.
+ */
+function controlTokens(tokenizer: Tokenizer, source: string): AddedToken[] {
+  return tokenizer.addedTokens.filter(
+    ({ special, content }) => special || (source.includes(content) && !/^<\/?[\w:-]+>$|^\/?\w+$/.test(content)),
+  );
+}
+
+export const templateFormat: RendererFormat = {
+  name: "template",
+  suits: () => true,
+  create: (tokenizer, settings, name) => new TemplateRenderer(tokenizer, settings, name),
+};

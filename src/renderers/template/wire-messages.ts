@@ -1,0 +1,51 @@
+// Messages as chat templates expect them: the names of the OpenAI API, reasoning under both names that templates read.
+import { RendererError } from "../errors.ts";
+import type { Message, ToolCall, ToolDeclaration } from "../messages.ts";
+import { parseJson } from "./json-values.ts";
+
+export function toWireMessages(messages: readonly Message[], argumentsAsText: boolean): Record<string, unknown>[] {
+  let calls = 0;
+  const pending: string[] = [];
+  return messages.map((message, index) => {
+    checkRole(message, index);
+    const wire: Record<string, unknown> = { role: message.role, content: message.content };
+    if (message.reasoning !== undefined) {
+      wire["reasoning_content"] = message.reasoning;
+      wire["thinking"] = message.reasoning;
+    }
+    if (message.toolCalls?.length) {
+      wire["tool_calls"] = message.toolCalls.map((call) => {
+        const id = call.id ?? `functions.${call.name}:${calls}`;
+        calls++;
+        pending.push(id);
+        return { id, type: "function", function: { name: call.name, arguments: argumentsOf(call, argumentsAsText) } };
+      });
+    }
+    if (message.role === "tool") {
+      const id = message.toolCallId ?? pending[0];
+      if (id !== undefined) wire["tool_call_id"] = id;
+      if (pending[0] === id) pending.shift();
+    }
+    return wire;
+  });
+}
+
+/** Tool declarations, with the number spelling of those that are given as text. */
+export function toWireTools(tools: readonly ToolDeclaration[] | undefined): unknown[] | undefined {
+  if (!tools || tools.length === 0) return undefined;
+  return tools.map((tool) => (typeof tool === "string" ? parseJson(tool, "A tool declaration") : tool));
+}
+
+/** Some templates write arguments as they stand and need text; most go through them and need values. */
+function argumentsOf(call: ToolCall, asText: boolean): unknown {
+  if (typeof call.arguments === "string") return asText ? call.arguments : parseJson(call.arguments, "A tool call");
+  return asText ? JSON.stringify(call.arguments) : call.arguments;
+}
+
+function checkRole({ role }: Message, index: number): void {
+  if (["system", "user", "assistant", "tool"].includes(role)) return;
+  throw new RendererError(
+    "renderer/unknown-role",
+    `Message ${index} has the role ${JSON.stringify(role)}. Use system, user, assistant or tool.`,
+  );
+}
