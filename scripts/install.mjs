@@ -94,7 +94,8 @@ function installFolder() {
   const cache = process.env.WHETSTONE_CACHE || join(homedir(), ".cache", "whetstone");
   const folder = join(cache, "packages", name);
   if (linkOf(modules) === join(folder, "node_modules")) rmSync(modules);
-  if (canExecute(modules)) return root;
+  if (canExecute(existsSync(modules) ? modules : root)) return root;
+  mkdirSync(folder, { recursive: true });
   if (!canExecute(folder))
     throw new Refusal(
       `${root} is on a file system that runs no programs (noexec), and so is ${cache}. Set WHETSTONE_CACHE to a folder on another one.`,
@@ -105,7 +106,6 @@ function installFolder() {
 }
 
 function canExecute(folder) {
-  mkdirSync(folder, { recursive: true });
   const probe = join(folder, ".whet-probe");
   try {
     writeFileSync(probe, "#!/bin/sh\nexit 0\n");

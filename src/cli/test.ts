@@ -1,6 +1,7 @@
 // `./whet test`: everything that must hold before a change lands.
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import { WhetstoneError } from "../core/errors.ts";
 import type { Command } from "./command.ts";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
@@ -13,6 +14,11 @@ export const command: Command = {
       "Type check, lint and tests. With paths, only the test files whose name contains one of them, without the checks.",
     ].join("\n"),
   async run(args) {
+    if (/[#?]/.test(root))
+      throw new WhetstoneError(
+        "cli/test-path",
+        `The test runner cannot work in ${root}: it takes # and ? in a path for parts of an address. Everything else works there; clone to another folder to run the tests.`,
+      );
     const steps: [name: string, command: string[]][] =
       args.length > 0
         ? []

@@ -4,5 +4,5 @@ export function runNpm(
   options?: { cwd?: string; limitMs?: number; show?: boolean },
 ): Promise<{ code: number | null; stdout: string; stderr: string }>;
 
-/** Why npm's registry cannot be reached, or undefined when it answers. Takes 20 seconds at most. */
+/** Why npm's registry cannot be reached, or undefined when it answers. Takes 15 seconds at most. */
 export function registryProblem(cwd?: string): Promise<string | undefined>;

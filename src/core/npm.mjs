@@ -57,15 +57,15 @@ export function runNpm(args, { cwd, limitMs, show = false } = {}) {
   });
 }
 
-/** Why npm's registry cannot be reached, or undefined when it answers. Takes 20 seconds at most. */
+/** Why npm's registry cannot be reached, or undefined when it answers. Takes 15 seconds at most. */
 export async function registryProblem(cwd) {
-  const { code, stderr } = await runNpm(["ping", "--fetch-retries=0", "--fetch-timeout=15000"], {
+  const { code, stderr } = await runNpm(["ping", "--fetch-retries=0", "--fetch-timeout=12000"], {
     cwd,
-    limitMs: 20_000,
+    limitMs: 15_000,
   });
   if (code === 0) return undefined;
   if (code === -1) return "npm is not installed";
-  if (code === null) return "no answer within 20 seconds";
+  if (code === null) return "no answer within 15 seconds";
   // A registry without this route, or one that wants a login, is there all the same.
   return unreachable.exec(stderr)?.[0];
 }
