@@ -49,6 +49,8 @@ async function main(args: readonly string[]): Promise<number> {
     console.log(command.help());
     return 0;
   }
+  // Runs, checkpoints and logs hold answers, prompts and sometimes data that is not for others on this machine.
+  if (name !== "test" && name !== "bench") process.umask(process.umask() | 0o077);
   return command.run(rest);
 }
 

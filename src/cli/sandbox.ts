@@ -11,7 +11,7 @@ import { describeOptions, parseArguments } from "./options.ts";
 
 const SandboxOptions = z.strictObject({
   port: z.int().min(0).max(65_535).default(8080).describe("0 takes any free port"),
-  host: z.string().default("127.0.0.1").describe("address to listen on; others than loopback should have a token"),
+  host: z.string().default("127.0.0.1").describe("address to listen on; others than loopback need a token"),
   sandbox_python: z.string().optional().describe("interpreter or virtual environment that runs the programs"),
   concurrency: z.int().positive().default(availableParallelism()).describe("programs at the same moment"),
   queue: z.int().min(0).default(256).describe("requests that may wait; more get 429 and Retry-After"),
@@ -22,7 +22,9 @@ const SandboxOptions = z.strictObject({
   token: z
     .string()
     .optional()
-    .describe("wanted as a bearer token; default the variable SANDBOX_TOKEN, none without it"),
+    .describe(
+      "wanted as a bearer token; default the variable SANDBOX_TOKEN; needed on other addresses than loopback, unless none",
+    ),
 });
 
 export const command: Command = {
@@ -41,7 +43,8 @@ export const command: Command = {
 };
 
 async function serve(options: z.output<typeof SandboxOptions>, signal: AbortSignal): Promise<number> {
-  const token = options.token ?? process.env["SANDBOX_TOKEN"];
+  const given = options.token ?? process.env["SANDBOX_TOKEN"];
+  const open = given === "none";
   const jail = await openJail({
     slots: options.concurrency,
     ...(options.sandbox_python === undefined ? {} : { python: options.sandbox_python }),
@@ -57,7 +60,8 @@ async function serve(options: z.output<typeof SandboxOptions>, signal: AbortSign
       outputBytes: options.output_kb * 1024,
       maxBodyBytes: options.body_mb * 1024 ** 2,
       fetchBytes: options.fetch_mb * 1024 ** 2,
-      token: token || undefined,
+      token: open ? undefined : given || undefined,
+      open,
     });
     try {
       console.error(`whetstone: programs run in ${jail.description.summary}`);
@@ -65,8 +69,7 @@ async function serve(options: z.output<typeof SandboxOptions>, signal: AbortSign
         console.error(
           "whetstone: at this level programs cannot start processes, so Whetstone's own grader cannot work through this server.",
         );
-      if (!token && !/^(127\.|localhost$|::1$)/.test(options.host))
-        console.error("whetstone: anyone who reaches this address can run programs; set token=… or keep to 127.0.0.1.");
+      if (open) console.error("whetstone: token=none: everyone who reaches this address can run programs.");
       console.log(`whetstone: serving Sandbox Fusion's API at ${server.url}`);
       if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
     } finally {

@@ -1,5 +1,5 @@
 // Remembers verdicts by what decides them: the program, the tests, the limits and the comparator. Equal programs that are
-// graded at the same moment share one run. Failures of the sandbox are never remembered.
+// graded at the same moment share one run. Failures of the sandbox are never remembered, nor verdicts that a busy machine could explain.
 import { createHash } from "node:crypto";
 import { writeJson } from "./json.ts";
 import type { Judgement } from "./judge.ts";
@@ -93,7 +93,7 @@ export class VerdictCache {
   }
 
   #remember(key: string, judgement: Judgement): void {
-    if (this.#size === 0) return;
+    if (this.#size === 0 || judgement.uncertain) return;
     this.#entries.set(key, judgement);
     if (this.#entries.size > this.#size) this.#entries.delete(this.#entries.keys().next().value!);
   }

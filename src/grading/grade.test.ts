@@ -70,15 +70,80 @@ test("an answer without its stop token fails the format only when that is asked 
   expect(await strict.grade(request)).toMatchObject({ reward: -0.5, status: "format_error", truncated: true });
 });
 
-test("stops at the first failure and counts what passed; fractional credit only when asked for", async () => {
+test("counts what passed before the first failure; fractional credit only when asked for", async () => {
   const half = () => new FunctionSandbox((input) => outcome(input === "2" ? "no" : input));
   const sandbox = half();
   const result = await createGrader({ sandbox }).grade({ problem, code: "x" });
-  expect(result).toMatchObject({ verdict: "fail", passed: 1, total: 3, ran: 2, firstFailed: 1, reward: 0 });
+  expect(result).toMatchObject({ verdict: "fail", passed: 1, total: 3, ran: 3, firstFailed: 1, reward: 0 });
   expect(result.tests[1]!.detail).toBe('got "no", expected "2"');
   expect(result.failure).toEqual({ testIndex: 1, input: "2", expected: "2", printed: "no", stderr: "" });
   const fractional = await createGrader({ sandbox: half(), fractional: true }).grade({ problem, code: "x" });
   expect(fractional.reward).toBeCloseTo(1 / 3);
+});
+
+test("verdicts decide between rounds only: a wrong answer changes nothing that the sandbox could see", async () => {
+  const texts = Array.from({ length: 100 }, (_, index) => String(index));
+  const many = { tests: normalizeTests({ inputs: texts, outputs: texts }).tests };
+  const ran = async (wrong: number, more: Partial<TestOutcome> = {}) => {
+    const sandbox = new FunctionSandbox((input) => (input === String(wrong) ? outcome("no", more) : outcome(input)));
+    const result = await createGrader({ sandbox }).grade({ problem: many, code: "x" });
+    expect(result).toMatchObject({ verdict: "fail", firstFailed: wrong, passed: wrong });
+    expect(result.failure).toMatchObject({ testIndex: wrong, printed: "no" });
+    return result.ran;
+  };
+  expect(await Promise.all([0, 1, 14, 15].map((wrong) => ran(wrong)))).toEqual([16, 16, 16, 16]);
+  expect(await Promise.all([16, 40, 63].map((wrong) => ran(wrong)))).toEqual([64, 64, 64]);
+  expect(await Promise.all([64, 99].map((wrong) => ran(wrong)))).toEqual([100, 100]);
+  // What a program knows of itself may end it at once.
+  for (const more of [{ exitCode: 1 }, { exitCode: null, signal: 9 }, { status: "time-limit" }] as const)
+    expect(await ran(3, more)).toBe(4);
+});
+
+test("a program longer than any judge takes is refused, not run", async () => {
+  const sandbox = echo();
+  const result = await createGrader({ sandbox }).grade({ problem, code: `#${"x".repeat(70 * 1024 ** 2)}` });
+  expect(result).toMatchObject({ verdict: "fail", status: "compile_error", reward: 0, ran: 0 });
+  expect(result.failure?.stderr).toContain("at most 1048576 are run");
+  expect(sandbox.jobs).toEqual([]);
+});
+
+test("a time limit that load could explain is given and not remembered", async () => {
+  const late = (waitedMs: number) =>
+    new FunctionSandbox(() => outcome("", { status: "time-limit", wallMs: 6_250, waitedMs }));
+  for (const [waitedMs, runs] of [
+    [3_000, 2],
+    [20, 1],
+  ] as const) {
+    const sandbox = late(waitedMs);
+    const grader = createGrader({ sandbox });
+    for (let time = 0; time < 2; time++)
+      expect(await grader.grade({ problem, code: "x" })).toMatchObject({ verdict: "fail", status: "time_limit" });
+    expect(sandbox.jobs).toHaveLength(runs);
+  }
+});
+
+test("a module that is not there is named, with what brings it", async () => {
+  const stderrTail = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'numpy.linalg'\n";
+  const sandbox = new FunctionSandbox(() => outcome("", { status: "missing-module", exitCode: 1, stderrTail }));
+  const result = await createGrader({ sandbox }).grade({ problem, code: "import numpy.linalg" });
+  expect(result).toMatchObject({ verdict: "fail", status: "missing_module", reward: 0 });
+  expect(result.tests[0]!.detail).toMatch(/No module named numpy\.linalg: .*sandbox_packages=numpy/);
+});
+
+test("forged reports of millions of brackets are judged without being built", async () => {
+  const call = normalizeTests([{ input: "1", output: "1", fn_name: "f" }]).tests;
+  const wide = normalizeTests([{ input: "1", output: JSON.stringify(Array(50_000).fill(1)), fn_name: "f" }]).tests;
+  for (const [tests, status] of [
+    [call, "wrong_answer"],
+    [wide, "no_result"],
+  ] as const) {
+    const frame = "[".repeat(8_388_000) + "]".repeat(8_388_000);
+    const sandbox = new FunctionSandbox(() => outcome("", { frame }));
+    const before = process.memoryUsage().heapUsed;
+    const result = await createGrader({ sandbox }).grade({ problem: { tests }, code: "x" });
+    expect(result).toMatchObject({ verdict: "fail", status });
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan(150e6);
+  }
 });
 
 test("right output with a failing exit status, or without evidence, is a failure", async () => {

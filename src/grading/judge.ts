@@ -1,9 +1,11 @@
 // Runs one program on its tests and judges what came out. The sandbox gets inputs only; expected values stay here, and a pass
 // needs evidence for every test.
 import { whet } from "../core/program.ts";
+import { endsRound } from "../sandbox/rounds.ts";
 import {
   type Job,
   type Limits,
+  maxSourceBytes,
   type Sandbox,
   SandboxError,
   type TestInput,
@@ -13,7 +15,7 @@ import { type Comparator, compareInSlices, decodeOutput } from "./compare.ts";
 import { type Failure, failureOf } from "./failure.ts";
 import { writeJson } from "./json.ts";
 import type { NormalizedTest } from "./normalize.ts";
-import { readFrame, valuesMatch } from "./values.ts";
+import { longestFrame, readFrame, valuesMatch } from "./values.ts";
 
 export const gradeStatuses = [
   "pass",
@@ -27,6 +29,7 @@ export const gradeStatuses = [
   "no_result",
   "unserialisable",
   "target_not_found",
+  "missing_module",
   "bad_test",
   "sandbox_error",
 ] as const;
@@ -50,6 +53,8 @@ export interface Judgement {
   tests: TestReport[];
   /** The first failure, for people to look at. */
   failure?: Failure;
+  /** A busy machine could explain it: it is given, not remembered. */
+  uncertain?: boolean;
 }
 
 export interface JudgeRules {
@@ -84,9 +89,10 @@ export async function judge(
   rules: JudgeRules,
   signal?: AbortSignal,
 ): Promise<Judgement> {
+  if (Buffer.byteLength(source) > maxSourceBytes) return tooLong(source, tests);
   const job: Job = { source, tests: sandboxInputs(tests), limits: rules.limits, preamble: rules.preamble };
   const reports: (TestReport | Promise<TestReport>)[] = [];
-  let anyFailed = false;
+  let failure: Failure | undefined;
   let spentMs = 0;
   const outcomes = await sandbox.run(
     job,
@@ -94,12 +100,18 @@ export async function judge(
       spentMs += outcome.wallMs;
       // A comparison that takes long goes on beside the next test; its report is awaited below.
       const note = (report: TestReport) => {
-        anyFailed ||= report.status !== "pass";
+        if (report.status !== "pass" && !(failure && failure.testIndex < index))
+          failure = failureOf(index, tests[index]!, outcome);
+        // Judged: what came out is not needed any more, and may be large.
+        outcome.stdout = new Uint8Array();
+        delete outcome.frame;
         return report;
       };
+      const endedItself = outcome.status !== "finished" || outcome.exitCode !== 0 || outcome.signal !== null;
       const report = reportOf(outcome, tests[index]!, index, rules.comparator);
       reports[index] = report instanceof Promise ? report.then(note) : note(report);
-      return anyFailed || spentMs > rules.problemMs ? "stop" : "continue";
+      const decided = endedItself || (failure !== undefined && endsRound(index + 1));
+      return decided || spentMs > rules.problemMs ? "stop" : "continue";
     },
     signal ? { signal } : {},
   );
@@ -112,7 +124,8 @@ export async function judge(
     status,
     passed: index,
     firstFailed: index,
-    failure: failureOf(index, tests[index]!, outcomes[index]),
+    failure: failure ?? failureOf(index, tests[index]!, undefined),
+    ...(status === "time_limit" && couldBeLoad(outcomes[index] ?? outcomes.at(-1)) ? { uncertain: true } : {}),
   });
   if (firstFailed >= 0) return failed(firstFailed, settled[firstFailed]!.status);
   if (settled.length === tests.length) return { ...base, status: "pass", passed: tests.length, firstFailed: null };
@@ -121,6 +134,25 @@ export async function judge(
     "sandbox/incomplete",
     `The sandbox answered for ${settled.length} of ${tests.length} tests and gave no reason. Grade the program again; if it repeats, run ${whet} doctor.`,
   );
+}
+
+/** Longer than any judge takes: refused before it is run. */
+function tooLong(source: string, tests: readonly NormalizedTest[]): Judgement {
+  const detail = `the program has ${Buffer.byteLength(source)} bytes; at most ${maxSourceBytes} are run`;
+  return {
+    status: "compile_error",
+    passed: 0,
+    total: tests.length,
+    ran: 0,
+    firstFailed: 0,
+    tests: [{ index: 0, status: "compile_error", wallMs: 0, detail }],
+    failure: { ...failureOf(0, tests[0]!, undefined), stderr: detail },
+  };
+}
+
+/** A time limit that the program reached mostly by itself, working or sleeping, would be reached on an idle machine too. */
+function couldBeLoad(outcome: TestOutcome | undefined): boolean {
+  return outcome !== undefined && (outcome.waitedMs ?? 0) > 50 + 0.05 * outcome.wallMs;
 }
 
 function reportOf(
@@ -135,6 +167,7 @@ function reportOf(
     wallMs: outcome.wallMs,
     ...(detail ? { detail } : {}),
   });
+  if (outcome.status === "missing-module") return report("missing_module", missingModule(outcome.stderrTail));
   if (outcome.status !== "finished") return report(statusNames[outcome.status], middleCut(outcome.stderrTail.trim()));
   if (test.kind === "functional") {
     const status = judgeValue(outcome.frame, test);
@@ -152,19 +185,27 @@ function reportOf(
 /** Whether the value in a frame is an expected one. */
 function judgeValue(frame: string | undefined, test: NormalizedTest & { kind: "functional" }): GradeStatus {
   if (frame === undefined) return "no_result";
-  // A tree takes at most a few dozen characters per character of JSON: one that is far larger cannot be the expected value.
-  const wanted = Math.max(writeJson(test.expected).length, 64);
-  if (frame.length > 64 * wanted + 100_000) return "wrong_answer";
+  // Looked at before it is read: a value far larger than the expected one cannot be it, and reading megabytes takes time.
+  const longest = Math.max(longestFrame(test.expected), longestFrame(test.expectedAlt ?? null));
+  if (frame.length > longest) return "wrong_answer";
   const tree = readFrame(frame);
   if (!tree) return "no_result";
   if (valuesMatch(tree, test.expected)) return "pass";
   return test.expectedAlt !== undefined && valuesMatch(tree, test.expectedAlt) ? "pass" : "wrong_answer";
 }
 
+/** Which module, and how to have it: the last line of the traceback says its name. */
+function missingModule(stderr: string): string {
+  const name = /No module named '([\w.]{1,80})'[^']*$/.exec(stderr)?.[1];
+  if (name === undefined) return "a module that the program imports is not there";
+  const [top] = name.split(".");
+  return `No module named ${name}: it is not installed where programs run. Programs may use what sandbox_packages=${top} or sandbox_python=PATH brings.`;
+}
+
 const valueDetail = (frame: string | undefined, test: NormalizedTest & { kind: "functional" }) =>
   `got ${middleCut(frame ?? "nothing")}, expected ${middleCut(writeJson(test.expected))}`;
 
-const statusNames: Record<Exclude<TestOutcome["status"], "finished">, GradeStatus> = {
+const statusNames: Record<Exclude<TestOutcome["status"], "finished" | "missing-module">, GradeStatus> = {
   "compile-error": "compile_error",
   "runtime-error": "runtime_error",
   "time-limit": "time_limit",

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type Json, JsonNumber, readJson } from "./json.ts";
-import { readFrame, valuesMatch } from "./values.ts";
+import { longestFrame, readFrame, valuesMatch } from "./values.ts";
 
 const matches = (frame: unknown, expected: string) =>
   valuesMatch(readFrame(JSON.stringify(frame))!, readJson(expected)!);
@@ -119,6 +119,37 @@ test("every value matches itself", () => {
     fc.property(fc.jsonValue({ maxDepth: 4 }), (value) => {
       const json = readJson(JSON.stringify(value))!;
       expect(valuesMatch(readFrame(JSON.stringify(tagged(json)))!, json)).toBe(true);
+    }),
+  );
+});
+
+test("the longest frame of a value is never shorter than its frame", () => {
+  const numbers = ["1", "-0.5", "1e300", "12345678901234567891", "NaN"].map((text) => new JsonNumber(text));
+  const value = fc.letrec<{ value: Json }>((tie) => ({
+    value: fc.oneof(
+      { maxDepth: 4 },
+      fc.constant(null),
+      fc.boolean(),
+      fc.string({ unit: "binary" }),
+      fc.constantFrom(...numbers),
+      fc.array(tie("value") as fc.Arbitrary<Json>),
+      fc.array(fc.tuple(fc.string(), tie("value") as fc.Arbitrary<Json>)).map((pairs) => new Map(pairs)),
+    ) as fc.Arbitrary<Json>,
+  })).value;
+  const ascii = (text: string) =>
+    JSON.stringify(text).replaceAll(/[\u007f-\uffff]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  const encode = (json: Json): string => {
+    if (json === null) return '["n"]';
+    if (typeof json === "boolean") return `["b",${json}]`;
+    if (typeof json === "string") return `["s",${ascii(json)}]`;
+    // An integer may be spelled with all its digits where the expected text has an exponent.
+    if (json instanceof JsonNumber) return `["i","${json.text === "1e300" ? `1${"0".repeat(300)}` : json.text}"]`;
+    if (Array.isArray(json)) return `["l",[${json.map(encode).join(",")}]]`;
+    return `["d",[${[...json].map(([key, field]) => `[${encode(key)},${encode(field)}]`).join(",")}]]`;
+  };
+  fc.assert(
+    fc.property(value, (json) => {
+      expect(encode(json).length).toBeLessThanOrEqual(longestFrame(json));
     }),
   );
 });

@@ -8,9 +8,37 @@ import { type Json, JsonNumber } from "./json.ts";
 export type ValueTree = readonly unknown[];
 
 const maxDepth = 220;
+/** A node of a dictionary opens three: its own, the list of pairs and a pair. */
+const maxBrackets = 3 * maxDepth + 3;
+
+/** The most characters that the frame of a value equal to this one can have: every node as its longest spelling. */
+export function longestFrame(expected: Json): number {
+  if (expected === null || typeof expected === "boolean") return 32;
+  if (typeof expected === "string") return 16 + 6 * expected.length;
+  if (expected instanceof JsonNumber) return 512 + 2 * expected.text.length;
+  let length = 32;
+  if (Array.isArray(expected)) for (const item of expected) length += 1 + longestFrame(item);
+  else for (const [key, value] of expected) length += 16 + longestFrame(key) + longestFrame(value);
+  return length;
+}
+
+/** Whether brackets nest no deeper than a tree's do. A text of millions of brackets is not handed to a parser that builds them all. */
+function isShallow(frame: string): boolean {
+  let depth = 0;
+  for (let at = 0; at < frame.length; at++) {
+    const code = frame.charCodeAt(at);
+    if (code === 0x22) {
+      for (at++; at < frame.length && frame.charCodeAt(at) !== 0x22; at++) if (frame.charCodeAt(at) === 0x5c) at++;
+    } else if (code === 0x5b || code === 0x7b) {
+      if (++depth > maxBrackets) return false;
+    } else if (code === 0x5d || code === 0x7d) depth--;
+  }
+  return true;
+}
 
 /** The tree in a frame, or undefined when the frame is not one. */
 export function readFrame(frame: string): ValueTree | undefined {
+  if (!isShallow(frame)) return undefined;
   try {
     const tree: unknown = JSON.parse(frame);
     return isNode(tree, 0) ? tree : undefined;

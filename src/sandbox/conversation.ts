@@ -3,7 +3,7 @@ import type { ExecuteRequest, ExecuteResult } from "./jail.ts";
 import type { Job, Limits, TestInput, TestOutcome, TestStatus } from "./sandbox.ts";
 import { type Slot, SlotLost } from "./slot.ts";
 
-/** How long to wait for a slot beyond the program's own wall limit, and what calls the wait off. */
+/** How long to wait for a sign of life of a slot, which gives one every few seconds, and what calls the wait off. */
 export interface Waiting {
   patienceMs: number;
   signal?: AbortSignal;
@@ -20,8 +20,9 @@ interface Ended {
   lockedIn: boolean;
   exitCode: number | null;
   signal: number | null;
-  reason: "time-limit" | "memory-limit" | "output-limit" | null;
+  reason: "time-limit" | "memory-limit" | "output-limit" | "runtime-error" | null;
   wallMs: number;
+  waitedMs: number;
   cpuMs: number;
   maxRssBytes: number;
   errorBytes: number;
@@ -50,7 +51,7 @@ export async function runTest(slot: Slot, test: TestInput, limits: Limits, waiti
     test.kind === "stdin" ? test.stdin : JSON.stringify({ function: test.functionName, arguments: test.argumentsJson }),
   );
   slot.send("T", { kind: test.kind, inputBytes: input.length }, input);
-  const answer = await receiveAnswer(slot, limits, waiting);
+  const answer = await receiveAnswer(slot, waiting);
   const { ended } = answer;
   const status = test.kind === "stdin" ? scriptStatus(answer, limits) : callStatus(answer, limits);
   return {
@@ -61,12 +62,27 @@ export async function runTest(slot: Slot, test: TestInput, limits: Limits, waiti
     exitCode: ended.exitCode,
     signal: ended.signal,
     wallMs: ended.wallMs,
+    waitedMs: ended.waitedMs,
     cpuMs: ended.cpuMs,
     maxRssBytes: ended.maxRssBytes,
   };
 }
 
-async function receiveAnswer(slot: Slot, limits: Limits, waiting: Waiting): Promise<Answer> {
+/** What stands for a test whose slot was lost because of it, again and again: no evidence. */
+export function withoutEvidence(): TestOutcome {
+  return {
+    status: "no-result",
+    stdout: new Uint8Array(),
+    stderrTail: "the program ended the process that watched it",
+    exitCode: null,
+    signal: null,
+    wallMs: 0,
+    cpuMs: 0,
+    maxRssBytes: 0,
+  };
+}
+
+async function receiveAnswer(slot: Slot, waiting: Waiting): Promise<Answer> {
   const parts: Record<string, Buffer[]> = { O: [], E: [], F: [] };
   let ended: Ended | undefined;
   await slot.receive(
@@ -78,7 +94,7 @@ async function receiveAnswer(slot: Slot, limits: Limits, waiting: Waiting): Prom
       ended = JSON.parse(payload.toString()) as Ended;
       return true;
     },
-    limits.wallMs + waiting.patienceMs,
+    waiting.patienceMs,
     waiting.signal,
   );
   const join = (buffers: Buffer[]) => (buffers.length === 1 ? buffers[0]! : Buffer.concat(buffers));
@@ -97,9 +113,10 @@ function limitHit({ ended }: Answer, limits: Limits): TestStatus | undefined {
 function scriptStatus(answer: Answer, limits: Limits): TestStatus {
   const limit = limitHit(answer, limits);
   if (limit) return limit;
-  const report = answer.report.toString("latin1");
+  const report = answer.report.toString("latin1", 0, 64);
   if (report === "Scompile-error") return "compile-error";
   if (report === "Smemory-limit") return "memory-limit";
+  if (report === "Smissing-module" && answer.ended.exitCode !== 0) return "missing-module";
   return answer.ended.exitCode === 0 ? "finished" : "runtime-error";
 }
 
@@ -110,6 +127,7 @@ const callStatuses = new Set<string>([
   "bad-arguments",
   "target-not-found",
   "unserialisable",
+  "missing-module",
 ] satisfies TestStatus[]);
 
 function callStatus(answer: Answer, limits: Limits): TestStatus {
@@ -117,21 +135,15 @@ function callStatus(answer: Answer, limits: Limits): TestStatus {
   if (limit) return limit;
   const { report, ended } = answer;
   const kind = String.fromCharCode(report[0] ?? 0);
-  if (kind === "V" && ended.exitCode === 0) return isJson(report.toString("utf8", 1)) ? "finished" : "no-result";
-  const word = report.toString("latin1", 1);
+  // What is in the frame is for the judge to read, who knows how large it may be.
+  if (kind === "V" && ended.exitCode === 0) return isBracketed(report.subarray(1)) ? "finished" : "no-result";
+  const word = report.toString("latin1", 1, 64);
   if (kind === "S" && callStatuses.has(word)) return word as TestStatus;
   return ended.exitCode === 0 ? "no-result" : "runtime-error";
 }
 
-/** A program that wrote to the report descriptor itself leaves more than one value there: no evidence. */
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
+/** A tree is a list; a program that wrote to the report descriptor itself left something else, or more than one. */
+const isBracketed = (frame: Buffer) => frame[0] === 0x5b && frame.at(-1) === 0x5d;
 
 /** Runs one program once in the slot: files in, the program, files out. */
 export async function runOnce(
@@ -149,6 +161,7 @@ export async function runOnce(
     preamble: false,
     name: freeName(new Set(request.files.keys())),
     argv: request.argv ?? [],
+    inputBytes: stdin.length,
     sourceBytes: source.length,
     files: files.map(([path, bytes]) => [path, bytes.length]),
     fetch: [...new Set(request.fetchFiles)],
@@ -156,7 +169,7 @@ export async function runOnce(
   };
   slot.send("J", job, source, ...files.map(([, bytes]) => bytes));
   slot.send("T", { kind: "stdin", inputBytes: stdin.length }, stdin);
-  const answer = await receiveAnswer(slot, limits, waiting);
+  const answer = await receiveAnswer(slot, waiting);
   const { ended } = answer;
   const fetched = await receiveFiles(slot, waiting);
   const status = scriptStatus(answer, limits);

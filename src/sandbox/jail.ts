@@ -1,17 +1,18 @@
 // The embedded jail: runs Python programs on this machine behind the strongest isolation that proves itself at start.
 // `run` is the judge's side (many tests, one program); `execute` runs one program once, as a plain script with files.
-import { availableParallelism, totalmem } from "node:os";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../core/errors.ts";
 import { Limiter } from "../core/limiter.ts";
 import { ControlServer } from "./control.ts";
-import { runOnce, runTest, type SlotLimits, sendJob } from "./conversation.ts";
+import { runOnce, runTest, type SlotLimits, sendJob, withoutEvidence } from "./conversation.ts";
 import { findInterpreter, findOnPath, type Interpreter } from "./interpreter.ts";
 import { confinedCommand, confinedReadable, jailCommand, slotUsers, unprivilegedUser } from "./outer.ts";
 import { checkFiles } from "./paths.ts";
 import { Pool } from "./pool.ts";
 import {
+  defaultLimits,
   type Job,
   type Limits,
   type Sandbox,
@@ -39,11 +40,10 @@ export interface JailOptions {
   patienceMs?: number;
 }
 
-/** A slot that is lost under a program is replaced this often before the sandbox says that it cannot run the program. */
+/** A slot that is lost under a program is replaced this often; one that does not answer, which takes longer to find out, less often. */
 const retries = 3;
+const retriesOfSilence = 1;
 const pauseMs = 100;
-/** Share of the machine's memory that all programs together may hold. */
-const memoryShare = 0.75;
 
 export interface ExecuteRequest {
   /** Python source; runs as a script in a fresh working directory. */
@@ -137,6 +137,25 @@ function description(level: JailLevel, interpreter: Interpreter, slots: number):
   return { kind: "landlock", summary, lacks, python: interpreter.executable, programsAtOnce: slots };
 }
 
+/** The result of a program that takes its supervisor with it every time. */
+function killed(): ExecuteResult {
+  return {
+    status: "finished",
+    exitCode: null,
+    signal: 9,
+    stdout: new Uint8Array(),
+    stderr: new Uint8Array(),
+    stdoutTruncated: false,
+    stderrTruncated: false,
+    oom: false,
+    wallMs: 0,
+    cpuMs: 0,
+    maxRssBytes: 0,
+    files: new Map(),
+    filesLeftOut: [],
+  };
+}
+
 class EmbeddedJail implements Jail {
   readonly description: SandboxDescription;
   readonly #control: ControlServer;
@@ -210,14 +229,20 @@ class EmbeddedJail implements Jail {
 
   /** Whole numbers, as the kernel takes them, and the bound on a program's processes together. */
   #limits(limits: Limits): SlotLimits {
-    const treeBytes = Math.min(limits.memoryBytes, (totalmem() * memoryShare) / this.#slots);
-    const all = Object.entries({ ...limits, treeBytes }).map(([name, value]) => [name, Math.max(0, Math.ceil(value))]);
+    const all = Object.entries({ ...limits, treeBytes: limits.memoryBytes }).map(([name, value]) => [
+      name,
+      Math.max(0, Math.ceil(value)),
+    ]);
     return Object.fromEntries(all) as SlotLimits;
   }
 
-  /** Calls `work` with a slot, and again with another one while slots are lost under it. */
-  async #withSlot<Result>(source: string, work: (slot: Slot) => Promise<Result>): Promise<Result> {
+  /**
+   * Calls `work` with a slot, and again with another one while slots are lost under it. When they are lost again and again, a program that
+   * does nothing tells why: if that one runs, the loss follows the program, which then has `lost` for its result.
+   */
+  async #withSlot<Result>(source: string, work: (slot: Slot) => Promise<Result>, lost: () => Result): Promise<Result> {
     let losses = 0;
+    let silences = 0;
     while (true) {
       const pool = this.#poolFor(source);
       let slot: Slot | undefined;
@@ -228,9 +253,14 @@ class EmbeddedJail implements Jail {
         return result;
       } catch (error) {
         if (!(error instanceof SlotLost)) throw error;
-        if (slot?.wedged) pool.distrust(slot);
         losses++;
-        if (this.#closed || losses > retries) {
+        if (slot?.wedged) {
+          silences++;
+          await pool.suspect(slot);
+        }
+        const enough = losses > retries || silences > retriesOfSilence;
+        if (enough && slot && !this.#closed && (await this.#works(pool))) return lost();
+        if (this.#closed || enough) {
           throw new SandboxError(
             "sandbox/lost",
             `The embedded jail lost a program ${losses} times (${error.message}). It is not a verdict on the program; grade it again. ` +
@@ -243,6 +273,24 @@ class EmbeddedJail implements Jail {
       } finally {
         slot?.close();
       }
+    }
+  }
+
+  /** Whether a program that does nothing runs. */
+  async #works(pool: Pool): Promise<boolean> {
+    let slot: Slot | undefined;
+    try {
+      slot = await pool.acquire();
+      const limits = this.#limits(defaultLimits);
+      const tests = [{ kind: "stdin", stdin: "" }] as const;
+      sendJob(slot, { source: "", tests, limits, preamble: false }, limits);
+      const outcome = await runTest(slot, tests[0], limits, { patienceMs: this.#patienceMs });
+      return outcome.status === "finished";
+    } catch (error) {
+      if (error instanceof SlotLost) return false;
+      throw error;
+    } finally {
+      slot?.close();
     }
   }
 
@@ -264,8 +312,13 @@ class EmbeddedJail implements Jail {
       }
       return outcomes;
     };
+    const lost = () => {
+      outcomes.push(withoutEvidence());
+      afterTest(outcomes.at(-1)!, outcomes.length - 1);
+      return outcomes;
+    };
     if (job.tests.length === 0) return Promise.resolve(outcomes);
-    return this.#limiter.run(() => this.#withSlot(job.source, work), options.signal);
+    return this.#limiter.run(() => this.#withSlot(job.source, work, lost), options.signal);
   }
 
   async execute(request: ExecuteRequest, options: { signal?: AbortSignal } = {}): Promise<ExecuteResult> {
@@ -273,7 +326,7 @@ class EmbeddedJail implements Jail {
     checkFiles(request, limits);
     const waiting = { ...options, patienceMs: this.#patienceMs };
     const work = (slot: Slot) => runOnce(slot, request, limits, waiting);
-    return this.#limiter.run(() => this.#withSlot(request.code, work), options.signal);
+    return this.#limiter.run(() => this.#withSlot(request.code, work, killed), options.signal);
   }
 
   async close(): Promise<void> {

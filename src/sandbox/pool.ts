@@ -160,10 +160,12 @@ export class Pool {
     });
   }
 
-  /** A slot did not answer: what is wrong with it may be wrong with its zygote, so both are replaced. */
-  distrust(slot: Slot): void {
+  /** A slot did not answer. Its zygote is replaced only if it does not answer either: other programs run in its other slots. */
+  async suspect(slot: Slot): Promise<void> {
     const seat = this.#seatOf.get(slot);
-    if (seat) this.#replace(seat);
+    const zygote = seat?.zygote;
+    if (!seat || !zygote || (await zygote.answers(this.#patienceMs))) return;
+    if (seat.zygote === zygote) this.#replace(seat);
   }
 
   #replace(seat: Seat): void {

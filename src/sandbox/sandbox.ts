@@ -4,11 +4,11 @@
 import { WhetstoneError } from "../core/errors.ts";
 
 export interface Limits {
-  /** Wall time per test. */
+  /** Wall time per test; waiting for a processor on a busy machine does not count. */
   wallMs: number;
-  /** CPU time per test. */
+  /** CPU time per test, of all its processes together. */
   cpuMs: number;
-  /** Address space per process. */
+  /** Address space per process, and memory of all processes of a program together. */
   memoryBytes: number;
   /** Output kept per stream; more of stdout ends the test as "output-limit". */
   outputBytes: number;
@@ -31,6 +31,9 @@ export const defaultLimits: Limits = {
   processes: 64,
   openFiles: 256,
 };
+
+/** Largest program that is run. Contest judges take 64 KiB to 512 KiB. */
+export const maxSourceBytes = 1024 ** 2;
 
 /** A test's input: text for a program that reads stdin, or the arguments of one call as JSON texts (numbers keep their digits). */
 export type TestInput =
@@ -57,6 +60,7 @@ export type TestStatus =
   | "no-result"
   | "unserialisable"
   | "target-not-found"
+  | "missing-module"
   | "bad-arguments";
 
 export interface TestOutcome {
@@ -69,7 +73,11 @@ export interface TestOutcome {
   frame?: string;
   exitCode: number | null;
   signal: number | null;
+  /** Without what the program waited for a processor, where the sandbox can tell. */
   wallMs: number;
+  /** What it waited for a processor: a time limit beside much of it says little about the program. */
+  waitedMs?: number;
+  /** Of all its processes. */
   cpuMs: number;
   maxRssBytes: number;
 }

@@ -5,6 +5,9 @@ import { encodeJson, type Message, MessageReader } from "./wire.ts";
 /** The slot went away or broke while something was expected of it. Whoever uses it may try another slot; it says nothing of the program. */
 export class SlotLost extends Error {}
 
+/** Sent every few seconds while a test runs. */
+const signOfLife = "H";
+
 export class Slot {
   readonly #socket: Socket;
   readonly #kill: () => void;
@@ -60,7 +63,7 @@ export class Slot {
     this.#socket.uncork();
   }
 
-  /** Hands every message to `handle` until it answers true. Rejects with SlotLost, or after `patienceMs`, having killed the slot. */
+  /** Hands every message to `handle` until it answers true. Rejects with SlotLost; after `patienceMs` without any message it kills the slot. */
   receive(handle: (message: Message) => boolean, patienceMs: number, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const finish = (act: () => void) => {
@@ -80,7 +83,8 @@ export class Slot {
         this.#lose(`no answer for ${patienceMs} ms`);
       }, patienceMs);
       this.#onMessage = (message) => {
-        if (handle(message)) finish(resolve);
+        timer.refresh();
+        if (message.type !== signOfLife && handle(message)) finish(resolve);
       };
       this.#deliver();
       if (!this.#onMessage) return;

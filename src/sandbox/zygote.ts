@@ -1,7 +1,9 @@
 // A warm Python process that forks slots on demand. This end starts it, asks for slots, and notices when it dies.
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { closeSync, openSync } from "node:fs";
 import type { Duplex } from "node:stream";
+import { fileURLToPath } from "node:url";
 import type { ControlServer } from "./control.ts";
 import { Slot, SlotLost } from "./slot.ts";
 
@@ -40,6 +42,8 @@ export class Zygote {
   readonly #exited: Promise<void>;
   /** Slots asked for that have not connected yet. */
   readonly #awaited = new Set<number>();
+  /** Questions that wait for their answer. */
+  readonly #answers = new Map<number, () => void>();
   #stderr = "";
   #dead = false;
   #closing = false;
@@ -49,10 +53,15 @@ export class Zygote {
     this.#events = events;
     this.#token = randomBytes(16).toString("hex");
     const [command, ...args] = plan.argv;
-    this.#child = spawn(command!, args, { stdio: ["pipe", "pipe", "pipe", "pipe"], env: {}, cwd: "/" });
+    // Any regular file, never read: sys.stdin is made once, here, and can seek only if it was made over a file.
+    const stdin = openSync(fileURLToPath(import.meta.url), "r");
+    try {
+      this.#child = spawn(command!, args, { stdio: [stdin, "pipe", "pipe", "pipe"], env: {}, cwd: "/" });
+    } finally {
+      closeSync(stdin);
+    }
     this.#pipe = this.#child.stdio[3] as Duplex;
     this.#pipe.on("error", () => {});
-    this.#child.stdin?.on("error", () => {});
     this.#child.stdout?.resume();
     this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       this.#stderr = (this.#stderr + text).slice(-stderrKept);
@@ -127,6 +136,7 @@ export class Zygote {
         const id = held.readUInt32LE(1);
         const value = held.readInt32LE(5);
         held = held.subarray(noticeBytes);
+        if (letter === "A") this.#answers.get(id)?.();
         // "S" needs no answer. "D" of a slot that did connect shows as its closed socket.
         if (letter !== "S" && this.#awaited.delete(id)) {
           this.#events.slotFailed(
@@ -146,6 +156,22 @@ export class Zygote {
   /** Slots that were asked for and are still to come. */
   get pending(): number {
     return this.#awaited.size;
+  }
+
+  /** Whether it still answers. A slot that does not may be its program's doing; a zygote never sees a program. */
+  async answers(patienceMs: number): Promise<boolean> {
+    const id = this.#control.nextSlotId();
+    return new Promise((resolve) => {
+      const finish = (answer: boolean) => {
+        clearTimeout(timer);
+        this.#answers.delete(id);
+        resolve(answer);
+      };
+      const timer = setTimeout(() => finish(false), patienceMs);
+      this.#answers.set(id, () => finish(true));
+      this.#command("A", id);
+      void this.#exited.then(() => finish(false));
+    });
   }
 
   requestSlot(): void {

@@ -278,6 +278,6 @@ export const hacks = (outside: Outside): Hack[] => [
   ),
   stdin(
     "a scan of its own memory",
-    "import re\ntry:\n    maps = open('/proc/self/maps').read().splitlines()\n    mem = open('/proc/self/mem', 'rb', 0)\nexcept OSError:\n    maps = []\nneedle = bytes(reversed(b'4- 01'))\nfirst = input()\nfor line in maps:\n    m = re.match(r'([0-9a-f]+)-([0-9a-f]+) rw', line)\n    if not m or 'vvar' in line: continue\n    a, b = int(m[1], 16), int(m[2], 16)\n    if b - a > 2**26: continue\n    try:\n        mem.seek(a)\n        if first.startswith('2') and needle in mem.read(b - a): print('ESCAPED')\n    except OSError: pass\nprint('none')",
+    "import re\ntry:\n    maps = open('/proc/self/maps').read().splitlines()\n    mem = open('/proc/self/mem', 'rb', 0)\nexcept OSError:\n    maps = []\nneedle = re.compile(b'1[0] -4')\nfirst = input()\nfor line in maps:\n    m = re.match(r'([0-9a-f]+)-([0-9a-f]+) rw', line)\n    if not m or 'vvar' in line: continue\n    a, b = int(m[1], 16), int(m[2], 16)\n    if b - a > 2**26: continue\n    try:\n        mem.seek(a)\n        if first.startswith('2') and needle.search(mem.read(b - a)): print('ESCAPED')\n    except OSError: pass\nprint('none')",
   ),
 ];

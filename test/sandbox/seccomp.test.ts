@@ -53,7 +53,7 @@ function evaluate(code: Buffer, data: Buffer): number {
 const audit = { x86_64: 0xc000003e, aarch64: 0xc00000b7 };
 type Machine = keyof typeof audit;
 
-/** "allow", an errno, or "kill": the strictest answer of the filters in force. */
+/** "allow", an errno, "done" (reports success, does nothing) or "kill": the strictest answer of the filters in force. */
 function decide(
   machine: Machine,
   filters: readonly Buffer[],
@@ -68,7 +68,7 @@ function decide(
   const actions = filters.map((filter) => evaluate(filter, data));
   if (actions.includes(0x80000000)) return "kill";
   const refused = actions.find((action) => action !== 0x7fff0000);
-  return refused === undefined ? "allow" : refused & 0xffff;
+  return refused === undefined ? "allow" : refused & 0xffff || "done";
 }
 
 /** [x86-64, arm64], from the kernel's own tables. */
@@ -109,6 +109,23 @@ const numbers = {
   perf_event_open: [298, 241],
   init_module: [175, 105],
   reboot: [169, 142],
+  flock: [73, 32],
+  fadvise64: [221, 223],
+  readahead: [187, 213],
+  sync_file_range: [277, 84],
+  setsid: [112, 157],
+  mincore: [27, 232],
+  cachestat: [451, 451],
+  sysinfo: [99, 179],
+  preadv2: [327, 286],
+  madvise: [28, 233],
+  clock_gettime: [228, 113],
+  timer_create: [222, 107],
+  getpgid: [121, 155],
+  sched_getaffinity: [204, 123],
+  mkdirat: [258, 34],
+  umask: [95, 166],
+  fstatfs: [138, 44],
 } as const;
 
 describe.each<Machine>(["x86_64", "aarch64"])("seccomp filters for %s", (machine) => {
@@ -150,8 +167,9 @@ describe.each<Machine>(["x86_64", "aarch64"])("seccomp filters for %s", (machine
     ];
     for (const name of names) expect([name, program(name), confined(name)]).toEqual([name, 1, 1]);
     for (const family of [1, 2, 10, 16, 17]) expect(program("socket", family)).toBe(97);
-    expect(program("socketpair", 1)).toBe("allow");
-    expect(program("socketpair", 2)).toBe(97);
+    for (const type of [1, 5, 0o2000001]) expect(program("socketpair", 1, type)).toBe("allow");
+    for (const type of [2, 3, 0o2000002]) expect(program("socketpair", 1, type)).toBe(1);
+    expect(program("socketpair", 2, 1)).toBe(97);
     expect(program("clone3")).toBe(38);
   });
 
@@ -165,6 +183,8 @@ describe.each<Machine>(["x86_64", "aarch64"])("seccomp filters for %s", (machine
     expect(program("clone", thread)).toBe("allow");
     expect(program("execve")).toBe("allow");
     expect(confined("clone", 17)).toBe(1);
+    // A thread with descriptors of its own would hide them.
+    for (const decideFor of [program, confined]) expect(decideFor("clone", thread & ~0x400)).toBe(1);
     expect(confined("clone", thread)).toBe("allow");
     expect(confined("execve")).toBe(1);
   });
@@ -192,9 +212,57 @@ describe.each<Machine>(["x86_64", "aarch64"])("seccomp filters for %s", (machine
     expect(program("ioctl", 0, 0x5401)).toBe("allow");
     for (const command of [0x5412, 0x541c, 0x8901]) expect(program("ioctl", 0, command)).toBe(25);
     expect(program("fcntl", 0, 1)).toBe("allow");
-    for (const command of [8, 10, 15, 1024, 1031]) expect(program("fcntl", 0, command)).toBe(1);
+    for (const command of [8, 10, 15, 1024, 1031]) expect(program("fcntl", 0, command)).toBe(22);
     expect(program("openat", 0, 0, 0o1001)).toBe("allow");
     expect(program("openat", 0, 0, 0o1000)).toBe(1);
+  });
+
+  test("nothing carries a message between programs that share files", () => {
+    for (const decideFor of [program, confined]) {
+      for (const name of ["flock", "fadvise64", "readahead", "sync_file_range", "setsid"] as const)
+        expect([name, decideFor(name)]).toEqual([name, "done"]);
+      for (const name of ["mincore", "cachestat", "sysinfo"] as const)
+        expect([name, decideFor(name)]).toEqual([name, 1]);
+      for (const set of [6, 7, 37, 38]) expect(decideFor("fcntl", 0, set)).toBe("done");
+      for (const ask of [5, 36]) expect(decideFor("fcntl", 0, ask)).toBe(37);
+      for (const hint of [1032, 1035, 1036, 1037, 1038]) expect(decideFor("fcntl", 0, hint)).toBe(22);
+      expect(decideFor("preadv2", 0, 0, 1, 0, 0, 0)).toBe("allow");
+      for (const flags of [1, 2, 8, 32]) expect(decideFor("preadv2", 0, 0, 1, 0, 0, flags)).toBe(95);
+      for (const advice of [0, 4, 8, 14]) expect(decideFor("madvise", 0, 0, advice)).toBe("allow");
+      for (const advice of [3, 12]) expect(decideFor("madvise", 0, 0, advice)).toBe("done");
+      for (const advice of [9, 20, 21, 22, 23, 100]) expect(decideFor("madvise", 0, 0, advice)).toBe(22);
+      for (const clock of [0, 1, 4, 7, 11, -2, -6]) expect(decideFor("clock_gettime", clock)).toBe("allow");
+      // Clocks of process 1 and of a thread of another process, and of a descriptor.
+      for (const clock of [~1 * 8 + 2, ~77 * 8 + 6, ~3 * 8 + 3, 12]) {
+        expect(decideFor("clock_gettime", clock)).toBe(22);
+        expect(decideFor("timer_create", clock)).toBe(22);
+      }
+      // Shared memory without a file; private memory and shared files are fine.
+      expect(decideFor("mmap", 0, 4096, 3, 0x21)).toBe(1);
+      for (const flags of [0x22, 0x02, 0x01, 0x20022]) expect(decideFor("mmap", 0, 4096, 3, flags)).toBe("allow");
+    }
+  });
+
+  test("without namespaces nothing tells of the host's processes and disks, and every folder can be counted", () => {
+    for (const name of ["getpgid", "sched_getaffinity"] as const) {
+      expect([program(name, 1), confined(name, 0), confined(name, ownPid), confined(name, 1)]).toEqual([
+        "allow",
+        "allow",
+        "allow",
+        1,
+      ]);
+    }
+    expect([program("fstatfs"), confined("fstatfs")]).toEqual(["allow", 1]);
+    expect([confined("mkdirat", 0, 0, 0o777), confined("mkdirat", 0, 0, 0o077), program("mkdirat", 0, 0, 0)]).toEqual([
+      "allow",
+      1,
+      "allow",
+    ]);
+    expect([confined("umask", 0o022), confined("umask", 0o777), program("umask", 0o777)]).toEqual([
+      "allow",
+      1,
+      "allow",
+    ]);
   });
 
   test("other architectures and unknown numbers", () => {

@@ -1,11 +1,9 @@
-// Sandbox Fusion as a sandbox: tests travel in chunks that grow while a program keeps passing, because most wrong programs fail
-// early. Inputs go in; outcomes come back signed; what is expected never leaves this process.
+// Sandbox Fusion as a sandbox: tests travel in the chunks that a judge decides over, which grow while a program keeps passing. Inputs go in; outcomes come back signed; what is expected never leaves this process.
+import { restOfRound } from "../rounds.ts";
 import { type Job, type Sandbox, SandboxError, type TestInput, type TestOutcome } from "../sandbox.ts";
 import { FusionClient, type FusionOptions } from "./client.ts";
 import { type LauncherResult, launcherRequest, readResult, resultFile } from "./launcher.ts";
 
-/** Tests per request, then all the rest. */
-const chunkSizes = [1, 3, 12];
 /** Input characters per request, so that bodies stay within what servers take; one test always goes. */
 const chunkInputLength = 16 * 1024 ** 2;
 
@@ -43,8 +41,8 @@ class FusionSandbox implements Sandbox {
     options: { signal?: AbortSignal } = {},
   ): Promise<TestOutcome[]> {
     const outcomes: TestOutcome[] = [];
-    for (let chunk = 0; outcomes.length < job.tests.length; chunk++) {
-      const size = chunkSizes[chunk] ?? job.tests.length;
+    while (outcomes.length < job.tests.length) {
+      const size = restOfRound(outcomes.length);
       const tests = fitting(job.tests.slice(outcomes.length, outcomes.length + size));
       for (const outcome of await this.#runChunk(job, tests, options.signal)) {
         const index = outcomes.length;

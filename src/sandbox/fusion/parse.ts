@@ -1,6 +1,7 @@
 // Reads the body of /run_code as Sandbox Fusion does: unknown fields are ignored, numbers may be texts, and what is wrong is named
 // field by field in the shape of a 422 answer.
 import { fusionLanguages } from "./api.ts";
+import { excessOf } from "./modest.ts";
 
 export interface ParsedRequest {
   code: string;
@@ -36,9 +37,15 @@ export function parseRunCode(body: Uint8Array, rules: ParseRules): ParsedRequest
       input: shown(input),
     });
   };
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+  const excess = excessOf(bytes);
+  if (excess !== undefined) {
+    wrong("json_too_large", undefined, `The body is refused: ${excess}`);
+    return { problems };
+  }
   let value: unknown;
   try {
-    value = JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("utf8"));
+    value = JSON.parse(bytes.toString("utf8"));
   } catch {
     wrong("json_invalid", undefined, "JSON decode error");
     return { problems };

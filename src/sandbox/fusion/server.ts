@@ -9,6 +9,7 @@ import { Limiter } from "../../core/limiter.ts";
 import type { ExecuteResult, Jail } from "../jail.ts";
 import { defaultLimits, SandboxError } from "../sandbox.ts";
 import type { CommandRunResult, RunCodeResponse } from "./api.ts";
+import { isJson, isLoopback, refusalOf } from "./browser.ts";
 import { type ParsedRequest, type ParseRules, parseRunCode, type RequestProblem } from "./parse.ts";
 
 export interface FusionServerOptions {
@@ -20,8 +21,9 @@ export interface FusionServerOptions {
   concurrency: number;
   /** Requests that may wait; more get 429. */
   queue?: number;
-  /** Wanted in `Authorization: Bearer …` when set. */
+  /** Wanted in `Authorization: Bearer …` when set. On other addresses than loopback there must be one, unless `open`. */
   token?: string | undefined;
+  open?: boolean;
   maxBodyBytes?: number;
   maxCodeBytes?: number;
   /** Kept of stdout and of stderr; a program that writes more is ended. */
@@ -49,6 +51,11 @@ export interface FusionServer {
 /** Starts the server; resolves when it listens. */
 export async function startFusionServer(options: FusionServerOptions): Promise<FusionServer> {
   const host = options.host ?? "127.0.0.1";
+  if (!options.token && !options.open && !isLoopback(host))
+    throw new SandboxError(
+      "sandbox/token",
+      `host=${host} lets everyone who reaches this machine run programs on it. Set token=… or SANDBOX_TOKEN (clients send it as a bearer token), keep to host=127.0.0.1, or say token=none if the network is closed to others.`,
+    );
   const handler = new Handler(options);
   const server = createServer((request, response) => void handler.handle(request, response));
   // Requests take as long as their programs; slow senders are cut off by the body's own timeout.
@@ -116,6 +123,8 @@ class Handler {
   }
 
   async #route(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const refusal = refusalOf(request.headers, this.#options.host ?? "127.0.0.1");
+    if (refusal !== undefined) return reply(response, 403, { detail: refusal }, { connection: "close" });
     const path = new URL(request.url ?? "/", "http://localhost").pathname.replace(/(.)\/$/, "$1");
     if (path === "/v1/ping") {
       if (request.method === "GET") return reply(response, 200, "pong");
@@ -124,6 +133,13 @@ class Handler {
     if (path !== "/run_code") return reply(response, 404, { detail: "Not Found" });
     if (request.method !== "POST") return reply(response, 405, { detail: "Method Not Allowed" }, { allow: "POST" });
     if (!this.#isAllowed(request)) return reply(response, 401, { detail: "Send the token of this server." });
+    if (!isJson(request.headers))
+      return reply(
+        response,
+        415,
+        { detail: "Send the request as JSON, with Content-Type: application/json." },
+        { connection: "close" },
+      );
     // Before the body is read: a server that is full does not take megabytes in.
     if (this.#limiter.waiting >= this.#queue)
       return reply(response, 429, { detail: `${this.#queue} requests are waiting already` }, { "retry-after": "1" });

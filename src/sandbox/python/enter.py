@@ -54,10 +54,20 @@ def _open_up(paths):
         os.close(descriptor)
 
 
+def _die_first():
+    """Where the machine runs out of memory, programs go before whoever grades them. Set as root it cannot be taken back."""
+    try:
+        with open("/proc/self/oom_score_adj", "w") as file:
+            file.write("1000")
+    except OSError:
+        pass
+
+
 def main():
     config = json.loads(sys.argv[1])
     user = config["user"]
     os.umask(0o022)
+    _die_first()
     if config["paths"]:
         _open_up(config["paths"])
     if user is not None:
@@ -68,7 +78,7 @@ def main():
     hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
     if hard != resource.RLIM_INFINITY:
         stack = min(stack, hard)
-    resource.setrlimit(resource.RLIMIT_STACK, (stack, stack))
+    resource.setrlimit(resource.RLIMIT_STACK, (stack, hard))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.execve(config["command"][0], config["command"], config["environment"])
 

@@ -1,6 +1,7 @@
 """System calls that Python has no wrapper for: namespaces, mounts, capabilities, seccomp, Landlock. All raise OSError."""
 
 import ctypes
+import fcntl
 import os
 import struct
 
@@ -17,6 +18,7 @@ MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = 1, 2, 4
 MNT_DETACH = 2
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
 _CLONE = {"x86_64": 56, "aarch64": 220}
+_MEMFD_CREATE = {"x86_64": 319, "aarch64": 279}
 _PIDFD_OPEN, _CLOSE_RANGE = 434, 436
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
 
@@ -76,6 +78,21 @@ def die_with_parent():
 def hide_memory():
     """No ptrace, no /proc/<pid>/mem, no core dump of this process."""
     _check(_libc.prctl(_PR_SET_DUMPABLE, ctypes.c_ulong(0), 0, 0, 0))
+
+
+def show_memory():
+    """The reverse, for a test's process: its supervisor reads what it holds from /proc."""
+    _check(_libc.prctl(_PR_SET_DUMPABLE, ctypes.c_ulong(1), 0, 0, 0))
+
+
+def memory_file(name):
+    """An empty file without a place in any folder; see seal()."""
+    return _check(_libc.syscall(_long(_MEMFD_CREATE[os.uname().machine]), name, _long(3)))
+
+
+def seal(descriptor):
+    """The file stays as it is from here on."""
+    fcntl.fcntl(descriptor, 1033, 0xF)
 
 
 _no_capabilities = (ctypes.create_string_buffer(struct.pack("<Ii", 0x20080522, 0)), ctypes.create_string_buffer(bytes(24)))

@@ -9,6 +9,7 @@ import signal
 import stat
 import tempfile
 
+import accounts
 import kernel
 import seccomp
 
@@ -16,6 +17,8 @@ _INODES = 4096
 _DESCRIPTORS = 4  # times the limit of one process, for all processes together
 _DEPTH = 64  # of folders in the scratch folder of the second level
 _INNER_ID = 1000
+_LOWEST_PID, _ROOM_OF_PIDS = 300, 2000
+_PAGE = 4096
 
 
 class Jail:
@@ -39,23 +42,55 @@ class Jail:
         _write("/proc/self/uid_map", "%d %d 1" % (_INNER_ID, self.user))
         _write("/proc/self/gid_map", "%d %d 1" % (_INNER_ID, self.group))
         flags = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
+        self._open_pid_counter(flags)
         try:
-            kernel.mount(b"proc", b"/proc", b"proc", flags, b"subset=pid")
+            # Programs see their own processes, not this one: its counters would tell one test of another.
+            kernel.mount(b"proc", b"/proc", b"proc", flags, b"subset=pid,hidepid=2")
         except OSError:  # before Linux 5.8
-            kernel.mount(b"proc", b"/proc", b"proc", flags)
+            kernel.mount(b"proc", b"/proc", b"proc", flags, b"hidepid=2")
         kernel.hide_memory()
-        self.base_bytes = _own_bytes("self")
+        self.base_bytes = accounts.own_bytes("self")
 
-    def fresh_scratch(self, job):
-        """Also covers the socket to Node, which lies under the scratch folder."""
+    def _open_pid_counter(self, flags):
+        """The last process id of this namespace, to be set before every test; None where the kernel has no such file."""
+        self.last_pid = None
+        try:
+            kernel.mount(b"proc", b"/proc", b"proc", flags)
+            with open("/proc/sys/kernel/pid_max", "rb") as file:
+                self.pids = int(file.read()) - _LOWEST_PID - _ROOM_OF_PIDS
+            self.last_pid = os.open("/proc/sys/kernel/ns_last_pid", os.O_WRONLY | os.O_CLOEXEC)
+        except (OSError, ValueError):
+            pass
+
+    def shuffle_pids(self):
+        """Process ids start anywhere: they tell neither the number of a test nor how many processes an earlier one started."""
+        if self.last_pid is not None:
+            start = _LOWEST_PID + int.from_bytes(os.urandom(4), "little") % self.pids
+            os.pwrite(self.last_pid, b"%d" % start, 0)
+
+    def fresh_scratch(self, job, input_bytes):
+        """Also covers the socket to Node, which lies under the scratch folder. The test's input gets room of its own."""
         if self.mounted:
             kernel.unmount(b"/tmp")
-        size = job["limits"]["scratchBytes"]
+        size = job["limits"]["scratchBytes"] + -(-input_bytes // _PAGE) * _PAGE
         kernel.mount(b"scratch", b"/tmp", b"tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, b"size=%d,nr_inodes=%d,mode=700" % (size, _INODES))
         self.mounted = True
 
+    def input_file(self):
+        """A file without a name on the test's own file system: its number and times tell nothing."""
+        path = self.scratch + "/stdin"
+        writing = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o400)
+        reading = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        os.unlink(path)
+        return writing, reading
+
+    def seal_input(self, writing, reading):
+        os.close(writing)
+        return reading
+
     def lock_in(self):
         kernel.drop_capabilities()
+        kernel.show_memory()  # to the supervisor, which counts it
         self.filter.install()
 
     def kill_all(self, _child):
@@ -73,21 +108,29 @@ class Jail:
             except (ProcessLookupError, ChildProcessError):
                 return
 
-    def over_memory(self, watch):
-        """All processes of the program together; RLIMIT_AS and RLIMIT_NOFILE bound each of them alone.
+    def look_at(self, watch):
+        """All processes of the program together; rlimits bound each of them alone.
 
         Descriptors count because pipes and sockets hold kernel memory that belongs to no process.
         """
-        total = descriptors = 0
-        for name in os.listdir("/proc"):
-            if name.isdigit() and name != "1":
-                total += max(0, _own_bytes(name) - self.base_bytes)
-                descriptors += _descriptors(name)
+        total = descriptors = cpu_ms = 0
+        pids = accounts.processes()
+        for pid in pids:
+            total += max(0, accounts.own_bytes(pid) - self.base_bytes)
+            descriptors += accounts.descriptors(pid)
+            cpu_ms += accounts.cpu_ms(pid)
+        if total > watch.limits["treeBytes"] and len(pids) > 1:
+            # Pages that forked processes share were counted once for each of them.
+            total = sum(accounts.fair_bytes(pid) for pid in pids)
         watch.peak_bytes = max(watch.peak_bytes, total)
-        return total > watch.limits["treeBytes"] or descriptors > _DESCRIPTORS * watch.limits["openFiles"]
+        watch.tree_cpu_ms = max(watch.tree_cpu_ms, cpu_ms)
+        if total > watch.limits["treeBytes"] or descriptors > _DESCRIPTORS * watch.limits["openFiles"]:
+            watch.reason = "memory-limit"
+        elif cpu_ms > watch.limits["cpuMs"]:
+            watch.reason = "time-limit"
 
-    def over_scratch(self, _job):
-        return False
+    def waited_s(self, _watch):
+        return max((accounts.waited_s(pid) for pid in accounts.processes()), default=0)
 
 
 class Confined:
@@ -115,12 +158,25 @@ class Confined:
             os.setresuid(self.user, self.user, self.user)
             kernel.die_with_parent()  # a change of user clears it
         kernel.hide_memory()
-        self.base_bytes = _own_bytes("self")
+        self.base_bytes = accounts.own_bytes("self")
 
-    def fresh_scratch(self, _job):
+    def shuffle_pids(self):
+        """Process ids are the host's here."""
+
+    def fresh_scratch(self, _job, _input_bytes):
         self.supervisor = os.getpid()
         self.remove_scratch()
         self.scratch = tempfile.mkdtemp(prefix="slot-", dir=self.folder)
+        self.device = os.stat(self.scratch).st_dev
+
+    def input_file(self):
+        writing = kernel.memory_file(b"stdin")
+        return writing, writing
+
+    def seal_input(self, writing, _reading):
+        kernel.seal(writing)
+        os.lseek(writing, 0, os.SEEK_SET)
+        return writing
 
     def remove_scratch(self):
         if self.scratch is not None:
@@ -138,6 +194,7 @@ class Confined:
         tempfile.tempdir = None
         rules = kernel.Landlock(self.readable, self.scratch)
         kernel.drop_capabilities()
+        kernel.show_memory()
         rules.restrict()
         os.close(rules.descriptor)
         self.filter.install()
@@ -152,14 +209,26 @@ class Confined:
     def reap_all(self):
         pass
 
-    def over_memory(self, watch):
-        total = max(0, _own_bytes(watch.child) - self.base_bytes)
+    def look_at(self, watch):
+        total = max(0, accounts.own_bytes(watch.child) - self.base_bytes)
         watch.peak_bytes = max(watch.peak_bytes, total)
-        return total > watch.limits["treeBytes"]
+        if total > watch.limits["treeBytes"]:
+            watch.reason = "memory-limit"
+        elif self._over_scratch(watch):
+            watch.reason = "output-limit"
+        elif not self.counts_processes and accounts.threads(watch.child) > watch.limits["processes"]:
+            watch.reason = "runtime-error"
+            watch.note = b"ended: more than %d threads" % watch.limits["processes"]
 
-    def over_scratch(self, job):
-        """No file system of a fixed size without mounts: what lies in the folder is counted instead."""
+    def waited_s(self, watch):
+        return accounts.waited_s(watch.child)
+
+    def _over_scratch(self, watch):
+        """No file system of a fixed size without mounts: what lies in the folder is counted instead, and what was removed from it but is
+        still held. The second filter keeps every folder readable."""
+        limits = watch.limits
         used = entries = 0
+        seen = set()
         folders = [(self.scratch, 0)]
         while folders:
             folder, depth = folders.pop()
@@ -169,14 +238,17 @@ class Confined:
                 with os.scandir(folder) as listing:
                     for entry in listing:
                         entries += 1
-                        used += entry.stat(follow_symlinks=False).st_blocks * 512
+                        status = entry.stat(follow_symlinks=False)
+                        used += status.st_blocks * 512
+                        seen.add(status.st_ino)
                         if entry.is_dir(follow_symlinks=False):
                             folders.append((entry.path, depth + 1))
-                        if entries > _INODES or used > job["limits"]["scratchBytes"]:
+                        if entries > _INODES or used > limits["scratchBytes"]:
                             return True
             except OSError:
                 continue  # gone meanwhile
-        return False
+        used += accounts.hidden_files(watch.child, seen, self.device, limits["fileBytes"])
+        return used > limits["scratchBytes"]
 
 
 def _remove_tree(root):
@@ -212,22 +284,3 @@ def _write(path, text):
     finally:
         os.close(descriptor)
 
-
-def _own_bytes(pid):
-    """Memory that a process holds beyond mapped files: its own pages and shared ones that no file backs."""
-    total = 0
-    try:
-        with open("/proc/%s/status" % pid, "rb") as file:
-            for line in file:
-                if line.startswith((b"RssAnon:", b"RssShmem:")):
-                    total += int(line.split()[1]) * 1024
-    except (OSError, ValueError):
-        pass  # ended meanwhile
-    return total
-
-
-def _descriptors(pid):
-    try:
-        return len(os.listdir("/proc/%s/fd" % pid))
-    except OSError:
-        return 0

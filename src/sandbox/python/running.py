@@ -1,6 +1,7 @@
-"""One running test: its input and its pipes, its limits, its end. Used by slot.py.
+"""One running test: its pipes, its limits, its end. Used by slot.py.
 
-What passes through here lies in buffers that a fork does not inherit, so no test finds another's data in its memory.
+What passes through here lies in buffers that a fork does not inherit, so no test finds another's data in its memory. No read here can block: a
+program can open its own ends of these pipes again and take bytes out from under a poll.
 """
 
 import json
@@ -16,9 +17,14 @@ import program
 HEAD = struct.Struct("<BI")
 BUFFER_BYTES = 256 * 1024
 _STDERR_TAIL = 4096
+_CODE_BYTES = 64 * 1024 * 1024
 _RDHUP = 0x2000
 _SAMPLE_FIRST_S, _SAMPLE_NEXT_S = 0.1, 0.05
 _LOCK_IN_S = 10
+_SIGN_OF_LIFE_S = 2
+# A busy machine may stretch a test's wall time by what it waited for a processor, up to this.
+_STRETCH, _STRETCH_S = 4, 5
+_END, _EMPTY, _MORE = 0, 1, 2
 
 
 class Gone(Exception):
@@ -31,57 +37,28 @@ def private_buffer(size):
     return memoryview(buffer)
 
 
-class Feed:
-    """Moves the test's input from Node to the program as fast as the program reads it."""
-
-    def __init__(self, link, buffer, descriptor, size):
-        self.link, self.buffer, self.descriptor, self.left = link, buffer, descriptor, size
-        self.pending = buffer[:0]
-
-    def advance(self):
-        """Writes until the pipe is full, the reader is gone, or everything went through."""
-        while self.descriptor >= 0:
-            if not self.pending:
-                if not self.left:
-                    self.close()
-                    return
-                self.pending = self.buffer[: min(self.left, len(self.buffer))]
-                self.link.receive_into(self.pending)
-                self.left -= len(self.pending)
-            try:
-                self.pending = self.pending[os.write(self.descriptor, self.pending) :]
-            except BlockingIOError:
-                return
-            except BrokenPipeError:
-                self.close()
-
-    def discard_rest(self):
-        while self.left:
-            piece = self.buffer[: min(self.left, len(self.buffer))]
-            self.link.receive_into(piece)
-            self.left -= len(piece)
-
-    def close(self):
-        if self.descriptor >= 0:
-            os.close(self.descriptor)
-            self.descriptor = -1
-
-
 class Watch:
     """The running test: pumps its pipes, enforces its limits, ends it."""
 
-    def __init__(self, slot, child, started, feed, output, errors, report, code):
-        self.slot, self.child, self.started, self.feed = slot, child, started, feed
+    def __init__(self, slot, child, started, output, errors, report, code):
+        self.slot, self.child, self.started = slot, child, started
         self.output, self.errors, self.report, self.code = output, errors, report, code
+        for descriptor in (output, errors, report, code):
+            if descriptor >= 0:
+                os.set_blocking(descriptor, False)
         self.limits = slot.job["limits"]
         self.whole_errors = slot.job["mode"] == "execute"
         self.pidfd = kernel.pidfd_open(child)
         self.output_total = self.output_held = 0
         self.error_total = self.error_held = self.tail_held = 0
         self.report_total = self.report_held = 0
-        self.code_pieces = []
+        self.code_pieces, self.code_total = [], 0
         self.reason = None
+        self.note = b""
         self.peak_bytes = 0
+        self.tree_cpu_ms = 0
+        self.waited_s = 0
+        self.sends_before = slot.link.blocked_s
 
     def close(self):
         for descriptor in (self.output, self.errors, self.report, self.code, self.pidfd):
@@ -95,57 +72,85 @@ class Watch:
         if self.code >= 0:
             poller.register(self.code, select.POLLIN)
         poller.register(self.slot.link.socket.fileno(), _RDHUP)
-        feeding = self.feed.descriptor
-        if feeding >= 0:
-            poller.register(feeding, select.POLLOUT)
-        deadline = self.started + self.limits["wallMs"] / 1000
+        wall = self.limits["wallMs"] / 1000
+        last = self.started + _STRETCH * wall + _STRETCH_S
+        deadline = self.started + wall
         sample_at = self.started + _SAMPLE_FIRST_S
+        sign_at = self.started + _SIGN_OF_LIFE_S
         ended = False
         while not ended and self.reason is None:
             now = time.monotonic()
-            if now >= deadline:
-                if self.slot.locked_in[0] or now >= self.started + _LOCK_IN_S:
-                    self.reason = "time-limit"
-                    break
-                deadline = now + 0.005  # a limit is the program's: it ends nothing before the program starts
-            if now >= sample_at:
-                if self.slot.level.over_memory(self):
-                    self.reason = "memory-limit"
-                    break
-                if self.slot.level.over_scratch(self.slot.job):
-                    self.reason = "output-limit"
-                    break
-                sample_at = time.monotonic() + _SAMPLE_NEXT_S
-            for descriptor, _events in poller.poll((min(deadline, sample_at) - now) * 1000 + 1):
+            for descriptor, _events in poller.poll(max(0, (min(deadline, sample_at) - now) * 1000 + 1)):
                 if descriptor == self.pidfd:
-                    ended = True
-                elif descriptor == feeding:
-                    self.feed.advance()
-                    if self.feed.descriptor < 0:
-                        poller.unregister(feeding)
-                        feeding = -1
+                    ended = True  # before any limit is looked at: a program that has ended is late only by its own clock
                 elif descriptor == self.slot.link.socket.fileno():
                     raise Gone
-                elif not self._pump(descriptor):
+                elif self._pump(descriptor) == _END:
                     poller.unregister(descriptor)
-        self.wall_ms = (time.monotonic() - self.started) * 1000
+            if ended or self.reason is not None:
+                break
+            now = time.monotonic()
+            if now >= deadline:
+                deadline = self._later(now, wall, last)
+                if self.reason is not None:
+                    break
+            if now >= sample_at:
+                self.slot.level.look_at(self)
+                sample_at = time.monotonic() + _SAMPLE_NEXT_S
+            if now >= sign_at:
+                self.slot.link.send(("H", b""))
+                sign_at = now + _SIGN_OF_LIFE_S
+        self._note_waiting()
+        self.wall_ms = max(0, time.monotonic() - self.started - self._excused()) * 1000
         self._end()
         if self.reason is None:
             for descriptor in (self.output, self.errors, self.report, self.code):
-                while descriptor >= 0 and self.reason is None and self._pump(descriptor):
+                while descriptor >= 0 and self.reason is None and self._pump(descriptor) == _MORE:
                     pass
 
+    def _later(self, now, wall, last):
+        """The wall limit has come. What the program could not help is given back; else the test ends."""
+        if not self.slot.locked_in[0]:
+            if now >= self.started + _LOCK_IN_S:
+                self.reason = "time-limit"
+            return now + 0.005  # a limit is the program's: it ends nothing before the program starts
+        self._note_waiting()
+        deadline = min(self.started + wall + self._excused(), last)
+        if now >= deadline:
+            self.reason = "time-limit"
+        return deadline + 0.001
+
+    def _note_waiting(self):
+        if time.monotonic() - self.started > _SAMPLE_FIRST_S:  # a short test cannot have waited long
+            self.waited_s = max(self.waited_s, self.slot.level.waited_s(self))
+
+    def _excused(self):
+        """Waiting for a processor, and for Node to take bytes, is not the program's time."""
+        return self.waited_s + self.slot.link.blocked_s - self.sends_before
+
     def _pump(self, descriptor):
-        """One read; False at the end of the stream."""
-        if descriptor == self.output:
-            return self._pump_output()
-        if descriptor == self.errors:
-            return self._pump_errors()
-        if descriptor == self.report:
-            return self._pump_report()
+        """One read."""
+        try:
+            if descriptor == self.output:
+                count = self._pump_output()
+            elif descriptor == self.errors:
+                count = self._pump_errors()
+            elif descriptor == self.report:
+                count = self._pump_report()
+            else:
+                count = self._pump_code()
+        except BlockingIOError:
+            return _EMPTY
+        return _MORE if count > 0 else _END
+
+    def _pump_code(self):
         piece = os.read(self.code, 1 << 16)
+        self.code_total += len(piece)
+        if self.code_total > _CODE_BYTES:
+            self.reason = "memory-limit"
+            return 0
         self.code_pieces.append(piece)
-        return bool(piece)
+        return len(piece)
 
     def _pump_output(self):
         slot = self.slot
@@ -160,7 +165,7 @@ class Watch:
             self.output_total -= over
             count -= over
         self.output_held += count
-        return count > 0
+        return count
 
     def _pump_errors(self):
         slot = self.slot
@@ -172,7 +177,7 @@ class Watch:
                 slot.tail[:keep_old] = slot.tail[self.tail_held - keep_old : self.tail_held]
                 slot.tail[keep_old : keep_old + kept] = slot.errors[count - kept : count]
                 self.tail_held = keep_old + kept
-            return count > 0
+            return count
         if self.error_held == BUFFER_BYTES:
             slot.link.send(("E", slot.errors))
             self.error_held = 0
@@ -184,7 +189,7 @@ class Watch:
             self.error_total -= over
             count -= over
         self.error_held += count
-        return count > 0
+        return count
 
     def _pump_report(self):
         slot = self.slot
@@ -195,9 +200,9 @@ class Watch:
         self.report_total += count
         if self.report_total > program.MAX_FRAME_BYTES + 1:
             self.reason = "output-limit"
-            return False
+            return 0
         self.report_held += count
-        return count > 0
+        return count
 
     def _end(self):
         """Kills whatever is left of the program and reaps all of it."""
@@ -206,7 +211,7 @@ class Watch:
         self.slot.level.reap_all()
         self.exit_code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
         self.signal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
-        self.cpu_ms = (usage.ru_utime + usage.ru_stime) * 1000
+        self.cpu_ms = max((usage.ru_utime + usage.ru_stime) * 1000, self.tree_cpu_ms)
         self.rss = max(usage.ru_maxrss * 1024, self.peak_bytes)
 
     def send_outcome(self):
@@ -224,6 +229,8 @@ class Watch:
                 messages.append(("E", slot.errors[: self.error_held]))
         elif self.tail_held:
             messages.append(("E", slot.tail[: self.tail_held]))
+        if self.note:
+            messages.append(("E", self.note))
         if self.report_held:
             messages.append(("F", slot.report[: self.report_held]))
         outcome = {
@@ -232,9 +239,11 @@ class Watch:
             "signal": self.signal,
             "reason": self.reason,
             "wallMs": self.wall_ms,
+            "waitedMs": self._excused() * 1000,
             "cpuMs": self.cpu_ms,
             "maxRssBytes": self.rss,
             "errorBytes": self.error_total,
         }
         messages.append(("X", json.dumps(outcome).encode()))
         slot.link.send(*messages)
+

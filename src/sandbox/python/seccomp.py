@@ -5,6 +5,10 @@ what programs and supervisors need. Each test process adds the second, which is 
 arguments and takes back what only supervisors need. With processes=False it also refuses new processes and signals to others.
 Refused calls fail with EPERM; numbers newer than the list fail with ENOSYS, so that libc falls back to older calls. A call through
 a foreign ABI kills the process.
+
+Programs of several samples must not be able to talk to each other through the kernel. What could carry a message between processes that
+share read-only files (locks, advice about the page cache and questions about it, hints kept with a file, clocks of other processes)
+is refused, or "succeeds" without being done where honest programs use it for themselves: locks, advice, sessions of their own.
 """
 
 import os
@@ -12,7 +16,8 @@ import struct
 
 _ALLOW = 0x7FFF0000
 _KILL = 0x80000000
-_EPERM, _ENOSYS, _ENOTTY, _EAFNOSUPPORT = 1, 38, 25, 97
+_EPERM, _EINVAL, _ENOTTY, _ENOLCK, _ENOSYS, _EOPNOTSUPP, _EAFNOSUPPORT = 1, 22, 25, 37, 38, 95, 97
+_DONE = 0x00050000  # the call is not made and reports success
 _NEWEST = 462
 _AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _COLUMN = {"x86_64": 0, "aarch64": 1}
@@ -20,31 +25,26 @@ _X32_BIT = 0x40000000
 
 # name, number on x86-64, number on arm64 (-1: not there)
 _PLAIN = """
-read 0 63 write 1 64 readv 19 65 writev 20 66 pread64 17 67 pwrite64 18 68 preadv 295 69 pwritev 296 70 preadv2 327 286
-pwritev2 328 287 creat 85 -1 close 3 57 close_range 436 436 lseek 8 62 stat 4 -1 fstat 5 80 lstat 6 -1 newfstatat 262 79
-statx 332 291 statfs 137 43 fstatfs 138 44 access 21 -1 faccessat 269 48 faccessat2 439 439 readlink 89 -1 readlinkat 267 78
-getdents 78 -1 getdents64 217 61 getcwd 79 17 chdir 80 49 fchdir 81 50 mkdir 83 -1 mkdirat 258 34 rmdir 84 -1 unlink 87 -1
-unlinkat 263 35 rename 82 -1 renameat 264 38 renameat2 316 276 link 86 -1 linkat 265 37 symlink 88 -1 symlinkat 266 36
-mknod 133 -1 mknodat 259 33 ftruncate 77 46 fallocate 285 47 umask 95 166 fsync 74 82 fdatasync 75 83 sync_file_range 277 84
-flock 73 32 fadvise64 221 223 readahead 187 213 copy_file_range 326 285 sendfile 40 71 dup 32 23 dup2 33 -1 dup3 292 24
-pipe 22 -1 pipe2 293 59 poll 7 -1 ppoll 271 73 select 23 -1 pselect6 270 72 epoll_create 213 -1 epoll_create1 291 20
-epoll_ctl 233 21 epoll_wait 232 -1 epoll_pwait 281 22 epoll_pwait2 441 441 eventfd 284 -1 eventfd2 290 19
-timerfd_create 283 85 timerfd_settime 286 86 timerfd_gettime 287 87 signalfd 282 -1 signalfd4 289 74 mmap 9 222 munmap 11 215
-mremap 25 216 mprotect 10 226 madvise 28 233 msync 26 227 mincore 27 232 brk 12 214 membarrier 324 283 pkey_alloc 330 289
-pkey_free 331 290 pkey_mprotect 329 288 get_mempolicy 239 236 rt_sigaction 13 134 rt_sigprocmask 14 135 rt_sigreturn 15 139
-rt_sigpending 127 136 rt_sigsuspend 130 133 rt_sigtimedwait 128 137 sigaltstack 131 132 pause 34 -1 restart_syscall 219 128
-alarm 37 -1 setitimer 38 103 getitimer 36 102 timer_create 222 107 timer_settime 223 110 timer_gettime 224 108
-timer_getoverrun 225 109 timer_delete 226 111 nanosleep 35 101 clock_nanosleep 230 115 time 201 -1 gettimeofday 96 169
-clock_gettime 228 113 clock_getres 229 114 times 100 153 getrusage 98 165 sysinfo 99 179 uname 63 160 getcpu 309 168
-getrandom 318 278 getpid 39 172 getppid 110 173 gettid 186 178 getpgrp 111 -1 getpgid 121 155 setpgid 109 154 getsid 124 156
-setsid 112 157 getuid 102 174 geteuid 107 175 getgid 104 176 getegid 108 177 getresuid 118 148 getresgid 120 150
-getgroups 115 158 capget 125 90 getrlimit 97 163 setrlimit 160 164 getpriority 140 141 sched_yield 24 124
-sched_getaffinity 204 123 sched_getparam 143 121 sched_getscheduler 145 120 sched_get_priority_max 146 125
-sched_get_priority_min 147 126 sched_rr_get_interval 148 127 sched_getattr 315 275 futex 202 98 futex_waitv 449 449
-futex_wake 454 454 futex_wait 455 455 futex_requeue 456 456 set_robust_list 273 99 set_tid_address 218 96 rseq 334 293
-arch_prctl 158 -1 exit 60 93 exit_group 231 94 wait4 61 260 waitid 247 95 sendto 44 206 recvfrom 45 207 sendmsg 46 211
-recvmsg 47 212 sendmmsg 307 269 recvmmsg 299 243 shutdown 48 210 getsockopt 55 209 setsockopt 54 208 getsockname 51 204
-getpeername 52 205
+read 0 63 write 1 64 readv 19 65 writev 20 66 pread64 17 67 pwrite64 18 68 preadv 295 69 pwritev 296 70 creat 85 -1 close 3 57
+close_range 436 436 lseek 8 62 stat 4 -1 fstat 5 80 lstat 6 -1 newfstatat 262 79 statx 332 291 access 21 -1 faccessat 269 48
+faccessat2 439 439 readlink 89 -1 readlinkat 267 78 getdents 78 -1 getdents64 217 61 getcwd 79 17 chdir 80 49 fchdir 81 50
+rmdir 84 -1 unlink 87 -1 unlinkat 263 35 rename 82 -1 renameat 264 38 renameat2 316 276 link 86 -1 linkat 265 37 symlink 88 -1
+symlinkat 266 36 mknod 133 -1 mknodat 259 33 ftruncate 77 46 fallocate 285 47 fsync 74 82 fdatasync 75 83
+copy_file_range 326 285 sendfile 40 71 dup 32 23 dup2 33 -1 dup3 292 24 pipe 22 -1 pipe2 293 59 poll 7 -1 ppoll 271 73
+select 23 -1 pselect6 270 72 epoll_create 213 -1 epoll_create1 291 20 epoll_ctl 233 21 epoll_wait 232 -1 epoll_pwait 281 22
+epoll_pwait2 441 441 eventfd 284 -1 eventfd2 290 19 timerfd_create 283 85 timerfd_settime 286 86 timerfd_gettime 287 87
+signalfd 282 -1 signalfd4 289 74 munmap 11 215 mremap 25 216 mprotect 10 226 msync 26 227 brk 12 214 membarrier 324 283
+pkey_alloc 330 289 pkey_free 331 290 pkey_mprotect 329 288 get_mempolicy 239 236 rt_sigaction 13 134 rt_sigprocmask 14 135
+rt_sigreturn 15 139 rt_sigpending 127 136 rt_sigsuspend 130 133 rt_sigtimedwait 128 137 sigaltstack 131 132 pause 34 -1
+restart_syscall 219 128 alarm 37 -1 setitimer 38 103 getitimer 36 102 timer_settime 223 110 timer_gettime 224 108
+timer_getoverrun 225 109 timer_delete 226 111 nanosleep 35 101 time 201 -1 gettimeofday 96 169 times 100 153 getrusage 98 165
+uname 63 160 getcpu 309 168 getrandom 318 278 getpid 39 172 getppid 110 173 gettid 186 178 getpgrp 111 -1 setpgid 109 154
+getuid 102 174 geteuid 107 175 getgid 104 176 getegid 108 177 getresuid 118 148 getresgid 120 150 getgroups 115 158
+capget 125 90 getrlimit 97 163 setrlimit 160 164 sched_yield 24 124 sched_get_priority_max 146 125
+sched_get_priority_min 147 126 futex 202 98 futex_waitv 449 449 futex_wake 454 454 futex_wait 455 455 futex_requeue 456 456
+set_robust_list 273 99 set_tid_address 218 96 rseq 334 293 arch_prctl 158 -1 exit 60 93 exit_group 231 94 wait4 61 260
+waitid 247 95 sendto 44 206 recvfrom 45 207 sendmsg 46 211 recvmsg 47 212 sendmmsg 307 269 recvmmsg 299 243 shutdown 48 210
+getsockopt 55 209 setsockopt 54 208 getsockname 51 204 getpeername 52 205
 """
 
 # Fine in namespaces of one's own; without them they would reach other processes, or files that Landlock does not guard.
@@ -55,26 +55,60 @@ fchmodat 268 53 fchmodat2 452 452 chown 92 -1 fchown 93 55 lchown 94 -1 fchownat
 futimesat 261 -1 utimensat 280 88
 """
 
-# Looked at with their arguments by the second filter.
+# Looked at with their arguments by the second filter, the frequent ones first.
 _GUARDED = """
-open 2 -1 openat 257 56 openat2 437 437 clone 56 220 clone3 435 435 prctl 157 167 ioctl 16 29 fcntl 72 25 socket 41 198
-socketpair 53 199 prlimit64 302 261 sched_setaffinity 203 122 setpriority 141 140
+mmap 9 222 madvise 28 233 clock_gettime 228 113 open 2 -1 openat 257 56 openat2 437 437 clone 56 220 clone3 435 435
+prctl 157 167 ioctl 16 29 fcntl 72 25 socket 41 198 socketpair 53 199 prlimit64 302 261 sched_setaffinity 203 122
+setpriority 141 140 preadv2 327 286 pwritev2 328 287 clock_getres 229 114 clock_nanosleep 230 115 timer_create 222 107
+"""
+
+# For programs these report success and do nothing: a message could travel through the real ones, and programs use them for themselves only.
+# A session of its own would also be a group of its own to the scheduler, with a full share of the processor.
+_IDLE = """
+flock 73 32 fadvise64 221 223 readahead 187 213 sync_file_range 277 84 setsid 112 157
+"""
+
+# Without namespaces: looked at, because they tell of processes of the host.
+_ASKING = """
+getpgid 121 155 getsid 124 156 getpriority 140 141 sched_getaffinity 204 123 sched_getparam 143 121 sched_getscheduler 145 120
+sched_getattr 315 275 sched_rr_get_interval 148 127
+"""
+
+# Without namespaces: looked at, so that every folder of the scratch space can be counted.
+_MODES = """
+mkdir 83 -1 mkdirat 258 34 umask 95 166
+"""
+
+# Without namespaces: how full the host's disk is would tell what others write.
+_DISKS = """
+statfs 137 43 fstatfs 138 44
 """
 
 _SIGNALS = "kill tgkill rt_sigqueueinfo rt_tgsigqueueinfo".split()
 
 # Only for supervisors: the second filter takes them back.
 _SUPERVISOR = """
-connect 42 203 mount 165 40 umount2 166 39 capset 126 91 setgroups 116 159 setresuid 117 147 setresgid 119 149
+memfd_create 319 279 connect 42 203 mount 165 40 umount2 166 39 capset 126 91 setgroups 116 159 setresuid 117 147 setresgid 119 149
 landlock_create_ruleset 444 444 landlock_add_rule 445 445 landlock_restrict_self 446 446
 """
 
+_MAP_SHARED_ANONYMOUS = 0x21
+_ADVICE = (0, 1, 2, 4, 8, 10, 11, 14, 15, 16, 17)  # about one's own memory; 4 and 8 give pages back
+_ADVICE_IDLE = (3, 12, 13)  # read ahead, merge equal pages: either way others could tell
+_CLOCKS = 11  # the highest of the fixed clocks; negative ones belong to processes
+_OWN_CLOCKS = (0xFFFFFFFA, 0xFFFFFFFE)  # processor time of this process, of this thread
 _NEW_NAMESPACES = 0x7E020080  # every CLONE_NEW* flag that clone() takes, CLONE_NEWTIME included
-_CLONE_THREAD = 0x10000
+_CLONE_THREAD, _CLONE_FILES = 0x10000, 0x400
 _PRCTLS = (2, 3, 15, 16, 21, 23, 38, 39, 0x53564D41)  # names, reads, no_new_privs, heap names
 _IOCTLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)  # isatty, window size, bytes to read, non-blocking, close-on-exec
-_FCNTLS_REFUSED = (8, 10, 15, 1024, 1026, 1031)  # signals by descriptor, leases, notifications, bigger pipes
+_FCNTLS = (0, 1, 2, 3, 4, 1030, 1033, 1034)  # copies, flags, seals
+_FCNTLS_IDLE = (6, 7, 37, 38)  # setting locks
+_FCNTLS_LOCKED = (5, 36)  # asking for locks
+_STREAM, _SEQPACKET = 1, 5
 _O_TRUNC, _O_ACCMODE = 0o1000, 3
+
+
+_asking = _ASKING.split()[::3]
 
 
 def _table(text, column):
@@ -129,10 +163,53 @@ def _guard(program, name, processes):
         program.ret(_ALLOW)
     elif name in ("clone3", "openat2"):
         program.fail(_ENOSYS)
-    elif name == "clone":
+    elif name == "mmap":
+        # Shared memory that no file bounds stays allocated when it is mapped no more, and no process shows it.
+        program.load_argument(3)
+        program.mask(_MAP_SHARED_ANONYMOUS)
+        program.ret_if_equal(_MAP_SHARED_ANONYMOUS, 0x00050000 | _EPERM)
+        program.ret(_ALLOW)
+    elif name == "madvise":
+        program.load_argument(2)
+        for value in _ADVICE:
+            program.ret_if_equal(value, _ALLOW)
+        for value in _ADVICE_IDLE:
+            program.ret_if_equal(value, _DONE)
+        program.fail(_EINVAL)
+    elif name in ("preadv2", "pwritev2"):
+        program.load_argument(5)
+        program.ret_if_equal(0, _ALLOW)
+        program.fail(_EOPNOTSUPP)
+    elif name in ("clock_gettime", "clock_getres", "clock_nanosleep", "timer_create"):
         program.load_argument(0)
-        program.mask(_NEW_NAMESPACES if processes else _NEW_NAMESPACES | _CLONE_THREAD)
-        program.ret_if_equal(0 if processes else _CLONE_THREAD, _ALLOW)
+        program.emit(0x25, _CLOCKS, 1, 0)
+        program.ret(_ALLOW)
+        for value in _OWN_CLOCKS:
+            program.ret_if_equal(value, _ALLOW)
+        program.fail(_EINVAL)
+    elif name in ("mkdir", "mkdirat"):
+        program.load_argument(1 if name == "mkdir" else 2)
+        program.mask(0o700)
+        program.ret_if_equal(0o700, _ALLOW)
+        program.fail(_EPERM)
+    elif name == "umask":
+        program.load_argument(0)
+        program.mask(0o700)
+        program.ret_if_equal(0, _ALLOW)
+        program.fail(_EPERM)
+    elif name in _asking:
+        program.load_argument(1 if name == "getpriority" else 0)
+        program.ret_if_equal(0, _ALLOW)
+        program.allow_if_own_pid()
+        program.fail(_EPERM)
+    elif name == "clone":
+        # A thread with descriptors of its own would hide them from the supervisor, which counts them by process.
+        program.load_argument(0)
+        program.mask(_NEW_NAMESPACES | _CLONE_THREAD | _CLONE_FILES)
+        program.ret_if_equal(_CLONE_THREAD | _CLONE_FILES, _ALLOW)
+        if processes:
+            program.ret_if_equal(0, _ALLOW)
+            program.ret_if_equal(_CLONE_FILES, _ALLOW)
         program.fail(_EPERM)
     elif name in ("prctl", "ioctl"):
         program.load_argument(0 if name == "prctl" else 1)
@@ -141,15 +218,25 @@ def _guard(program, name, processes):
         program.fail(_EPERM if name == "prctl" else _ENOTTY)
     elif name == "fcntl":
         program.load_argument(1)
-        for value in _FCNTLS_REFUSED:
-            program.ret_if_equal(value, 0x00050000 | _EPERM)
-        program.ret(_ALLOW)
+        for value in _FCNTLS:
+            program.ret_if_equal(value, _ALLOW)
+        for value in _FCNTLS_IDLE:
+            program.ret_if_equal(value, _DONE)
+        for value in _FCNTLS_LOCKED:
+            program.ret_if_equal(value, 0x00050000 | _ENOLCK)
+        program.fail(_EINVAL)
     elif name == "socket":
         program.fail(_EAFNOSUPPORT)
     elif name == "socketpair":
+        # AF_UNIX, and connected for good: a datagram socket can send to any path.
         program.load_argument(0)
-        program.ret_if_equal(1, _ALLOW)  # AF_UNIX
+        program.emit(0x15, 1, 1, 0)
         program.fail(_EAFNOSUPPORT)
+        program.load_argument(1)
+        program.mask(0xF)
+        program.ret_if_equal(_STREAM, _ALLOW)
+        program.ret_if_equal(_SEQPACKET, _ALLOW)
+        program.fail(_EPERM)
     elif name in ("prlimit64", "sched_setaffinity"):
         program.load_argument(0)
         program.ret_if_equal(0, _ALLOW)
@@ -192,7 +279,7 @@ def allow_list(machine=None):
     machine = _machine(machine)
     program = _start(machine)
     allowed = {}
-    for text in (_PLAIN, _NAMESPACED, _GUARDED, _SUPERVISOR):
+    for text in (_PLAIN, _NAMESPACED, _GUARDED, _IDLE, _ASKING, _MODES, _DISKS, _SUPERVISOR):
         allowed.update(_table(text, _COLUMN[machine]))
     for low, high in _ranges(sorted(allowed.values())):
         if low == high:
@@ -218,6 +305,11 @@ def guards(processes, machine=None):
     if not processes:
         for name, number in namespaced.items():
             (guarded if name in _SIGNALS else refused)[name] = number
+        guarded.update(_table(_ASKING, column))
+        guarded.update(_table(_MODES, column))
+        refused.update(_table(_DISKS, column))
+    for number in _table(_IDLE, column).values():
+        program.ret_if_equal(number, _DONE)
     for low, high in _ranges(sorted(refused.values())):
         program.emit(0x35, low, 0, 2)
         program.emit(0x25, high, 1, 0)

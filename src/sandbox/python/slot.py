@@ -6,7 +6,7 @@ inputs and outputs pass through buffers that are not inherited by fork.
 
 Messages are a type byte, a 32-bit little-endian length and a payload.
   from Node:  J job (JSON; source and files follow raw)   T test (JSON; its input follows raw)
-  to Node:    O stdout   E stderr   F report   X test ended (JSON)   G fetched file (JSON)   D its bytes   P slot failed (text)
+  to Node:    O stdout   E stderr   F report   X test ended (JSON)   G fetched file (JSON)   D its bytes   H alive   P slot failed (text)
 """
 
 import errno
@@ -23,9 +23,10 @@ import time
 
 import kernel
 import program
-from running import BUFFER_BYTES, HEAD, Feed, Gone, Watch, private_buffer
+from running import BUFFER_BYTES, HEAD, Gone, Watch, private_buffer
 
 _REPORT, _CODE = 3, 4  # descriptors of the test process
+_PENDING_SIGNALS = 512
 
 
 class Link:
@@ -33,6 +34,7 @@ class Link:
 
     def __init__(self, connection):
         self.socket = connection
+        self.blocked_s = 0  # spent in sends: a Node that is slow to read is not the program's time
 
     def receive_into(self, view):
         while view:
@@ -57,6 +59,7 @@ class Link:
             parts.append(HEAD.pack(ord(kind), len(payload)))
             parts.append(payload)
         total = sum(len(part) for part in parts)
+        started = time.monotonic()
         try:
             sent = self.socket.sendmsg(parts)
             while sent < total:
@@ -66,6 +69,8 @@ class Link:
             if error.errno in (errno.EPIPE, errno.ECONNRESET):
                 raise Gone
             raise
+        finally:
+            self.blocked_s += time.monotonic() - started
 
 
 def _rest(parts, sent):
@@ -105,14 +110,14 @@ class Slot:
             return
         while True:
             kind, test = self.link.message()
-            self.level.fresh_scratch(job)
+            self.level.fresh_scratch(job, test["inputBytes"])
             self._run(test)
 
     # One program as a plain script, with files in and out.
 
     def _execute(self):
         job = self.job
-        self.level.fresh_scratch(job)
+        self.level.fresh_scratch(job, job["inputBytes"])
         for path, size in job["files"]:
             self._place(path, size)
         _kind, test = self.link.message()
@@ -181,15 +186,13 @@ class Slot:
 
     def _run(self, test):
         keep_code = self.marshalled is None
-        input_read, input_write = os.pipe()
+        input_read = self._input(test["inputBytes"])
         output_read, output_write = os.pipe()
         error_read, error_write = os.pipe()
         report_read, report_write = os.pipe()
         code_read, code_write = os.pipe() if keep_code else (-1, -1)
-        os.set_blocking(input_write, False)
-        feed = Feed(self.link, self.input, input_write, test["inputBytes"])
-        feed.advance()
         self.locked_in[0] = 0
+        self.level.shuffle_pids()
         started = time.monotonic()
         child = kernel.fork()
         if child == 0:
@@ -200,14 +203,23 @@ class Slot:
         os.close(report_write)
         if keep_code:
             os.close(code_write)
-        watch = Watch(self, child, started, feed, output_read, error_read, report_read, code_read)
+        watch = Watch(self, child, started, output_read, error_read, report_read, code_read)
         try:
             watch.until_ended()
-            feed.discard_rest()
             watch.send_outcome()
         finally:
-            feed.close()
             watch.close()
+
+    def _input(self, size):
+        """The test's input as a file at its start, open for reading: it has a size, can be mapped and read again."""
+        writing, reading = self.level.input_file()
+        while size:
+            piece = self.input[: min(size, BUFFER_BYTES)]
+            self.link.receive_into(piece)
+            size -= len(piece)
+            while piece:
+                piece = piece[os.write(writing, piece) :]
+        return self.level.seal_input(writing, reading)
 
     def _child(self, test, input_read, output_write, error_write, report_write, code_write):
         try:
@@ -240,7 +252,11 @@ class Slot:
             finally:
                 os._exit(113)
         keep_code = _hand_over_code if code_write >= 0 else None
-        program.run_test(test["kind"], source, marshalled, filename, space, _REPORT, keep_code)
+        leave = os._exit
+        try:
+            program.run_test(test["kind"], source, marshalled, filename, space, _REPORT, keep_code)
+        finally:
+            leave(125)  # nothing comes back from there: what escapes is a failure of the program
 
     def _write_script(self, filename):
         """Raw calls: this runs once per test."""
@@ -257,10 +273,10 @@ class Slot:
         limit(resource.RLIMIT_FSIZE, (limits["fileBytes"], limits["fileBytes"]))
         limit(resource.RLIMIT_NOFILE, (limits["openFiles"], limits["openFiles"]))
         limit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+        limit(resource.RLIMIT_SIGPENDING, (_PENDING_SIGNALS, _PENDING_SIGNALS))  # shared by all processes of a user
         if self.level.counts_processes:
             processes = limits["processes"] + 1  # the slot itself counts
             limit(resource.RLIMIT_NPROC, (processes, processes))
-
 
     def _limit_memory(self):
         """Last: with too little memory for a Python at all, it is the program that fails, not the lock-in."""

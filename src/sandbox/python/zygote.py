@@ -2,8 +2,8 @@
 
 Descriptor 3 is the control socket. First Node sends the configuration (32-bit length, JSON); the answer is the same shape.
 Then commands and notices are a letter, a slot number and a value:
-  from Node:  F fork a slot   K kill a slot
-  to Node:    S slot started (its pid)   E slot could not start (errno)   D slot ended (wait status)
+  from Node:  F fork a slot   K kill a slot   A are you there
+  to Node:    S slot started (its pid)   E slot could not start (errno)   D slot ended (wait status)   A yes
 """
 
 import gc
@@ -81,7 +81,7 @@ class Zygote:
         kernel.set_thread_stack(_THREAD_STACK)
         kernel.no_new_privileges()
         kernel.Filter(*seccomp.allow_list()).install()
-        for name in ("kernel", "levels", "program", "running", "seccomp", "slot"):
+        for name in ("accounts", "kernel", "levels", "program", "running", "seccomp", "slot"):
             sys.modules.pop(name, None)  # a program's own `import program` must not find these
         sys.path.pop(0)
         sys.setrecursionlimit(1000)
@@ -122,6 +122,8 @@ class Zygote:
                     letter, slot_id = _COMMAND.unpack(self._read(_COMMAND.size))
                     if letter == b"F":
                         self._start(slot_id)
+                    elif letter == b"A":
+                        self._notify(b"A", slot_id, 0)
                     elif slot_id in self.pids:
                         os.kill(self.pids[slot_id], signal.SIGKILL)
 

@@ -1,0 +1,101 @@
+"""What the processes of a program hold and use, read from /proc. A process that ended meanwhile counts nothing."""
+
+import os
+import stat
+
+
+def processes():
+    """Every process of this pid namespace but its first, which is the supervisor."""
+    return [name for name in os.listdir("/proc") if name.isdigit() and name != "1"]
+
+
+def _fields(path):
+    try:
+        with open(path, "rb") as file:
+            for line in file:
+                name, _, value = line.partition(b":")
+                yield name, value
+    except OSError:
+        return
+
+
+def own_bytes(pid):
+    """Anonymous memory: a process's own pages, and pages that it shares with those it was forked from or forked."""
+    return _kilobytes("/proc/%s/status" % pid, b"RssAnon")
+
+
+def fair_bytes(pid):
+    """The same, with each shared page divided among those who share it. Walks the page tables: only asked when it matters."""
+    path = "/proc/%s/smaps_rollup" % pid
+    return _kilobytes(path, b"Pss_Anon") or _kilobytes(path, b"Pss") or own_bytes(pid)
+
+
+def _kilobytes(path, wanted):
+    for name, value in _fields(path):
+        if name == wanted:
+            return int(value.split()[0]) * 1024
+    return 0
+
+
+def threads(pid):
+    for name, value in _fields("/proc/%s/status" % pid):
+        if name == b"Threads":
+            return int(value)
+    return 0
+
+
+def cpu_ms(pid):
+    """Processor time of a process and of the children it has waited for."""
+    try:
+        with open("/proc/%s/stat" % pid, "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return 0
+    return sum(int(field) for field in fields[11:15]) * 1000 / _TICKS if len(fields) > 15 else 0
+
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def waited_s(pid):
+    """The longest that a thread of the process was ready to run and had no processor."""
+    longest = 0
+    try:
+        for thread in os.listdir("/proc/%s/task" % pid):
+            with open("/proc/%s/task/%s/schedstat" % (pid, thread), "rb") as file:
+                longest = max(longest, int(file.read().split()[1]))
+    except (OSError, IndexError, ValueError):
+        pass  # ended meanwhile, or a kernel that does not count
+    return longest / 1e9
+
+
+def descriptors(pid):
+    try:
+        return len(os.listdir("/proc/%s/fd" % pid))
+    except OSError:
+        return 0
+
+
+def hidden_files(pid, seen, device, unknown):
+    """Bytes in files of a device that have no name any more, so that no folder shows them: open ones by their size, and those that are
+    only mapped as `unknown` bytes each, because a mapping of one page can hold a whole file."""
+    used = 0
+    try:
+        for name in os.listdir("/proc/%s/fd" % pid):
+            try:
+                status = os.stat("/proc/%s/fd/%s" % (pid, name))
+            except OSError:
+                continue
+            if stat.S_ISREG(status.st_mode) and status.st_dev == device and status.st_ino not in seen:
+                seen.add(status.st_ino)
+                used += status.st_blocks * 512
+        own = "%02x:%02x" % (os.major(device), os.minor(device))
+        with open("/proc/%s/maps" % pid) as file:
+            for line in file:
+                parts = line.split(None, 5)
+                if len(parts) == 6 and parts[3] == own and line.endswith("(deleted)\n") and int(parts[4]) not in seen:
+                    seen.add(int(parts[4]))
+                    used += unknown
+    except OSError:
+        pass
+    return used
