@@ -14,7 +14,7 @@ const layers: Record<string, readonly string[]> = {
   tokenizer: ["core"],
   renderers: ["tokenizer", "protocol", "core"],
   graph: ["core"],
-  engine: ["graph", "core"],
+  engine: ["graph", "protocol", "core"],
   server: ["protocol", "engine", "tokenizer", "core"],
   sandbox: ["core"],
   grading: ["sandbox", "core"],

@@ -82,7 +82,6 @@ async function offeredModels(clientOptions: ClientOptions): Promise<EngineConnec
   const timings = {
     retryWindowMs: 4_000,
     retryMaxMs: 1_000,
-    windowMaxMs: 1_000,
     requestTimeoutMs: 10_000,
   };
   try {

@@ -7,7 +7,7 @@ import { ConfigError } from "../core/errors.ts";
 import { readJsonLines } from "../core/jsonl.ts";
 import { decodeSimulatedTokens, SimulatedEngine, type SimulatedEngineOptions } from "../engine/simulated/engine.ts";
 import { hashOf } from "../engine/simulated/script.ts";
-import { FaultScript, type ModelText, type ServerOptions } from "../server/index.ts";
+import type { ModelText, ServerOptions } from "../server/index.ts";
 import { loadTokenizer, type Tokenizer } from "../tokenizer/index.ts";
 
 const forms = "none, constant:20, uniform:5:50, exponential:30, lognormal:MEDIAN:SIGMA";
@@ -31,14 +31,11 @@ export const simulatedOptions = {
     .string()
     .optional()
     .describe("simulated: JSON lines with problem and solutions, from which right answers are taken"),
-  faults: z.string().optional().describe("simulated: a file that says how the server misbehaves"),
 };
 type Options = z.output<z.ZodObject<typeof simulatedOptions>> & { model_name?: string | undefined };
 
 /** What the server needs of it. Wrong options are refused here, before anything else happens. */
-export async function simulatedParts(
-  options: Options,
-): Promise<Pick<ServerOptions, "createEngine" | "text" | "faults">> {
+export async function simulatedParts(options: Options): Promise<Pick<ServerOptions, "createEngine" | "text">> {
   const tokenizer = options.tokenizer === undefined ? undefined : await loadTokenizer(options.tokenizer);
   if (!tokenizer && options.answers !== undefined)
     throw new ConfigError("config/bad-value", "answers= needs tokenizer=, to know a problem by its text. Give both.");
@@ -65,7 +62,6 @@ export async function simulatedParts(
   return {
     createEngine: async () => new SimulatedEngine(engineOptions),
     text: () => (tokenizer ? modelText(tokenizer) : { decode: decodeSimulatedTokens }),
-    ...(options.faults !== undefined && { faults: FaultScript.fromFile(options.faults) }),
   };
 }
 

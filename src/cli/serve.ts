@@ -10,7 +10,14 @@ import { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
 import { whet } from "../core/program.ts";
 import { AuditedEngine } from "../engine/audited.ts";
-import { type ModelText, ServerError, type ServerOptions, startServer, type TinkerServer } from "../server/index.ts";
+import {
+  clientFlags,
+  type ModelText,
+  ServerError,
+  type ServerOptions,
+  startServer,
+  type TinkerServer,
+} from "../server/index.ts";
 import { loadTokenizer } from "../tokenizer/index.ts";
 import type { Command } from "./command.ts";
 import { ensureRuntime } from "./engine-runtime.ts";
@@ -44,6 +51,10 @@ export const ServeOptions = z.strictObject({
     .positive()
     .default(900)
     .describe("a client silent for this long is gone; its models are freed"),
+  client_flags: z
+    .array(z.enum(clientFlags))
+    .default([])
+    .describe("what clients are told to use, separated by commas: retrieve_futures, join_sampling_session, cancel"),
   gap_limit_s: z.number().positive().default(30).describe("how long a missing sequence number holds a model up"),
   exit_with_parent: z
     .boolean()
@@ -92,7 +103,7 @@ export const command: Command = {
   },
 };
 
-type EngineParts = Pick<ServerOptions, "createEngine" | "text" | "faults" | "onEngineLost">;
+type EngineParts = Pick<ServerOptions, "createEngine" | "text" | "onEngineLost">;
 
 /** The same parts with an engine that writes down what it did, where that is asked for. */
 function audited(options: Options, parts: EngineParts): EngineParts {
@@ -102,8 +113,6 @@ function audited(options: Options, parts: EngineParts): EngineParts {
 }
 
 async function embedded(options: Options): Promise<EngineParts> {
-  if (options.faults !== undefined)
-    throw new ConfigError("config/bad-value", "faults= is for tests and needs engine=simulated. Leave it out.");
   const dir = resolve(options.model ?? bundledModel);
   if (!existsSync(join(dir, "config.json")))
     throw new ConfigError(
@@ -146,6 +155,7 @@ async function start(options: Options, parts: EngineParts): Promise<TinkerServer
     maxQueue: options.max_queue,
     sessionTimeoutMs: options.session_timeout_s * 1000,
     gapLimitMs: options.gap_limit_s * 1000,
+    clientFlags: options.client_flags,
     log: say,
     // The server of a run that was killed a moment ago may still be on its way out.
     lockWaitMs: options.exit_with_parent ? 20_000 : 0,

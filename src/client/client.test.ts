@@ -52,6 +52,7 @@ describe("training", () => {
       model_seq_id: 0,
       base_model: "tiny",
       lora_config: { rank: 8, seed: 3, train_attn: true, train_mlp: true, train_unembed: true },
+      optimizer_config: { type: "adamw" },
     });
     expect(server.seen("/forward_backward")[0]!.training).toMatchObject({
       seqId: 1,
@@ -229,6 +230,9 @@ describe("sampling", () => {
       sampling_params: { max_tokens: 4, seed: 7, stop: ["\n"], temperature: 1, top_k: -1, top_p: 1 },
       prompt_logprobs: false,
       topk_prompt_logprobs: 0,
+      topk_sample_logprobs: 0,
+      prompt_alt_tokens_k: 0,
+      record_stability_info: false,
     });
     const poll = server.seen("/retrieve_future").at(-1)!;
     expect(poll.headers["accept"]).toBe("application/x-protobuf, application/json");
@@ -354,7 +358,7 @@ describe("start-up", () => {
       type: "create_session",
       tags: ["a", "b"],
       user_metadata: { who: "me" },
-      sdk_version: "0.25.0",
+      sdk_version: "0.36.0",
       project_id: "p",
     });
     expect(warnings).toEqual(["The server says: old client"]);

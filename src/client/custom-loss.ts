@@ -18,14 +18,13 @@ export type CustomLoss<Input extends DatumInput = DatumInput> = (
   logprobs: readonly Float32Array[],
 ) => CustomLossResult | Promise<CustomLossResult>;
 
-/** The data of the forward pass: targets, and weights of zero where there are none. */
+/** The data of the forward pass: targets, and weights of zero where there are none. Other inputs stay with the caller. */
 export function customForwardData(data: readonly DatumInput[]): DatumInput[] {
   return data.map((datum, index) => {
     const targets = datum.lossFnInputs["target_tokens"];
-    const other = Object.keys(datum.lossFnInputs).filter((name) => name !== "target_tokens" && name !== "weights");
-    if (!targets || other.length > 0)
+    if (!targets)
       throw new InvalidInputError(
-        `data[${index}].lossFnInputs has ${Object.keys(datum.lossFnInputs).join(", ") || "nothing"}; a custom loss takes target_tokens, and weights if it likes. Keep what the loss needs beside the data.`,
+        `data[${index}].lossFnInputs has ${Object.keys(datum.lossFnInputs).join(", ") || "nothing"}; a custom loss needs target_tokens.`,
       );
     const weights = datum.lossFnInputs["weights"] ?? new Float32Array(lengthOf(targets));
     return { modelInput: datum.modelInput, lossFnInputs: { target_tokens: targets, weights } };

@@ -4,6 +4,8 @@ import {
   type DatumSource,
   estimateDatumBytes,
   ForwardBackwardEncoder,
+  inputDtypes,
+  type LossFnConfig,
   type ModelInput,
   modelInputLength,
   ProtocolError,
@@ -32,15 +34,6 @@ export interface DatumInput {
   lossFnInputs: Readonly<Record<string, TensorInput>>;
 }
 
-const listDtypes: Readonly<Record<string, Tensor["dtype"]>> = {
-  target_tokens: "int64",
-  weights: "float32",
-  advantages: "float32",
-  logprobs: "float32",
-  clip_low_threshold: "float32",
-  clip_high_threshold: "float32",
-};
-
 /** Work is cut so that one slice takes about this long. */
 const sliceMs = 4;
 
@@ -56,7 +49,7 @@ export interface EncodedBatch {
 export interface BatchSettings {
   modelId: string;
   lossFn: string;
-  lossFnConfig: Readonly<Record<string, number>>;
+  lossFnConfig: LossFnConfig;
   forwardOnly: boolean;
 }
 
@@ -154,9 +147,9 @@ function lengthOf(input: DatumSource["modelInput"], where: string): number | und
 function toTensor(value: TensorInput, name: string, where: string): TensorSource {
   if (value instanceof Float32Array || value instanceof Int32Array) return tensor(value);
   if ("dtype" in value) return value;
-  const dtype = listDtypes[name];
+  const dtype = inputDtypes[name];
   if (dtype) return { dtype, data: value, shape: [value.length] };
   throw new InvalidInputError(
-    `${where}.lossFnInputs.${name} is a plain list, whose dtype is known only for ${Object.keys(listDtypes).join(", ")}. Pass a Float32Array or Int32Array.`,
+    `${where}.lossFnInputs.${name} is a plain list, whose dtype is known only for ${Object.keys(inputDtypes).join(", ")}. Pass a Float32Array or Int32Array.`,
   );
 }

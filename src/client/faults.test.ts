@@ -12,15 +12,9 @@ const quick: Partial<Timings> = {
   pollTimeoutMs: 2000,
   retryBaseMs: 1,
   retryMaxMs: 4,
-  windowMaxMs: 4,
   retryWindowMs: 10_000,
-  conflictWindowMs: 30,
-  pollRetryBaseMs: 1,
-  pollRetryMaxMs: 4,
-  billingPauseMs: 5,
-  backpressureMs: 5,
-  backpressureLargeMs: 10,
-  backpressureMemoryMs: 20,
+  pauseMs: 5,
+  backpressureMs: 2,
 };
 
 beforeEach(async () => {
@@ -116,7 +110,7 @@ describe("submitting a training request", () => {
   });
 
   test("a conflict is retried for a short while only", async () => {
-    const training = await train({ timings: { conflictWindowMs: 300 } });
+    const training = await train({ timings: { retryWindowMs: 6000 } });
     server.script("/save_weights", ...Array.from({ length: 200 }, () => refusal(409, "the name is taken")));
     await expect(training.saveState("a")).rejects.toMatchObject({ code: "client/conflict" });
     expect(server.seen("/save_weights").length).toBeGreaterThan(1);
@@ -454,7 +448,7 @@ describe("abort and close", () => {
 
   test("every call under way fails with client/closed, wherever it waits", async () => {
     const service = connect({
-      timings: { retryBaseMs: 60_000, retryMaxMs: 60_000, pollRetryBaseMs: 60_000, pollRetryMaxMs: 60_000 },
+      timings: { retryBaseMs: 60_000, retryMaxMs: 60_000 },
     });
     const training = await service.createLoraTrainingClient({ baseModel: "tiny" });
     const sampling = await service.createSamplingClient({ baseModel: "tiny" });

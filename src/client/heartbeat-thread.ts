@@ -21,7 +21,11 @@ function beat() {
   };
   const request = send(url, options, (response) => {
     response.resume();
-    response.on("end", () => report(response.statusCode));
+    response.on("end", () => {
+      // The session was finished: there is nothing left to keep alive.
+      if (response.statusCode === 410) clearInterval(timer);
+      report(response.statusCode);
+    });
     response.on("error", (error) => report(0, error.message));
   });
   request.on("timeout", () => request.destroy(new Error("no answer within " + timeoutMs + " ms")));
@@ -29,5 +33,5 @@ function beat() {
   request.end(body);
 }
 
-setInterval(beat, intervalMs);
+const timer = setInterval(beat, intervalMs);
 `;

@@ -55,7 +55,7 @@ export class Heartbeat {
 
   #observe({ status, error }: HeartbeatReport): void {
     if (this.#closed) return;
-    if (status >= 200 && status < 300) {
+    if ((status >= 200 && status < 300) || status === 410) {
       this.#lastSuccess = performance.now();
       return;
     }

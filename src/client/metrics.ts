@@ -39,8 +39,14 @@ function reduceMetric(name: string, values: number[], weights: number[], metrics
     case "unique":
       for (const [index, value] of values.entries()) metrics[index === 0 ? name : `${name}_${index}`] = value;
       return;
-    case "hash_unordered":
-      metrics[name] = unorderedHash(values);
+    case "hash2":
+      if (!values.every(Number.isFinite)) return;
+      metrics[name] = Number(
+        BigInt.asUintN(
+          64,
+          values.reduce((total, value) => total + BigInt(Math.trunc(value)), 0n),
+        ),
+      );
       return;
     case "last":
       metrics[name] = values.at(-1)!;
@@ -54,15 +60,4 @@ function weightedMean(values: readonly number[], weights: readonly number[]): nu
   const total = weights.reduce((sum, weight) => sum + weight, 0);
   if (total === 0) return values.reduce((sum, value) => sum + value, 0) / values.length;
   return values.reduce((sum, value, index) => sum + value * weights[index]!, 0) / total;
-}
-
-/** The same for the same values in any order; 32 bits (FNV-1a over the sorted integers' text). */
-function unorderedHash(values: readonly number[]): number {
-  let hash = 0x811c9dc5;
-  for (const character of values
-    .map(Math.trunc)
-    .sort((a, b) => a - b)
-    .join())
-    hash = Math.imul(hash ^ character.charCodeAt(0), 0x01000193);
-  return hash >>> 0;
 }

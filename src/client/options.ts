@@ -1,69 +1,47 @@
 // What a client can be told, and what it takes from the environment when it is not.
+import { readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
 import type { QueueState } from "../protocol/index.ts";
 import { CredentialError, InvalidInputError } from "./errors.ts";
 
 /** The protocol level this client speaks, told to servers as `sdk_version`. */
-export const protocolVersion = "0.25.0";
+export const protocolVersion = "0.36.0";
 export const userAgent = "whetstone-tinker/0.1.0";
 export const defaultBaseUrl = "https://tinker.thinkingmachines.dev/services/tinker-prod";
 
 /** How the client waits. All in milliseconds; tests make them short. */
 export interface Timings {
-  connectTimeoutMs: number;
   requestTimeoutMs: number;
   /** A poll is asked again after this long without an answer. */
   pollTimeoutMs: number;
   heartbeatIntervalMs: number;
-  /** Without a successful heartbeat for this long, a warning is given. */
-  heartbeatWarningMs: number;
-  /** Delays between retries: base · 2ⁿ, at most max, less up to a quarter at random. */
+  /** Delays before a further try: base · 2ⁿ, at most max, less up to a quarter at random. */
   retryBaseMs: number;
   retryMaxMs: number;
-  /** Submits and REST calls are retried for this long, with pauses of at most `windowMaxMs` once `maxRetries` are used up. */
+  /** Submits and REST calls are retried for this long; a conflict (409) for a twentieth of it. */
   retryWindowMs: number;
-  windowMaxMs: number;
-  /** A conflict (409) is retried for this long only: it is nearly always a name that is taken. */
-  conflictWindowMs: number;
-  /** The longest Retry-After that is obeyed. */
-  retryAfterMaxMs: number;
-  /** Pauses between polls after connection errors, 429s and repeated 5xx: base · 2ⁿ, at most max. */
-  pollRetryBaseMs: number;
-  pollRetryMaxMs: number;
-  /** A pause while the account cannot be charged (402). */
-  billingPauseMs: number;
-  /** How long samples are held back after a 429: usually, and for large prompts. */
+  /** What fails for this long is mentioned to the user, with the reason; what takes 12 times as long too, once a minute. */
+  noticeMs: number;
+  /** How long samples are held back after a 429; five times that for large prompts. Submits stay throttled for ten times as long. */
   backpressureMs: number;
-  backpressureLargeMs: number;
-  /** How long after a 429 submits stay throttled. */
-  backpressureMemoryMs: number;
+  /** Between questions to a server that needs time: an account that cannot be charged (402), a trace; six times that for an archive. */
+  pauseMs: number;
   /** Sampling fails when no sample has finished for this long. */
   stuckMs: number;
-  /** Between attempts to get an archive that is being built, and a trace that is being exported. */
-  archivePauseMs: number;
-  tracePauseMs: number;
 }
 
 export const defaultTimings: Readonly<Timings> = {
-  connectTimeoutMs: 5_000,
   requestTimeoutMs: 60_000,
   pollTimeoutMs: 45_000,
   heartbeatIntervalMs: 10_000,
-  heartbeatWarningMs: 120_000,
   retryBaseMs: 500,
   retryMaxMs: 10_000,
   retryWindowMs: 300_000,
-  windowMaxMs: 30_000,
-  conflictWindowMs: 15_000,
-  retryAfterMaxMs: 60_000,
-  pollRetryBaseMs: 1_000,
-  pollRetryMaxMs: 30_000,
-  billingPauseMs: 5_000,
+  noticeMs: 5_000,
   backpressureMs: 1_000,
-  backpressureLargeMs: 5_000,
-  backpressureMemoryMs: 10_000,
+  pauseMs: 5_000,
   stuckMs: 7_200_000,
-  archivePauseMs: 30_000,
-  tracePauseMs: 5_000,
 };
 
 /** A queue at the server changed its state for one of this client's models or samplers. */
@@ -75,7 +53,10 @@ export interface QueueStateEvent {
 }
 
 export interface ClientOptions {
-  /** Starts with `tml-` (an API key) or `eyJ` (a JWT). Default: TINKER_API_KEY. */
+  /**
+   * Starts with `tml-` (an API key) or `eyJ` (a JWT). Default: TINKER_API_KEY, TINKER_CREDENTIAL_CMD, then the default key of
+   * ~/.tinker/credentials.json, which `tinker auth login` writes.
+   */
   apiKey?: string | undefined;
   /** Default: TINKER_BASE_URL, else hosted Tinker. Its path is a prefix of every route. */
   baseUrl?: string | undefined;
@@ -83,6 +64,8 @@ export interface ClientOptions {
   projectId?: string | undefined;
   /** Default: TINKER_TAGS, comma-separated. */
   tags?: readonly string[] | undefined;
+  /** What listings call the session. */
+  displayName?: string | undefined;
   /** Kept with the session at the server. */
   userMetadata?: Readonly<Record<string, unknown>> | undefined;
   defaultHeaders?: Readonly<Record<string, string>> | undefined;
@@ -103,6 +86,7 @@ export interface ResolvedOptions {
   credentialCommand: string | undefined;
   baseUrl: URL;
   projectId: string | undefined;
+  displayName: string | undefined;
   tags: readonly string[];
   userMetadata: Readonly<Record<string, unknown>>;
   headers: Readonly<Record<string, string>>;
@@ -128,10 +112,16 @@ export function resolveOptions(
   for (const [name, value] of Object.entries({ ...access, ...options.defaultHeaders }))
     if (value !== undefined) headers[name] = value;
   return {
-    credential: checkCredential(options.apiKey ?? given("TINKER_API_KEY"), credentialCommand),
+    credential: checkCredential(
+      options.apiKey ??
+        given("TINKER_API_KEY") ??
+        (credentialCommand === undefined ? storedKey(environment) : undefined),
+      credentialCommand,
+    ),
     credentialCommand,
     baseUrl: parseBaseUrl(options.baseUrl || given("TINKER_BASE_URL") || defaultBaseUrl),
     projectId: options.projectId ?? given("TINKER_PROJECT_ID"),
+    displayName: options.displayName,
     tags: [...new Set(tags)].filter((tag) => tag !== ""),
     userMetadata: options.userMetadata ?? {},
     headers,
@@ -141,6 +131,21 @@ export function resolveOptions(
     onQueueState: options.onQueueState,
     onWarning: options.onWarning ?? ((message) => console.warn(`whetstone/tinker: ${message}`)),
   };
+}
+
+/** The key that `tinker auth login` has stored for this user, if any. */
+function storedKey(environment: NodeJS.ProcessEnv): string | undefined {
+  try {
+    const path = join(environment["HOME"] ?? homedir(), ".tinker", "credentials.json");
+    const stored = JSON.parse(readFileSync(path, "utf8")) as {
+      default?: string;
+      keys?: Record<string, { key?: string }>;
+    };
+    return stored.keys?.[stored.default ?? ""]?.key;
+  } catch {
+    // Nobody has logged in here.
+    return undefined;
+  }
 }
 
 /** A credential command may stand in for a key; whether it is used is the server's to say. */

@@ -10,13 +10,12 @@ import {
   protobufType,
   type QueueState,
   requestFailedResponse,
-  retrieveFutureRequest,
   routes,
   tryAgainResponse,
 } from "../protocol/index.ts";
 import { badResponse, type Connection } from "./connection.ts";
-import { APIConnectionError, APITimeoutError, detailOf, RequestFailedError, statusError } from "./errors.ts";
-import { backoff } from "./retry.ts";
+import { APITimeoutError, detailOf, RequestFailedError, statusError } from "./errors.ts";
+import { Attempts, endless } from "./retry.ts";
 import { type HttpAnswer, textOf } from "./transport.ts";
 import { sleep } from "./wait.ts";
 
@@ -38,106 +37,101 @@ const badRequestRetries = 3;
 /** A server that answers "not ready" faster than this is not holding its polls. */
 const quickAnswerMs = 50;
 
+/** What a poll's answer says. `unready`: the server does not have the result yet. */
+type PollAnswer<T> =
+  | { kind: "result"; value: T }
+  | { kind: "metadata"; bytes: number }
+  | { kind: "unready"; state: QueueState; reason: string | undefined }
+  | { kind: "failure"; isFinal: boolean };
+
 /** Polls until the result is there. Throws RequestFailedError, what `lost` makes, or an APIStatusError. */
 export async function poll<T>(connection: Connection, target: PollTarget<T>): Promise<T> {
-  const { timings } = connection.options;
   const signals = [target.signal, connection.closing];
-  const accept = target.protobuf ? `${protobufType}, ${jsonType}` : jsonType;
-  const pause = (count: number) => sleep(backoff(count, timings.pollRetryBaseMs, timings.pollRetryMaxMs), ...signals);
-  const body = (allowMetadataOnly: boolean) =>
-    encodeText(retrieveFutureRequest, { requestId: target.requestId, allowMetadataOnly });
+  const what = `retrieve_future (${target.operation})`;
+  const attempts = new Attempts(connection.retryContext(what, target.signal), endless);
+  const slow = connection.slowNotice(target.operation, target.queueId);
+  const unheld = new UnheldPolls();
   let heldBytes = 0;
-  let metadataAllowed = true;
-  let unanswered = 0;
-  let serverErrors = 0;
   let badRequests = 0;
-  let quickAnswers = 0;
-  const fullBody = body(true);
   try {
     for (let iteration = 0; ; iteration++) {
       const started = performance.now();
+      slow.check(started);
       let answer: HttpAnswer;
       try {
-        answer = await connection.sendOnce({
-          method: "POST",
-          path: routes.retrieveFuture,
-          body: metadataAllowed ? fullBody : body(false),
-          accept,
-          headers: pollHeaders(target, iteration),
-          timeoutMs: timings.pollTimeoutMs,
-          poll: true,
-          signal: target.signal,
-        });
+        answer = await sendPoll(connection, target, iteration, heldBytes === 0);
       } catch (error) {
-        if (!(error instanceof APIConnectionError)) throw error;
         // A server that held the poll for longer than we wait (SkyRL does) is simply asked again.
-        if (!(error instanceof APITimeoutError)) await pause(unanswered++);
+        if (!(error instanceof APITimeoutError)) await attempts.again(error);
         continue;
       }
-      const { status } = answer;
-      if (status === 429) {
-        await pause(unanswered++);
+      const read = readAnswer(target, answer, badRequests);
+      if (read.kind === "result") return read.value;
+      if (read.kind === "failure") {
+        if (answer.status === 400) badRequests++;
+        if (read.isFinal) throw failureOf(target, answer);
+        // The first 5xx is asked again at once; a server that stays down is not hammered.
+        if (answer.status !== 400) await attempts.again(answer, { atOnce: answer.status >= 500 });
         continue;
       }
-      unanswered = 0;
-      if (status >= 500) {
-        // The first is asked again at once; a server that stays down is not hammered.
-        if (serverErrors > 0) await pause(serverErrors - 1);
-        serverErrors++;
+      attempts.reset();
+      if (read.kind === "metadata") {
+        if (heldBytes > 0) throw badResponse("retrieve_future", new Error("it announced its size twice."));
+        await connection.resultBytes.take(read.bytes, ...signals);
+        heldBytes = Math.max(1, read.bytes);
         continue;
       }
-      serverErrors = 0;
-
-      if (status < 400) {
-        const read = readAnswer(target, answer);
-        if (read.kind === "result") return read.value;
-        if (read.kind === "metadata") {
-          if (!metadataAllowed) throw badResponse("retrieve_future", new Error("it announced its size twice."));
-          metadataAllowed = false;
-          await connection.resultBytes.take(read.bytes, ...signals);
-          heldBytes = read.bytes;
-          continue;
-        }
-        connection.reportQueueState({ id: target.queueId, state: read.state, reason: read.reason });
-      } else if (status === 408) {
-        const again = tryAgainOf(answer);
-        if (again) {
-          badRequests = 0;
-          connection.reportQueueState({ id: target.queueId, state: again.state, reason: again.reason });
-        }
-      } else if (status === 402) {
-        await connection.billing.wait(statusError("retrieve_future", status, textOf(answer)), signals);
-        continue;
-      } else if (status === 400 && badRequests < badRequestRetries) {
-        badRequests++;
-        continue;
-      } else throw failureOf(target, answer);
-
-      // Not ready: ask again at once, unless the server does not hold its polls.
-      quickAnswers = performance.now() - started < quickAnswerMs ? quickAnswers + 1 : 0;
-      if (quickAnswers > 1) await sleep(backoff(quickAnswers - 2, 10, 1000), ...signals);
+      badRequests = 0;
+      connection.reportQueueState({ id: target.queueId, state: read.state, reason: read.reason });
+      const pauseMs = unheld.pauseAfter(performance.now() - started);
+      if (pauseMs > 0) await sleep(pauseMs, ...signals);
     }
   } finally {
     if (heldBytes > 0) connection.resultBytes.give(heldBytes);
   }
 }
 
-function pollHeaders<T>(target: PollTarget<T>, iteration: number): Record<string, string> {
+/** A server that says "not ready" at once, instead of holding the poll, is asked more and more slowly. */
+class UnheldPolls {
+  #count = 0;
+
+  pauseAfter(tookMs: number): number {
+    this.#count = tookMs < quickAnswerMs ? this.#count + 1 : 0;
+    return this.#count > 1 ? Math.min(10 * 2 ** (this.#count - 2), 1000) : 0;
+  }
+}
+
+function sendPoll<T>(
+  connection: Connection,
+  target: PollTarget<T>,
+  iteration: number,
+  allowMetadataOnly: boolean,
+): Promise<HttpAnswer> {
   const headers: Record<string, string> = {
     "X-Tinker-Request-Iteration": String(iteration),
     "X-Tinker-Request-Type": target.operation,
   };
   if (iteration === 0 && target.roundTripSeconds !== undefined)
     headers["X-Tinker-Create-Promise-Roundtrip-Time"] = target.roundTripSeconds.toFixed(6);
-  return headers;
+  return connection.sendOnce({
+    method: "POST",
+    path: routes.retrieveFuture.path,
+    body: encodeText(routes.retrieveFuture.request, { requestId: target.requestId, allowMetadataOnly }),
+    accept: target.protobuf ? `${protobufType}, ${jsonType}` : jsonType,
+    headers,
+    timeoutMs: connection.options.timings.pollTimeoutMs,
+    poll: true,
+    signal: target.signal,
+  });
 }
 
-type PollAnswer<T> =
-  | { kind: "result"; value: T }
-  | { kind: "metadata"; bytes: number }
-  | { kind: "again"; state: QueueState; reason: string | undefined };
-
-function readAnswer<T>(target: PollTarget<T>, answer: HttpAnswer): PollAnswer<T> {
+function readAnswer<T>(target: PollTarget<T>, answer: HttpAnswer, badRequests: number): PollAnswer<T> {
+  const { status } = answer;
+  if (status === 408) return { kind: "unready", ...tryAgainOf(answer) };
+  if (status >= 400) {
+    const transient = status === 402 || status === 429 || status >= 500;
+    return { kind: "failure", isFinal: !transient && !(status === 400 && badRequests < badRequestRetries) };
+  }
   try {
     if (String(answer.headers["content-type"] ?? "").includes(protobufType)) {
       if (!target.protobuf)
@@ -147,12 +141,12 @@ function readAnswer<T>(target: PollTarget<T>, answer: HttpAnswer): PollAnswer<T>
     const body = parseJson(textOf(answer));
     if (typeof body === "object" && body !== null) {
       const fields = body as Record<string, unknown>;
-      if (fields["type"] === "try_again") return { kind: "again", ...readTryAgain(body) };
+      if (fields["type"] === "try_again") return { kind: "unready", ...readTryAgain(body) };
       if (fields["status"] === "complete_metadata")
         return { kind: "metadata", bytes: decode(completeMetadataResponse, body).responsePayloadSize };
       if ("error" in fields) {
-        const { error, category } = decode(requestFailedResponse, { ...fields, error: String(fields["error"]) });
-        throw requestFailed(target, error, category, fields["code"]);
+        const { error, category, code } = decode(requestFailedResponse, { ...fields, error: String(fields["error"]) });
+        throw requestFailed(target, error, category, code);
       }
     }
     return { kind: "result", value: target.json(body) };
@@ -162,21 +156,26 @@ function readAnswer<T>(target: PollTarget<T>, answer: HttpAnswer): PollAnswer<T>
   }
 }
 
-function readTryAgain(body: unknown): { state: QueueState; reason: string | undefined } {
+interface QueueNews {
+  state: QueueState;
+  reason: string | undefined;
+}
+
+function readTryAgain(body: unknown): QueueNews {
   const { queueState, queueStateReason } = decode(tryAgainResponse, body);
   const known = queueState === "active" || queueState === "paused_capacity" || queueState === "paused_rate_limit";
   return { state: known ? queueState : queueState === undefined ? "active" : "unknown", reason: queueStateReason };
 }
 
-function tryAgainOf(answer: HttpAnswer): { state: QueueState; reason: string | undefined } | undefined {
+/** Of a 408, whose body need not say anything. */
+function tryAgainOf(answer: HttpAnswer): QueueNews {
   try {
-    const body = JSON.parse(textOf(answer)) as unknown;
-    return (body as { type?: unknown }).type === "try_again"
-      ? readTryAgain(body)
-      : { state: "active", reason: undefined };
+    const body = JSON.parse(textOf(answer)) as { type?: unknown };
+    if (body.type === "try_again") return readTryAgain(body);
   } catch {
-    return undefined;
+    // A proxy's.
   }
+  return { state: "active", reason: undefined };
 }
 
 /** A status that ends the wait. SkyRL reports a failed operation as 400 with a `detail`. */
@@ -190,7 +189,12 @@ function failureOf<T>(target: PollTarget<T>, answer: HttpAnswer): Error {
   return refused;
 }
 
-function requestFailed<T>(target: PollTarget<T>, text: string, category: string, code: unknown): RequestFailedError {
+function requestFailed<T>(
+  target: PollTarget<T>,
+  text: string,
+  category: string,
+  code: string | undefined,
+): RequestFailedError {
   const known = category === "user" || category === "server" ? category : "unknown";
   const advice = {
     user: "Correct what was sent; the same request will fail again.",
@@ -201,6 +205,6 @@ function requestFailed<T>(target: PollTarget<T>, text: string, category: string,
     `${target.operation} failed at the server: ${detailOf(text)} ${advice}`,
     target.requestId,
     known,
-    typeof code === "string" ? code : undefined,
+    code,
   );
 }

@@ -8,7 +8,7 @@ let service: ServiceClient;
 
 beforeEach(async () => {
   server = await ScriptedServer.start();
-  const timings = { archivePauseMs: 5, tracePauseMs: 5 };
+  const timings = { pauseMs: 2 };
   service = new ServiceClient({ apiKey: "tml-test", baseUrl: server.url, timings });
 });
 

@@ -3,36 +3,26 @@ import {
   type AccessScope,
   type ArchiveResponse,
   type AuditResponse,
-  archiveResponse,
-  auditResponse,
   type BillingUsageResponse,
-  billingUsageResponse,
   type CheckpointsResponse,
-  checkpointsResponse,
-  encodeText,
-  jsonType,
+  type CheckpointUsageResponse,
+  type ExternalWeightsUrls,
   parseTinkerPath,
+  type Route,
   routes,
   type SamplerResponse,
+  type SearchSessionsRequest,
+  type SearchSessionsResponse,
   type SessionResponse,
-  samplerResponse,
-  sessionProjectRequest,
-  sessionResponse,
-  sessionsResponse,
   type TinkerPath,
   type TrainingRun,
   type TrainingRunsResponse,
-  traceExportResponse,
-  trainingRun,
-  trainingRunsResponse,
-  ttlRequest,
   type WeightsInfoResponse,
-  weightsInfoRequest,
-  weightsInfoResponse,
 } from "../protocol/index.ts";
-import { badResponse, type Connection } from "./connection.ts";
+import { badResponse, type Connection, type Question, requestOf } from "./connection.ts";
 import { claimsOf } from "./credentials.ts";
 import { statusError, TinkerError } from "./errors.ts";
+import { protocolVersion } from "./options.ts";
 import { type HttpAnswer, textOf } from "./transport.ts";
 import { sleep } from "./wait.ts";
 
@@ -51,6 +41,8 @@ export interface PageOptions extends RestOptions {
 }
 
 const archiveTries = 6;
+/** An archive takes this many pauses to build. */
+const archivePauses = 6;
 const archiveLifetimeMs = 15 * 60_000;
 
 export class RestClient {
@@ -63,7 +55,7 @@ export class RestClient {
 
   getTrainingRun(trainingRunId: string, options: ScopeOptions = {}): Promise<TrainingRun> {
     const query = { access_scope: options.accessScope ?? "owned" };
-    return this.#connection.json(trainingRun, this.#get(`${routes.trainingRuns}/${trainingRunId}`, options, query));
+    return this.#ask("get_training_run", routes.trainingRun, { parameters: { run: trainingRunId }, query }, options);
   }
 
   async getTrainingRunByTinkerPath(path: string, options: ScopeOptions = {}): Promise<TrainingRun> {
@@ -73,47 +65,45 @@ export class RestClient {
   listTrainingRuns(options: PageOptions & ScopeOptions & { projectId?: string } = {}): Promise<TrainingRunsResponse> {
     const { limit = 20, offset = 0, accessScope = "owned", projectId } = options;
     const query = { limit, offset, access_scope: accessScope, project_id: projectId };
-    return this.#connection.json(trainingRunsResponse, this.#get(routes.trainingRuns, options, query));
+    return this.#ask("list_training_runs", routes.trainingRuns, { query }, options);
   }
 
   listCheckpoints(trainingRunId: string, options: RestOptions = {}): Promise<CheckpointsResponse> {
-    const path = `${routes.trainingRuns}/${trainingRunId}/checkpoints`;
-    return this.#connection.json(checkpointsResponse, this.#get(path, options));
+    return this.#ask("list_checkpoints", routes.runCheckpoints, { parameters: { run: trainingRunId } }, options);
   }
 
   /** All of your checkpoints, newest first. */
   listUserCheckpoints(options: PageOptions = {}): Promise<CheckpointsResponse> {
     const query = { limit: options.limit ?? 100, offset: options.offset ?? 0 };
-    return this.#connection.json(checkpointsResponse, this.#get(routes.checkpoints, options, query));
+    return this.#ask("list_user_checkpoints", routes.checkpoints, { query }, options);
   }
 
   /** The base model and LoRA settings of a checkpoint; works for public ones of others too. */
   getWeightsInfoByTinkerPath(path: string, options: RestOptions = {}): Promise<WeightsInfoResponse> {
-    const body = encodeText(weightsInfoRequest, { tinkerPath: path });
-    return this.#connection.json(weightsInfoResponse, {
-      method: "POST",
-      path: routes.weightsInfo,
-      body,
-      signal: options.signal,
-    });
+    const message = { tinkerPath: path };
+    return this.#ask("get_weights_info_by_tinker_path", routes.weightsInfo, { message }, options);
   }
 
-  /** `checkpointId` is `weights/NAME` or `sampler_weights/NAME`. */
+  /** `checkpointId` is `weights/NAME`, `sampler_weights/NAME` or `external_weights/NAME`. */
   async deleteCheckpoint(trainingRunId: string, checkpointId: string, options: RestOptions = {}): Promise<void> {
-    await this.#change("DELETE", checkpointRoute(trainingRunId, checkpointId), options);
+    const parameters = { run: trainingRunId, checkpoint: checkpointId };
+    await this.#ask("delete_checkpoint", routes.deleteCheckpoint, { parameters }, options);
   }
 
   async deleteCheckpointFromTinkerPath(path: string, options: RestOptions = {}): Promise<void> {
-    await this.#change("DELETE", routeOf(parseTinkerPath(path)), options);
+    const parameters = parametersOf(parseTinkerPath(path));
+    await this.#ask("delete_checkpoint_from_tinker_path", routes.deleteCheckpoint, { parameters }, options);
   }
 
   /** Lets everybody read the checkpoint. */
   async publishCheckpointFromTinkerPath(path: string, options: RestOptions = {}): Promise<void> {
-    await this.#change("POST", `${routeOf(parseTinkerPath(path))}/publish`, options);
+    const parameters = parametersOf(parseTinkerPath(path));
+    await this.#ask("publish_checkpoint_from_tinker_path", routes.publishCheckpoint, { parameters }, options);
   }
 
   async unpublishCheckpointFromTinkerPath(path: string, options: RestOptions = {}): Promise<void> {
-    await this.#change("DELETE", `${routeOf(parseTinkerPath(path))}/publish`, options);
+    const parameters = parametersOf(parseTinkerPath(path));
+    await this.#ask("unpublish_checkpoint_from_tinker_path", routes.unpublishCheckpoint, { parameters }, options);
   }
 
   /** The checkpoint is deleted after `ttlSeconds`; null keeps it for good. */
@@ -122,119 +112,152 @@ export class RestClient {
     ttlSeconds: number | null,
     options: RestOptions = {},
   ): Promise<void> {
-    await this.#change("PUT", `${routeOf(parseTinkerPath(path))}/ttl`, options, encodeText(ttlRequest, { ttlSeconds }));
+    const question = { parameters: parametersOf(parseTinkerPath(path)), message: { ttlSeconds } };
+    await this.#ask("set_checkpoint_ttl_from_tinker_path", routes.checkpointTtl, question, options);
   }
 
-  /** A signed address of the checkpoint's files as a tar; waits while the server builds it. */
+  /** Copies a checkpoint into a project of yours; an access token lets you read one that another account has shared. */
+  async copyWeights(
+    sourcePath: string,
+    options: RestOptions & {
+      destinationProjectId: string;
+      ttlSeconds?: number | undefined;
+      weightsAccessToken?: string | undefined;
+    },
+  ): Promise<string> {
+    const { destinationProjectId, ttlSeconds, weightsAccessToken: token } = options;
+    const headers = token === undefined ? undefined : { "X-Tinker-Weights-Access-Token": token };
+    const question = { message: { sourcePath, destinationProjectId, ttlSeconds }, headers };
+    return (await this.#ask("copy_weights", routes.copyWeights, question, options)).tinkerPath;
+  }
+
+  /** Signed addresses of the files of a checkpoint made by `saveWeightsExternal`, by file name. */
+  async getExternalWeightsUrls(path: string, options: RestOptions = {}): Promise<ExternalWeightsUrls> {
+    const parameters = parametersOf(parseTinkerPath(path));
+    return this.#ask("get_external_weights_urls", routes.externalWeightsUrls, { parameters }, options);
+  }
+
+  /** A signed address of the checkpoint's files as a tar; waits while the server builds it. Hosted Tinker has it no more. */
   getCheckpointArchiveUrl(
     trainingRunId: string,
     checkpointId: string,
     options: RestOptions = {},
   ): Promise<ArchiveResponse> {
-    return this.#archive(checkpointRoute(trainingRunId, checkpointId), options);
+    return this.#archive({ run: trainingRunId, checkpoint: checkpointId }, options);
   }
 
   async getCheckpointArchiveUrlFromTinkerPath(path: string, options: RestOptions = {}): Promise<ArchiveResponse> {
     const parsed = parseTinkerPath(path);
     try {
-      return await this.#archive(routeOf(parsed), options);
+      return await this.#archive(parametersOf(parsed), options);
     } catch (error) {
       // SkyRL wants the bare name of a sampler checkpoint.
       if (parsed.kind !== "sampler" || !(error instanceof TinkerError && "status" in error && error.status === 405))
         throw error;
-      return this.#archive(checkpointRoute(parsed.trainingRunId, parsed.name), options);
+      return this.#archive({ run: parsed.trainingRunId, checkpoint: parsed.name }, options);
     }
   }
 
   getSession(sessionId: string, options: ScopeOptions = {}): Promise<SessionResponse> {
     const query = { access_scope: options.accessScope ?? "owned" };
-    return this.#connection.json(sessionResponse, this.#get(`${routes.sessions}/${sessionId}`, options, query));
+    return this.#ask("get_session", routes.session, { parameters: { session: sessionId }, query }, options);
   }
 
   async listSessions(options: PageOptions & ScopeOptions = {}): Promise<string[]> {
     const { limit = 20, offset = 0, accessScope = "owned" } = options;
     const query = { limit, offset, access_scope: accessScope };
-    return (await this.#connection.json(sessionsResponse, this.#get(routes.sessions, options, query))).sessions;
+    return (await this.#ask("list_sessions", routes.sessions, { query }, options)).sessions;
+  }
+
+  /** Sessions by name, metadata, project or how they ended; newest first. */
+  searchSessions(
+    search: Partial<SearchSessionsRequest> = {},
+    options: RestOptions = {},
+  ): Promise<SearchSessionsResponse> {
+    const message = { userMetadata: {}, limit: 50, ...search };
+    return this.#ask("search_sessions", routes.searchSessions, { message }, options);
   }
 
   async assignSessionProject(sessionId: string, projectId: string, options: RestOptions = {}): Promise<void> {
-    const body = encodeText(sessionProjectRequest, { projectId });
-    await this.#change("PUT", `${routes.sessions}/${sessionId}/project`, options, body);
+    const question = { parameters: { session: sessionId }, message: { projectId } };
+    await this.#ask("assign_session_project", routes.sessionProject, question, options);
   }
 
   /** Exports a session's trace and returns its address; waits while the server writes it. */
   async exportSessionTrace(sessionId: string, options: RestOptions = {}): Promise<string> {
-    const request = this.#get(`${routes.sessions}/${sessionId}/trace_export`, options);
+    const question = { parameters: { session: sessionId } };
     for (;;) {
-      const { status, url, error } = await this.#connection.json(traceExportResponse, request);
+      const { status, url, error } = await this.#ask("export_session_trace", routes.traceExport, question, options);
       if (status === "ready" && url !== undefined) return url;
       if (status === "failed")
         throw new TinkerError(
           "client/trace-export",
           `The server could not export the trace of ${sessionId}: ${error ?? "no reason given"}. Try again later.`,
         );
-      await sleep(this.#connection.options.timings.tracePauseMs, options.signal, this.#connection.closing);
+      await sleep(this.#connection.options.timings.pauseMs, options.signal, this.#connection.closing);
     }
   }
 
   getSampler(samplerId: string, options: RestOptions = {}): Promise<SamplerResponse> {
-    return this.#connection.json(samplerResponse, this.#get(`${routes.samplers}/${samplerId}`, options));
+    return this.#ask("get_sampler", routes.sampler, { parameters: { sampler: samplerId } }, options);
   }
 
   /** Who the credential belongs to, as its token says; needs a server (or a credential) that uses JWTs. */
-  async whoami(): Promise<{ userUrn: string; email: string | undefined }> {
+  async whoami(): Promise<{ userUrn: string; email: string | undefined; orgId: string | undefined }> {
     const { pjwtAuthEnabled } = await this.#connection.config();
-    const { sub, email, iss } = claimsOf(this.#connection.credentials.token);
+    const { sub, email, iss, org_id: orgId } = claimsOf(this.#connection.credentials.token);
     const trusted = pjwtAuthEnabled || (typeof iss === "string" && iss.startsWith("passport-"));
     if (!trusted || typeof sub !== "string")
       throw new TinkerError(
         "client/no-identity",
         "This server does not say who a key belongs to. Use a credential that is exchanged for a JWT, as hosted Tinker does.",
       );
-    return { userUrn: sub, email: typeof email === "string" ? email : undefined };
+    const text = (value: unknown) => (typeof value === "string" ? value : undefined);
+    return { userUrn: sub, email: text(email), orgId: text(orgId) };
   }
 
   /** What happened in the organisation; `day` is an ISO date in UTC. Needs the admin role. */
-  getAuditLog(options: RestOptions & { eventType?: "all" | "checkpoints"; day?: string } = {}): Promise<AuditResponse> {
+  getAuditLog(
+    options: RestOptions & {
+      eventType?: "all" | "checkpoints" | "projects" | "teams" | "organizations";
+      day?: string;
+    } = {},
+  ): Promise<AuditResponse> {
     const query = { event_type: options.eventType ?? "all", day: options.day };
-    return this.#connection.json(auditResponse, this.#get(routes.audit, options, query));
+    return this.#ask("get_audit_log", routes.audit, { query }, options);
   }
 
   /** Usage between two whole UTC hours, at most 14 days apart. */
   getBillingUsage(startingOn: Date, endingBefore: Date, options: RestOptions = {}): Promise<BillingUsageResponse> {
     const query = { starting_on: startingOn.toISOString(), ending_before: endingBefore.toISOString() };
-    return this.#connection.json(billingUsageResponse, this.#get(routes.billingUsage, options, query));
+    return this.#ask("get_billing_usage", routes.billingUsage, { query }, options);
   }
 
-  #get(path: string, { signal }: RestOptions, query: Record<string, string | number | undefined> = {}) {
-    const parameters = new URLSearchParams();
-    for (const [name, value] of Object.entries(query)) if (value !== undefined) parameters.set(name, String(value));
-    const text = parameters.toString();
-    return { method: "GET" as const, path: text ? `${path}?${text}` : path, signal };
+  /** How many checkpoints there are now, and what they take. */
+  getCheckpointUsage(options: RestOptions & { projectId?: string } = {}): Promise<CheckpointUsageResponse> {
+    const query = { project_id: options.projectId };
+    return this.#ask("get_checkpoint_usage", routes.checkpointUsage, { query }, options);
   }
 
-  async #change(
-    method: "POST" | "PUT" | "DELETE",
-    path: string,
-    { signal }: RestOptions,
-    body?: string,
-  ): Promise<void> {
-    await this.#connection.call({ method, path, body, contentType: jsonType, signal });
+  #ask<R extends Route>(method: string, route: R, question: Question<R>, { signal }: RestOptions) {
+    const headers = { ...question.headers, "x-sdk-version": protocolVersion, "x-sdk-method": method };
+    return this.#connection.ask(route, { ...question, headers, signal });
   }
 
-  async #archive(route: string, { signal }: RestOptions): Promise<ArchiveResponse> {
-    const { timings } = this.#connection.options;
+  async #archive(parameters: Record<string, string>, { signal }: RestOptions): Promise<ArchiveResponse> {
+    const request = requestOf(routes.archive, { parameters, signal });
     for (let attempt = 1; ; attempt++) {
       // 503 means "being built", which takes longer than the usual retries wait.
-      const answer = await this.#connection.sendOnce({ method: "GET", path: `${route}/archive`, signal });
+      const answer = await this.#connection.sendOnce(request);
       if (answer.status < 400) return this.#readArchive(answer);
       if (answer.status !== 503 || attempt >= archiveTries) throw statusError("archive", answer.status, textOf(answer));
-      await sleep(timings.archivePauseMs, signal, this.#connection.closing);
+      const { pauseMs } = this.#connection.options.timings;
+      await sleep(archivePauses * pauseMs, signal, this.#connection.closing);
     }
   }
 
   #readArchive(answer: HttpAnswer): ArchiveResponse {
-    if (answer.status < 300) return this.#connection.read(archiveResponse, answer, "archive");
+    if (answer.status < 300) return this.#connection.read(routes.archive.response, answer, "archive");
     const { location, expires } = answer.headers;
     if (typeof location !== "string") throw badResponse("archive", new Error("its redirect names no location."));
     const time = typeof expires === "string" ? Date.parse(expires) : Number.NaN;
@@ -245,7 +268,7 @@ export class RestClient {
   }
 }
 
-const checkpointRoute = (trainingRunId: string, checkpointId: string) =>
-  `${routes.trainingRuns}/${trainingRunId}/checkpoints/${checkpointId}`;
-
-const routeOf = (path: TinkerPath) => checkpointRoute(path.trainingRunId, path.checkpointId);
+const parametersOf = ({ trainingRunId, checkpointId }: TinkerPath) => ({
+  run: trainingRunId,
+  checkpoint: checkpointId,
+});

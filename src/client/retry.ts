@@ -1,4 +1,5 @@
-// The one place where a call is tried again: which failures, how long, and with which pauses.
+// The one place where something is tried again: which failures, how long, with which pauses, and what is said meanwhile. Calls,
+// polls, samples and archives each make an `Attempts` and ask it after every failure.
 import { APIConnectionError, type APIStatusError, APITimeoutError, statusError } from "./errors.ts";
 import type { Timings } from "./options.ts";
 import { type HttpAnswer, textOf } from "./transport.ts";
@@ -10,64 +11,131 @@ export interface RetryPolicy {
   windowMs: number;
 }
 
+/** Without end: for waits that only the caller, or closing the client, can end. */
+export const endless: RetryPolicy = { maxRetries: Number.POSITIVE_INFINITY, windowMs: Number.POSITIVE_INFINITY };
+
 export interface RetryContext {
   /** What is asked, e.g. "optim_step". */
   what: string;
   timings: Readonly<Timings>;
   billing: BillingPause;
   signals: Signals;
-  /** Told before every further attempt. */
-  onRetry?: (() => void) | undefined;
+  warn: (message: string) => void;
+}
+
+/** The longest Retry-After that is obeyed. */
+const retryAfterMaxMs = 60_000;
+/** A conflict (409) is retried for this share of the window only: it is nearly always a name that is taken. */
+const conflictShare = 1 / 20;
+/** A wait that goes on is mentioned again after this many times as long as before the first time. */
+const noticeEvery = 12;
+
+/** One thing that is tried until it works. */
+export class Attempts {
+  readonly #context: RetryContext;
+  readonly #policy: RetryPolicy;
+  #failures = 0;
+  #started = performance.now();
+  #noticeAt: number;
+
+  constructor(context: RetryContext, policy: RetryPolicy) {
+    this.#context = context;
+    this.#policy = policy;
+    this.#noticeAt = this.#started + context.timings.noticeMs;
+  }
+
+  /** True once something was tried again. */
+  get retried(): boolean {
+    return this.#failures > 0;
+  }
+
+  /** A success in between: what comes next starts anew. */
+  reset(): void {
+    if (this.#failures === 0) return;
+    this.#failures = 0;
+    this.#started = performance.now();
+    this.#noticeAt = this.#started + this.#context.timings.noticeMs;
+  }
+
+  /**
+   * Waits after a failure, which is what was thrown or an answer of status 400 and above. Throws it when it is final or the policy
+   * allows no further try. `atOnce`: the first time is not waited. `isFinal` overrules what the failure looks like.
+   */
+  async again(failure: unknown, options: { atOnce?: boolean; isFinal?: boolean | undefined } = {}): Promise<void> {
+    const { what, timings, billing, signals } = this.#context;
+    const answer = isAnswer(failure) ? failure : undefined;
+    const error = answer ? statusError(what, answer.status, textOf(answer)) : failure;
+    const transient = answer ? answer.status === 402 || isTransient(answer) : error instanceof APIConnectionError;
+    if (options.isFinal ?? !transient) throw error;
+    if (answer?.status === 402) {
+      await billing.wait(error as Error, signals);
+      this.#failures++;
+      return;
+    }
+    const elapsed = performance.now() - this.#started;
+    const { maxRetries, windowMs } = this.#policy;
+    const allowed =
+      answer?.status === 409 ? elapsed < windowMs * conflictShare : elapsed < windowMs || this.#failures < maxRetries;
+    if (!allowed) throw givenUp(error as APIConnectionError | APIStatusError, this.#failures + 1, elapsed);
+    this.#notice(error as Error);
+    const delay = backoff(this.#failures++, timings) * (0.75 + Math.random() / 4);
+    if (options.atOnce && this.#failures === 1) return;
+    await sleep(retryAfter(answer) ?? delay, ...signals);
+  }
+
+  /** Says that this goes on, and why, where it has gone on for a while. */
+  #notice(error: Error): void {
+    const now = performance.now();
+    if (now < this.#noticeAt) return;
+    const { what, timings, warn } = this.#context;
+    this.#noticeAt = now + noticeEvery * timings.noticeMs;
+    const seconds = (now - this.#started) / 1000;
+    const until = Number.isFinite(this.#policy.windowMs)
+      ? `for up to ${Math.round(Math.max(this.#policy.windowMs / 1000, seconds))} s in all`
+      : "until it works";
+    warn(
+      `${what} has failed for ${Math.round(seconds)} s (${this.#failures + 1} tries) and is tried again ${until}. The last try: ${error.message}`,
+    );
+  }
 }
 
 /** Sends until an answer below 400 comes. Throws the last error when the policy allows no further attempt. */
 export async function withRetries(
-  send: (attempt: number) => Promise<HttpAnswer>,
+  send: () => Promise<HttpAnswer>,
   policy: RetryPolicy,
-  context: RetryContext,
+  context: RetryContext & {
+    onRetry?: (() => void) | undefined;
+    isFinal?: ((answer: HttpAnswer) => Promise<boolean>) | undefined;
+  },
 ): Promise<HttpAnswer> {
-  const { timings, signals } = context;
-  const start = performance.now();
-  for (let attempt = 0; ; attempt++) {
-    let answer: HttpAnswer | undefined;
-    let error: APIConnectionError | APIStatusError;
-    try {
-      answer = await send(attempt);
-      if (answer.status < 400) return answer;
-      error = statusError(context.what, answer.status, textOf(answer));
-    } catch (thrown) {
-      if (!(thrown instanceof APIConnectionError)) throw thrown;
-      error = thrown;
-    }
-    if (answer?.status === 402) {
-      await context.billing.wait(error, signals);
-    } else {
-      const elapsed = performance.now() - start;
-      // A conflict is nearly always a name that is taken: five minutes of retries would look like a hang.
-      const windowMs = answer?.status === 409 ? Math.min(policy.windowMs, timings.conflictWindowMs) : policy.windowMs;
-      const allowed = elapsed < windowMs || (attempt < policy.maxRetries && answer?.status !== 409);
-      if (!shouldRetry(answer)) throw error;
-      if (!allowed) throw givenUp(error, attempt + 1, elapsed);
-      const longest = attempt < policy.maxRetries ? timings.retryMaxMs : timings.windowMaxMs;
-      const delay = backoff(attempt, timings.retryBaseMs, longest) * (0.75 + Math.random() / 4);
-      await sleep(retryAfter(answer, timings.retryAfterMaxMs) ?? delay, ...signals);
-    }
+  const attempts = new Attempts(context, policy);
+  for (;;) {
+    const outcome = await send().catch((error: unknown) => ({ error }));
+    if ("error" in outcome) await attempts.again(outcome.error);
+    else if (outcome.status < 400) return outcome;
+    else await attempts.again(outcome, { isFinal: (await context.isFinal?.(outcome)) || undefined });
     context.onRetry?.();
   }
 }
 
-export const backoff = (attempt: number, baseMs: number, maxMs: number) =>
-  Math.min(baseMs * 2 ** Math.min(attempt, 30), maxMs);
+const isAnswer = (value: unknown): value is HttpAnswer =>
+  typeof value === "object" && value !== null && "status" in value && "headers" in value;
 
-function shouldRetry(answer: HttpAnswer | undefined): boolean {
-  if (!answer) return true;
+const backoff = (failures: number, { retryBaseMs, retryMaxMs }: Readonly<Timings>) =>
+  Math.min(retryBaseMs * 2 ** Math.min(failures, 30), retryMaxMs);
+
+/** An answer that another try may change. */
+function isTransient(answer: HttpAnswer): boolean {
   const told = answer.headers["x-should-retry"];
   if (told === "true" || told === "false") return told === "true";
-  return answer.status === 408 || answer.status === 409 || answer.status === 429 || answer.status >= 500;
+  return isTransientStatus(answer.status);
 }
 
+export const isTransientStatus = (status: number): boolean =>
+  status === 408 || status === 409 || status === 429 || status >= 500;
+
 /** The server's own delay in milliseconds, when it gives a usable one. */
-export function retryAfter(answer: HttpAnswer | undefined, longestMs: number): number | undefined {
+export function retryAfter(answer: HttpAnswer | undefined): number | undefined {
   const milliseconds = Number.parseFloat(String(answer?.headers["retry-after-ms"]));
   const text = answer?.headers["retry-after"];
   let delay = milliseconds;
@@ -75,7 +143,7 @@ export function retryAfter(answer: HttpAnswer | undefined, longestMs: number): n
     delay = Number(text) * 1000;
     if (Number.isNaN(delay)) delay = Date.parse(text) - Date.now();
   }
-  return delay > 0 && delay <= longestMs ? delay : undefined;
+  return delay > 0 && delay <= retryAfterMaxMs ? delay : undefined;
 }
 
 function givenUp(error: APIConnectionError | APIStatusError, tries: number, elapsedMs: number): Error {
@@ -112,6 +180,6 @@ export class BillingPause {
       this.#warned = now;
       this.#warn(`The account cannot be charged (402); waiting up to ${Math.round(this.maxPauseMs / 1000)} s for it.`);
     }
-    await sleep(this.#timings.billingPauseMs, ...signals);
+    await sleep(this.#timings.pauseMs, ...signals);
   }
 }

@@ -8,6 +8,9 @@ const submitsThrottled = 10;
 /** While throttled, a prompt counts for this many times its size. */
 const throttledWeight = 20;
 
+/** Throttling lasts this many times as long as a pause. */
+const throttledTimes = 10;
+
 /** Encoding a prompt, and often opening a connection: hundreds at once would hold up the event loop. */
 const startsPerTurn = 4;
 
@@ -51,7 +54,7 @@ export class SampleGate {
   backOff(holdMs: number): void {
     const now = performance.now();
     this.#heldUntil = Math.max(this.#heldUntil, now + holdMs);
-    this.#throttledUntil = now + this.#timings.backpressureMemoryMs;
+    this.#throttledUntil = now + throttledTimes * this.#timings.backpressureMs;
   }
 
   #mayEnter(): boolean {

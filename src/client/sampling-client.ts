@@ -4,13 +4,10 @@ import { randomInt } from "node:crypto";
 import { Limiter } from "../core/limiter.ts";
 import {
   type ClientConfig,
-  createSamplingSessionRequest,
-  createSamplingSessionResponse,
   decode,
   decodeSampleResponse,
   defaultSamplingParams,
   encodeSampleRequest,
-  encodeText,
   type ModelInput,
   modelInputLength,
   routes,
@@ -18,9 +15,8 @@ import {
   type SampleResponse,
   type SamplerResponse,
   type SamplingParams,
-  sampleResponse,
-  samplerResponse,
-  submitResponse,
+  type SubmitResponse,
+  type Tensor,
 } from "../protocol/index.ts";
 import { Connection } from "./connection.ts";
 import { type TokenList, toModelInput } from "./data.ts";
@@ -35,8 +31,7 @@ import {
 import { APIFuture } from "./future.ts";
 import { type ClientOptions, resolveOptions } from "./options.ts";
 import { poll } from "./poll.ts";
-import { backoff, retryAfter } from "./retry.ts";
-import { textOf } from "./transport.ts";
+import { Attempts, endless, isTransientStatus, retryAfter } from "./retry.ts";
 import { sleep, untilAborted } from "./wait.ts";
 
 export interface SampleOptions {
@@ -49,6 +44,16 @@ export interface SampleOptions {
   includePromptLogprobs?: boolean | undefined;
   /** Also returns the k likeliest tokens at every prompt position. */
   topkPromptLogprobs?: number | undefined;
+  /** Also returns the k likeliest tokens at every generated position. */
+  topkSampleLogprobs?: number | undefined;
+  /** int64 [N - 1, K]: row i names tokens to score at prompt position i + 1; -1 is not asked. */
+  targetPromptLogprobs?: Tensor | undefined;
+  /** Also draws k tokens at every prompt position from the second on. */
+  promptAltTokensK?: number | undefined;
+  /** Prompt logprobs of the last n positions only. */
+  promptLogprobsLastN?: number | undefined;
+  /** Keeps what the loss stable_reinforce needs, on servers that have it. */
+  recordStabilityInfo?: boolean | undefined;
   /** Stops waiting, and stops asking when the request was not sent yet. */
   signal?: AbortSignal | undefined;
 }
@@ -62,27 +67,35 @@ export interface ExportedSamplingClient {
 /** The sampler lost a request, which can simply be asked again. */
 class LostSampleError extends TinkerError {}
 
+/** Numbers of one client's requests; those of its copies start at multiples of this. */
+const numbersPerCopy = 1_000_000_000;
+/** The largest multiple whose numbers a double holds exactly. */
+const largestCopy = 9_000_000;
+
 /** Bytes that one prompt token counts for when it is submitted. */
 const bytesPerToken = 10;
 const largePromptBytes = 131_072;
 /** A server that accepts samples and does not know them afterwards is given up after this many in a row. */
 const maxUnknown = 3;
+/** A submit is repeated twice; then the sample is asked for anew. */
+const submitPolicy = { maxRetries: 2, windowMs: 0 };
 
 export class SamplingClient {
   readonly samplingSessionId: string;
   readonly #connection: Connection;
-  readonly #ownsConnection: boolean;
-  #nextSeqId: number;
+  #nextSeqId = 0;
+  /** For a copy: settled when its numbers have a start of their own. */
+  #joined: Promise<void> | undefined;
+  readonly #isCopy: boolean;
   #limiter: Limiter | undefined;
   #lastProgress = performance.now();
   #active = 0;
 
-  /** Made by ServiceClient and TrainingClient. */
-  constructor(connection: Connection, samplingSessionId: string, seqStart = 0, ownsConnection = false) {
+  /** Made by ServiceClient and TrainingClient. `isCopy`: over another client's sampler, with a connection of its own. */
+  constructor(connection: Connection, samplingSessionId: string, isCopy = false) {
     this.#connection = connection;
     this.samplingSessionId = samplingSessionId;
-    this.#nextSeqId = seqStart;
-    this.#ownsConnection = ownsConnection;
+    this.#isCopy = isCopy;
   }
 
   /**
@@ -91,9 +104,7 @@ export class SamplingClient {
    */
   static fromExport(exported: ExportedSamplingClient, options: Omit<ClientOptions, "baseUrl"> = {}): SamplingClient {
     const connection = new Connection(resolveOptions({ ...options, baseUrl: exported.baseUrl }));
-    // Far apart from the numbers of the maker and of other copies, which identify requests.
-    const seqStart = randomInt(1, 9_000_000) * 1_000_000_000;
-    return new SamplingClient(connection, exported.samplingSessionId, seqStart, true);
+    return new SamplingClient(connection, exported.samplingSessionId, true);
   }
 
   export(): ExportedSamplingClient {
@@ -127,11 +138,8 @@ export class SamplingClient {
 
   /** What the server knows of this sampler. */
   getInfo(options: { signal?: AbortSignal } = {}): Promise<SamplerResponse> {
-    return this.#connection.json(samplerResponse, {
-      method: "GET",
-      path: `${routes.samplers}/${this.samplingSessionId}`,
-      signal: options.signal,
-    });
+    const parameters = { sampler: this.samplingSessionId };
+    return this.#connection.ask(routes.sampler, { parameters, signal: options.signal });
   }
 
   /** The base model's name. */
@@ -141,7 +149,7 @@ export class SamplingClient {
 
   /** Needed for a client made by `fromExport`; others are closed with their ServiceClient. */
   async close(): Promise<void> {
-    if (this.#ownsConnection) await this.#connection.close();
+    if (this.#isCopy) await this.#connection.close();
   }
 
   async #sample(options: SampleOptions): Promise<SampleResponse> {
@@ -150,9 +158,27 @@ export class SamplingClient {
     if (!Number.isInteger(numSamples) || numSamples < 1)
       throw new InvalidInputError(`numSamples is ${numSamples}. Ask for 1 or more samples.`);
     const config = await this.#connection.config();
+    if (this.#isCopy) {
+      this.#joined ??= this.#join(config);
+      await this.#joined;
+    }
     this.#limiter ??= new Limiter(config.sampleMaxConcurrentRequests);
+    const request: Omit<SampleRequest, "seqId"> = {
+      type: "sample",
+      samplingSessionId: this.samplingSessionId,
+      numSamples,
+      prompt,
+      samplingParams: samplingParamsOf(options, config.seedLimit),
+      promptLogprobs: options.includePromptLogprobs ?? false,
+      topkPromptLogprobs: options.topkPromptLogprobs ?? 0,
+      topkSampleLogprobs: options.topkSampleLogprobs ?? 0,
+      promptAltTokensK: options.promptAltTokensK ?? 0,
+      promptLogprobsLastN: options.promptLogprobsLastN,
+      targetPromptLogprobs: options.targetPromptLogprobs,
+      recordStabilityInfo: options.recordStabilityInfo ?? false,
+    };
     const run = async () => {
-      const response = await this.#sampleUntilDone(prompt, numSamples, options, config);
+      const response = await this.#sampleUntilDone(request, config, signal);
       return alignPromptLogprobs(response, modelInputLength(prompt));
     };
     if (this.#active === 0) this.#lastProgress = performance.now();
@@ -164,98 +190,97 @@ export class SamplingClient {
     }
   }
 
+  /** Gives this copy's requests numbers that neither the maker's nor another copy's have. */
+  async #join(config: ClientConfig): Promise<void> {
+    const message = { type: "join_sampling_session" as const, samplingSessionId: this.samplingSessionId };
+    const copy = config.sampleJoinSamplingSession
+      ? (await this.#connection.ask(routes.joinSamplingSession, { message })).clientCounter
+      : randomInt(1, largestCopy);
+    this.#nextSeqId = copy * numbersPerCopy;
+  }
+
   /** Submits and waits, again and again when the request or its result gets lost. */
   async #sampleUntilDone(
-    prompt: ModelInput,
-    numSamples: number,
-    options: SampleOptions,
+    request: Omit<SampleRequest, "seqId">,
     config: ClientConfig,
+    signal: AbortSignal | undefined,
   ): Promise<SampleResponse> {
-    const { timings } = this.#connection.options;
+    const attempts = new Attempts(this.#connection.retryContext("sample", signal), endless);
     let unknown = 0;
-    for (let attempt = 0; ; attempt++) {
-      const seqId = this.#nextSeqId++;
+    const lost = (status: number, detail: string) => {
+      const refused = statusError("retrieve_future (Sample)", status, detail);
+      return status === 410 || ++unknown < maxUnknown ? new LostSampleError(refused.code, refused.message) : refused;
+    };
+    for (;;) {
       try {
-        const request: SampleRequest = {
-          type: "sample",
-          samplingSessionId: this.samplingSessionId,
-          seqId,
-          numSamples,
-          prompt,
-          samplingParams: samplingParamsOf(options),
-          promptLogprobs: options.includePromptLogprobs ?? false,
-          topkPromptLogprobs: options.topkPromptLogprobs ?? 0,
-        };
-        const started = performance.now();
-        const requestId = await this.#submit(request, options.signal);
-        const response = await poll(this.#connection, {
-          requestId,
-          operation: "Sample",
-          queueId: this.samplingSessionId,
-          roundTripSeconds: (performance.now() - started) / 1000,
-          json: (json) => decode(sampleResponse, json),
-          protobuf: decodeSampleResponse,
-          lost: (status, detail) => {
-            const refused = statusError("retrieve_future (Sample)", status, detail);
-            return status === 410 || ++unknown < maxUnknown
-              ? new LostSampleError(refused.code, refused.message)
-              : refused;
-          },
-          signal: options.signal,
-        });
+        const response = await this.#sampleOnce({ ...request, seqId: this.#nextSeqId++ }, lost, signal);
         this.#lastProgress = performance.now();
         return response;
       } catch (error) {
-        if (config.sampleNoRetries || !isRetryable(error)) throw error;
-        const silentMs = performance.now() - this.#lastProgress;
-        if (config.sampleEnableStuckDetection && silentMs > timings.stuckMs)
-          throw new StuckError(
-            `No sample of ${this.samplingSessionId} has finished for ${Math.round(silentMs / 1000)} s; the last problem: ${(error as Error).message}`,
-            { cause: error },
-          );
-        const jitter = 0.75 + Math.random() / 2;
-        const delay = backoff(attempt, timings.retryBaseMs, timings.retryMaxMs) * jitter;
-        await sleep(delay, options.signal, this.#connection.closing);
+        const isFinal = config.sampleNoRetries || !isRetryable(error);
+        if (!isFinal) this.#checkProgress(error, config);
+        await attempts.again(error, { isFinal });
       }
     }
   }
 
+  async #sampleOnce(
+    request: SampleRequest,
+    lost: (status: number, detail: string) => Error,
+    signal: AbortSignal | undefined,
+  ): Promise<SampleResponse> {
+    const started = performance.now();
+    const { requestId, sampleSequenceIds } = await this.#submit(request, signal);
+    const response = await poll(this.#connection, {
+      requestId,
+      operation: "Sample",
+      queueId: this.samplingSessionId,
+      roundTripSeconds: (performance.now() - started) / 1000,
+      json: (json) => decode(routes.sample.result, json),
+      protobuf: decodeSampleResponse,
+      lost,
+      signal,
+    });
+    for (const [index, sequence] of response.sequences.entries())
+      if (sampleSequenceIds?.[index] !== undefined) sequence.sequenceId = sampleSequenceIds[index];
+    return response;
+  }
+
   /** Posts one sample until it has its id; a server with too many slows this whole session down. */
-  async #submit(request: SampleRequest, signal: AbortSignal | undefined): Promise<string> {
+  async #submit(request: SampleRequest, signal: AbortSignal | undefined): Promise<SubmitResponse> {
     const connection = this.#connection;
-    const { timings } = connection.options;
     const bytes = estimateBytes(request.prompt);
+    const attempts = new Attempts(connection.retryContext("sample", signal), submitPolicy);
     let body: string | undefined;
-    for (let attempt = 0; ; attempt++) {
-      const send = () => {
-        body ??= encodeSampleRequest(request);
-        return connection.sendOnce({
-          method: "POST",
-          path: routes.sample,
-          body,
-          headers: { "X-Tinker-Sampling-Backpressure": "1" },
-          signal,
-        });
-      };
+    const send = () => {
+      body ??= encodeSampleRequest(request);
+      const headers = { "X-Tinker-Sampling-Backpressure": "1" };
+      return connection.sendOnce({ method: "POST", path: routes.sample.path, body, headers, signal });
+    };
+    for (;;) {
       // An unanswered submit may have arrived: the same bytes, with the same seq_id, are the same request.
-      let answer: Awaited<ReturnType<typeof send>>;
-      try {
-        answer = await connection.sampleGate.run(bytes, send, signal, connection.closing);
-      } catch (error) {
-        if (!(error instanceof APIConnectionError) || attempt >= 2) throw error;
-        await sleep(backoff(attempt, timings.retryBaseMs, timings.retryMaxMs), signal, connection.closing);
-        continue;
-      }
-      if (answer.status < 400) return connection.read(submitResponse, answer, "sample").requestId;
-      const error = statusError("sample", answer.status, textOf(answer));
-      if (answer.status === 429) {
-        const usual = bytes > largePromptBytes ? timings.backpressureLargeMs : timings.backpressureMs;
-        const holdMs = retryAfter(answer, timings.retryAfterMaxMs) ?? usual;
+      const outcome = await connection.sampleGate
+        .run(bytes, send, signal, connection.closing)
+        .catch((error: unknown) => ({ error }));
+      if ("error" in outcome) await attempts.again(outcome.error);
+      else if (outcome.status < 400) return connection.read(routes.sample.response, outcome, "sample");
+      else if (outcome.status === 429) {
+        const holdMs =
+          retryAfter(outcome) ?? connection.options.timings.backpressureMs * (bytes > largePromptBytes ? 5 : 1);
         connection.sampleGate.backOff(holdMs);
         await sleep(holdMs, signal, connection.closing);
-      } else if (answer.status === 402) await connection.billing.wait(error, [signal, connection.closing]);
-      else throw error;
+      } else await attempts.again(outcome, { isFinal: outcome.status !== 402 });
     }
+  }
+
+  /** Gives up when nothing of this client has come back for a long time. */
+  #checkProgress(error: unknown, { sampleEnableStuckDetection }: ClientConfig): void {
+    const silentMs = performance.now() - this.#lastProgress;
+    if (!sampleEnableStuckDetection || silentMs <= this.#connection.options.timings.stuckMs) return;
+    throw new StuckError(
+      `No sample of ${this.samplingSessionId} has finished for ${Math.round(silentMs / 1000)} s; the last problem: ${(error as Error).message}`,
+      { cause: error },
+    );
   }
 }
 
@@ -273,30 +298,38 @@ export async function openSampler(
       `modelPath "${modelPath}" is not a checkpoint address. Pass tinker://RUN_ID/sampler_weights/NAME, as saveWeightsForSampler returned it.`,
     );
   const sessionId = await untilAborted(connection.session(), signal);
-  const body = encodeText(createSamplingSessionRequest, {
-    type: "create_sampling_session",
+  const message = {
+    type: "create_sampling_session" as const,
     sessionId,
     samplingSessionSeqId: connection.nextSamplingSeqId(),
     modelPath,
     baseModel,
-  });
-  const { samplingSessionId } = await connection.json(
-    createSamplingSessionResponse,
-    { method: "POST", path: routes.createSamplingSession, body, signal },
-    { policy: connection.shortPolicy },
-  );
+  };
+  const policy = connection.shortPolicy;
+  const { samplingSessionId } = await connection.ask(routes.createSamplingSession, { message, signal }, { policy });
   return new SamplingClient(connection, samplingSessionId);
 }
 
 function isRetryable(error: unknown): boolean {
   if (error instanceof LostSampleError || error instanceof APIConnectionError) return true;
-  return error instanceof APIStatusError && (error.status >= 500 || [408, 409, 429].includes(error.status));
+  return error instanceof APIStatusError && isTransientStatus(error.status);
 }
 
 /** With the protocol's defaults. One stop string is sent as a list of one, which every server takes. */
-function samplingParamsOf({ samplingParams = {} }: SampleOptions): SamplingParams {
+function samplingParamsOf({ samplingParams = {} }: SampleOptions, seedLimit: number): SamplingParams {
   const params = { ...defaultSamplingParams, ...samplingParams };
-  return typeof params.stop === "string" ? { ...params, stop: [params.stop] } : params;
+  return {
+    ...params,
+    ...(typeof params.stop === "string" && { stop: [params.stop] }),
+    ...(params.seed !== undefined && { seed: foldSeed(params.seed, seedLimit) }),
+  };
+}
+
+/** A seed that the server can take: as it is, or brought below the server's limit. */
+function foldSeed(seed: number | bigint, limit: number): number {
+  const modulus = BigInt(limit);
+  if (seed >= 0 && seed < modulus) return Number(seed);
+  return Number(((BigInt(seed) % modulus) + modulus) % modulus);
 }
 
 function estimateBytes(prompt: ModelInput): number {

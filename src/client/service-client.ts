@@ -1,17 +1,5 @@
 // The entry: makes training, sampling and REST clients, which share its connections, session and heartbeat.
-import {
-  createModelRequest,
-  createModelResponse,
-  decode,
-  encodeText,
-  type LoraConfig,
-  loadWeightsRequest,
-  loadWeightsResponse,
-  routes,
-  type ServerCapabilities,
-  serverCapabilities,
-  submitResponse,
-} from "../protocol/index.ts";
+import { decode, type LoraConfig, routes, type ServerCapabilities } from "../protocol/index.ts";
 import { Connection } from "./connection.ts";
 import { InvalidInputError, RequestLostError } from "./errors.ts";
 import { type ClientOptions, resolveOptions } from "./options.ts";
@@ -57,11 +45,7 @@ export class ServiceClient {
 
   /** The models the server offers. */
   getServerCapabilities(options: { signal?: AbortSignal } = {}): Promise<ServerCapabilities> {
-    return this.#connection.json(serverCapabilities, {
-      method: "GET",
-      path: routes.serverCapabilities,
-      signal: options.signal,
-    });
+    return this.#connection.ask(routes.serverCapabilities, { signal: options.signal });
   }
 
   /** Makes a fresh LoRA adapter on a base model and waits until it is there. */
@@ -112,24 +96,22 @@ export class ServiceClient {
   ): Promise<TrainingClient> {
     const connection = this.#connection;
     const sessionId = await untilAborted(connection.session(), signal);
-    const body = encodeText(createModelRequest, {
-      type: "create_model",
+    const message = {
+      type: "create_model" as const,
       sessionId,
       modelSeqId: connection.nextModelSeqId(),
       baseModel,
       userMetadata: userMetadata && { ...userMetadata },
       loraConfig,
-    });
-    const { requestId } = await connection.json(
-      submitResponse,
-      { method: "POST", path: routes.createModel, body, signal },
-      { policy: connection.shortPolicy },
-    );
+      optimizerConfig: { type: "adamw" },
+    };
+    const policy = connection.shortPolicy;
+    const { requestId } = await connection.ask(routes.createModel, { message, signal }, { policy });
     const { modelId } = await poll(connection, {
       requestId,
       operation: "CreateModel",
       queueId: sessionId,
-      json: (json) => decode(createModelResponse, json),
+      json: (json) => decode(routes.createModel.result, json),
       lost: lostWhile("the model was being made", requestId),
       signal,
     });
@@ -175,8 +157,8 @@ export class ServiceClient {
     const { baseModel, userMetadata, weightsAccessToken, signal } = options;
     const sessionId = await untilAborted(connection.session(), signal);
     const modelSeqId = connection.nextModelSeqId();
-    const body = encodeText(loadWeightsRequest, {
-      type: "load_weights",
+    const message = {
+      type: "load_weights" as const,
       sessionId,
       modelSeqId,
       baseModel,
@@ -184,18 +166,13 @@ export class ServiceClient {
       path,
       optimizer,
       weightsAccessToken,
-    });
-    const { requestId } = await connection.json(submitResponse, {
-      method: "POST",
-      path: routes.loadWeights,
-      body,
-      signal,
-    });
+    };
+    const { requestId } = await connection.ask(routes.loadWeights, { message, signal });
     const { modelId = `${sessionId}:train:${modelSeqId}` } = await poll(connection, {
       requestId,
       operation: "LoadWeights",
       queueId: sessionId,
-      json: (json) => decode(loadWeightsResponse, json),
+      json: (json) => decode(routes.loadWeights.result, json),
       lost: lostWhile("the checkpoint was being loaded", requestId),
       signal,
     });

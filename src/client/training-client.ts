@@ -5,32 +5,25 @@ import {
   type AdamParams,
   decode,
   decodeForwardBackwardOutput,
+  decodeForwardBackwardRequest,
   defaultAdamParams,
+  encodeForwardBackwardJson,
   encodeText,
   type ForwardBackwardOutput,
-  forwardBackwardOutput,
   type GetInfoResponse,
-  getInfoRequest,
-  getInfoResponse,
   type LoadWeightsResponse,
+  type LossFnConfig,
   type LossName,
-  loadWeightsRequest,
-  loadWeightsResponse,
   type OperationType,
   type OptimStepResponse,
-  optimStepRequest,
-  optimStepResponse,
   protobufType,
+  type Routes,
   routes,
-  type SaveWeightsForSamplerResponse,
+  type SaveWeightsExternalResponse,
   type SaveWeightsResponse,
-  saveWeightsForSamplerRequest,
-  saveWeightsForSamplerResponse,
-  saveWeightsRequest,
-  saveWeightsResponse,
   submitResponse,
 } from "../protocol/index.ts";
-import { badResponse, type Connection } from "./connection.ts";
+import { badResponse, type CallOptions as CallSettings, type Connection } from "./connection.ts";
 import { type CustomLoss, customBackwardData, customForwardData } from "./custom-loss.ts";
 import { type DatumInput, type EncodedBatch, encodeBatches } from "./data.ts";
 import { APIStatusError, ModelLostError, RequestLostError } from "./errors.ts";
@@ -49,12 +42,19 @@ export interface CallOptions {
 
 export interface LossOptions extends CallOptions {
   /** E.g. `{ clip_low_threshold: 0.8, clip_high_threshold: 1.2 }`. */
-  lossFnConfig?: Readonly<Record<string, number>> | undefined;
+  lossFnConfig?: LossFnConfig | undefined;
 }
 
 export interface SaveOptions extends CallOptions {
   /** The checkpoint is deleted after this long. */
   ttlSeconds?: number | undefined;
+  /** Kept with the checkpoint and shown in listings. */
+  userMetadata?: Readonly<Record<string, string>> | undefined;
+}
+
+export interface ExternalOptions extends Omit<SaveOptions, "userMetadata"> {
+  /** Public keys (age1…) that the files are encrypted for; each then has the name NAME.age. At most 10. */
+  ageRecipients?: readonly string[] | undefined;
 }
 
 export interface SaveStateOptions extends SaveOptions {
@@ -108,8 +108,8 @@ export class TrainingClient {
 
   /**
    * forwardBackward with a loss of the caller's own: `loss` gets the data and the learner's logprobs of their targets, and returns
-   * its value and the gradient with respect to those logprobs. Data may hold `target_tokens` and `weights` only. Calls made after
-   * this one wait until its backward pass is submitted.
+   * its value and the gradient with respect to those logprobs. Of the data's inputs only `target_tokens` and `weights` are sent.
+   * Calls made after this one wait until its backward pass is submitted. `loss:sum` is the caller's value.
    */
   forwardBackwardCustom<Input extends DatumInput>(
     data: readonly Input[],
@@ -129,36 +129,51 @@ export class TrainingClient {
     });
     const result = accepted.then(async (requests) => {
       const output = combineOutputs(await this.#results(requests, "ForwardBackward", signal));
-      return { ...output, metrics: { ...output.metrics, ...metrics } };
+      const { "loss:sum": surrogate, ...others } = output.metrics;
+      const own = surrogate === undefined ? {} : { "surrogate_loss:sum": surrogate };
+      return { ...output, metrics: { ...others, ...own, ...metrics } };
     });
     return new APIFuture(untilAborted(result, signal), accepted);
   }
 
   /** Applies the accumulated gradient with AdamW and clears it. What is not given has the protocol's default. */
   optimStep(adamParams: Partial<AdamParams> = {}, options: CallOptions = {}): APIFuture<OptimStepResponse> {
-    const body = (seqId: number) =>
-      encodeText(optimStepRequest, {
-        type: "optim_step",
-        modelId: this.modelId,
-        seqId,
-        adamParams: { ...defaultAdamParams, ...adamParams },
-      });
-    return this.#runOne("optimStep", "OptimStep", routes.optimStep, body, optimStepResponse, options);
+    const message = (seqId: number) => ({
+      type: "optim_step" as const,
+      modelId: this.modelId,
+      seqId,
+      adamParams: { ...defaultAdamParams, ...adamParams },
+    });
+    return this.#runOne("optimStep", "OptimStep", routes.optimStep, message, options);
   }
 
   /** Saves weights and optimizer state under `name`, to resume from. The result has the checkpoint's path. */
   saveState(name: string, options: SaveStateOptions = {}): APIFuture<SaveWeightsResponse> {
-    const { ttlSeconds, overwrite = false } = options;
-    const body = (seqId: number) =>
-      encodeText(saveWeightsRequest, {
-        type: "save_weights",
-        modelId: this.modelId,
-        path: name,
-        seqId,
-        ttlSeconds,
-        overwrite,
-      });
-    return this.#runOne("saveState", "SaveWeights", routes.saveWeights, body, saveWeightsResponse, options);
+    const { ttlSeconds, overwrite = false, userMetadata } = options;
+    const message = (seqId: number) => ({
+      type: "save_weights" as const,
+      modelId: this.modelId,
+      path: name,
+      seqId,
+      ttlSeconds,
+      overwrite,
+      userMetadata: userMetadata && { ...userMetadata },
+    });
+    return this.#runOne("saveState", "SaveWeights", routes.saveWeights, message, options);
+  }
+
+  /** Saves weights as files to download; their addresses are asked for with RestClient.getExternalWeightsUrls. */
+  saveWeightsExternal(name: string, options: ExternalOptions = {}): APIFuture<SaveWeightsExternalResponse> {
+    const { ttlSeconds, ageRecipients } = options;
+    const message = (seqId: number) => ({
+      type: "save_weights_external" as const,
+      modelId: this.modelId,
+      path: name,
+      seqId,
+      ttlSeconds,
+      ageEncryptionRecipients: ageRecipients && [...ageRecipients],
+    });
+    return this.#runOne("saveWeightsExternal", "SaveWeightsExternal", routes.saveWeightsExternal, message, options);
   }
 
   /** Loads weights; the optimizer starts anew. Most servers allow it only as a model's first request. */
@@ -173,15 +188,12 @@ export class TrainingClient {
 
   /** Saves weights for sampling and download under `name`. The result has the checkpoint's path. */
   saveWeightsForSampler(name: string, options: SaveOptions = {}): APIFuture<{ path: string }> {
-    const body = (seqId: number) =>
-      encodeText(saveWeightsForSamplerRequest, {
-        type: "save_weights_for_sampler",
-        modelId: this.modelId,
-        path: name,
-        seqId,
-        ttlSeconds: options.ttlSeconds,
-      });
-    const saved = this.#saveForSampler("saveWeightsForSampler", body, options);
+    const { ttlSeconds, userMetadata } = options;
+    const saved = this.#saveForSampler("saveWeightsForSampler", options, {
+      path: name,
+      ttlSeconds,
+      userMetadata: userMetadata && { ...userMetadata },
+    });
     const result = saved.then(({ path }) => {
       if (path !== undefined) return { path };
       throw badResponse("save_weights_for_sampler", new Error("it has no path."));
@@ -191,15 +203,8 @@ export class TrainingClient {
 
   /** A sampling client over the weights as they are now; later training does not change it. */
   async saveWeightsAndGetSamplingClient(options: CallOptions = {}): Promise<SamplingClient> {
-    const samplingSeqId = this.#connection.nextSamplingSeqId();
-    const body = (seqId: number) =>
-      encodeText(saveWeightsForSamplerRequest, {
-        type: "save_weights_for_sampler",
-        modelId: this.modelId,
-        samplingSessionSeqId: samplingSeqId,
-        seqId,
-      });
-    const saved = await this.#saveForSampler("saveWeightsAndGetSamplingClient", body, options);
+    const samplingSessionSeqId = this.#connection.nextSamplingSeqId();
+    const saved = await this.#saveForSampler("saveWeightsAndGetSamplingClient", options, { samplingSessionSeqId });
     if (saved.samplingSessionId !== undefined) return new SamplingClient(this.#connection, saved.samplingSessionId);
     // A server that knows named saves only still gives a path to open.
     if (saved.path !== undefined) return openSampler(this.#connection, { modelPath: saved.path }, options.signal);
@@ -213,61 +218,58 @@ export class TrainingClient {
 
   /** What the server knows of the model: base model, tokenizer, LoRA rank. */
   async getInfo(options: CallOptions = {}): Promise<GetInfoResponse> {
-    const body = encodeText(getInfoRequest, { type: "get_info", modelId: this.modelId });
+    const message = { type: "get_info" as const, modelId: this.modelId };
     try {
-      return await this.#connection.json(getInfoResponse, {
-        method: "POST",
-        path: routes.getInfo,
-        body,
-        signal: options.signal,
-      });
+      return await this.#connection.ask(routes.getInfo, { message, signal: options.signal });
     } catch (error) {
       throw this.#explain(error, "getInfo");
     }
   }
 
   #load(name: string, path: string, optimizer: boolean, options: LoadOptions): APIFuture<LoadWeightsResponse> {
-    const body = (seqId: number) =>
-      encodeText(loadWeightsRequest, {
-        type: "load_weights",
-        modelId: this.modelId,
-        seqId,
-        path,
-        optimizer,
-        weightsAccessToken: options.weightsAccessToken,
-      });
-    return this.#runOne(name, "LoadWeights", routes.loadWeights, body, loadWeightsResponse, options);
+    const message = (seqId: number) => ({
+      type: "load_weights" as const,
+      modelId: this.modelId,
+      seqId,
+      path,
+      optimizer,
+      weightsAccessToken: options.weightsAccessToken,
+    });
+    return this.#runOne(name, "LoadWeights", routes.loadWeights, message, options);
   }
 
-  #saveForSampler(name: string, body: (seqId: number) => string, options: CallOptions) {
-    return this.#runOne<SaveWeightsForSamplerResponse>(
-      name,
-      "SaveWeightsForSampler",
-      routes.saveWeightsForSampler,
-      body,
-      saveWeightsForSamplerResponse,
-      options,
-    );
+  #saveForSampler(
+    name: string,
+    options: CallOptions,
+    fields: Partial<z.output<Routes["saveWeightsForSampler"]["request"]>>,
+  ) {
+    const message = (seqId: number) => ({
+      type: "save_weights_for_sampler" as const,
+      modelId: this.modelId,
+      seqId,
+      ...fields,
+    });
+    return this.#runOne(name, "SaveWeightsForSampler", routes.saveWeightsForSampler, message, options);
   }
 
   /** Queues an operation of one request. */
-  #runOne<T>(
+  #runOne<R extends { path: string; request: z.ZodType; result: z.ZodType }>(
     name: string,
     operation: OperationType,
-    path: string,
-    body: (seqId: number) => string,
-    schema: z.ZodType<T>,
+    route: R,
+    message: (seqId: number) => z.output<R["request"]>,
     { signal }: CallOptions,
-  ): APIFuture<T> {
+  ): APIFuture<z.output<R["result"]>> {
     const accepted = this.#sequencer.run(name, async () => {
       signal?.throwIfAborted();
       const seqId = this.#sequencer.take(1);
-      return this.#submit(name, { method: "POST", path, body: body(seqId) }, () => this.#sequencer.giveBack(seqId));
+      const body = encodeText(route.request, message(seqId));
+      return this.#submit(name, { method: "POST", path: route.path, body }, () => this.#sequencer.giveBack(seqId));
     });
     const result = accepted.then((request) =>
       poll(
         this.#connection,
-        this.#target(request, operation, (json) => decode(schema, json), signal),
+        this.#target(request, operation, (json) => decode(route.result as R["result"], json), signal),
       ),
     );
     return new APIFuture(untilAborted(result, signal), accepted);
@@ -293,7 +295,7 @@ export class TrainingClient {
   async #encode(
     data: readonly DatumInput[],
     lossFn: string,
-    lossFnConfig: Readonly<Record<string, number>>,
+    lossFnConfig: LossFnConfig,
     forwardOnly: boolean,
   ): Promise<EncodedBatch[]> {
     const config = await this.#connection.config();
@@ -316,9 +318,7 @@ export class TrainingClient {
     const post = async (batch: EncodedBatch, index: number): Promise<Accepted> => {
       await this.#connection.trainingBytes.take(batch.bytes, this.#connection.closing);
       try {
-        const body = batch.finish(first + index);
-        const request: HttpRequest = { method: "POST", path: routes.forwardBackward, body, contentType: protobufType };
-        const accepted = await this.#submit(name, request, refused);
+        const accepted = await this.#submitBatch(name, batch.finish(first + index), refused);
         // After a retry, an attempt that was given up may still be sending the bytes.
         if (!accepted.retried) batch.release();
         return accepted;
@@ -335,19 +335,42 @@ export class TrainingClient {
     return [await post(batches[0]!, 0), ...later];
   }
 
+  /** Posts a batch as protobuf, or as JSON to a server that reads nothing else. */
+  async #submitBatch(name: string, body: Uint8Array, refused: (() => void) | undefined): Promise<Accepted> {
+    const connection = this.#connection;
+    if (connection.protobuf) {
+      const path = routes.forwardBackward.path;
+      const isFinal: CallSettings["isFinal"] = (answer) => connection.refusesProtobuf(answer);
+      try {
+        const request: HttpRequest = { method: "POST", path, body, contentType: protobufType };
+        const accepted = await this.#submit(name, request, () => connection.protobuf && refused?.(), isFinal);
+        connection.readsProtobuf();
+        return accepted;
+      } catch (error) {
+        if (connection.protobuf) throw error;
+      }
+    }
+    const request = decodeForwardBackwardRequest(body);
+    const path = request.forwardOnly ? routes.forward.path : routes.forwardBackward.path;
+    const json = JSON.stringify(encodeForwardBackwardJson(request));
+    return this.#submit(name, { method: "POST", path, body: json }, refused);
+  }
+
   /** Posts one training request until it has its id. `refused` is called when the server certainly did not take it. */
-  async #submit(name: string, request: HttpRequest, refused: (() => void) | undefined): Promise<Accepted> {
-    const { longPolicy } = this.#connection;
+  async #submit(
+    name: string,
+    request: HttpRequest,
+    refused: (() => void) | undefined,
+    isFinal?: CallSettings["isFinal"],
+  ): Promise<Accepted> {
     const started = performance.now();
     let retried = false;
+    const onRetry = () => {
+      retried = true;
+    };
     try {
-      const { requestId } = await this.#connection.json(submitResponse, request, {
-        what: name,
-        policy: longPolicy,
-        onRetry: () => {
-          retried = true;
-        },
-      });
+      const answer = await this.#connection.call(request, { what: name, onRetry, ...(isFinal && { isFinal }) });
+      const { requestId } = this.#connection.read(submitResponse, answer, name);
       return { requestId, roundTripSeconds: (performance.now() - started) / 1000, retried };
     } catch (error) {
       const certain = error instanceof APIStatusError && error.status < 500 && error.status !== 408;
@@ -357,7 +380,7 @@ export class TrainingClient {
   }
 
   #results(requests: readonly Accepted[], operation: OperationType, signal: AbortSignal | undefined) {
-    const json = (body: unknown) => decode(forwardBackwardOutput, body);
+    const json = (body: unknown) => decode(routes.forwardBackward.result, body);
     return settleAll(
       requests.map(
         (request) => () =>

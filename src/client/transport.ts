@@ -36,6 +36,7 @@ export function textOf(answer: HttpAnswer): string {
 /** How many answers in a row may be taken for a proxy's before they are believed. */
 const proxyRejectionBudget = 16;
 
+const connectTimeoutMs = 5_000;
 const answersPerTurn = 4;
 /** Calls are answered soon; polls each hold a connection for as long as their work takes. */
 const callConnections = 128;
@@ -59,7 +60,7 @@ export class Transport {
     const pool = (connections: number) =>
       new Pool(options.baseUrl.origin, {
         connections,
-        connect: { timeout: options.timings.connectTimeoutMs },
+        connect: { timeout: connectTimeoutMs },
         // Every exchange has a time limit of its own, below.
         headersTimeout: 0,
         bodyTimeout: 0,

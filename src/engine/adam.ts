@@ -1,7 +1,6 @@
 // AdamW over an adapter's parameters (Loshchilov & Hutter 2019, algorithm 2, with decoupled weight decay), and clipping by the
 // global norm. Arithmetic is in doubles; what is kept is float32, so that saved state continues bit for bit.
 import type { AdamSettings } from "./engine.ts";
-import { EngineError } from "./errors.ts";
 
 /** One parameter tensor with its moments and its gradient, all of the same length. */
 export interface AdamParameter {
@@ -9,21 +8,6 @@ export interface AdamParameter {
   gradient: Float32Array;
   firstMoment: Float32Array;
   secondMoment: Float32Array;
-}
-
-/** Refuses settings that would put NaN into the weights. */
-export function checkAdam(settings: AdamSettings): void {
-  const { beta1, beta2, epsilon, weightDecay, learningRate, gradClipNorm } = settings;
-  const wrong = (name: string, value: number, range: string): EngineError =>
-    new EngineError("engine/adam-settings", `Adam's ${name} is ${value}. Give a number ${range}.`);
-  const fromZero = { learning_rate: learningRate, weight_decay: weightDecay, grad_clip_norm: gradClipNorm };
-  for (const [name, value] of Object.entries(fromZero)) {
-    if (!(value >= 0 && Number.isFinite(value))) throw wrong(name, value, "from 0");
-  }
-  for (const [name, value] of Object.entries({ beta1, beta2 })) {
-    if (!(value >= 0 && value < 1)) throw wrong(name, value, "from 0 up to, but not including, 1");
-  }
-  if (!(epsilon > 0 && Number.isFinite(epsilon))) throw wrong("eps", epsilon, "above 0");
 }
 
 /** The length of all gradients taken as one vector. */

@@ -316,25 +316,6 @@ describe("snapshots and checkpoints", () => {
 });
 
 describe("what is wrong is named, and the engine goes on", () => {
-  const sampling: [what: string, asked: SampleRequest, code: string][] = [
-    ["a token id out of range", request(Int32Array.of(1, 264)), "engine/token-range"],
-    ["an empty prompt", request(new Int32Array(0)), "engine/sequence-length"],
-    ["a prompt longer than the context", request(new Int32Array(513)), "engine/sequence-length"],
-    ["a negative temperature", request(Int32Array.of(1), { temperature: -1 }), "engine/bad-sampling-request"],
-    ["top_p of 0", request(Int32Array.of(1), { topP: 0 }), "engine/bad-sampling-request"],
-    ["top_k of 0", request(Int32Array.of(1), { topK: 0 }), "engine/bad-sampling-request"],
-    ["max_tokens of 0", request(Int32Array.of(1), { maxTokens: 0 }), "engine/bad-sampling-request"],
-    ["no samples", request(Int32Array.of(1), {}, { numSamples: 0 }), "engine/bad-sampling-request"],
-    ["a stop token out of range", request(Int32Array.of(1), { stopTokens: [999] }), "engine/bad-sampling-request"],
-  ];
-
-  test.each(sampling)("%s", async (_, asked, code) => {
-    const sampler = freshId();
-    await engine.createSampler(sampler, { kind: "base", baseModel: "tiny" });
-    await expect(engine.sample(sampler, asked)).rejects.toMatchObject({ code, fault: "user" });
-    expect((await engine.sample(sampler, request(Int32Array.of(1)))).sequences).toHaveLength(1);
-  });
-
   test("models and samplers that do not exist", async () => {
     await expect(engine.createModel("x", { ...spec, baseModel: "gpt" })).rejects.toMatchObject({
       code: "engine/unknown-model",

@@ -1,6 +1,9 @@
 // The interface between the Tinker-compatible server and whatever trains and samples behind it. An engine takes token ids and
 // typed arrays; it knows nothing of HTTP, JSON or text. Calls that concern one model are made one after another, in the order of
-// the client's sequence numbers; calls for different models and samplers may overlap.
+// the client's sequence numbers; calls for different models and samplers may overlap. What an engine is given has been checked by
+// the server: shapes, ranges and settings are as these types say.
+import type { LossName } from "../protocol/losses.ts";
+import type { PromptScoreRequest, PromptScores, TopkRow } from "./scores.ts";
 
 export interface EngineModelInfo {
   /** The name clients ask for, e.g. "Qwen/Qwen3-4B-Instruct-2507" or "nano-coder". */
@@ -24,7 +27,7 @@ export interface ModelSpec {
   lora: LoraSpec;
 }
 
-export type LossName = "cross_entropy" | "importance_sampling" | "ppo" | "cispo" | "dro";
+export type { LossName };
 
 /** One training sequence. Every array of `lossInputs` is aligned with `tokens` (or has rows of K values for soft targets). */
 export interface TrainingDatum {
@@ -73,17 +76,18 @@ export interface SampleSettings {
   /** 1: off. */
   topP: number;
   stopTokens: readonly number[];
+  /** False: an end-of-sequence token that the engine itself knows does not end a sample either. */
+  stopAtEnd?: boolean;
   /** The engine calls back with a sample's tokens so far; true ends that sample (stop strings live in the server, which has the tokenizer). */
   shouldStop?: (tokens: readonly number[]) => boolean;
 }
 
-export interface SampleRequest {
+export interface SampleRequest extends PromptScoreRequest {
   prompt: Int32Array;
   numSamples: number;
   settings: SampleSettings;
-  promptLogprobs: boolean;
-  /** 0: none. */
-  topkPromptLogprobs: number;
+  /** The likeliest tokens to report at every generated position; 0: none. */
+  topkSampleLogprobs?: number;
 }
 
 export interface SampledTokens {
@@ -91,14 +95,12 @@ export interface SampledTokens {
   /** The generated part only, the stop token included at its end. */
   tokens: Int32Array;
   logprobs: Float32Array;
+  /** One row per generated token, where `topkSampleLogprobs` asked for it. */
+  topkLogprobs?: readonly TopkRow[];
 }
 
-export interface SampleOutput {
+export interface SampleOutput extends PromptScores {
   sequences: readonly SampledTokens[];
-  /** One per prompt token; NaN where undefined (the first). */
-  promptLogprobs?: Float32Array;
-  /** One row per prompt token, up to k [token, logprob] pairs, null where undefined. */
-  topkPromptLogprobs?: readonly (readonly [token: number, logprob: number][] | null)[];
 }
 
 /** Where a sampler's weights come from. */

@@ -3,7 +3,7 @@
 // backward pass, and where several ask for the same targets after the same row, as in a shared prompt, one head row serves all.
 import type { Loss } from "./losses.ts";
 import type { PackedRun } from "./packing.ts";
-import type { CheckedDatum } from "./training-batch.ts";
+import type { PreparedDatum } from "./training-batch.ts";
 
 /** Head rows in chunks, which bound the memory that logits take. */
 export interface HeadRows {
@@ -31,7 +31,7 @@ export interface LossSlots {
   places: Int32Array[];
 }
 
-export function layOutSlots(loss: Loss, data: readonly CheckedDatum[], run: PackedRun, maxChunk: number): LossSlots {
+export function layOutSlots(loss: Loss, data: readonly PreparedDatum[], run: PackedRun, maxChunk: number): LossSlots {
   const slots = run.sequences.reduce((most, { index }) => Math.max(most, data[index]!.slots), 1);
   const [active, idle] = [new RowCollector(), new RowCollector()];
   /** The head row of every position, one sequence after the other; idle ones are stored as -1 - row. */
@@ -79,7 +79,7 @@ export function layOutSlots(loss: Loss, data: readonly CheckedDatum[], run: Pack
 /** A position: its packed row, and where its targets and inputs start in its datum. */
 interface Source {
   row: number;
-  datum: CheckedDatum;
+  datum: PreparedDatum;
   from: number;
 }
 

@@ -11,7 +11,7 @@ import type { Qwen3Config } from "./model-types.ts";
 import { argmax, draw, tempered } from "./pick.ts";
 import { Prefiller, type PromptJob } from "./prefill.ts";
 import { type PromptBlock, PromptCache } from "./prompt-cache.ts";
-import { checkSampleRequest } from "./sample-checks.ts";
+import { largest, ScoreKeeper, type TopkRow } from "./scores.ts";
 
 export interface SamplerLimits {
   /** Samples that are decoded together; more wait. */
@@ -68,16 +68,22 @@ export class Sampler {
 
   /** Queues a request. `onToken`, where given, sees every token as it is chosen. */
   submit(request: RunnableRequest, onToken?: (sample: number, token: number) => void): RunningRequest {
-    checkSampleRequest(request, this.#config);
     const { prompt, settings } = request;
     const room = this.#config.maxPositions - prompt.length;
     const limit = Math.min(settings.maxTokens ?? room, room);
     const seed = settings.seed ?? randomInt(2 ** 47);
     const samples = Array.from(
       { length: request.numSamples },
-      (_, index) => new Sample(settings, limit, new Random("sample", seed, index), (token) => onToken?.(index, token)),
+      (_, index) =>
+        new Sample({
+          settings,
+          limit,
+          random: new Random("sample", seed, index),
+          topk: request.topkSampleLogprobs ?? 0,
+          onToken: (token) => onToken?.(index, token),
+        }),
     );
-    const scores = new PromptScores(request);
+    const scores = new ScoreKeeper(request, { temperature: settings.temperature, seed });
     let settle!: (output: SampleOutput) => void;
     const result = new Promise<SampleOutput>((resolve) => {
       settle = resolve;
@@ -158,19 +164,28 @@ class Sample implements LaneSample {
   readonly #limit: number;
   readonly #random: Random;
   readonly #onToken: (token: number) => void;
+  readonly #topk: number;
   readonly #stopTokens: ReadonlySet<number>;
   readonly #tokens: number[] = [];
   readonly #logprobs: number[] = [];
+  readonly #likeliest: TopkRow[] = [];
   #reason: "stop" | "length" | undefined;
   #cancelled = false;
   onEnd: () => void = () => {};
 
-  constructor(settings: RunnableRequest["settings"], limit: number, random: Random, onToken: (token: number) => void) {
-    this.#settings = settings;
-    this.#limit = limit;
-    this.#random = random;
-    this.#onToken = onToken;
-    this.#stopTokens = new Set(settings.stopTokens);
+  constructor(fields: {
+    settings: RunnableRequest["settings"];
+    limit: number;
+    random: Random;
+    topk: number;
+    onToken: (token: number) => void;
+  }) {
+    this.#settings = fields.settings;
+    this.#limit = fields.limit;
+    this.#random = fields.random;
+    this.#topk = fields.topk;
+    this.#onToken = fields.onToken;
+    this.#stopTokens = new Set(fields.settings.stopTokens);
   }
 
   get temperature(): number {
@@ -198,6 +213,7 @@ class Sample implements LaneSample {
     if (!Number.isFinite(logprob)) throw notFinite(logprob);
     this.#tokens.push(token);
     this.#logprobs.push(logprob);
+    if (this.#topk > 0) this.#likeliest.push(largest(logprobs ?? probs.map(logOf), this.#topk));
     this.#onToken(token);
     if (this.#stopTokens.has(token)) this.#end("stop");
     else if (this.#tokens.length >= this.#limit) this.#end("length");
@@ -207,6 +223,7 @@ class Sample implements LaneSample {
     if (this.ended || length > this.#tokens.length) return;
     this.#tokens.length = length;
     this.#logprobs.length = length;
+    if (this.#topk > 0) this.#likeliest.length = length;
     this.#end("stop");
   }
 
@@ -219,6 +236,7 @@ class Sample implements LaneSample {
       stopReason: this.#reason!,
       tokens: Int32Array.from(this.#tokens),
       logprobs: Float32Array.from(this.#logprobs),
+      ...(this.#topk > 0 && { topkLogprobs: this.#likeliest }),
     };
   }
 
@@ -228,51 +246,12 @@ class Sample implements LaneSample {
   }
 }
 
+/** The logarithm of a probability that may have come out as 0. */
+const logOf = (probability: number): number => Math.log(Math.max(probability, 1e-45));
+
 function notFinite(logprob: number): EngineError {
   return new EngineError(
     "engine/non-finite-logits",
     `The model gave a token the log-probability ${logprob}: its weights hold infinite or missing numbers. Sample an earlier checkpoint, and train with a smaller learning rate.`,
   );
-}
-
-/** Collects the log-probabilities of a prompt's own tokens. */
-class PromptScores {
-  readonly #request: RunnableRequest;
-  readonly #logprobs: Float32Array;
-  readonly #top: ([token: number, logprob: number][] | null)[];
-
-  constructor(request: RunnableRequest) {
-    this.#request = request;
-    this.#logprobs = new Float32Array(request.promptLogprobs ? request.prompt.length : 0).fill(Number.NaN);
-    this.#top = new Array(request.topkPromptLogprobs > 0 ? request.prompt.length : 0).fill(null);
-  }
-
-  get wanted(): boolean {
-    return this.#request.promptLogprobs || this.#request.topkPromptLogprobs > 0;
-  }
-
-  /** `logprobs` are those of the token after `position`. */
-  add(position: number, logprobs: Float32Array): void {
-    const next = position + 1;
-    if (next >= this.#request.prompt.length) return;
-    if (this.#request.promptLogprobs) this.#logprobs[next] = logprobs[this.#request.prompt[next]!]!;
-    if (this.#top.length > 0) this.#top[next] = largest(logprobs, this.#request.topkPromptLogprobs);
-  }
-
-  output(): Pick<SampleOutput, "promptLogprobs" | "topkPromptLogprobs"> {
-    return {
-      ...(this.#request.promptLogprobs ? { promptLogprobs: this.#logprobs } : {}),
-      ...(this.#top.length > 0 ? { topkPromptLogprobs: this.#top } : {}),
-    };
-  }
-}
-
-/** The `count` largest values with their indices, largest first, the lower index first among equals. */
-function largest(values: Float32Array, count: number): [number, number][] {
-  const threshold = values.slice().sort()[Math.max(0, values.length - count)]!;
-  const found: [number, number][] = [];
-  for (let index = 0; index < values.length; index++) {
-    if (values[index]! >= threshold) found.push([index, values[index]!]);
-  }
-  return found.sort((a, b) => b[1] - a[1] || a[0] - b[0]).slice(0, count);
 }

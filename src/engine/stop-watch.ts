@@ -31,6 +31,7 @@ export class StopWatch {
         stopReason: "stop",
         tokens: sequence.tokens.slice(0, length),
         logprobs: sequence.logprobs.slice(0, length),
+        ...(sequence.topkLogprobs && { topkLogprobs: sequence.topkLogprobs.slice(0, length) }),
       };
     });
     return { ...output, sequences };

@@ -196,16 +196,6 @@ describe("Trainer", () => {
     expect(losses).toEqual([...losses].sort((a, b) => b - a));
   });
 
-  test("a failed call leaves the accumulated gradient as it was", async () => {
-    const id = newAdapter();
-    await trainer.forwardBackward(id, batchOf(sampleData()));
-    const before = flat(trainer.accumulatedGradient(id));
-    const broken = sampleData();
-    broken[3]!.tokens[2] = tinyConfig.vocabSize;
-    await expect(trainer.forwardBackward(id, batchOf(broken))).rejects.toMatchObject({ code: "engine/token-range" });
-    expect(flat(trainer.accumulatedGradient(id))).toEqual(before);
-  });
-
   test("a loss that is not finite is refused, and the gradient stays as it was", async () => {
     const id = newAdapter();
     const [datum] = sampleData() as [TrainingDatum];
@@ -261,93 +251,6 @@ describe("what is refused", () => {
       advantages: { data: Float32Array.of(0, 1, 1), shape },
     },
   });
-  const changed = (inputs: TrainingDatum["lossInputs"]): TrainingDatum => ({
-    ...good(),
-    lossInputs: { ...good().lossInputs, ...inputs },
-  });
-  const { advantages: _, ...withoutAdvantages } = good().lossInputs;
-  const long = new Int32Array(tinyConfig.maxPositions + 1);
-
-  test.each<[string, Partial<TrainingBatch>, string, string]>([
-    ["an unknown loss", { loss: "reinforce" as never }, "engine/unknown-loss", "reinforce"],
-    ["no data", { data: [] }, "engine/empty-batch", "no data"],
-    ["an unknown setting", { lossConfig: { beta: 1 } }, "engine/loss-config", '"beta"'],
-    ["a setting that is NaN", { loss: "dro", lossConfig: { beta: Number.NaN } }, "engine/loss-config", "NaN"],
-    [
-      "a token out of range",
-      { data: [{ ...good(), tokens: Int32Array.of(1, -1, 3) }] },
-      "engine/token-range",
-      "-1 at position 1",
-    ],
-    [
-      "a target out of range",
-      { data: [changed({ target_tokens: { data: Int32Array.of(1, 2, 264), shape } })] },
-      "engine/token-range",
-      "264",
-    ],
-    ["no tokens", { data: [{ ...good(), tokens: new Int32Array(0) }] }, "engine/sequence-length", "no tokens"],
-    ["too many tokens", { data: [{ ...good(), tokens: long }] }, "engine/sequence-length", "513 tokens"],
-    [
-      "missing advantages",
-      { data: [{ ...good(), lossInputs: withoutAdvantages }] },
-      "engine/loss-input",
-      'no "advantages"',
-    ],
-    [
-      "an input the loss does not take",
-      { data: [changed({ mask: good().lossInputs["advantages"]! })] },
-      "engine/loss-input",
-      '"mask"',
-    ],
-    [
-      "a short input",
-      { data: [changed({ logprobs: { data: new Float32Array(2), shape: [2] } })] },
-      "engine/loss-input",
-      "[2]",
-    ],
-    [
-      "a lying shape",
-      { data: [changed({ logprobs: { data: new Float32Array(2), shape } })] },
-      "engine/loss-input",
-      "2 values",
-    ],
-    [
-      "a NaN advantage",
-      { data: [changed({ advantages: { data: Float32Array.of(0, Number.NaN, 1), shape } })] },
-      "engine/loss-input",
-      "NaN",
-    ],
-    [
-      "an infinite logprob",
-      { data: [changed({ logprobs: { data: Float32Array.of(0, Number.NEGATIVE_INFINITY, 1), shape } })] },
-      "engine/loss-input",
-      "-Infinity",
-    ],
-    [
-      "soft targets in reinforcement learning",
-      { data: [changed({ target_tokens: { data: new Int32Array(6), shape: [3, 2] } })] },
-      "engine/loss-input",
-      "one target per position",
-    ],
-  ])("%s", async (_name, change, code, part) => {
-    const id = newAdapter();
-    const error = await trainer
-      .forwardBackward(id, { ...batchOf([good()]), ...change })
-      .catch((caught: unknown) => caught);
-    expect(error).toMatchObject({ code, message: expect.stringContaining(part) as string });
-  });
-
-  test.each<[string, Partial<AdamSettings>]>([
-    ["learning_rate is NaN", { learningRate: Number.NaN }],
-    ["beta2 is 1", { beta2: 1 }],
-    ["eps is 0", { epsilon: 0 }],
-    ["grad_clip_norm is -1", { gradClipNorm: -1 }],
-  ])("Adam whose %s", (part, change) => {
-    const id = newAdapter();
-    const step = (): unknown => trainer.optimStep(id, { ...adam, ...change });
-    expect(step).toThrow(expect.objectContaining({ code: "engine/adam-settings" }));
-    expect(step).toThrow(part);
-  });
 
   test("sequences that would not fit into memory", async () => {
     const small = new Trainer(tinyConfig, weights, { threads: 1, memoryLimit: 2 ** 20 });
@@ -364,11 +267,7 @@ describe("what is refused", () => {
     await small.close();
   });
 
-  test("impossible adapters and unknown ids", () => {
-    expect(() => newAdapter({ ...lora, rank: 0 })).toThrow(expect.objectContaining({ code: "engine/lora-spec" }));
-    expect(() => newAdapter({ ...lora, trainAttn: false, trainMlp: false, trainUnembed: false })).toThrow(
-      "nothing could be trained",
-    );
+  test("unknown and taken ids", () => {
     expect(() => trainer.optimStep("nobody", adam)).toThrow(
       expect.objectContaining({ code: "engine/unknown-adapter" }),
     );

@@ -1,7 +1,7 @@
 // Trains LoRA adapters on one base model. Any number of adapters share the base's weights and the compiled graphs. Calls are
 // made one after another; each blocks its thread while it computes, so a trainer belongs in a worker.
 import { floats, Session, type Value, value } from "../graph/index.ts";
-import { adamStep, checkAdam, clipFactor, gradientNorm } from "./adam.ts";
+import { adamStep, clipFactor, gradientNorm } from "./adam.ts";
 import type { OptimizerState } from "./checkpoint.ts";
 import type { AdamSettings, LoraSpec, LossTensor, TrainingBatch, TrainingOutput } from "./engine.ts";
 import { EngineError } from "./errors.ts";
@@ -11,7 +11,7 @@ import { losses } from "./losses.ts";
 import { type AdapterWeights, loraScale, type Qwen3Config, type Weight, type Weights } from "./model-types.ts";
 import { type PackedRun, packBatch } from "./packing.ts";
 import { type RopeTables, ropeTables } from "./qwen3.ts";
-import { checkBatch, checkLossConfig } from "./training-batch.ts";
+import { deriveSequenceInput, type PreparedDatum, prepareBatch } from "./training-batch.ts";
 import { packedFeeds, slotFeeds } from "./training-feeds.ts";
 import { type TrainingGraphSpec, trainingGraph } from "./training-graph.ts";
 import { defaultMemoryLimit, needsRecompute, plannedTokens, type RunKind, runBytes } from "./training-memory.ts";
@@ -81,18 +81,6 @@ export class Trainer {
         `There is a model "${id}" already. Choose another id, or unload it.`,
       );
     }
-    if (!Number.isInteger(spec.rank) || spec.rank < 1) {
-      throw new EngineError(
-        "engine/lora-spec",
-        `A LoRA rank of ${spec.rank} is impossible. Choose a whole number from 1; 32 is usual.`,
-      );
-    }
-    if (!spec.trainAttn && !spec.trainMlp && !spec.trainUnembed) {
-      throw new EngineError(
-        "engine/lora-spec",
-        "Every train_* flag is false, so nothing could be trained. Set one of them.",
-      );
-    }
     this.#adapters.set(id, { spec, step: 0, parameters: toParameters(initialAdapter(this.#config, spec)) });
   }
 
@@ -103,9 +91,31 @@ export class Trainer {
   /** Computes losses and log-probabilities and, unless the batch is forward-only, adds to the adapter's gradient. */
   async forwardBackward(id: string, batch: TrainingBatch): Promise<TrainingOutput> {
     const adapter = this.#adapter(id);
-    const config = checkLossConfig(batch);
-    const data = checkBatch(this.#config, batch);
     const loss = losses[batch.loss];
+    let data = prepareBatch(batch);
+    if (loss.sequence) {
+      const { logprobs } = await this.#compute(adapter, { ...batch, forwardOnly: true }, data);
+      data = deriveSequenceInput(loss, data, logprobs);
+    }
+    const { logprobs, gradients, total } = await this.#compute(adapter, batch, data);
+    if (!Number.isFinite(total)) {
+      throw new EngineError(
+        "engine/non-finite-loss",
+        `The loss is ${total}, so nothing was added to the gradient. A ratio exp(logprob - sampler's logprob) has overflowed: check that ` +
+          "the sampler's log-probabilities belong to these tokens, and that advantages and weights are of ordinary size.",
+      );
+    }
+    // Only now: a run that fails leaves the accumulated gradient as it was.
+    for (const [name, gradient] of gradients) addTo(adapter.parameters.get(name)!.gradient, gradient);
+    return {
+      logprobs: data.map(({ shape }, index): LossTensor => ({ data: logprobs[index]!, shape })),
+      metrics: { "loss:sum": total },
+    };
+  }
+
+  async #compute(adapter: Adapter, batch: TrainingBatch, data: readonly PreparedDatum[]) {
+    const loss = losses[batch.loss];
+    const config = { ...loss.config, ...batch.lossConfig };
     const logprobs = data.map(({ targets }) => new Float32Array(targets.length));
     const gradients = new Map<string, Float32Array>();
     let total = 0;
@@ -141,25 +151,12 @@ export class Trainer {
       for (const slotLoss of floats(outputs["losses"]!)) total += slotLoss;
       if (!batch.forwardOnly) collectGradients(gradients, outputs);
     }
-    if (!Number.isFinite(total)) {
-      throw new EngineError(
-        "engine/non-finite-loss",
-        `The loss is ${total}, so nothing was added to the gradient. A ratio exp(logprob - sampler's logprob) has overflowed: check that ` +
-          "the sampler's log-probabilities belong to these tokens, and that advantages and weights are of ordinary size.",
-      );
-    }
-    // Only now: a run that fails leaves the accumulated gradient as it was.
-    for (const [name, gradient] of gradients) addTo(adapter.parameters.get(name)!.gradient, gradient);
-    return {
-      logprobs: data.map(({ shape }, index): LossTensor => ({ data: logprobs[index]!, shape })),
-      metrics: { "loss:sum": total },
-    };
+    return { logprobs, gradients, total };
   }
 
   /** Takes one Adam step with the accumulated gradient and clears it. */
   optimStep(id: string, settings: AdamSettings): Record<string, number> {
     const adapter = this.#adapter(id);
-    checkAdam(settings);
     const parameters = [...adapter.parameters.values()];
     const norm = gradientNorm(parameters);
     if (!Number.isFinite(norm)) {

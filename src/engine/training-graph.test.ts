@@ -11,7 +11,7 @@ import { losses } from "./losses.ts";
 import { loraScale, type Qwen3Config } from "./model-types.ts";
 import { packBatch } from "./packing.ts";
 import { ropeTables } from "./qwen3.ts";
-import { checkBatch } from "./training-batch.ts";
+import { prepareBatch } from "./training-batch.ts";
 import { packedFeeds, slotFeeds } from "./training-feeds.ts";
 import { trainingGraph } from "./training-graph.ts";
 
@@ -61,7 +61,7 @@ function feedsFor(
       lossInputs: { target_tokens: targets, ...Object.fromEntries(tensors) },
     };
   });
-  const checked = checkBatch(config, { data, loss, lossConfig: {}, forwardOnly: false });
+  const checked = prepareBatch({ data, loss, lossConfig: {}, forwardOnly: false });
   const runs = packBatch(
     checked.map(({ tokens }) => tokens),
     1000,
@@ -88,14 +88,17 @@ const asFeeds = (values: Record<string, Value>): Record<string, Feed> =>
     Object.entries(values).map(([name, { data, dims }]) => [name, { data: data as Float32Array, shape: dims }]),
   );
 
-const cases = Object.keys(losses).flatMap((loss, index) =>
-  (["plain", "shared"] as const).map((kind, i) => ({
-    loss: loss as LossName,
-    kind,
-    merge: (index + i) % 2 === 0,
-    recompute: (2 * index + i) % 3 === 0,
-  })),
-);
+// gspo's value does not depend on the position's own logprob, so finite differences say nothing; see trainer.test.ts.
+const cases = Object.keys(losses)
+  .filter((loss) => loss !== "gspo")
+  .flatMap((loss, index) =>
+    (["plain", "shared"] as const).map((kind, i) => ({
+      loss: loss as LossName,
+      kind,
+      merge: (index + i) % 2 === 0,
+      recompute: (2 * index + i) % 3 === 0,
+    })),
+  );
 
 test.each(cases)("$loss, $kind, merged: $merge, recomputed: $recompute", async ({ loss, kind, merge, recompute }) => {
   const { feeds: values, runs, idle } = feedsFor(kind, loss);

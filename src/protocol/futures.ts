@@ -1,9 +1,14 @@
 // Heavy operations answer with a request id; its result is fetched by polling.
 import { z } from "zod";
 import { fallback, message, optional } from "./message.ts";
+import { route } from "./route.ts";
 
-/** What every submit answers. */
-export const submitResponse = message({ request_id: z.string(), model_id: optional(z.string()) });
+/** What every submit answers. A sample's also names the sequences that will come, one id each. */
+export const submitResponse = message({
+  request_id: z.string(),
+  model_id: optional(z.string()),
+  sample_sequence_ids: optional(z.array(z.string())),
+});
 export type SubmitResponse = z.output<typeof submitResponse>;
 
 export const retrieveFutureRequest = message({
@@ -33,8 +38,38 @@ export type CompleteMetadataResponse = z.output<typeof completeMetadataResponse>
 export type FailureCategory = "user" | "server" | "unknown";
 
 /** The operation failed. Sent with status 200. */
-export const requestFailedResponse = message({ error: z.string(), category: fallback(z.string(), "unknown") });
+export const requestFailedResponse = message({
+  error: z.string(),
+  category: fallback(z.string(), "unknown"),
+  code: optional(z.string()),
+});
 export type RequestFailedResponse = z.output<typeof requestFailedResponse>;
+
+/** Which of a sampler's requests have finished since the cursor; held open while there are none. */
+export const retrieveFuturesRequest = message({
+  target: message({
+    type: z.literal("sampling_session"),
+    sampling_session_id: z.string(),
+    /** Which copy of the sampling client asks: its sequence ids divided by 10⁹. */
+    cloned_sampler_id: fallback(z.int(), 0),
+  }),
+  prev_cursor: fallback(z.int(), 0),
+  /** Results that were fetched and may be freed. */
+  retrieved_request_ids: fallback(z.array(z.string()), []),
+});
+export type RetrieveFuturesRequest = z.output<typeof retrieveFuturesRequest>;
+export const retrieveFuturesResponse = message({
+  completions: z.array(
+    message({
+      state: z.enum(["finished", "failed"]),
+      request_id: z.string(),
+      response_payload_uncompressed_size: optional(z.int()),
+    }),
+  ),
+  cursor: z.int(),
+});
+
+export const cancelFutureRequest = message({ request_id: z.string() });
 
 /** What kind of operation a poll waits for, as its X-Tinker-Request-Type header says it. */
 export type OperationType =
@@ -45,5 +80,16 @@ export type OperationType =
   | "SaveWeights"
   | "SaveWeightsForSampler"
   | "LoadWeights"
+  | "SaveWeightsExternal"
   | "UnloadModel"
   | "Sample";
+
+export const futureRoutes = {
+  /** Answers with the operation's result, in JSON or protobuf. */
+  retrieveFuture: route("POST", "/retrieve_future", { request: retrieveFutureRequest }),
+  retrieveFutures: route("POST", "/retrieve_futures", {
+    request: retrieveFuturesRequest,
+    response: retrieveFuturesResponse,
+  }),
+  cancelFuture: route("POST", "/cancel_future", { request: cancelFutureRequest }),
+};

@@ -12,9 +12,17 @@
 //   (known model, matching lengths, finite numbers) is the server's to say. `tensorProblem` helps there.
 export { ProtocolError, type ProtocolErrorCode, type ProtocolIssue } from "./errors.ts";
 export * from "./futures.ts";
+export * from "./losses.ts";
 export { decode, encode, encodeText, parseJson } from "./message.ts";
 export * from "./model-input.ts";
-export { type CheckpointKind, formatTinkerPath, parseTinkerPath, type TinkerPath } from "./paths.ts";
+export {
+  type CheckpointKind,
+  checkpointFolders,
+  checkpointKinds,
+  formatTinkerPath,
+  parseTinkerPath,
+  type TinkerPath,
+} from "./paths.ts";
 export { decodeForwardBackwardOutput, encodeForwardBackwardOutput } from "./protobuf/output.ts";
 export {
   decodeForwardBackwardRequest,
@@ -23,7 +31,8 @@ export {
 } from "./protobuf/request.ts";
 export { decodeSampleResponse, encodeSampleResponse } from "./protobuf/sample.ts";
 export * from "./rest.ts";
-export { apiPrefix, jsonType, protobufType, routes } from "./routes.ts";
+export { pathOf, patternOf, type Route } from "./route.ts";
+export { apiPrefix, jsonType, protobufType, type RouteName, type Routes, routes } from "./routes.ts";
 export * from "./sampling.ts";
 export * from "./session.ts";
 export {

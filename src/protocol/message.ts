@@ -33,6 +33,23 @@ export function fallback<T extends z.ZodType>(schema: T, value: z.output<T>) {
   });
 }
 
+/** A whole number of up to 64 bits: a number where that is exact, else a bigint. `parseJson` keeps its digits. */
+export const exactInteger = z.codec(
+  z.union([z.int(), z.string().regex(/^-?\d{1,20}$/, "expected a whole number")]),
+  z.custom<number | bigint>(),
+  {
+    decode(given) {
+      if (typeof given === "number") return given;
+      const value = Number(given);
+      return Number.isSafeInteger(value) ? value : BigInt(given);
+    },
+    encode(value) {
+      if (typeof value === "number" || Number.isSafeInteger(Number(value))) return Number(value);
+      throw new ProtocolError("protocol/not-expressible", `${value} does not fit a JSON number. Stay below 2^53.`);
+    },
+  },
+);
+
 /** The schema of a JSON object whose keys are snake_case on the wire and camelCase in the code. */
 export function message<const S extends Shape>(shape: S): MessageSchema<S> {
   const keys = Object.keys(shape).map(
@@ -82,10 +99,13 @@ export function encodeText<T extends z.ZodType>(schema: T, value: z.output<T>): 
   return JSON.stringify(z.encode(schema, value));
 }
 
+/** Integers of these keys may have 64 bits, which JSON.parse would round: they are handed over as text (see `exactInteger`). */
+const longIntegers = /(?<!\\)"(seq_id|seed)"(\s*:\s*)(-?\d{16,})(?=\s*[,}])/g;
+
 /** Parses JSON text. Throws ProtocolError `protocol/malformed-json`. */
 export function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return JSON.parse(text.replace(longIntegers, '"$1"$2"$3"'));
   } catch (error) {
     const seen = text.length === 0 ? "an empty body" : `${text.length} characters`;
     throw new ProtocolError(

@@ -1,8 +1,11 @@
 // Sampling: sessions, requests and results.
 import { z } from "zod";
 import { float32Array, int32Array } from "./arrays.ts";
-import { fallback, message, optional } from "./message.ts";
+import { submitResponse } from "./futures.ts";
+import { exactInteger, fallback, message, optional } from "./message.ts";
 import { chunkSchema, modelInputSchema } from "./model-input.ts";
+import { route } from "./route.ts";
+import { type Tensor, tensorSchema } from "./tensors.ts";
 
 export const createSamplingSessionRequest = message({
   type: fallback(z.literal("create_sampling_session"), "create_sampling_session"),
@@ -14,13 +17,20 @@ export const createSamplingSessionRequest = message({
 export type CreateSamplingSessionRequest = z.output<typeof createSamplingSessionRequest>;
 export const createSamplingSessionResponse = message({ sampling_session_id: z.string(), type: optional(z.string()) });
 
+/** Gives a copy of a sampling client its place among the others: its sequence ids start at 10⁹ times this. */
+export const joinSamplingSessionRequest = message({
+  type: fallback(z.literal("join_sampling_session"), "join_sampling_session"),
+  sampling_session_id: z.string(),
+});
+export const joinSamplingSessionResponse = message({ client_counter: z.int().min(1), type: optional(z.string()) });
+
 /**
- * `seed` may be any 64-bit value; JSON numbers beyond 2^53 lose their low bits, which a seed can bear. `stop` is one string, a
- * list of strings, or a list of token ids.
+ * `seed` may be any 64-bit value. `stop` is one string, a list of strings, or a list of token ids; absent, the model's end of
+ * sequence stops, and with an empty list nothing does.
  */
 export const samplingParams = message({
   max_tokens: optional(z.int()),
-  seed: optional(z.number()),
+  seed: optional(exactInteger),
   stop: optional(z.union([z.string(), z.array(z.string()), z.array(z.int())])),
   /** 0: greedy. */
   temperature: fallback(z.number(), 1),
@@ -35,13 +45,24 @@ export const defaultSamplingParams: Readonly<SamplingParams> = z.decode(sampling
 const sampleRequestFields = {
   type: fallback(z.literal("sample"), "sample"),
   sampling_session_id: optional(z.string()),
-  seq_id: optional(z.int()),
+  /** Copies of a client count from multiples of 10⁹ up to 10¹⁸. */
+  seq_id: optional(exactInteger),
   base_model: optional(z.string()),
   model_path: optional(z.string()),
   num_samples: fallback(z.int(), 1),
   sampling_params: samplingParams,
   prompt_logprobs: optional(z.boolean()),
   topk_prompt_logprobs: fallback(z.int(), 0),
+  /** The likeliest tokens at every generated position. */
+  topk_sample_logprobs: fallback(z.int(), 0),
+  /** int64 [N - 1, K]: row i names tokens to score at prompt position i + 1; -1 is not asked. */
+  target_prompt_logprobs: optional(tensorSchema),
+  /** Tokens to draw at every prompt position from the second on. */
+  prompt_alt_tokens_k: fallback(z.int(), 0),
+  /** Prompt logprobs of the last n positions only. */
+  prompt_logprobs_last_n: optional(z.int()),
+  /** For stable_reinforce. */
+  record_stability_info: optional(z.boolean()),
 };
 const sampleRequestHead = message(sampleRequestFields);
 
@@ -68,25 +89,60 @@ export interface SampledSequence {
   /** The generated part only; a stop token, or the tokens of a stop string, stand at its end. */
   tokens: Int32Array;
   logprobs?: Float32Array | undefined;
+  /** One row per token of `tokens`. */
+  topkSampledLogprobs?: TopkLogprobs | undefined;
+  /** What the server calls this sequence; it comes with the answer to the submit. */
+  sequenceId?: string | undefined;
 }
 
-/** Up to k [token, logprob] pairs for each prompt token, null where there is none (the first). */
-export type TopkPromptLogprobs = ([token: number, logprob: number][] | null)[];
+/** Up to k [token, logprob] pairs for each token, null where there is none (the first of a prompt). */
+export type TopkLogprobs = ([token: number, logprob: number][] | null)[];
 
 export interface SampleResponse {
   sequences: SampledSequence[];
   /** One per prompt token, NaN where undefined (the first). */
   promptLogprobs?: Float32Array | undefined;
-  topkPromptLogprobs?: TopkPromptLogprobs | undefined;
+  topkPromptLogprobs?: TopkLogprobs | undefined;
   promptCacheHitTokens: number;
+  /** float32, of the shape and layout that was asked for. */
+  targetPromptLogprobs?: Tensor | undefined;
+  promptAltTokens?: PromptAltTokens | undefined;
 }
+
+/** Drawn tokens and their log-probabilities, both [N - 1, k]. */
+export interface PromptAltTokens {
+  tokens: Tensor;
+  logprobs: Tensor;
+}
+
+const topkRows = z.array(z.array(z.tuple([z.int(), z.number()])).nullable());
 
 /** The JSON form of a sampling result. */
 export const sampleResponse: z.ZodType<SampleResponse> = message({
   sequences: z.array(
-    message({ stop_reason: z.enum(["stop", "length"]), tokens: int32Array, logprobs: optional(float32Array) }),
+    message({
+      stop_reason: z.enum(["stop", "length"]),
+      tokens: int32Array,
+      logprobs: optional(float32Array),
+      topk_sampled_logprobs: optional(topkRows),
+      sequence_id: optional(z.string()),
+    }),
   ),
   prompt_logprobs: optional(float32Array),
-  topk_prompt_logprobs: optional(z.array(z.array(z.tuple([z.int(), z.number()])).nullable())),
+  topk_prompt_logprobs: optional(topkRows),
   prompt_cache_hit_tokens: fallback(z.int(), 0),
+  target_prompt_logprobs: optional(tensorSchema),
+  prompt_alt_tokens: optional(message({ tokens: tensorSchema, logprobs: tensorSchema })),
 });
+
+export const samplingRoutes = {
+  createSamplingSession: route("POST", "/create_sampling_session", {
+    request: createSamplingSessionRequest,
+    response: createSamplingSessionResponse,
+  }),
+  joinSamplingSession: route("POST", "/join_sampling_session", {
+    request: joinSamplingSessionRequest,
+    response: joinSamplingSessionResponse,
+  }),
+  sample: route("POST", "/asample", { request: sampleRequest, response: submitResponse, result: sampleResponse }),
+};

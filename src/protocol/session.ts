@@ -1,6 +1,7 @@
 // Start-up: client configuration, credentials, sessions, heartbeats, telemetry.
 import { z } from "zod";
 import { fallback, message, optional } from "./message.ts";
+import { route } from "./route.ts";
 
 export const clientConfigRequest = message({ sdk_version: fallback(z.string(), "") });
 
@@ -20,6 +21,13 @@ export const clientConfig = message({
   sample_enable_stuck_detection: fallback(z.boolean(), true),
   sample_max_concurrent_requests: fallback(z.int(), 2000),
   create_model_via_load_weights: fallback(z.boolean(), false),
+  /** Finished samples are announced by one poll for all (/retrieve_futures). */
+  sample_use_retrieve_futures: fallback(z.boolean(), false),
+  /** Copies of a sampling client ask for a number of their own (/join_sampling_session). */
+  sample_join_sampling_session: fallback(z.boolean(), false),
+  custom_loss_server_side: fallback(z.boolean(), false),
+  /** Beyond the protocol: seeds below this are taken as they are. SkyRL's must fit 31 bits, so that is assumed where nothing is said. */
+  seed_limit: fallback(z.number(), 2 ** 31 - 2 ** 16),
   /** Python only: which HTTP transport its SDK uses. */
   use_pyqwest_transport: optional(z.boolean()),
   /** Read by SDK versions up to 0.24.1: protobuf request bodies, and forward passes through /forward_backward. */
@@ -29,8 +37,14 @@ export const clientConfig = message({
 export type ClientConfig = z.output<typeof clientConfig>;
 export const defaultClientConfig: Readonly<ClientConfig> = z.decode(clientConfig, {});
 
-export const dynamicConfig = message({ refresh_interval_sec: fallback(z.number(), 300) });
+export const dynamicConfig = message({
+  refresh_interval_sec: fallback(z.number(), 300),
+  /** Samples that a client gives up are cancelled (/cancel_future). */
+  sample_cancel_enabled: fallback(z.boolean(), false),
+  sample_cancel_max_batch_size: fallback(z.int(), 64),
+});
 export type DynamicConfig = z.output<typeof dynamicConfig>;
+export const defaultDynamicConfig: Readonly<DynamicConfig> = z.decode(dynamicConfig, {});
 
 export const authTokenResponse = message({ jwt: z.string() });
 
@@ -40,6 +54,7 @@ export const createSessionRequest = message({
   user_metadata: optional(z.record(z.string(), z.unknown())),
   sdk_version: fallback(z.string(), ""),
   project_id: optional(z.string()),
+  display_name: optional(z.string()),
 });
 export type CreateSessionRequest = z.output<typeof createSessionRequest>;
 export const createSessionResponse = message({
@@ -59,35 +74,30 @@ export const sessionHeartbeatResponse = message({
   type: fallback(z.literal("session_heartbeat"), "session_heartbeat"),
 });
 
-const eventBase = {
-  event_id: z.string(),
-  event_session_index: z.int(),
-  severity: z.enum(["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]),
-  timestamp: z.string(),
-};
-export const telemetryEvent = z.union([
-  message({ event: z.literal("SESSION_START"), ...eventBase }),
-  message({ event: z.literal("SESSION_END"), ...eventBase, duration: z.string() }),
-  message({
-    event: z.literal("UNHANDLED_EXCEPTION"),
-    ...eventBase,
-    error_type: z.string(),
-    error_message: z.string(),
-    traceback: optional(z.string()),
-  }),
-  message({
-    event: z.literal("GENERIC_EVENT"),
-    ...eventBase,
-    event_name: z.string(),
-    event_data: z.record(z.string(), z.unknown()),
-  }),
-]);
-export type TelemetryEvent = z.output<typeof telemetryEvent>;
-export const telemetryRequest = message({
-  events: z.array(telemetryEvent),
-  platform: z.string(),
-  sdk_version: z.string(),
-  session_id: z.string(),
-  process_uuid: fallback(z.string(), ""),
-});
 export const telemetryResponse = message({ status: z.literal("accepted") });
+
+/** Telemetry is accepted whatever its events hold, so that no client version is sent into a retry loop. */
+const telemetryOutline = z.looseObject({ events: z.array(z.looseObject({})), session_id: z.string().optional() });
+
+export const finishReasons = ["success", "errored", "interrupted"] as const;
+export const finishSessionRequest = message({
+  reason: message({ type: z.enum(finishReasons) }),
+  detail: optional(z.string()),
+});
+export type FinishSessionRequest = z.output<typeof finishSessionRequest>;
+
+export const healthResponse = message({ status: z.string() });
+
+export const sessionRoutes = {
+  clientConfig: route("POST", "/client/config", { request: clientConfigRequest, response: clientConfig }),
+  dynamicConfig: route("POST", "/client/dynamic_config", { request: clientConfigRequest, response: dynamicConfig }),
+  authToken: route("POST", "/auth/token", { response: authTokenResponse }),
+  createSession: route("POST", "/create_session", { request: createSessionRequest, response: createSessionResponse }),
+  sessionHeartbeat: route("POST", "/session_heartbeat", {
+    request: sessionHeartbeatRequest,
+    response: sessionHeartbeatResponse,
+  }),
+  finishSession: route("POST", "/sessions/{session}/finish", { request: finishSessionRequest }),
+  telemetry: route("POST", "/telemetry", { request: telemetryOutline, response: telemetryResponse }),
+  health: route("GET", "/healthz", { response: healthResponse }),
+};

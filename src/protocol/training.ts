@@ -1,13 +1,11 @@
 // Training: data, losses, optimizer steps, models and their checkpoints.
 import { z } from "zod";
 import { ProtocolError } from "./errors.ts";
+import { submitResponse } from "./futures.ts";
 import { decode, encode, fallback, message, optional } from "./message.ts";
 import { type Chunk, type EncodedTextChunk, type ModelInput, modelInputSchema } from "./model-input.ts";
+import { route } from "./route.ts";
 import { type Tensor, tensorSchema } from "./tensors.ts";
-
-/** The losses of the hosted service. Servers may know others, so messages carry the name as a string. */
-export const lossNames = ["cross_entropy", "importance_sampling", "ppo", "cispo", "dro"] as const;
-export type LossName = (typeof lossNames)[number];
 
 /** One training sequence; position i predicts token i + 1, and every tensor is aligned with `modelInput`. */
 export interface Datum {
@@ -27,10 +25,13 @@ export interface ForwardBackwardRequest {
   seqId: number;
   data: readonly Datum[];
   lossFn: string;
-  lossFnConfig: Readonly<Record<string, number>>;
+  lossFnConfig: LossFnConfig;
   /** True: no gradient is accumulated. */
   forwardOnly: boolean;
 }
+
+/** Settings of a loss by name; text only for losses that a server defines itself. */
+export type LossFnConfig = Readonly<Record<string, number | string>>;
 
 /** What an encoder takes for a chunk, a tensor, a datum and a request: plain lists stand for arrays and are checked as they are written. */
 export type ChunkSource =
@@ -50,7 +51,7 @@ export interface ForwardBackwardSource extends Omit<ForwardBackwardRequest, "dat
 const forwardInput = message({
   data: z.array(datumSchema),
   loss_fn: z.string(),
-  loss_fn_config: optional(z.record(z.string(), z.number())),
+  loss_fn_config: optional(z.record(z.string(), z.union([z.number(), z.string()]))),
 });
 const forwardBackwardJson = message({
   model_id: z.string(),
@@ -111,6 +112,10 @@ export const loraConfig = message({
 export type LoraConfig = z.output<typeof loraConfig>;
 
 const metadata = z.record(z.string(), z.unknown());
+const checkpointMetadata = z.record(z.string(), z.string());
+
+/** adamw, or what other servers have. */
+export const optimizerConfig = z.looseObject({ type: z.string() });
 
 export const createModelRequest = message({
   type: fallback(z.literal("create_model"), "create_model"),
@@ -119,6 +124,7 @@ export const createModelRequest = message({
   base_model: z.string(),
   user_metadata: optional(metadata),
   lora_config: optional(loraConfig),
+  optimizer_config: optional(optimizerConfig),
 });
 export type CreateModelRequest = z.output<typeof createModelRequest>;
 export const createModelResponse = message({ model_id: z.string(), type: optional(z.string()) });
@@ -141,6 +147,7 @@ export const getInfoResponse = message({
   is_lora: optional(z.boolean()),
   lora_rank: optional(z.int()),
   model_name: optional(z.string()),
+  optimizer_config: optional(optimizerConfig),
 });
 export type GetInfoResponse = z.output<typeof getInfoResponse>;
 
@@ -157,14 +164,19 @@ export const adamParams = message({
 export type AdamParams = z.output<typeof adamParams>;
 export const defaultAdamParams: Readonly<AdamParams> = z.decode(adamParams, {});
 
+/** One of `adam_params` and, for optimizers that other servers have, `optimizer_params`. */
 export const optimStepRequest = message({
   type: fallback(z.literal("optim_step"), "optim_step"),
   model_id: z.string(),
-  seq_id: z.int(),
-  adam_params: adamParams,
+  seq_id: optional(z.int()),
+  adam_params: optional(adamParams),
+  optimizer_params: optional(z.looseObject({ type: z.string() })),
 });
 export type OptimStepRequest = z.output<typeof optimStepRequest>;
-export const optimStepResponse = message({ metrics: optional(z.record(z.string(), z.number())) });
+export const optimStepResponse = message({
+  metrics: optional(z.record(z.string(), z.number())),
+  type: optional(z.string()),
+});
 export type OptimStepResponse = z.output<typeof optimStepResponse>;
 
 export const saveWeightsRequest = message({
@@ -175,6 +187,7 @@ export const saveWeightsRequest = message({
   seq_id: optional(z.int()),
   ttl_seconds: optional(z.int()),
   overwrite: fallback(z.boolean(), false),
+  user_metadata: optional(checkpointMetadata),
 });
 export type SaveWeightsRequest = z.output<typeof saveWeightsRequest>;
 export const saveWeightsResponse = message({ path: z.string(), type: optional(z.string()) });
@@ -188,6 +201,7 @@ export const saveWeightsForSamplerRequest = message({
   sampling_session_seq_id: optional(z.int()),
   seq_id: optional(z.int()),
   ttl_seconds: optional(z.int()),
+  user_metadata: optional(checkpointMetadata),
 });
 export type SaveWeightsForSamplerRequest = z.output<typeof saveWeightsForSamplerRequest>;
 export const saveWeightsForSamplerResponse = message({
@@ -196,6 +210,23 @@ export const saveWeightsForSamplerResponse = message({
   type: optional(z.string()),
 });
 export type SaveWeightsForSamplerResponse = z.output<typeof saveWeightsForSamplerResponse>;
+
+/** The weights as files to download, encrypted for the given age recipients if there are any. */
+export const saveWeightsExternalRequest = message({
+  type: fallback(z.literal("save_weights_external"), "save_weights_external"),
+  model_id: z.string(),
+  path: z.string(),
+  seq_id: optional(z.int()),
+  ttl_seconds: optional(z.int()),
+  age_encryption_recipients: optional(z.array(z.string()).max(10)),
+});
+export type SaveWeightsExternalRequest = z.output<typeof saveWeightsExternalRequest>;
+export const saveWeightsExternalResponse = message({
+  path: z.string(),
+  size_bytes: optional(z.int()),
+  type: optional(z.string()),
+});
+export type SaveWeightsExternalResponse = z.output<typeof saveWeightsExternalResponse>;
 
 /** With `model_id` and `seq_id`: into that model. With `session_id` and `model_seq_id`: a new model made from the checkpoint. */
 export const loadWeightsRequest = message({
@@ -209,6 +240,7 @@ export const loadWeightsRequest = message({
   path: z.string(),
   optimizer: fallback(z.boolean(), true),
   weights_access_token: optional(z.string()),
+  optimizer_config: optional(optimizerConfig),
 });
 export type LoadWeightsRequest = z.output<typeof loadWeightsRequest>;
 export const loadWeightsResponse = message({
@@ -243,3 +275,28 @@ export function metricReduction(name: string): string {
     `Metric "${name}" is not written as name:reduction with one colon. Rename it, e.g. "loss:sum".`,
   );
 }
+
+const submits = { response: submitResponse };
+export const trainingRoutes = {
+  createModel: route("POST", "/create_model", { ...submits, request: createModelRequest, result: createModelResponse }),
+  unloadModel: route("POST", "/unload_model", { ...submits, request: unloadModelRequest, result: unloadModelResponse }),
+  getInfo: route("POST", "/get_info", { request: getInfoRequest, response: getInfoResponse }),
+  /** Protobuf, or JSON. */
+  forwardBackward: route("POST", "/forward_backward", { ...submits, result: forwardBackwardOutput }),
+  /** JSON: SDK versions up to 0.24.1 and servers without protobuf. */
+  forward: route("POST", "/forward", { ...submits, result: forwardBackwardOutput }),
+  optimStep: route("POST", "/optim_step", { ...submits, request: optimStepRequest, result: optimStepResponse }),
+  saveWeights: route("POST", "/save_weights", { ...submits, request: saveWeightsRequest, result: saveWeightsResponse }),
+  saveWeightsForSampler: route("POST", "/save_weights_for_sampler", {
+    ...submits,
+    request: saveWeightsForSamplerRequest,
+    result: saveWeightsForSamplerResponse,
+  }),
+  saveWeightsExternal: route("POST", "/save_weights_external", {
+    ...submits,
+    request: saveWeightsExternalRequest,
+    result: saveWeightsExternalResponse,
+  }),
+  loadWeights: route("POST", "/load_weights", { ...submits, request: loadWeightsRequest, result: loadWeightsResponse }),
+  createCustomLoss: route("POST", "/create_custom_loss", { ...submits }),
+};

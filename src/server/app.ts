@@ -3,10 +3,13 @@
 import { setMaxListeners } from "node:events";
 import type { Engine } from "../engine/engine.ts";
 import { CheckpointStore } from "./checkpoints.ts";
+import { CompletionLog } from "./completions.ts";
 import { Decoder } from "./decoder.ts";
+import { Once } from "./once.ts";
 import { Operations } from "./operations.ts";
 import { Registry } from "./registry.ts";
 import { Samplers } from "./samplers.ts";
+import type { ClientFlag } from "./session-routes.ts";
 import { SessionWatch } from "./session-watch.ts";
 import type { ModelText } from "./stop.ts";
 import { within } from "./time-limit.ts";
@@ -28,6 +31,8 @@ export interface AppSettings {
   maxModels: number;
   /** A session silent for this long ends, and its models are freed. */
   sessionTimeoutMs: number;
+  /** What clients are told to use beyond the defaults. */
+  clientFlags: readonly ClientFlag[];
   /** How a model's tokens are text, for stop strings; undefined where it has no tokenizer. */
   text?: ((baseModel: string) => ModelText | undefined) | undefined;
   /** Told when the engine is gone for good. */
@@ -46,6 +51,7 @@ export const defaultSettings: Omit<AppSettings, "stateDir" | "log"> = {
   maxSamplers: 64,
   maxModels: 256,
   sessionTimeoutMs: 15 * 60_000,
+  clientFlags: [],
 };
 
 const sweepIntervalMs = 15_000;
@@ -59,6 +65,9 @@ export class App {
   readonly samplers: Samplers;
   readonly training: Training;
   readonly sessions: SessionWatch;
+  readonly completions = new CompletionLog();
+  /** Copies of checkpoints, by the key of the request that asked. */
+  readonly copies = new Once<string>();
   readonly decoder = new Decoder();
   readonly #ended = new AbortController();
   readonly #sweeper: NodeJS.Timeout;
@@ -85,6 +94,7 @@ export class App {
       registry,
       checkpoints,
       operations,
+      completions: this.completions,
       maxSamplers,
       signal: this.#ended.signal,
     });
@@ -123,6 +133,13 @@ export class App {
     await this.engine.close();
   }
 
+  /** Frees the models and samplers of a session. */
+  async endSession(sessionId: string): Promise<void> {
+    for (const model of this.registry.models)
+      if (model.sessionId === sessionId && model.state === "live") await this.training.drop(model);
+    await this.samplers.dropSession(sessionId);
+  }
+
   /** Drops what has expired. Runs by itself now and then. */
   async sweep(): Promise<void> {
     try {
@@ -130,9 +147,7 @@ export class App {
       await this.checkpoints.sweep();
       for (const sessionId of this.sessions.expired()) {
         this.settings.log(`session ${sessionId} is silent; its models and samplers are freed`);
-        for (const model of this.registry.models)
-          if (model.sessionId === sessionId && model.state === "live") await this.training.drop(model);
-        await this.samplers.dropSession(sessionId);
+        await this.endSession(sessionId);
       }
     } catch (error) {
       if (!this.#ended.signal.aborted) this.settings.log(`sweep failed: ${String(error)}`);

@@ -23,7 +23,8 @@ export async function* tarOf(dir: string): AsyncGenerator<Uint8Array> {
   yield Buffer.alloc(2 * blockBytes);
 }
 
-async function filesBelow(dir: string, prefix = ""): Promise<string[]> {
+/** The files below a folder, relative to it, in any order. */
+export async function filesBelow(dir: string, prefix = ""): Promise<string[]> {
   const names: string[] = [];
   for (const entry of await readdir(join(dir, prefix), { withFileTypes: true })) {
     const name = prefix === "" ? entry.name : `${prefix}/${entry.name}`;

@@ -1,10 +1,17 @@
 // Turns a forward/backward request from the wire into what an engine takes, and refuses everything an engine should never see:
 // unknown losses and keys, wrong dtypes, shapes and lengths, token ids outside the vocabulary, NaN and infinity.
-import type { EngineModelInfo, LossName, LossTensor, TrainingBatch, TrainingDatum } from "../engine/engine.ts";
+import { createHash, type Hash } from "node:crypto";
+import type { EngineModelInfo, LossTensor, TrainingBatch, TrainingDatum } from "../engine/engine.ts";
 import {
   type Datum,
   densify,
   type ForwardBackwardRequest,
+  foreignLosses,
+  type LossDeclaration,
+  type LossFnConfig,
+  type LossName,
+  lossNames,
+  lossTable,
   type Tensor,
   tensorProblem,
   textTokens,
@@ -12,51 +19,71 @@ import {
 import { ServerError } from "./errors.ts";
 import { Slices } from "./slices.ts";
 
-interface LossRules {
-  inputs: Readonly<Record<string, Tensor["dtype"]>>;
-  /** Config keys and their defaults. */
-  config: Readonly<Record<string, number>>;
-}
-
-const policyInputs = { target_tokens: "int64", logprobs: "float32", advantages: "float32" } as const;
-
-/** Thresholds are ratios, not distances from one. */
-export const lossRules: Readonly<Record<LossName, LossRules>> = {
-  cross_entropy: { inputs: { target_tokens: "int64", weights: "float32" }, config: {} },
-  importance_sampling: { inputs: policyInputs, config: {} },
-  ppo: { inputs: policyInputs, config: { clip_low_threshold: 0.8, clip_high_threshold: 1.2 } },
-  cispo: { inputs: policyInputs, config: { clip_low_threshold: 0, clip_high_threshold: 4 } },
-  dro: { inputs: policyInputs, config: { beta: 0.05 } },
-};
-
 /** Soft targets multiply a sequence by K; this bounds what one tensor may unfold to. */
 const maxTensorValues = 1 << 24;
 
 /** Validates and converts, in slices that leave the event loop room. */
-export async function toTrainingBatch(request: ForwardBackwardRequest, model: EngineModelInfo): Promise<TrainingBatch> {
-  const loss = request.lossFn;
-  if (!Object.hasOwn(lossRules, loss))
-    throw refuse(
-      "server/unknown-loss",
-      `There is no loss "${loss.slice(0, 60)}". Use ${Object.keys(lossRules).join(", ")}.`,
-    );
-  const rules = lossRules[loss as LossName];
+export async function toTrainingBatch(
+  request: ForwardBackwardRequest,
+  model: EngineModelInfo,
+  slices = new Slices(),
+): Promise<TrainingBatch> {
+  const loss = lossOf(request.lossFn);
+  const rules: LossDeclaration = lossTable[loss];
   if (request.data.length === 0) throw refuse("server/no-data", "The request has no data. Send at least one datum.");
   const lossConfig = resolveConfig(loss, rules, request.lossFnConfig);
-  const slices = new Slices();
   const data: TrainingDatum[] = [];
   for (const [index, datum] of request.data.entries()) {
-    data.push(toDatum(datum, index, loss as LossName, rules, model));
+    data.push(toDatum(datum, index, loss, rules, model));
     await slices.pause();
   }
-  return { data, loss: loss as LossName, lossConfig, forwardOnly: request.forwardOnly };
+  return { data, loss, lossConfig, forwardOnly: request.forwardOnly };
 }
 
-function resolveConfig(
-  loss: string,
-  rules: LossRules,
-  given: Readonly<Record<string, number>>,
-): Record<string, number> {
+/** What a request says, in short: the same for a repeat of it, whatever the order of its map entries, and for no other. */
+export async function fingerprintOf(request: ForwardBackwardRequest, slices = new Slices()): Promise<string> {
+  const hash = createHash("sha256");
+  const { lossFn, lossFnConfig, forwardOnly } = request;
+  hash.update(JSON.stringify([lossFn, sorted(lossFnConfig), forwardOnly, request.data.length]));
+  for (const { modelInput, lossFnInputs } of request.data) {
+    for (const chunk of modelInput.chunks) {
+      if (chunk.type === "encoded_text") updateArray(hash, chunk.tokens);
+      else hash.update(JSON.stringify(chunk));
+    }
+    for (const [name, { dtype, shape, data, sparse }] of sorted(lossFnInputs)) {
+      hash.update(`${name} ${dtype} ${shape}`);
+      updateArray(hash, data);
+      if (sparse) {
+        updateArray(hash, sparse.crowIndices);
+        updateArray(hash, sparse.colIndices);
+      }
+    }
+    await slices.pause();
+  }
+  return `forward_backward ${hash.digest("base64")}`;
+}
+
+const sorted = <T>(record: Readonly<Record<string, T>>): [string, T][] =>
+  Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1));
+
+function updateArray(hash: Hash, array: Int32Array | Float32Array | BigInt64Array): void {
+  hash.update(`${array.length} `);
+  hash.update(new Uint8Array(array.buffer, array.byteOffset, array.byteLength));
+}
+
+function lossOf(name: string): LossName {
+  if (Object.hasOwn(lossTable, name)) return name as LossName;
+  const why = Object.hasOwn(foreignLosses, name)
+    ? `This server has no loss "${name}": ${foreignLosses[name]}.`
+    : undefined;
+  throw refuse(
+    "server/unknown-loss",
+    `${why ?? `There is no loss "${name.slice(0, 60)}".`} Use ${lossNames.join(", ")}.`,
+  );
+}
+
+function resolveConfig(loss: LossName, rules: LossDeclaration, given: LossFnConfig): Record<string, number> {
+  const resolved: Record<string, number> = { ...rules.config };
   for (const [key, value] of Object.entries(given)) {
     if (!Object.hasOwn(rules.config, key)) {
       const known = Object.keys(rules.config);
@@ -65,17 +92,26 @@ function resolveConfig(
         `${loss} has no setting "${key.slice(0, 60)}". ${known.length > 0 ? `It has ${known.join(", ")}.` : "It has none."}`,
       );
     }
-    if (!Number.isFinite(value) || value < 0)
-      throw refuse("server/loss-config", `${key}=${value} is not a setting of ${loss}. Send a number of at least 0.`);
+    if (typeof value !== "number" || !Number.isFinite(value) || value < 0)
+      throw refuse(
+        "server/loss-config",
+        `${key}=${String(value).slice(0, 60)} is not a setting of ${loss}. Send a number of at least 0.`,
+      );
+    resolved[key] = value;
   }
-  const resolved = { ...rules.config, ...given };
   const { clip_low_threshold: low = 0, clip_high_threshold: high = 0 } = resolved;
   if (low > high)
     throw refuse("server/loss-config", `clip_low_threshold=${low} is above clip_high_threshold=${high}. Swap them.`);
   return resolved;
 }
 
-function toDatum(datum: Datum, index: number, loss: LossName, rules: LossRules, model: EngineModelInfo): TrainingDatum {
+function toDatum(
+  datum: Datum,
+  index: number,
+  loss: LossName,
+  rules: LossDeclaration,
+  model: EngineModelInfo,
+): TrainingDatum {
   const tokens = textTokens(datum.modelInput);
   if (!tokens)
     throw refuse(
@@ -95,15 +131,26 @@ function toDatum(datum: Datum, index: number, loss: LossName, rules: LossRules, 
         `Datum ${index} has the input "${name.slice(0, 60)}", which ${loss} does not take. Send ${Object.keys(rules.inputs).join(", ")}.`,
       );
   const lossInputs: Record<string, LossTensor> = {};
-  for (const [name, dtype] of Object.entries(rules.inputs)) {
+  for (const [name, { dtype, fill }] of Object.entries(rules.inputs)) {
     const value = Object.hasOwn(datum.lossFnInputs, name) ? datum.lossFnInputs[name] : undefined;
-    if (!value)
+    if (value)
+      lossInputs[name] = toLossTensor(value, dtype, `"${name}" of datum ${index}`, tokens.length, rules, model);
+    else if (fill !== undefined) {
+      // The targets come first in every row of the table.
+      const { data, shape } = lossInputs["target_tokens"]!;
+      lossInputs[name] = { data: new Float32Array(data.length).fill(fill), shape };
+    } else
       throw refuse(
         "server/loss-inputs",
         `Datum ${index} lacks "${name}". ${loss} takes ${Object.keys(rules.inputs).join(", ")}.`,
       );
-    lossInputs[name] = toLossTensor(value, dtype, `"${name}" of datum ${index}`, tokens.length, loss, model);
   }
+  const mask = lossInputs["sequence_ratio_mask"];
+  if (mask && !mask.data.some((value) => value !== 0))
+    throw refuse(
+      "server/loss-inputs",
+      `"sequence_ratio_mask" of datum ${index} is 0 everywhere, so its ratio is the mean of nothing. Mark at least one position.`,
+    );
   const [first, ...others] = Object.entries(lossInputs);
   for (const [name, { shape }] of others)
     if (shape.length !== first![1].shape.length || shape.at(-1) !== first![1].shape.at(-1))
@@ -119,12 +166,12 @@ function toLossTensor(
   dtype: Tensor["dtype"],
   what: string,
   length: number,
-  loss: LossName,
+  rules: LossDeclaration,
   model: EngineModelInfo,
 ): LossTensor {
   if (value.dtype !== dtype) throw refuse("server/tensor", `${what} has dtype ${value.dtype}. Send it as ${dtype}.`);
   const { shape } = value;
-  const dimensions = loss === "cross_entropy" ? 2 : 1;
+  const dimensions = rules.softTargets ? 2 : 1;
   if (shape.length < 1 || shape.length > dimensions || shape[0] !== length || shape[1] === 0)
     throw refuse(
       "server/tensor",

@@ -7,7 +7,13 @@ import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { syncFolder, writeFileAtomic } from "../core/files.ts";
 import type { LoraSpec } from "../engine/engine.ts";
-import { type CheckpointKind, formatTinkerPath, type TinkerPath } from "../protocol/index.ts";
+import {
+  type CheckpointKind,
+  checkpointFolders,
+  checkpointKinds,
+  formatTinkerPath,
+  type TinkerPath,
+} from "../protocol/index.ts";
 import { explainDisk, ServerError } from "./errors.ts";
 
 export interface CheckpointRecord {
@@ -22,9 +28,9 @@ export interface CheckpointRecord {
   sizeBytes: number;
   public: boolean;
   expiresAt: number | null;
+  userMetadata?: Readonly<Record<string, string>> | undefined;
 }
 
-const folders: Readonly<Record<CheckpointKind, string>> = { training: "weights", sampler: "sampler_weights" };
 const metadataFile = "checkpoint.json";
 
 /** Names are file names too: letters, digits, dots, dashes and underscores, not starting with a dot or dash. */
@@ -60,7 +66,7 @@ export class CheckpointStore {
 
   /** Writes a checkpoint: `write` fills an empty folder, which then appears under its name in one step. */
   async save(
-    fields: Pick<CheckpointRecord, "runId" | "kind" | "name" | "baseModel" | "lora">,
+    fields: Pick<CheckpointRecord, "runId" | "kind" | "name" | "baseModel" | "lora" | "userMetadata">,
     options: { overwrite: boolean; ttlSeconds?: number | undefined },
     write: (dir: string) => Promise<void>,
   ): Promise<CheckpointRecord> {
@@ -109,6 +115,21 @@ export class CheckpointStore {
     );
   }
 
+  /** The checkpoint of a run by what a route calls it: weights/NAME, or the bare name where it is the only one so called. */
+  named(runId: string, checkpointId: string, kind?: CheckpointKind): CheckpointRecord {
+    const [first, rest] = checkpointId.split("/", 2) as [string, string | undefined];
+    const stated = checkpointKinds.find((candidate) => checkpointFolders[candidate] === first);
+    if (rest !== undefined && stated) return this.get({ trainingRunId: runId, kind: stated, name: rest });
+    const kinds = (kind ? [kind] : checkpointKinds).filter((candidate) => this.find(runId, candidate, checkpointId));
+    if (kinds.length > 1)
+      throw new ServerError(
+        400,
+        "server/checkpoint-ambiguous",
+        `"${checkpointId.slice(0, 80)}" names several checkpoints of ${runId}: ${kinds.map((candidate) => `${checkpointFolders[candidate]}/${checkpointId}`).join(", ")}. Write one of those.`,
+      );
+    return this.get({ trainingRunId: runId, kind: kinds[0] ?? kind ?? "training", name: checkpointId });
+  }
+
   /** Newest first; of one run, or of all. */
   list(runId?: string): CheckpointRecord[] {
     return [...this.#records.values()]
@@ -148,7 +169,7 @@ export class CheckpointStore {
   }
 
   #dir({ runId, kind, name }: Pick<CheckpointRecord, "runId" | "kind" | "name">): string {
-    return join(this.#root, encodeURIComponent(runId), folders[kind], name);
+    return join(this.#root, encodeURIComponent(runId), checkpointFolders[kind], name);
   }
 
   #refuseDuplicate(fields: Pick<CheckpointRecord, "runId" | "kind" | "name">): void {
@@ -179,7 +200,7 @@ export class CheckpointStore {
 
   #readAll(): void {
     for (const run of readdirSync(this.#root))
-      for (const folder of Object.values(folders)) {
+      for (const folder of Object.values(checkpointFolders)) {
         let names: string[];
         try {
           names = readdirSync(join(this.#root, run, folder));

@@ -5,14 +5,18 @@ import {
   decodeForwardBackwardRequest,
   type ForwardBackwardRequest,
 } from "../protocol/index.ts";
-import { parseBody, translated } from "./json.ts";
+import { ServerError } from "./errors.ts";
+import { parseBody, sequenceIn, translated } from "./json.ts";
 
 export type TrainingEncoding = "protobuf" | "json" | "json-forward";
 
 export function decodeTrainingBody(bytes: Uint8Array, encoding: TrainingEncoding): ForwardBackwardRequest {
-  return translated(() =>
-    encoding === "protobuf"
-      ? decodeForwardBackwardRequest(bytes)
-      : decodeForwardBackwardJson(parseBody(bytes), encoding === "json" ? "forward_backward" : "forward"),
-  );
+  if (encoding === "protobuf") return translated(() => decodeForwardBackwardRequest(bytes));
+  const body = parseBody(bytes);
+  try {
+    return translated(() => decodeForwardBackwardJson(body, encoding === "json" ? "forward_backward" : "forward"));
+  } catch (error) {
+    if (error instanceof ServerError) error.refused = sequenceIn(body);
+    throw error;
+  }
 }

@@ -12,7 +12,7 @@ export interface DecodeJob {
 
 export type DecodeReply =
   | { id: number; request: ForwardBackwardRequest }
-  | { id: number; refusal: { status: number; code: string; message: string } }
+  | { id: number; refusal: Pick<ServerError, "status" | "code" | "message" | "refused"> }
   | { id: number; crash: string };
 
 const port = parentPort!;
@@ -23,7 +23,7 @@ port.on("message", ({ id, bytes, encoding }: DecodeJob) => {
   } catch (error) {
     const reply: DecodeReply =
       error instanceof ServerError
-        ? { id, refusal: { status: error.status, code: error.code, message: error.message } }
+        ? { id, refusal: { status: error.status, code: error.code, message: error.message, refused: error.refused } }
         : { id, crash: String(error) };
     port.postMessage(reply);
   }

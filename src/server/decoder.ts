@@ -47,9 +47,10 @@ export class Decoder {
       const job = this.#waiting.get(reply.id);
       this.#waiting.delete(reply.id);
       if ("request" in reply) job?.resolve(reply.request);
-      else if ("refusal" in reply)
-        job?.reject(new ServerError(reply.refusal.status, reply.refusal.code, reply.refusal.message));
-      else job?.reject(new Error(reply.crash));
+      else if ("refusal" in reply) {
+        const { status, code, message, refused } = reply.refusal;
+        job?.reject(Object.assign(new ServerError(status, code, message), { refused }));
+      } else job?.reject(new Error(reply.crash));
     });
     const fail = (reason: string) => {
       if (this.#worker === worker) this.#worker = undefined;

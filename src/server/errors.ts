@@ -9,6 +9,8 @@ export type Category = "user" | "server";
 export class ServerError extends WhetstoneError {
   readonly status: number;
   readonly retryAfterSeconds: number | undefined;
+  /** The sequence number that a refused training request had, where its body could be read that far. */
+  refused: { modelId: string; sequence: number } | undefined;
 
   constructor(
     status: number,

@@ -19,6 +19,8 @@ export interface Future<Result> {
   bytes: number;
   settledAt: number;
   waiters: Set<() => void>;
+  /** Ends the work early, where it can be. */
+  readonly cancel: (() => void) | undefined;
 }
 
 export interface FutureStoreOptions {
@@ -69,7 +71,7 @@ export class FutureStore<Result> {
   }
 
   /** Takes in an operation; `work` starts when the caller says so and its outcome becomes the future's. */
-  create(): Future<Result> {
+  create(cancel?: () => void): Future<Result> {
     const future: Future<Result> = {
       id: `${this.#boot}-${++this.#count}`,
       createdAt: this.#options.now(),
@@ -77,6 +79,7 @@ export class FutureStore<Result> {
       bytes: 0,
       settledAt: 0,
       waiters: new Set(),
+      cancel,
     };
     this.#futures.set(future.id, future);
     this.#pending++;
@@ -137,6 +140,12 @@ export class FutureStore<Result> {
     if (!this.#undelivered.delete(future.id)) return;
     future.settledAt = this.#options.now();
     this.#delivered.set(future.id, future);
+  }
+
+  /** The client has this result for sure; ids that are not here are passed over. */
+  release(id: string): void {
+    const future = this.#futures.get(id);
+    if (future?.outcome) this.#drop(future);
   }
 
   /** Drops what is too old. */

@@ -5,7 +5,7 @@ import { pipeline } from "node:stream/promises";
 import { jsonType } from "../protocol/index.ts";
 import { failureOf, ServerError } from "./errors.ts";
 
-export interface Answer {
+interface AnswerFields {
   status: number;
   headers?: Readonly<Record<string, string>>;
   contentType?: string;
@@ -14,8 +14,39 @@ export interface Answer {
   onSent?: () => void;
 }
 
+/** What goes back over the wire. A class, so that a handler's message is never taken for one. */
+export class Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly contentType: string | undefined;
+  readonly body: AnswerFields["body"];
+  readonly onSent: (() => void) | undefined;
+
+  constructor(fields: AnswerFields) {
+    this.status = fields.status;
+    this.headers = fields.headers ?? {};
+    this.contentType = fields.contentType;
+    this.body = fields.body;
+    this.onSent = fields.onSent;
+  }
+
+  with(change: Partial<AnswerFields>): Answer {
+    const { status, headers, contentType, body, onSent } = this;
+    return new Answer({
+      status,
+      headers,
+      ...(contentType !== undefined && { contentType }),
+      ...(body !== undefined && { body }),
+      ...(onSent && { onSent }),
+      ...change,
+    });
+  }
+}
+
+export const emptyAnswer = new Answer({ status: 204 });
+
 export function jsonAnswer(body: unknown, status = 200, headers: Readonly<Record<string, string>> = {}): Answer {
-  return { status, contentType: jsonType, body: JSON.stringify(body), headers };
+  return new Answer({ status, contentType: jsonType, body: JSON.stringify(body), headers });
 }
 
 /** The answer to a request that failed before or instead of becoming an operation. */

@@ -61,3 +61,11 @@ function dropNulls(value: Record<string, unknown> | unknown[], depth: number): v
     else if (typeof item === "object") dropNulls(item as Record<string, unknown>, depth + 1);
   }
 }
+
+/** The model and sequence number in a body that is otherwise not what it should be. */
+export function sequenceIn(body: Readonly<Record<string, unknown>>): ServerError["refused"] {
+  const { model_id: modelId, seq_id: sequence } = body;
+  return typeof modelId === "string" && Number.isInteger(sequence)
+    ? { modelId, sequence: sequence as number }
+    : undefined;
+}

@@ -63,9 +63,9 @@ export class Operations {
       );
   }
 
-  /** Makes the future of admitted work. */
-  begin(bytes: number): Operation {
-    const operation = this.futures.create();
+  /** Makes the future of admitted work; `cancel` is how its client can end it early. */
+  begin(bytes: number, cancel?: () => void): Operation {
+    const operation = this.futures.create(cancel);
     this.#queuedBytes += bytes;
     const release = () => {
       this.#queuedBytes -= bytes;

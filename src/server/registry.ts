@@ -16,6 +16,9 @@ export interface SessionRecord {
   userMetadata: Readonly<Record<string, unknown>>;
   sdkVersion: string;
   projectId?: string | undefined;
+  displayName?: string | undefined;
+  /** What its client said when it ended it. */
+  finished?: { reason: string; detail?: string | undefined } | undefined;
 }
 
 export interface ModelRecord {
@@ -51,6 +54,7 @@ export interface SamplerRecord {
 type JournalEntry =
   | { event: "session"; record: SessionRecord }
   | { event: "project"; session: string; project: string; at: number }
+  | { event: "finished"; session: string; finished: NonNullable<SessionRecord["finished"]>; at: number }
   | { event: "model"; record: ModelRecord }
   | { event: "touched"; model: string; at: number }
   | { event: "step"; model: string; sequence: number; steps: number; at: number }
@@ -102,16 +106,32 @@ export class Registry {
     this.#write({ event: "project", session: sessionId, project: projectId, at: this.#now() });
   }
 
+  /** The first word counts. */
+  finishSession(session: SessionRecord, finished: NonNullable<SessionRecord["finished"]>): void {
+    if (!session.finished) this.#write({ event: "finished", session: session.id, finished, at: this.#now() });
+  }
+
+  /** The session that new work goes into; one that was finished takes none. */
+  openSession(id: string): SessionRecord {
+    const record = this.session(id);
+    if (!record.finished) return record;
+    throw new ServerError(
+      400,
+      "server/session-finished",
+      `Session ${id} was finished by its client (${record.finished.reason}). Make a new ServiceClient.`,
+    );
+  }
+
   /** The model with these numbers, new or already there (then with the fields it was made with). */
   createModel(
     sessionId: string,
     sequence: number,
     fields: Pick<ModelRecord, "baseModel" | "lora" | "userMetadata">,
   ): { record: ModelRecord; created: boolean } {
-    this.session(sessionId);
     const id = `${sessionId}:train:${sequence}`;
     const known = this.#models.get(id);
     if (known) return { record: known, created: false };
+    this.openSession(sessionId);
     const at = this.#now();
     const record: ModelRecord = {
       ...fields,
@@ -169,10 +189,10 @@ export class Registry {
     sequence: number,
     fields: Omit<SamplerRecord, "id" | "sessionId" | "sequence">,
   ): { record: SamplerRecord; created: boolean } {
-    this.session(sessionId);
     const id = `${sessionId}:sample:${sequence}`;
     const known = this.#samplers.get(id);
     if (known) return { record: known, created: false };
+    this.openSession(sessionId);
     const record: SamplerRecord = { ...fields, id, sessionId, sequence };
     // A snapshot lives in memory only; there is nothing to bring back.
     if (record.snapshotOf === undefined) this.#write({ event: "sampler", record });
@@ -219,6 +239,9 @@ export class Registry {
     else if (entry.event === "project") {
       const session = this.#sessions.get(entry.session);
       if (session) session.projectId = entry.project;
+    } else if (entry.event === "finished") {
+      const session = this.#sessions.get(entry.session);
+      if (session) session.finished = entry.finished;
     } else {
       const model = this.#models.get(entry.model);
       if (!model) return;

@@ -1,288 +1,250 @@
 // Listings and housekeeping: runs, checkpoints, sessions, and the accounts that a local server keeps only in outline.
-import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import { randomUUID } from "node:crypto";
+import { cp } from "node:fs/promises";
 import {
-  apiPrefix,
+  type Checkpoint,
+  checkpointFolders,
+  checkpointKinds,
   formatTinkerPath,
   parseTinkerPath,
-  sessionProjectRequest,
-  ttlRequest,
-  weightsInfoRequest,
+  restRoutes,
+  type TrainingRun,
 } from "../protocol/index.ts";
 import type { App } from "./app.ts";
-import { tarOf } from "./archive.ts";
 import type { CheckpointRecord } from "./checkpoints.ts";
+import { archiveAnswer, fileUrls } from "./downloads.ts";
 import { ServerError } from "./errors.ts";
-import { type Answer, jsonAnswer } from "./http.ts";
-import { readMessage, translated } from "./json.ts";
+import { translated } from "./json.ts";
 import type { ModelRecord } from "./registry.ts";
-import type { Call, Route } from "./route.ts";
-import { checkTtl } from "./training-routes.ts";
+import { type Call, serve } from "./route.ts";
+import { searchSessions } from "./session-search.ts";
+import { checkCount, checkTtl } from "./training-routes.ts";
 
-const empty: Answer = { status: 204 };
 const maxPage = 10_000;
-/** How long a download link works. */
-const linkLifetimeMs = 15 * 60_000;
-const linkKey = randomBytes(32);
 
-const checkpointPath = "/training_runs/(?<run>[^/]+)/checkpoints/(?<folder>weights|sampler_weights)/(?<name>[^/]+)";
-const onCheckpoint = (suffix = "") => new RegExp(`^${checkpointPath}${suffix}$`);
-
-export const restRoutes: readonly Route[] = [
-  { name: "training_runs", method: "GET", path: /^\/training_runs$/, handle: listRuns },
-  {
-    name: "training_run",
-    method: "GET",
-    path: /^\/training_runs\/(?<run>[^/]+)$/,
-    handle: (app, call) => jsonAnswer(runJson(app, app.registry.model(call.parameter("run")))),
+export const servedRestRoutes = serve(restRoutes, {
+  serverCapabilities: (app) => ({
+    supportedModels: app.engine.models.map(({ name, maxContextLength }) => ({
+      modelName: name,
+      maxContextLength,
+      trainable: true,
+      sampleable: true,
+    })),
+  }),
+  sampler(app, _message, call) {
+    const { id, baseModel, modelPath } = app.samplers.get(call.parameter("sampler"));
+    return { samplerId: id, baseModel, modelPath };
   },
-  {
-    name: "run_checkpoints",
-    method: "GET",
-    path: /^\/training_runs\/(?<run>[^/]+)\/checkpoints$/,
-    handle(app, call) {
-      const runId = call.parameter("run");
-      const records = app.checkpoints.list(runId);
-      // Checkpoints outlive their run's registration only when the state folder was edited by hand.
-      if (records.length === 0) app.registry.model(runId);
-      return jsonAnswer({ checkpoints: records.map(checkpointJson), cursor: null });
-    },
+  weightsInfo(app, { tinkerPath }) {
+    const { baseModel, lora } = app.checkpoints.get(translated(() => parseTinkerPath(tinkerPath)));
+    const { rank, trainUnembed, trainMlp, trainAttn } = lora;
+    return { baseModel, isLora: true, loraRank: rank, trainUnembed, trainMlp, trainAttn };
   },
-  { name: "checkpoints", method: "GET", path: /^\/checkpoints$/, handle: listCheckpoints },
-  {
-    name: "delete_checkpoint",
-    method: "DELETE",
-    path: onCheckpoint(),
-    async handle(app, call) {
-      await app.checkpoints.delete(checkpointOf(app, call));
-      return empty;
-    },
+  trainingRuns(app, _message, call) {
+    const project = call.query.get("project_id");
+    const runs = app.registry.models.filter(
+      (model) => project === null || app.registry.session(model.sessionId).projectId === project,
+    );
+    const { items, cursor } = page(call, runs, 20);
+    return { trainingRuns: items.map((model) => describeRun(app, model)), cursor };
   },
-  { name: "publish", method: "POST", path: onCheckpoint("/publish"), handle: (app, call) => publish(app, call, true) },
-  {
-    name: "publish",
-    method: "DELETE",
-    path: onCheckpoint("/publish"),
-    handle: (app, call) => publish(app, call, false),
+  trainingRun: (app, _message, call) => describeRun(app, app.registry.model(call.parameter("run"))),
+  runCheckpoints(app, _message, call) {
+    const runId = call.parameter("run");
+    const records = app.checkpoints.list(runId);
+    // Checkpoints outlive their run's registration only when the state folder was edited by hand.
+    if (records.length === 0) app.registry.model(runId);
+    return { checkpoints: records.filter((record) => isReadable(record, call)).map(describeCheckpoint) };
   },
-  {
-    name: "ttl",
-    method: "PUT",
-    path: onCheckpoint("/ttl"),
-    handle(app, call) {
-      const body = call.json();
-      // Here null says something: no limit.
-      const { ttlSeconds } = readMessage(ttlRequest, { ttl_seconds: body["ttl_seconds"] ?? null });
-      const record = checkpointOf(app, call);
-      app.checkpoints.setTtl(record, checkTtl(ttlSeconds ?? undefined) ?? null);
-      return empty;
-    },
+  checkpoints(app, _message, call) {
+    const records = app.checkpoints.list().filter((record) => isReadable(record, call));
+    const { items, cursor } = page(call, records, 100);
+    return { checkpoints: items.map(describeCheckpoint), cursor };
   },
-  { name: "archive", method: "GET", path: onCheckpoint("/archive"), handle: archive },
-  { name: "download", method: "GET", path: onCheckpoint("/download"), open: true, handle: download },
-  { name: "weights_info", method: "POST", path: /^\/weights_info$/, handle: weightsInfo },
-  {
-    name: "sessions",
-    method: "GET",
-    path: /^\/sessions$/,
-    handle(app, call) {
-      const { items } = page(call, app.registry.sessions, 20);
-      return jsonAnswer({ sessions: items.map((session) => session.id) });
-    },
+  publishCheckpoint: (app, _message, call) => publish(app, call, true),
+  unpublishCheckpoint: (app, _message, call) => publish(app, call, false),
+  checkpointTtl(app, { ttlSeconds }, call) {
+    app.checkpoints.setTtl(checkpointOf(app, call), checkTtl(ttlSeconds ?? undefined) ?? null);
   },
-  {
-    name: "session",
-    method: "GET",
-    path: /^\/sessions\/(?<session>[^/]+)$/,
-    handle(app, call) {
-      const { id } = app.registry.session(call.parameter("session"));
-      return jsonAnswer({
-        training_run_ids: app.registry.models.filter((model) => model.sessionId === id).map((model) => model.id),
-        sampler_ids: app.registry.samplers.filter((sampler) => sampler.sessionId === id).map((sampler) => sampler.id),
-      });
-    },
+  archive: (app, _message, call) => archiveAnswer(checkpointOf(app, call), call),
+  externalWeightsUrls: (app, _message, call) => fileUrls(app, checkpointOf(app, call), call),
+  async deleteCheckpoint(app, _message, call) {
+    await app.checkpoints.delete(checkpointOf(app, call));
   },
-  {
-    name: "session_project",
-    method: "PUT",
-    path: /^\/sessions\/(?<session>[^/]+)\/project$/,
-    handle(app, call) {
-      const { projectId } = call.read(sessionProjectRequest);
-      app.registry.setProject(call.parameter("session"), projectId);
-      return empty;
-    },
+  async copyWeights(app, message, call) {
+    const source = app.checkpoints.get(translated(() => parseTinkerPath(message.sourcePath)));
+    const { kind, name, baseModel, lora, userMetadata } = source;
+    const ttlSeconds = checkTtl(message.ttlSeconds);
+    // A retry carries the key of its first try.
+    const run = await app.copies.once(call.header("x-idempotency-key") || randomUUID(), async () => {
+      const runId = destinationOf(app, message, source);
+      await app.checkpoints.save(
+        { runId, kind, name, baseModel, lora, userMetadata },
+        { overwrite: false, ttlSeconds },
+        (dir) => cp(app.checkpoints.filesDir(source), dir, { recursive: true }),
+      );
+      return runId;
+    });
+    return { tinkerPath: formatTinkerPath(run, kind, name) };
   },
-  {
-    name: "trace_export",
-    method: "GET",
-    path: /^\/sessions\/(?<session>[^/]+)\/trace_export$/,
-    handle(app, call) {
-      app.registry.session(call.parameter("session"));
-      return jsonAnswer({ status: "failed", error: "This server keeps no traces. Look at its log instead." });
-    },
+  searchSessions,
+  sessions: (app, _message, call) => ({ sessions: page(call, app.registry.sessions, 20).items.map(({ id }) => id) }),
+  session(app, _message, call) {
+    const { id, userMetadata, displayName } = app.registry.session(call.parameter("session"));
+    return {
+      trainingRunIds: app.registry.models.filter((model) => model.sessionId === id).map((model) => model.id),
+      samplerIds: app.registry.samplers.filter((sampler) => sampler.sessionId === id).map((sampler) => sampler.id),
+      userMetadata: { ...userMetadata },
+      displayName,
+    };
   },
-  { name: "audit", method: "GET", path: /^\/audit$/, handle: audit },
-  {
-    name: "billing",
-    method: "GET",
-    path: /^\/billing\/usage\/events$/,
-    // Nothing here costs anything.
-    handle: () => jsonAnswer({ data: [], sessions: {} }),
+  sessionProject(app, { projectId }, call) {
+    app.registry.setProject(call.parameter("session"), projectId);
   },
-];
+  traceExport(app, _message, call) {
+    app.registry.session(call.parameter("session"));
+    return { status: "failed" as const, error: "This server keeps no traces. Look at its log instead." };
+  },
+  audit(app, _message, call) {
+    const type = oneOf(call, "event_type", ["all", "checkpoints", "projects", "teams", "organizations"]);
+    const day = call.query.get("day");
+    if (day !== null && !/^\d{4}-\d\d-\d\d$/.test(day))
+      throw new ServerError(400, "server/query", `day=${day.slice(0, 40)} is no date. Write it as 2026-01-31.`);
+    // What is there now, as the events that made it; a local server has no projects, teams or organizations of its own.
+    const saved = app.checkpoints.list().map(({ createdAt, runId, kind, name }) => ({
+      timestamp: new Date(createdAt),
+      event: "checkpoint_saved",
+      modelId: runId,
+      tinkerPath: formatTinkerPath(runId, kind, name),
+    }));
+    const made = app.registry.models.map(({ createdAt, id }) => ({
+      timestamp: new Date(createdAt),
+      event: "model_created",
+      modelId: id,
+    }));
+    const entries = type === "all" ? [...saved, ...made] : type === "checkpoints" ? saved : [];
+    return { entries: entries.filter((entry) => day === null || entry.timestamp.toISOString().startsWith(day)) };
+  },
+  // Nothing here costs anything.
+  billingUsage: () => ({ data: [], sessions: {} }),
+  checkpointUsage(app) {
+    const records = app.checkpoints.list();
+    const sizeBytes = records.reduce((sum, record) => sum + record.sizeBytes, 0);
+    return { data: [{ checkpointCount: records.length, sizeBytes, sizeGigabytes: sizeBytes / 1e9 }] };
+  },
+  apiKey: () => ({
+    keyId: 1,
+    name: "local",
+    note: "the key this server was started with",
+    details: { orgDetails: { name: "local" }, userDetails: { email: "local@localhost" } },
+  }),
+  revokeApiKey() {
+    throw new ServerError(
+      400,
+      "server/api-key-fixed",
+      "The key of this server is the one it was started with. Stop the server, and start it with another api_key.",
+    );
+  },
+});
 
 function page<T>(call: Call, all: readonly T[], defaultLimit: number) {
   const limit = call.integer("limit", defaultLimit, maxPage);
   const offset = call.integer("offset", 0, Number.MAX_SAFE_INTEGER);
-  return { items: all.slice(offset, offset + limit), cursor: { offset, limit, total_count: all.length } };
+  return { items: all.slice(offset, offset + limit), cursor: { offset, limit, totalCount: all.length } };
 }
 
-function listRuns(app: App, call: Call): Answer {
-  const project = call.query.get("project_id");
-  const runs = app.registry.models.filter(
-    (model) => project === null || app.registry.session(model.sessionId).projectId === project,
+function oneOf(call: Call, name: string, known: readonly string[]): string {
+  const value = call.query.get(name) ?? known[0]!;
+  if (known.includes(value)) return value;
+  throw new ServerError(
+    400,
+    "server/query",
+    `${name}=${value.slice(0, 40)} is unknown. Use ${known.slice(0, -1).join(", ")} or ${known.at(-1)}.`,
   );
-  const { items, cursor } = page(call, runs, 20);
-  return jsonAnswer({ training_runs: items.map((model) => runJson(app, model)), cursor });
 }
 
-function listCheckpoints(app: App, call: Call): Answer {
-  const { items, cursor } = page(call, app.checkpoints.list(), 100);
-  return jsonAnswer({ checkpoints: items.map(checkpointJson), cursor });
+/** SDK versions before 0.28 refuse a whole listing over a kind of checkpoint that they do not know. */
+function isReadable({ kind }: CheckpointRecord, call: Call): boolean {
+  const [major, minor] = call.sdkVersion ?? [1, 0];
+  return kind !== "external" || major > 0 || minor >= 28;
 }
 
-function runJson(app: App, model: ModelRecord) {
+function describeRun(app: App, model: ModelRecord): TrainingRun {
   const records = app.checkpoints.list(model.id);
   const last = (kind: string) => {
     const record = records.find((candidate) => candidate.kind === kind);
-    return record ? checkpointJson(record) : null;
+    return record && describeCheckpoint(record);
   };
   return {
-    training_run_id: model.id,
-    base_model: model.baseModel,
-    model_owner: "local",
-    is_lora: true,
+    trainingRunId: model.id,
+    baseModel: model.baseModel,
+    modelOwner: "local",
+    isLora: true,
     corrupted: model.state === "lost",
-    lora_rank: model.lora.rank,
-    last_request_time: new Date(model.lastRequestAt).toISOString(),
-    last_checkpoint: last("training"),
-    last_sampler_checkpoint: last("sampler"),
+    loraRank: model.lora.rank,
+    lastRequestTime: new Date(model.lastRequestAt),
+    lastCheckpoint: last("training"),
+    lastSamplerCheckpoint: last("sampler"),
     // The protocol's metadata is text to text.
-    user_metadata: Object.fromEntries(
+    userMetadata: Object.fromEntries(
       Object.entries(model.userMetadata).map(([key, value]) => [
         key,
         typeof value === "string" ? value : JSON.stringify(value),
       ]),
     ),
-    // Beyond the protocol: how far the run got, for clients that must reconcile after a restart.
-    applied_optim_steps: model.appliedSteps,
-    last_applied_seq_id: model.lastAppliedSequence,
+    appliedOptimSteps: model.appliedSteps,
+    lastAppliedSeqId: model.lastAppliedSequence,
   };
 }
 
-function checkpointJson(record: CheckpointRecord) {
-  const path = formatTinkerPath(record.runId, record.kind, record.name);
+function describeCheckpoint(record: CheckpointRecord): Checkpoint {
   return {
-    checkpoint_id: `${record.kind === "training" ? "weights" : "sampler_weights"}/${record.name}`,
-    checkpoint_type: record.kind,
-    time: new Date(record.createdAt).toISOString(),
-    tinker_path: path,
-    size_bytes: record.sizeBytes,
+    checkpointId: `${checkpointFolders[record.kind]}/${record.name}`,
+    checkpointType: record.kind,
+    time: new Date(record.createdAt),
+    tinkerPath: formatTinkerPath(record.runId, record.kind, record.name),
+    sizeBytes: record.sizeBytes,
     public: record.public,
-    expires_at: record.expiresAt === null ? null : new Date(record.expiresAt).toISOString(),
+    expiresAt: record.expiresAt === null ? undefined : new Date(record.expiresAt),
+    userMetadata: record.userMetadata && { ...record.userMetadata },
   };
 }
 
 function checkpointOf(app: App, call: Call): CheckpointRecord {
-  return app.checkpoints.get({
-    trainingRunId: call.parameter("run"),
-    kind: call.parameter("folder") === "weights" ? "training" : "sampler",
-    name: call.parameter("name"),
-  });
+  const stated = call.query.get("checkpoint_type");
+  const kind = checkpointKinds.find((candidate) => candidate === stated);
+  return app.checkpoints.named(call.parameter("run"), call.parameter("checkpoint"), kind);
 }
 
 /** Publishing what is public is no error here: a 409 would make the official client repeat it for five minutes. */
-function publish(app: App, call: Call, value: boolean): Answer {
+function publish(app: App, call: Call, value: boolean): void {
   const record = checkpointOf(app, call);
   if (record.public !== value) app.checkpoints.setPublic(record, value);
-  return empty;
 }
 
-function weightsInfo(app: App, call: Call): Answer {
-  const { tinkerPath } = call.read(weightsInfoRequest);
-  const { baseModel, lora } = app.checkpoints.get(translated(() => parseTinkerPath(tinkerPath)));
-  return jsonAnswer({
-    base_model: baseModel,
-    is_lora: true,
-    lora_rank: lora.rank,
-    train_unembed: lora.trainUnembed,
-    train_mlp: lora.trainMlp,
-    train_attn: lora.trainAttn,
-  });
-}
-
-function archive(app: App, call: Call): Answer {
-  const record = checkpointOf(app, call);
-  const expires = Date.now() + linkLifetimeMs;
-  const folder = call.parameter("folder");
-  const path = `${apiPrefix}/training_runs/${encodeURIComponent(record.runId)}/checkpoints/${folder}/${record.name}/download`;
-  const url = `${call.origin}${path}?expires=${expires}&signature=${signatureOf(record.uid, expires)}`;
-  return {
-    ...jsonAnswer({ url, expires: new Date(expires).toISOString() }, 302),
-    headers: { location: url, expires: new Date(expires).toUTCString() },
-  };
-}
-
-/** Needs no key: the link itself is the permission. */
-function download(app: App, call: Call): Answer {
-  const refusal = new ServerError(
-    403,
-    "server/download-link",
-    "This download link is wrong or has expired. Ask for the archive again.",
-  );
-  const expires = call.integer("expires", 0, Number.MAX_SAFE_INTEGER);
-  const given = Buffer.from(call.query.get("signature") ?? "", "hex");
-  const found = app.checkpoints.find(
-    call.parameter("run"),
-    call.parameter("folder") === "weights" ? "training" : "sampler",
-    call.parameter("name"),
-  );
-  const expected = Buffer.from(signatureOf(found?.uid ?? "", expires), "hex");
-  if (!found || expires < Date.now() || given.length !== expected.length || !timingSafeEqual(given, expected))
-    throw refusal;
-  return {
-    status: 200,
-    contentType: "application/x-tar",
-    headers: { "content-disposition": `attachment; filename="${found.name}.tar"` },
-    body: tarOf(app.checkpoints.filesDir(found)),
-  };
-}
-
-function signatureOf(uid: string, expires: number): string {
-  return createHmac("sha256", linkKey).update(`${uid}\0${expires}`).digest("hex");
-}
-
-/** Checkpoints that are there now, as the events that made them. */
-function audit(app: App, call: Call): Answer {
-  const type = call.query.get("event_type") ?? "all";
-  if (type !== "all" && type !== "checkpoints")
-    throw new ServerError(400, "server/query", `event_type=${type.slice(0, 40)} is unknown. Use all or checkpoints.`);
-  const day = call.query.get("day");
-  if (day !== null && !/^\d{4}-\d\d-\d\d$/.test(day))
-    throw new ServerError(400, "server/query", `day=${day.slice(0, 40)} is no date. Write it as 2026-01-31.`);
-  const entries = [
-    ...app.checkpoints.list().map((record) => ({
-      timestamp: new Date(record.createdAt).toISOString(),
-      event: "checkpoint_saved",
-      model_id: record.runId,
-      tinker_path: formatTinkerPath(record.runId, record.kind, record.name),
-    })),
-    ...(type === "all"
-      ? app.registry.models.map((model) => ({
-          timestamp: new Date(model.createdAt).toISOString(),
-          event: "model_created",
-          model_id: model.id,
-        }))
-      : []),
-  ];
-  return jsonAnswer({ entries: entries.filter((entry) => day === null || entry.timestamp.startsWith(day)) });
+/** The run that a copied checkpoint belongs to: one of the session that was named, or of a new one in the project. */
+function destinationOf(
+  app: App,
+  message: {
+    sessionId?: string | undefined;
+    modelSeqId?: number | undefined;
+    destinationProjectId?: string | undefined;
+  },
+  source: CheckpointRecord,
+): string {
+  const { baseModel, lora } = source;
+  const sessionId =
+    message.sessionId ??
+    app.registry.createSession({
+      tags: ["copy_weights"],
+      userMetadata: {},
+      sdkVersion: "",
+      projectId: message.destinationProjectId,
+    }).id;
+  const userMetadata = { copied_from: formatTinkerPath(source.runId, source.kind, source.name) };
+  const sequence = checkCount(message.modelSeqId ?? 0, "model_seq_id");
+  const { record } = app.registry.createModel(sessionId, sequence, { baseModel, lora, userMetadata });
+  // It holds checkpoints; there is nothing to train on.
+  app.registry.markUnloaded(record);
+  return record.id;
 }

@@ -1,22 +1,57 @@
-// What a route is, and what its handler gets to see of a request.
+// What a handler is, and what it gets to see of a request. Messages are read and written by the route's own schemas; a handler
+// takes one and gives the other.
 import type { z } from "zod";
+import { type Route, type RouteName, routes } from "../protocol/index.ts";
 import type { App } from "./app.ts";
 import { ServerError } from "./errors.ts";
 import type { Answer } from "./http.ts";
 import { parseBody, readMessage } from "./json.ts";
 
-export interface Route {
-  /** The last fixed part of the path: what fault scripts and logs call it. */
+type Message<R extends Route> = R["request"] extends z.ZodType ? z.output<R["request"]> : undefined;
+type Reply<R extends Route> = R["response"] extends z.ZodType ? z.output<R["response"]> : undefined;
+
+/** Answers a request: with the route's response, or with an Answer where that is no JSON of status 200. */
+export type Handler<R extends Route> = (
+  app: App,
+  message: Message<R>,
+  call: Call,
+  // biome-ignore lint/suspicious/noConfusingVoidType: a route without a response is answered with nothing.
+) => Reply<R> | Answer | void | Promise<Reply<R> | Answer | void>;
+
+/** A handler for every route of a group. */
+export type Handlers<Group extends Readonly<Record<string, Route>>> = {
+  readonly [Name in keyof Group]: Handler<Group[Name]>;
+};
+
+/** A route as the server holds it. */
+export interface ServedRoute {
+  /** As the protocol's table calls it. */
   name: string;
-  method: "GET" | "POST" | "PUT" | "DELETE";
-  /** Matched against the decoded path after the prefix; named groups are parameters. */
-  path: RegExp;
-  handle(app: App, call: Call): Answer | Promise<Answer>;
+  route: Route;
+  // biome-ignore lint/suspicious/noExplicitAny: each handler fits its own route, which `Handlers` has checked.
+  handle: Handler<any>;
   /** True: needs no API key. */
-  open?: boolean;
-  /** Body limit other than that of plain JSON routes. */
-  maxBody?: (app: App) => number;
+  open: boolean;
+  /** Bodies may be as large as the server's limit: training data. */
+  large: boolean;
 }
+
+export function serve<Group extends Readonly<Record<string, Route>>>(
+  group: Group,
+  handlers: Handlers<Group>,
+  options: { open?: readonly (keyof Group)[]; large?: readonly (keyof Group)[] } = {},
+): ServedRoute[] {
+  return Object.entries(group).map(([name, route]) => ({
+    name,
+    route,
+    handle: handlers[name as keyof Group] as ServedRoute["handle"],
+    open: options.open?.includes(name) ?? false,
+    large: options.large?.includes(name) ?? false,
+  }));
+}
+
+/** The protocol's own routes; all have a handler. */
+export const protocolRoutes: readonly RouteName[] = Object.keys(routes) as RouteName[];
 
 /** Plain JSON bodies are read on the main thread; the largest are prompts. */
 export const plainBodyLimit = 4 << 20;
@@ -26,8 +61,7 @@ export class Call {
   readonly parameters: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
   readonly bytes: Uint8Array<ArrayBuffer>;
-  readonly contentType: string;
-  readonly accept: string;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   /** Where this server is reached, for links. */
   readonly origin: string;
   /** Fires when the client is gone. */
@@ -37,36 +71,41 @@ export class Call {
     parameters: Readonly<Record<string, string>>;
     query: URLSearchParams;
     bytes: Uint8Array<ArrayBuffer>;
-    contentType: string;
-    accept: string;
+    headers: Readonly<Record<string, string | string[] | undefined>>;
     origin: string;
     signal: AbortSignal;
   }) {
     this.parameters = fields.parameters;
     this.query = fields.query;
     this.bytes = fields.bytes;
-    this.contentType = fields.contentType;
-    this.accept = fields.accept;
+    this.headers = fields.headers;
     this.origin = fields.origin;
     this.signal = fields.signal;
   }
 
-  /** The JSON body as this message. */
-  read<T extends z.ZodType>(schema: T): z.output<T> {
-    return readMessage(schema, this.json());
+  header(name: string): string {
+    return String(this.headers[name] ?? "");
   }
 
-  json(): Record<string, unknown> {
+  /** The JSON body as this message. `onRefused` is told the body that could not be read as one. */
+  read<T extends z.ZodType>(schema: T, onRefused?: (body: Readonly<Record<string, unknown>>, error: unknown) => void) {
     this.requireJson();
-    return parseBody(this.bytes);
+    const body = parseBody(this.bytes);
+    try {
+      return readMessage(schema, body);
+    } catch (error) {
+      onRefused?.(body, error);
+      throw error;
+    }
   }
 
   requireJson(): void {
-    if (!/^(|application\/([\w.-]+\+)?json)\s*(;|$)/i.test(this.contentType))
+    const contentType = this.header("content-type");
+    if (!/^(|application\/([\w.-]+\+)?json)\s*(;|$)/i.test(contentType))
       throw new ServerError(
         415,
         "server/content-type",
-        `This route does not read "${this.contentType.slice(0, 60)}". Send application/json.`,
+        `This route does not read "${contentType.slice(0, 60)}". Send application/json.`,
       );
   }
 
@@ -85,5 +124,11 @@ export class Call {
       "server/query",
       `${name}=${text.slice(0, 40)} is not a number from 0 to ${max}. Correct it.`,
     );
+  }
+
+  /** The version of the official SDK that asks, as [major, minor, patch]; undefined for other clients. */
+  get sdkVersion(): [number, number, number] | undefined {
+    const [, major, minor, patch] = /^AsyncTinker\/Python (\d+)\.(\d+)\.(\d+)/.exec(this.header("user-agent")) ?? [];
+    return major === undefined ? undefined : [Number(major), Number(minor), Number(patch)];
   }
 }

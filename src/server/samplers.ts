@@ -1,8 +1,9 @@
 // Samplers: frozen weights to sample from. Those with a source on disk (a base model, a saved checkpoint) are opened in the engine
 // when they are used and may be closed when others need the room; an unnamed snapshot exists in the engine only.
-import type { Engine, EngineModelInfo, SampleRequest, SamplerSource } from "../engine/engine.ts";
+import type { Engine, EngineModelInfo, SampleOutput, SampleRequest, SamplerSource } from "../engine/engine.ts";
 import { parseTinkerPath, type SampleResponse } from "../protocol/index.ts";
 import type { CheckpointStore } from "./checkpoints.ts";
+import type { CompletionLog } from "./completions.ts";
 import { ServerError } from "./errors.ts";
 import type { Operation, Operations } from "./operations.ts";
 import type { ModelRecord, Registry, SamplerRecord } from "./registry.ts";
@@ -20,6 +21,7 @@ export interface SamplerParts {
   registry: Registry;
   checkpoints: CheckpointStore;
   operations: Operations;
+  completions: CompletionLog;
   /** Samplers open in the engine at once; the least recently used idle one makes room. */
   maxSamplers: number;
   signal: AbortSignal;
@@ -34,9 +36,16 @@ export class Samplers {
   readonly #open = new Map<string, OpenSampler>();
   #openings = 0;
   readonly #requests = new Map<string, { fingerprint: string; operation: Operation }>();
+  /** Samples under way, to be ended with this life of the server or by their client. */
+  readonly #underWay = new Set<AbortController>();
+  /** How many copies of its client a sampler has. */
+  readonly #copies = new Map<string, number>();
 
   constructor(parts: SamplerParts) {
     this.#parts = parts;
+    parts.signal.addEventListener("abort", () => {
+      for (const controller of this.#underWay) controller.abort(parts.signal.reason);
+    });
   }
 
   /** A sampling session over a base model or a saved checkpoint. */
@@ -107,14 +116,22 @@ export class Samplers {
     return { ...fields, id: `ad-hoc:${fields.checkpointUid ?? fields.baseModel}`, sessionId: "", sequence: 0 };
   }
 
+  /** A number for one more copy of a sampler's client, from 1. */
+  join(samplerId: string): number {
+    const { id } = this.get(samplerId);
+    const number = (this.#copies.get(id) ?? 0) + 1;
+    this.#copies.set(id, number);
+    return number;
+  }
+
   /** Submits a sample; `sequence` makes a repeat the same request. */
   sample(
     record: SamplerRecord,
-    sequence: number | undefined,
+    sequence: SampleSequence | undefined,
     request: SampleRequest,
-    options: { fingerprint: string; bytes: number },
+    options: { fingerprint: string; bytes: number; respond: (output: SampleOutput) => SampleResponse },
   ): Operation {
-    const { operations } = this.#parts;
+    const { operations, completions } = this.#parts;
     const key = sequence === undefined ? undefined : `${record.id}/${sequence}`;
     const known = key === undefined ? undefined : this.#requests.get(key);
     if (known) {
@@ -127,12 +144,25 @@ export class Samplers {
       return known.operation;
     }
     operations.admit(options.bytes);
-    const operation = operations.begin(options.bytes);
+    const controller = new AbortController();
+    const operation = operations.begin(options.bytes, () => controller.abort(cancelled()));
     if (key !== undefined) {
       this.#requests.set(key, { fingerprint: options.fingerprint, operation });
       if (this.#requests.size > rememberedSamples) this.#requests.delete(this.#requests.keys().next().value!);
     }
-    void operations.settle(operation, async () => ({ kind: "sample", output: await this.#run(record, request) }));
+    this.#underWay.add(controller);
+    void operations
+      .settle(operation, async () => {
+        const output = await this.#run(record, request, controller.signal);
+        return { kind: "sample", output: options.respond(output) };
+      })
+      .then(() => {
+        this.#underWay.delete(controller);
+        if (sequence === undefined) return;
+        const { id: requestId, bytes, outcome } = operation;
+        const state = outcome?.ok ? "finished" : "failed";
+        completions.add(clientKey(record.id, cloneOf(sequence)), { requestId, bytes, state });
+      });
     return operation;
   }
 
@@ -142,19 +172,13 @@ export class Samplers {
       if (record.sessionId === sessionId && this.#open.get(record.id)?.active === 0) await this.#close(record.id);
   }
 
-  async #run(record: SamplerRecord, request: SampleRequest): Promise<SampleResponse> {
+  async #run(record: SamplerRecord, request: SampleRequest, signal: AbortSignal): Promise<SampleOutput> {
     const open = await this.#use(record);
     try {
       await open.ready;
-      const output = await this.#parts.engine.sample(open.engineId, request, { signal: this.#parts.signal });
-      return {
-        sequences: output.sequences.map(({ stopReason, tokens, logprobs }) => ({ stopReason, tokens, logprobs })),
-        promptCacheHitTokens: 0,
-        ...(output.promptLogprobs && { promptLogprobs: output.promptLogprobs }),
-        ...(output.topkPromptLogprobs && {
-          topkPromptLogprobs: output.topkPromptLogprobs.map((row) => (row === null ? null : [...row])),
-        }),
-      };
+      return await this.#parts.engine.sample(open.engineId, request, { signal });
+    } catch (error) {
+      throw signal.aborted ? signal.reason : error;
     } finally {
       open.active--;
     }
@@ -226,6 +250,7 @@ export class Samplers {
     const open = this.#open.get(id);
     this.#open.delete(id);
     if (this.#parts.registry.findSampler(id)?.snapshotOf !== undefined) this.#parts.registry.forgetSampler(id);
+    this.#parts.completions.drop(id);
     if (!open) return;
     await open.ready.catch(() => {});
     await this.#parts.engine.releaseSampler(open.engineId);
@@ -235,6 +260,20 @@ export class Samplers {
     return `${samplerId}/${++this.#openings}`;
   }
 }
+
+/** A sample's number within its sampler; those of a client's copies go beyond what a double holds. */
+export type SampleSequence = number | bigint;
+
+const perClone = 1_000_000_000n;
+
+/** Which copy of a sampling client a number belongs to; 0: the original. */
+export const cloneOf = (sequence: SampleSequence): number => Number(BigInt(sequence) / perClone);
+
+/** Whose completions these are. */
+export const clientKey = (samplerId: string, clone: number): string => `${samplerId}/${clone}`;
+
+const cancelled = () =>
+  new ServerError(400, "server/cancelled", "The client cancelled this sample. Ask again if it is wanted after all.");
 
 const gone = (id: string) =>
   new ServerError(

@@ -6,19 +6,37 @@ import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../core/errors.ts";
 import type { Engine } from "../engine/engine.ts";
-import { apiPrefix } from "../protocol/index.ts";
+import { apiPrefix, encode, patternOf } from "../protocol/index.ts";
 import { App, type AppSettings, defaultSettings } from "./app.ts";
+import { servedDownloadRoutes } from "./downloads.ts";
 import { ServerError } from "./errors.ts";
-import { type FaultRule, type FaultScript, injectedRefusal } from "./faults.ts";
-import { type Answer, errorAnswer, readBody, send } from "./http.ts";
-import { restRoutes } from "./rest-routes.ts";
-import { Call, plainBodyLimit, type Route } from "./route.ts";
-import { samplingRoutes } from "./sampling-routes.ts";
-import { sessionRoutes } from "./session-routes.ts";
-import { spoilAnswer } from "./spoil.ts";
+import { servedFutureRoutes } from "./future-routes.ts";
+import { Answer, emptyAnswer, errorAnswer, jsonAnswer, readBody, send } from "./http.ts";
+import { sequenceIn } from "./json.ts";
+import { servedRestRoutes } from "./rest-routes.ts";
+import { Call, plainBodyLimit, type ServedRoute } from "./route.ts";
+import { servedSamplingRoutes } from "./sampling-routes.ts";
+import { servedSessionRoutes } from "./session-routes.ts";
 import { lockStateDir } from "./state-lock.ts";
 import { within } from "./time-limit.ts";
-import { trainingRoutes } from "./training-routes.ts";
+import { servedTrainingRoutes } from "./training-routes.ts";
+
+/** One request that is about to be handled, for whoever looks in between. */
+export interface Exchange {
+  /** The route's name in the protocol's table. */
+  route: string;
+  request: IncomingMessage;
+  response: ServerResponse;
+  /** Fires when the server closes. */
+  ended: AbortSignal;
+  restart: (downMs?: number) => Promise<void>;
+}
+
+/**
+ * Stands between the wire and the routes: `handle` carries the request out and gives its answer. Returns what is to be sent instead
+ * of it, or undefined where nothing is.
+ */
+export type Intercept = (exchange: Exchange, handle: () => Promise<Answer>) => Promise<Answer | undefined>;
 
 export interface ServerOptions extends Partial<AppSettings> {
   stateDir: string;
@@ -31,14 +49,24 @@ export interface ServerOptions extends Partial<AppSettings> {
   drainMs?: number;
   /** How long to wait for another server to leave the state folder. Default 0. */
   lockWaitMs?: number;
-  faults?: FaultScript | undefined;
+  /** For tests: makes the server misbehave. */
+  intercept?: Intercept | undefined;
 }
 
 const host = "127.0.0.1";
-const routes: readonly Route[] = [...sessionRoutes, ...trainingRoutes, ...samplingRoutes, ...restRoutes];
+const served = [
+  ...servedSessionRoutes,
+  ...servedTrainingRoutes,
+  ...servedSamplingRoutes,
+  ...servedFutureRoutes,
+  ...servedRestRoutes,
+  ...servedDownloadRoutes,
+].map((entry) => ({ ...entry, pattern: patternOf(entry.route) }));
 
 /** Every route's name, method and path, for documentation and tests. */
-export const routeTable: readonly Pick<Route, "name" | "method" | "path">[] = routes;
+export const routeTable: readonly { name: string; method: string; path: string; pattern: RegExp }[] = served.map(
+  ({ name, route, pattern }) => ({ name, method: route.method, path: route.path, pattern }),
+);
 
 export async function startServer(options: ServerOptions): Promise<TinkerServer> {
   const server = new TinkerServer(options);
@@ -158,22 +186,10 @@ export class TinkerServer {
     const gone = new AbortController();
     response.once("close", () => gone.abort());
     response.on("error", () => {});
-    let fault: FaultRule | undefined;
-    let answer: Answer;
     try {
-      const url = parseUrl(request);
-      const { route, parameters } = findRoute(request.method ?? "", url.path);
-      if (!route.open) this.#checkKey(request);
-      fault = this.#options.faults?.take(route.name);
-      if (fault && this.#before(fault, request)) return;
-      answer = await this.#run(route, request, { ...url, parameters, signal: gone.signal });
-    } catch (error) {
-      answer = this.#refusalOf(error);
-    }
-    if (this.#closing) answer = { ...answer, headers: { ...answer.headers, connection: "close" } };
-    try {
-      const restart = (downMs: number) => void this.restart(downMs);
-      if (fault && (await spoilAnswer(fault, { request, response, answer, ended: this.app.ended, restart }))) return;
+      let answer = await this.#answer(request, response, gone.signal).catch((error: unknown) => this.#refusalOf(error));
+      if (!answer) return;
+      if (this.#closing) answer = answer.with({ headers: { ...answer.headers, connection: "close" } });
       await send(request, response, answer);
     } catch (error) {
       this.#options.log?.(`an answer could not be sent: ${messageOf(error)}`);
@@ -181,12 +197,25 @@ export class TinkerServer {
     }
   }
 
+  async #answer(request: IncomingMessage, response: ServerResponse, signal: AbortSignal): Promise<Answer | undefined> {
+    const url = parseUrl(request);
+    const { route, parameters } = findRoute(request.method ?? "", url.path);
+    if (!route.open) this.#checkKey(request);
+    const handle = () =>
+      this.#run(route, request, { ...url, parameters, signal }).catch((error: unknown) => this.#refusalOf(error));
+    const { intercept } = this.#options;
+    if (!intercept) return handle();
+    const restart = (downMs?: number) => this.restart(downMs);
+    return intercept({ route: route.name, request, response, ended: this.app.ended, restart }, handle);
+  }
+
   async #run(
-    route: Route,
+    entry: ServedRoute,
     request: IncomingMessage,
-    call: { query: URLSearchParams; parameters: Record<string, string>; signal: AbortSignal },
+    fields: { query: URLSearchParams; parameters: Record<string, string>; signal: AbortSignal },
   ): Promise<Answer> {
     const app = this.app;
+    const { route } = entry;
     const encoding = request.headers["content-encoding"] ?? "identity";
     if (encoding !== "identity")
       throw new ServerError(
@@ -194,17 +223,24 @@ export class TinkerServer {
         "server/content-encoding",
         `This server does not read bodies in "${encoding.slice(0, 40)}". Send them uncompressed.`,
       );
-    const bytes = await readBody(request, Math.min(route.maxBody?.(app) ?? plainBodyLimit, app.settings.maxBodyBytes));
-    return route.handle(
-      app,
-      new Call({
-        ...call,
-        bytes,
-        contentType: request.headers["content-type"] ?? "",
-        accept: request.headers.accept ?? "",
-        origin: originOf(request) ?? this.url,
-      }),
-    );
+    const { maxBodyBytes } = app.settings;
+    const bytes = await readBody(request, entry.large ? maxBodyBytes : Math.min(plainBodyLimit, maxBodyBytes));
+    const call = new Call({ ...fields, bytes, headers: request.headers, origin: originOf(request) ?? this.url });
+    try {
+      const message =
+        route.request &&
+        call.read(route.request, (body, error) => {
+          if (error instanceof ServerError) error.refused = sequenceIn(body);
+        });
+      const reply = await entry.handle(app, message, call);
+      if (reply instanceof Answer) return reply;
+      return route.response ? jsonAnswer(encode(route.response, reply)) : emptyAnswer;
+    } catch (error) {
+      // A refusal uses its sequence number up: the client goes on with the next.
+      if (error instanceof ServerError && error.refused)
+        app.training.refuse(error.refused.modelId, error.refused.sequence, error);
+      throw error;
+    }
   }
 
   #refusalOf(error: unknown): Answer {
@@ -223,16 +259,6 @@ export class TinkerServer {
         ? "The X-API-Key header is missing. Set TINKER_API_KEY to the key the server was started with."
         : "The API key is not the one the server was started with. Set TINKER_API_KEY to that one.",
     );
-  }
-
-  /** Faults that keep a request from being looked at. True: there is nothing more to do. */
-  #before(fault: FaultRule, request: IncomingMessage): boolean {
-    const refusal = injectedRefusal(fault);
-    if (refusal) throw refusal;
-    if (fault.fault === "drop-before") request.socket.destroy();
-    else if (fault.fault === "restart-before") void this.restart(fault.ms);
-    else return false;
-    return true;
   }
 }
 
@@ -279,14 +305,14 @@ function parseUrl(request: IncomingMessage): { path: string; query: URLSearchPar
   }
 }
 
-function findRoute(method: string, path: string): { route: Route; parameters: Record<string, string> } {
+function findRoute(method: string, path: string): { route: ServedRoute; parameters: Record<string, string> } {
   const allowed: string[] = [];
   if (path.startsWith(`${apiPrefix}/`))
-    for (const route of routes) {
-      const match = route.path.exec(path.slice(apiPrefix.length));
+    for (const entry of served) {
+      const match = entry.pattern.exec(path.slice(apiPrefix.length));
       if (!match) continue;
-      if (route.method === method) return { route, parameters: { ...match.groups } };
-      allowed.push(route.method);
+      if (entry.route.method === method) return { route: entry, parameters: { ...match.groups } };
+      allowed.push(entry.route.method);
     }
   if (allowed.length > 0)
     throw new ServerError(405, "server/method", `${path.slice(0, 80)} takes ${allowed.join(", ")}, not ${method}.`);

@@ -1,7 +1,26 @@
 // Models in training: creates them, takes their requests in sequence order, recognises repeats, and keeps count of what was
 // applied. Knows nothing of HTTP.
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { z } from "zod";
 import type { AdamSettings, Engine, EngineModelInfo, LoraSpec, TrainingBatch } from "../engine/engine.ts";
-import { type ForwardBackwardOutput, formatTinkerPath, metricReduction, parseTinkerPath } from "../protocol/index.ts";
+import {
+  type CheckpointKind,
+  createModelResponse,
+  encode,
+  type ForwardBackwardOutput,
+  formatTinkerPath,
+  loadWeightsResponse,
+  metricReduction,
+  optimStepResponse,
+  parseTinkerPath,
+  saveWeightsExternalResponse,
+  saveWeightsForSamplerResponse,
+  saveWeightsResponse,
+  unloadModelResponse,
+} from "../protocol/index.ts";
+import { encryptFile, type Recipient } from "./age.ts";
+import { filesBelow } from "./archive.ts";
 import { type CheckpointRecord, type CheckpointStore, checkName } from "./checkpoints.ts";
 import { ServerError } from "./errors.ts";
 import type { Operation, Operations, Result } from "./operations.ts";
@@ -46,6 +65,16 @@ export interface TrainingRequest {
   bytes: number;
 }
 
+export interface SaveRequest {
+  kind: CheckpointKind;
+  name: string;
+  ttlSeconds: number | undefined;
+  overwrite?: boolean;
+  userMetadata?: Readonly<Record<string, string>> | undefined;
+  /** Whom the files are encrypted for; nobody: they are not. */
+  recipients?: readonly Recipient[];
+}
+
 /** Repeats of numbers further back than this are refused instead of recognised. */
 const rememberedRequests = 4096;
 
@@ -79,7 +108,7 @@ export class Training {
         `${this.#live.size} models are loaded, as many as max_models allows. Unload one, or let an unused session end.`,
       );
     const { record, created } = registry.createModel(sessionId, sequence, fields);
-    if (!created && (record.baseModel !== fields.baseModel || record.lora.rank !== fields.lora.rank))
+    if (!created && (record.baseModel !== fields.baseModel || !sameLora(record.lora, fields.lora)))
       throw new ServerError(
         400,
         "server/sequence-reused",
@@ -121,34 +150,29 @@ export class Training {
     return this.#submit(request, async ({ record }) => {
       const metrics = await this.#parts.engine.optimStep(record.id, adam);
       this.#recordStep(record, request.sequence ?? record.lastAppliedSequence);
-      return json({ metrics, type: "optim_step" });
+      return result(optimStepResponse, { metrics: { ...metrics }, type: "optim_step" });
     });
   }
 
-  saveWeights(
-    request: TrainingRequest,
-    options: { name: string; ttlSeconds: number | undefined; overwrite: boolean },
-  ): Operation {
-    checkName(options.name);
+  /** Saves under a name: training state, weights for sampling, or files to download. */
+  save(request: TrainingRequest, options: SaveRequest): Operation {
+    const { kind, name, recipients = [], userMetadata, ttlSeconds, overwrite = false } = options;
+    checkName(name);
     return this.#submit(request, async ({ record }) => {
       const { engine, checkpoints } = this.#parts;
-      await checkpoints.save({ ...describe(record), kind: "training", name: options.name }, options, (dir) =>
-        engine.saveState(record.id, dir),
-      );
-      return json({ path: formatTinkerPath(record.id, "training", options.name), type: "save_weights" });
-    });
-  }
-
-  saveForSampler(request: TrainingRequest, options: { name: string; ttlSeconds: number | undefined }): Operation {
-    checkName(options.name);
-    return this.#submit(request, async ({ record }) => {
-      const { engine, checkpoints } = this.#parts;
-      await checkpoints.save(
-        { ...describe(record), kind: "sampler", name: options.name },
-        { overwrite: false, ttlSeconds: options.ttlSeconds },
-        (dir) => engine.saveForSampler(record.id, dir),
-      );
-      return json({ path: formatTinkerPath(record.id, "sampler", options.name), type: "save_weights_for_sampler" });
+      const fields = { runId: record.id, baseModel: record.baseModel, lora: record.lora, kind, name, userMetadata };
+      const saved = await checkpoints.save(fields, { overwrite, ttlSeconds }, async (dir) => {
+        if (kind === "training") return engine.saveState(record.id, dir);
+        await engine.saveForSampler(record.id, dir);
+        if (recipients.length > 0) await encryptFolder(dir, recipients);
+      });
+      const path = formatTinkerPath(record.id, kind, name);
+      if (kind === "external")
+        return result(saveWeightsExternalResponse, { path, sizeBytes: saved.sizeBytes, type: "save_weights_external" });
+      return result(saveWeightsResponse, {
+        path,
+        type: kind === "training" ? "save_weights" : "save_weights_for_sampler",
+      });
     });
   }
 
@@ -156,7 +180,10 @@ export class Training {
   snapshotForSampler(request: TrainingRequest, samplerSequence: number): Operation {
     return this.#submit(request, async ({ record }) => {
       const samplerId = await this.#parts.samplers.snapshot(record, samplerSequence);
-      return json({ path: null, sampling_session_id: samplerId, type: "save_weights_for_sampler" });
+      return result(saveWeightsForSamplerResponse, {
+        samplingSessionId: samplerId,
+        type: "save_weights_for_sampler",
+      });
     });
   }
 
@@ -167,7 +194,7 @@ export class Training {
       const checkpoint = checkpoints.get(requireTrainingPath(path, options.path));
       requireFit(record, checkpoint, options.path);
       await engine.loadState(record.id, checkpoints.filesDir(checkpoint), { optimizer: options.optimizer });
-      return json({ path: options.path, model_id: record.id, type: "load_weights" });
+      return result(loadWeightsResponse, { path: options.path, modelId: record.id, type: "load_weights" });
     });
   }
 
@@ -178,7 +205,7 @@ export class Training {
     const operation = operations.begin(0);
     void operations.settle(operation, async () => {
       await this.drop(record);
-      return json({ model_id: modelId, type: "unload_model" });
+      return result(unloadModelResponse, { modelId, type: "unload_model" });
     });
     return operation;
   }
@@ -300,13 +327,25 @@ export class Training {
           registry.markUnloaded(record);
           throw error;
         }
-        return json({ model_id: record.id, type: "create_model" });
+        return result(createModelResponse, { modelId: record.id, type: "create_model" });
       }),
     );
     return live;
   }
 }
 
-const json = (body: Readonly<Record<string, unknown>>): Result => ({ kind: "json", body });
+const result = <T extends z.ZodType>(schema: T, value: z.output<T>): Result => ({
+  kind: "json",
+  body: encode(schema, value) as Readonly<Record<string, unknown>>,
+});
 
-const describe = (record: ModelRecord) => ({ runId: record.id, baseModel: record.baseModel, lora: record.lora });
+/** Two LoRA settings that make the same adapter. */
+const sameLora = (a: LoraSpec, b: LoraSpec) =>
+  (["rank", "seed", "trainAttn", "trainMlp", "trainUnembed"] as const).every((key) => a[key] === b[key]);
+
+async function encryptFolder(dir: string, recipients: readonly Recipient[]): Promise<void> {
+  for (const name of await filesBelow(dir)) {
+    await encryptFile(join(dir, name), join(dir, `${name}.age`), recipients);
+    await rm(join(dir, name));
+  }
+}

@@ -3,23 +3,17 @@ import { readFileSync } from "node:fs";
 import { ServiceClient, type Timings, TinkerError } from "../../src/client/index.ts";
 import type { AdamSettings } from "../../src/engine/engine.ts";
 import { SimulatedEngine } from "../../src/engine/simulated/engine.ts";
-import { FaultScript, startServer, type TinkerServer } from "../../src/server/index.ts";
+import { startServer, type TinkerServer } from "../../src/server/index.ts";
+import { FaultScript } from "../support/faults.ts";
 
 /** Long enough for an answer on a busy machine, short enough that a silent connection costs little. */
 const timings: Partial<Timings> = {
-  connectTimeoutMs: 2000,
   requestTimeoutMs: 400,
   pollTimeoutMs: 400,
   retryBaseMs: 2,
   retryMaxMs: 10,
   retryWindowMs: 20_000,
-  windowMaxMs: 20,
-  conflictWindowMs: 200,
-  pollRetryBaseMs: 2,
-  pollRetryMaxMs: 20,
   backpressureMs: 2,
-  backpressureLargeMs: 2,
-  backpressureMemoryMs: 20,
   heartbeatIntervalMs: 60_000,
 };
 
@@ -55,7 +49,7 @@ export async function startFaulty(stateDir: string): Promise<FaultyServer> {
     stateDir,
     createEngine: async () => new CountingEngine(),
     apiKey: "tml-faults",
-    faults,
+    intercept: faults.intercept,
     pollHoldMs: 100,
     gapLimitMs: 1000,
     drainMs: 0,

@@ -4,7 +4,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import type { DatumInput, ServiceClient, TrainingClient } from "../../src/client/index.ts";
 import { Random } from "../../src/core/random.ts";
 import { SimulatedEngine } from "../../src/engine/simulated/engine.ts";
-import { type FaultKind, type FaultRuleInput, faultKinds } from "../../src/server/index.ts";
+import { type FaultKind, type FaultRuleInput, faultKinds } from "../support/faults.ts";
 import { temporaryFolders } from "../support/folders.ts";
 import { documentedCode, type FaultyServer, silenceMs, startFaulty } from "./fault-harness.ts";
 
@@ -52,7 +52,7 @@ describe("one fault at a time", () => {
     "restart-after on submit, save": "client/model-lost",
     "restart-after on poll, save": "client/request-lost",
   };
-  const routes = { "train step": "optim_step", sample: "asample", save: "save_weights" } as const;
+  const routes = { "train step": "optimStep", sample: "sample", save: "saveWeights" } as const;
   let faulty: FaultyServer | undefined;
   let steps = 0;
   afterAll(async () => {
@@ -71,7 +71,7 @@ describe("one fault at a time", () => {
           const sampler = await service.createSamplingClient({ baseModel: modelName });
           await training.forwardBackward([datum(1)], "cross_entropy");
           const learningRate = 1e-4 * (1 + ++steps);
-          faults.add([ruleOf(fault, place === "submit" ? routes[work] : "retrieve_future")]);
+          faults.add([ruleOf(fault, place === "submit" ? routes[work] : "retrieveFuture")]);
           const fired = faults.fired.length;
           let submitted = false;
           const outcome = await outcomeOf(async () => {
@@ -99,12 +99,12 @@ describe("one fault at a time", () => {
 describe("random schedules", () => {
   const schedules = 220;
   const routes = [
-    "optim_step",
-    "forward_backward",
-    "retrieve_future",
-    "asample",
-    "save_weights",
-    "save_weights_for_sampler",
+    "optimStep",
+    "forwardBackward",
+    "retrieveFuture",
+    "sample",
+    "saveWeights",
+    "saveWeightsForSampler",
     "*",
   ];
 

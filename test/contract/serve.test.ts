@@ -1,7 +1,7 @@
 // `./whet serve` as a program: what it prints, how it ends, what it keeps.
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
@@ -128,14 +128,4 @@ test("the audit counts over kill -9 what was answered, and a policy keeps its na
   expect(sampled).toMatchObject({ steps: 1, policy: updated!.policy, seed: 7, samples: 2 });
   await service.close();
   await second.close();
-});
-
-test("a fault script from a file is obeyed", async () => {
-  const file = join(newFolder(), "faults.json");
-  writeFileSync(file, JSON.stringify({ faults: [{ route: "get_server_capabilities", fault: "503", times: 2 }] }));
-  const server = await startServe(["engine=simulated", `state_dir=${newFolder()}`, `faults=${file}`]);
-  const ask = () =>
-    fetch(`${server.baseUrl}/api/v1/get_server_capabilities`, { headers: { "X-API-Key": server.apiKey } });
-  expect([(await ask()).status, (await ask()).status, (await ask()).status]).toEqual([503, 503, 200]);
-  await server.close();
 });

@@ -50,6 +50,11 @@ export class ClassBigram {
     return this.#tokenLogprobs[contextOf(previousToken) * tokenClasses + classOf(token)]!;
   }
 
+  /** The log-probability of every token after this one. */
+  logprobs(previousToken: number): Float32Array {
+    return Float32Array.from({ length: this.vocabSize }, (_, token) => this.logprob(previousToken, token));
+  }
+
   /** The k most likely next tokens, most likely first; ties go to the smaller id. */
   top(previousToken: number, k: number): [token: number, logprob: number][] {
     const classes = Array.from({ length: Math.min(tokenClasses, this.vocabSize) }, (_, index) => index);

@@ -17,6 +17,7 @@ import type {
   TrainingOutput,
 } from "../engine.ts";
 import { EngineError } from "../errors.ts";
+import { type PromptScores, ScoreKeeper } from "../scores.ts";
 import { baseWeights, ClassBigram, weightCount } from "./class-bigram.ts";
 import { type Distribution, parseDistribution } from "./distribution.ts";
 import { Learner } from "./learner.ts";
@@ -174,7 +175,7 @@ export class SimulatedEngine implements Engine {
         this.#script?.write(model, request, limit, seed, index) ??
         this.#generate(model, request, limit, new Random("sample", seed, index)),
     );
-    return { sequences, ...this.#promptValues(model, request) };
+    return { sequences, ...this.#promptScores(model, request, seed) };
   }
 
   async close(): Promise<void> {
@@ -182,37 +183,39 @@ export class SimulatedEngine implements Engine {
     this.#samplers.clear();
   }
 
-  #generate(model: ClassBigram, { prompt, settings }: SampleRequest, limit: number, random: Random): SampledTokens {
+  #generate(model: ClassBigram, request: SampleRequest, limit: number, random: Random): SampledTokens {
+    const { prompt, settings, topkSampleLogprobs: topk = 0 } = request;
     const endOfText = this.#info.vocabSize - 1;
-    const stops = new Set([...settings.stopTokens, endOfText]);
+    const stops = new Set([...settings.stopTokens, ...(settings.stopAtEnd === false ? [] : [endOfText])]);
     const tokens: number[] = [];
     const logprobs: number[] = [];
+    const likeliest: [number, number][][] = [];
     let previous = prompt.at(-1) ?? endOfText;
     let stopReason: SampledTokens["stopReason"] = "length";
     while (tokens.length < limit) {
       const { token, logprob } = model.draw(previous, random, settings);
       tokens.push(token);
       logprobs.push(logprob);
+      if (topk > 0) likeliest.push(model.top(previous, topk));
       previous = token;
       if (stops.has(token) || settings.shouldStop?.(tokens)) {
         stopReason = "stop";
         break;
       }
     }
-    return { stopReason, tokens: Int32Array.from(tokens), logprobs: Float32Array.from(logprobs) };
+    return {
+      stopReason,
+      tokens: Int32Array.from(tokens),
+      logprobs: Float32Array.from(logprobs),
+      ...(topk > 0 && { topkLogprobs: likeliest }),
+    };
   }
 
-  #promptValues(model: ClassBigram, { prompt, promptLogprobs, topkPromptLogprobs }: SampleRequest) {
-    const values: Pick<SampleOutput, "promptLogprobs" | "topkPromptLogprobs"> = {};
-    if (promptLogprobs)
-      values.promptLogprobs = Float32Array.from(prompt, (token, index) =>
-        index === 0 ? Number.NaN : model.logprob(prompt[index - 1]!, token),
-      );
-    if (topkPromptLogprobs > 0)
-      values.topkPromptLogprobs = Array.from(prompt, (_, index) =>
-        index === 0 ? null : model.top(prompt[index - 1]!, topkPromptLogprobs),
-      );
-    return values;
+  #promptScores(model: ClassBigram, request: SampleRequest, seed: number | string): PromptScores {
+    const keeper = new ScoreKeeper(request, { temperature: request.settings.temperature, seed });
+    if (keeper.wanted)
+      for (const [position, token] of request.prompt.entries()) keeper.add(position, model.logprobs(token));
+    return keeper.output();
   }
 
   async #modelOf(source: SamplerSource): Promise<ClassBigram> {

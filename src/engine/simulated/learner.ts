@@ -1,6 +1,7 @@
 // One model of the simulated engine in training: its adapter, the gradient accumulated since the last step, Adam's moments. The
 // losses are those of the Tinker API, sums over positions and data, with exact gradients.
-import type { AdamSettings, LossName, LossTensor, TrainingBatch, TrainingOutput } from "../engine.ts";
+import type { AdamSettings, LossTensor, TrainingBatch, TrainingOutput } from "../engine.ts";
+import { type LossTerm, losses } from "../losses.ts";
 import { ClassBigram, classOf, contextClasses, contextOf, tokenClasses, weightCount } from "./class-bigram.ts";
 
 export class Learner {
@@ -41,12 +42,14 @@ export class Learner {
       const targets = lossInputs["target_tokens"]!;
       const perPosition = targets.data.length / tokens.length;
       const values = new Float32Array(targets.data.length);
-      const term = lossTerm(batch.loss, lossInputs, batch.lossConfig);
+      const before = (index: number) => tokens[Math.floor(index / perPosition)]!;
+      for (let index = 0; index < values.length; index++)
+        values[index] = model.logprob(before(index), targets.data[index]!);
+      const term = lossTerm(batch, lossInputs, values);
       for (let index = 0; index < values.length; index++) {
-        const previous = tokens[Math.floor(index / perPosition)]!;
+        const previous = before(index);
         const target = targets.data[index]!;
-        values[index] = model.logprob(previous, target);
-        const { value, slope } = term(values[index]!, index);
+        const { value, slope } = term(index);
         loss += value;
         direct[contextOf(previous) * tokenClasses + classOf(target)]! += slope;
       }
@@ -89,35 +92,20 @@ export class Learner {
   }
 }
 
-/** The loss of one position and its derivative by the learner's logprob. */
-type LossTerm = (logprob: number, index: number) => { value: number; slope: number };
-
+/** The loss of each position of a datum and its derivative by the learner's logprob. */
 function lossTerm(
-  loss: LossName,
-  inputs: Readonly<Record<string, LossTensor>>,
-  config: Readonly<Record<string, number>>,
-): LossTerm {
-  if (loss === "cross_entropy") {
-    const weights = inputs["weights"]!.data;
-    return (logprob, index) => ({ value: -weights[index]! * logprob, slope: -weights[index]! });
-  }
-  const sampled = inputs["logprobs"]!.data;
-  const advantages = inputs["advantages"]!.data;
-  const low = config["clip_low_threshold"] ?? (loss === "ppo" ? 0.8 : 0);
-  const high = config["clip_high_threshold"] ?? (loss === "ppo" ? 1.2 : 4);
-  const beta = config["beta"] ?? 0.05;
-  return (logprob, index) => {
-    const advantage = advantages[index]!;
-    const ratio = Math.exp(logprob - sampled[index]!);
-    const clipped = Math.min(Math.max(ratio, low), high);
-    if (loss === "importance_sampling") return { value: -ratio * advantage, slope: -ratio * advantage };
-    if (loss === "cispo") return { value: -clipped * logprob * advantage, slope: -clipped * advantage };
-    if (loss === "dro") {
-      const drift = logprob - sampled[index]!;
-      return { value: -(logprob * advantage - 0.5 * beta * drift * drift), slope: -(advantage - beta * drift) };
-    }
-    const free = ratio * advantage;
-    const bounded = clipped * advantage;
-    return free <= bounded ? { value: -free, slope: -free } : { value: -bounded, slope: 0 };
-  };
+  batch: TrainingBatch,
+  lossInputs: Readonly<Record<string, LossTensor>>,
+  logprobs: Float32Array,
+): (index: number) => LossTerm {
+  const loss = losses[batch.loss];
+  const config = { ...loss.config, ...batch.lossConfig };
+  const inputs = Object.fromEntries(loss.inputs.map((name) => [name, lossInputs[name]!.data as Float32Array]));
+  if (loss.sequence) inputs[loss.sequence.input] = loss.sequence.derive(logprobs, inputs);
+  return (index) =>
+    loss.term(
+      logprobs[index]!,
+      loss.inputs.map((name) => inputs[name]![index]!),
+      config,
+    );
 }

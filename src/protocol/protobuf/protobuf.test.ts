@@ -103,10 +103,42 @@ describe("bytes of the official SDK", () => {
 
   test.each(requests)("request with %s: read and written alike", (_, bytes, request) => {
     expect(decodeForwardBackwardRequest(hex(bytes))).toEqual(request);
-    // The same fields, the sequence number last.
+    // The same fields, the sequence number last; settings are also written in the form that 0.26.2 brought.
     const seqId = request.seqId === 300 ? "10ac02" : "1001";
-    const moved = bytes.replace(`0a016d${seqId}`, "0a016d") + seqId;
+    const newer = Object.keys(request.lossFnConfig).length > 0 ? newerConfig : "";
+    const moved = bytes.replace(`0a016d${seqId}`, "0a016d") + newer + seqId;
     expect(Buffer.from(encodeForwardBackwardRequest(request)).toString("hex")).toBe(moved);
+  });
+
+  // Bytes of tinker 0.36.0.
+  const newerConfig =
+    "3a200a13636c69705f686967685f7468726573686f6c64120909333333333333f33f3a1f0a12636c69705f6c6f775f7468726573686f6c641209099a9999999999e93f";
+
+  test("settings come in two forms, and the newer one counts; spans are passed over", () => {
+    const gspo = decodeForwardBackwardRequest(
+      hex(
+        "0a016d10011a84010a080a060a040100000012190a0a616476616e7461676573120b0a040000803f180122010112170a086c6f6770726f6273120b0a04000000bf180122010112220a1373657175656e63655f726174696f5f6d61736b120b0a040000803f180122010112200a0d7461726765745f746f6b656e73120f0a080200000000000000180222010122046773706f2a1d0a12636c69705f6c6f775f7468726573686f6c64119a9999999999e93f3a1f0a12636c69705f6c6f775f7468726573686f6c641209099a9999999999e93f",
+      ),
+    );
+    expect(gspo).toMatchObject({ lossFn: "gspo", lossFnConfig: { clip_low_threshold: 0.8 }, seqId: 1 });
+    expect(Object.keys(gspo.data[0]!.lossFnInputs)).toContain("sequence_ratio_mask");
+    const mixed = "3a150a086b6c5f636f6566661209097b14ae47e17a843f3a0b0a046d6f64651203120178";
+    expect(decodeForwardBackwardRequest(hex(mixed)).lossFnConfig).toEqual({ kl_coeff: 0.01, mode: "x" });
+    const spans = "1a070a050a017118011a0712050a01711801220912070a017110011802";
+    expect(decodeForwardBackwardRequest(hex(`1a${(spans.length / 2).toString(16)}${spans}`)).data).toEqual([
+      { modelInput: { chunks: [] }, lossFnInputs: {} },
+    ]);
+    const custom = "2206637573746f6d3a130a076c6f73735f6964120812066c6f73732d30";
+    expect(decodeForwardBackwardRequest(hex(custom))).toMatchObject({
+      lossFn: "custom",
+      lossFnConfig: { loss_id: "loss-0" },
+    });
+    const written = encodeForwardBackwardRequest({
+      ...crossEntropy,
+      data: [],
+      lossFnConfig: { mode: "x", kl_coeff: 0.01 },
+    });
+    expect(decodeForwardBackwardRequest(written).lossFnConfig).toEqual({ mode: "x", kl_coeff: 0.01 });
   });
 
   test("plain lists are written as the arrays they stand for", () => {
@@ -159,6 +191,44 @@ describe("bytes of the official SDK", () => {
       lossFnOutputs: [{ x: tensor(floats(1, -2), [1, 2]) }],
       metrics: {},
     });
+  });
+
+  const sampled: [string, string, SampleResponse][] = [
+    [
+      "the likeliest tokens of a sample",
+      "0a261204070000001a04000000bf22180a0807000000090000001208000000bf000080bf18022001",
+      {
+        sequences: [
+          {
+            stopReason: "stop",
+            tokens: ints(7),
+            logprobs: floats(-0.5),
+            topkSampledLogprobs: [
+              [
+                [7, -0.5],
+                [9, -1],
+              ],
+            ],
+          },
+        ],
+        promptCacheHitTokens: 0,
+      },
+    ],
+    [
+      "scored and drawn prompt tokens",
+      "0a061204070000002a180a1000000000000000c0000080bf0000000018012202020232240a100a08090000000400000018032202020112100a08000080be000000c0180122020201",
+      {
+        sequences: [{ stopReason: "stop", tokens: ints(7) }],
+        targetPromptLogprobs: tensor(floats(0, -2, -1, 0), [2, 2]),
+        promptAltTokens: { tokens: tensor(ints(9, 4), [2, 1]), logprobs: tensor(floats(-0.25, -2), [2, 1]) },
+        promptCacheHitTokens: 0,
+      },
+    ],
+  ];
+  test.each(sampled)("sampling result with %s", (_, bytes, response) => {
+    expect(decodeSampleResponse(hex(bytes))).toEqual(response);
+    // What is written is read as the same; token ids are int64 here, which the protocol takes as well.
+    expect(decodeSampleResponse(encodeSampleResponse(response))).toEqual(response);
   });
 
   test("sampling result with prompt logprobs and a top-k table", () => {

@@ -8,6 +8,7 @@ import type {
   DatumSource,
   ForwardBackwardRequest,
   ForwardBackwardSource,
+  LossFnConfig,
   TensorSource,
 } from "../training.ts";
 import { blockSize, malformed, narrowed, Reader, utf8, varintSize, Writer, wireType } from "./wire.ts";
@@ -34,7 +35,7 @@ export class ForwardBackwardEncoder {
     if (modelId.length > 0) size += blockSize(modelId.length);
     for (const datum of this.#sizes) size += blockSize(datum);
     if (lossFn.length > 0) size += blockSize(lossFn.length);
-    for (const key in request.lossFnConfig) size += blockSize(doubleEntrySize(key));
+    size += configSize(request.lossFnConfig);
     if (request.forwardOnly) size += 2;
     this.#writer = new Writer(allocate(size));
     if (modelId.length > 0) this.#writer.block(1, modelId);
@@ -60,8 +61,10 @@ export class ForwardBackwardEncoder {
     const writer = this.#writer;
     const lossFn = utf8(this.#request.lossFn);
     if (lossFn.length > 0) writer.block(4, lossFn);
-    for (const [key, value] of Object.entries(this.#request.lossFnConfig)) writeDoubleEntry(writer, 5, key, value);
+    const config = Object.entries(this.#request.lossFnConfig);
+    for (const [key, value] of config) if (typeof value === "number") writeDoubleEntry(writer, 5, key, value);
     writer.number(6, this.#request.forwardOnly ? 1 : 0);
+    for (const [key, value] of config) writeConfigValue(writer, key, value);
     writer.number(2, seqId);
     return writer.bytes.subarray(0, writer.position);
   }
@@ -91,6 +94,46 @@ export function readDoubleEntry(entry: Reader): [key: string, value: number] {
     if (entry.field === 1) key = entry.string();
     else if (entry.field === 2) value = entry.double();
     else entry.skip();
+  }
+  return [key, value];
+}
+
+/** A setting's value in the newer of its two forms, which also takes text: a message of a double (1) or a string (2). */
+const configValueSize = (value: number | string) => (typeof value === "number" ? 9 : blockSize(utf8(value).length));
+
+const configEntrySize = (key: string, value: number | string) =>
+  blockSize(utf8(key).length) + blockSize(configValueSize(value));
+
+function configSize(config: LossFnConfig): number {
+  let size = 0;
+  for (const [key, value] of Object.entries(config)) {
+    if (typeof value === "number") size += blockSize(doubleEntrySize(key));
+    size += blockSize(configEntrySize(key, value));
+  }
+  return size;
+}
+
+function writeConfigValue(writer: Writer, key: string, value: number | string): void {
+  writer.head(7, configEntrySize(key, value));
+  writer.block(1, utf8(key));
+  writer.head(2, configValueSize(value));
+  if (typeof value === "number") writer.double(1, value);
+  else writer.block(2, utf8(value));
+}
+
+function readConfigEntry(entry: Reader): [key: string, value: number | string] {
+  let key = "";
+  let value: number | string = 0;
+  while (entry.next()) {
+    if (entry.field === 1) key = entry.string();
+    else if (entry.field === 2) {
+      const inner = entry.message();
+      while (inner.next()) {
+        if (inner.field === 1) value = inner.double();
+        else if (inner.field === 2) value = inner.string();
+        else inner.skip();
+      }
+    } else entry.skip();
   }
   return [key, value];
 }
@@ -172,7 +215,7 @@ function writeChunk(writer: Writer, chunk: ChunkSource, size: number): void {
   }
 }
 
-function tensorSize(value: TensorSource): number {
+export function tensorSize(value: TensorSource): number {
   const bytes = value.data.length * (value.dtype === "int64" ? 8 : 4);
   return blockSize(value.sparse ? sparseSize(value, bytes) : bytes) + 2 + packedSize(value.shape);
 }
@@ -182,7 +225,7 @@ function sparseSize(value: TensorSource, bytes: number): number {
   return blockSize(bytes) + blockSize(8 * crowIndices.length) + blockSize(8 * colIndices.length);
 }
 
-function writeTensor(writer: Writer, value: TensorSource, name: string): void {
+export function writeTensor(writer: Writer, value: TensorSource, name: string): void {
   if (value.sparse) {
     writer.head(2, sparseSize(value, value.data.length * (value.dtype === "int64" ? 8 : 4)));
     writeValues(writer, value, name);
@@ -203,7 +246,9 @@ function writeValues(writer: Writer, { data, dtype }: TensorSource, name: string
 export function decodeForwardBackwardRequest(bytes: Uint8Array): ForwardBackwardRequest {
   const reader = new Reader(bytes);
   const data: Datum[] = [];
-  const lossFnConfig: Record<string, number> = {};
+  const lossFnConfig: Record<string, number | string> = {};
+  // Numbers come twice, in the older and in the newer form; the newer one counts.
+  const newer: [string, number | string][] = [];
   const request = { modelId: "", seqId: 0, data, lossFn: "", lossFnConfig, forwardOnly: false };
   while (reader.next()) {
     if (reader.field === 1) request.modelId = reader.string();
@@ -212,8 +257,10 @@ export function decodeForwardBackwardRequest(bytes: Uint8Array): ForwardBackward
     else if (reader.field === 4) request.lossFn = reader.string();
     else if (reader.field === 5) setEntry(lossFnConfig, ...readDoubleEntry(reader.message()));
     else if (reader.field === 6) request.forwardOnly = reader.bool();
+    else if (reader.field === 7) newer.push(readConfigEntry(reader.message()));
     else reader.skip();
   }
+  for (const [key, value] of newer) setEntry(lossFnConfig, key, value);
   return request;
 }
 
@@ -290,7 +337,7 @@ function readTensorEntry(reader: Reader): [key: string, value: Tensor] {
   return [key, value];
 }
 
-function readTensor(reader: Reader): Tensor {
+export function readTensor(reader: Reader): Tensor {
   let dense: Uint8Array<ArrayBuffer> | undefined;
   let sparse: ReturnType<typeof readSparse> | undefined;
   let dtype = 0;
