@@ -12,8 +12,10 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
+import { builtinModules } from "node:module";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
+import { buildSync } from "esbuild";
 
 const root = fileURLToPath(new URL("../", import.meta.url));
 const dist = join(root, "dist");
@@ -42,6 +44,38 @@ function build() {
   }
   chmodSync(join(dist, "cli/whetstone.mjs"), 0o755);
   keepPublicDeclarations();
+  includeUndici();
+}
+
+/**
+ * The HTTP pool goes into the package as one ES module. As a dependency it is CommonJS that calls `require`, which is an error in the
+ * ES module that a user's bundler makes of it.
+ */
+function includeUndici() {
+  const { outputFiles } = buildSync({
+    stdin: { contents: `export { default as Pool } from "undici/lib/dispatcher/pool.js"`, resolveDir: root },
+    bundle: true,
+    format: "esm",
+    platform: "node",
+    target: "node20",
+    write: false,
+  });
+  const imports = new Map();
+  const body = outputFiles[0].text.replaceAll(/__require\("(node:[\w/]+)"\)/g, (call, name) => {
+    if (!builtinModules.includes(name.slice("node:".length))) return call; // asked for in vain, as on an older Node
+    imports.set(name, `node_${name.slice("node:".length).replaceAll("/", "_")}`);
+    return imports.get(name);
+  });
+  const lines = [...imports].map(([name, variable]) => `import ${variable} from "${name}";\n`).join("");
+  mkdirSync(join(dist, "vendor"));
+  writeFileSync(join(dist, "vendor/undici.js"), lines + body);
+  copyFileSync(join(root, "node_modules/undici/LICENSE"), join(dist, "vendor/undici.LICENSE"));
+  for (const name of filesUnder(dist)) {
+    if (!name.endsWith(".js") || name.startsWith("vendor/")) continue;
+    const text = readFileSync(join(dist, name), "utf8");
+    const vendored = `from "${"../".repeat(name.split("/").length - 1)}vendor/undici.js"`;
+    if (text.includes('from "undici"')) writeFileSync(join(dist, name), text.replace('from "undici"', vendored));
+  }
 }
 
 /** Only what the entries' types are made of stays; tsc leaves the names of source files in declarations. */

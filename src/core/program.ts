@@ -6,7 +6,7 @@ export const runsFromSource: boolean = import.meta.url.endsWith(".ts");
 /** What a user of this installation types to call the command. */
 export const whet: string = runsFromSource ? "./whet" : "npx whetstone";
 
-/** The file of a module that is named by its source (`new URL("./worker.ts", import.meta.url)`), as it is in this installation. */
+/** The file of a module that is named by its .ts source, as it is in this installation. */
 export function moduleUrl(source: URL): URL {
   return runsFromSource ? source : new URL(source.href.replace(/\.ts$/, ".js"));
 }
