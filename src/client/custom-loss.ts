@@ -4,7 +4,9 @@ import type { ForwardBackwardOutput } from "../protocol/index.ts";
 import type { DatumInput } from "./data.ts";
 import { InvalidInputError } from "./errors.ts";
 
+/** What a loss of one's own gives back. */
 export interface CustomLossResult {
+  /** The loss of the whole batch. */
   loss: number;
   /** ∂loss/∂logprob: one array per datum, one number per position. */
   gradients: readonly Float32Array[];

@@ -30,7 +30,9 @@ export type TensorInput = Tensor | Float32Array | Int32Array | readonly number[]
 
 /** One training sequence as callers write it; a protocol `Datum` is one too. */
 export interface DatumInput {
+  /** What the model reads: token ids, or chunks. */
   modelInput: ModelInput | TokenList;
+  /** Arrays that the loss wants, by name, such as `target_tokens` and `weights`. */
   lossFnInputs: Readonly<Record<string, TensorInput>>;
 }
 

@@ -38,6 +38,7 @@ export class APIResponseError extends TinkerError {
 
 /** The server refused: any status of 400 and above. */
 export class APIStatusError extends TinkerError {
+  /** The HTTP status. */
   readonly status: number;
   /** The body as parsed JSON, or as text. */
   readonly body: unknown;
@@ -55,7 +56,9 @@ export class APIStatusError extends TinkerError {
 
 /** The operation was accepted and then failed. */
 export class RequestFailedError extends TinkerError {
+  /** The request at the server. */
   readonly requestId: string;
+  /** Whose fault it was. */
   readonly category: FailureCategory;
   /** The server's own code, where it sends one. */
   readonly serverCode: string | undefined;
@@ -73,6 +76,7 @@ export class RequestFailedError extends TinkerError {
  * by itself: that could apply it twice.
  */
 export class RequestLostError extends TinkerError {
+  /** The request that the server no longer knows. */
   readonly requestId: string;
 
   constructor(message: string, requestId: string, options?: ErrorOptions) {
@@ -83,6 +87,7 @@ export class RequestLostError extends TinkerError {
 
 /** The server no longer has the model: it was restarted, or the session expired. */
 export class ModelLostError extends TinkerError {
+  /** The model that is gone. */
   readonly modelId: string;
 
   constructor(message: string, modelId: string, options?: ErrorOptions) {

@@ -2,6 +2,7 @@
 // be submitted back to back and awaited later.
 import { WaitTimeoutError } from "./errors.ts";
 
+/** How long to wait for a result. */
 export interface ResultOptions {
   /** Stops waiting after this long; the operation goes on. */
   timeoutMs?: number | undefined;
@@ -50,10 +51,12 @@ export class APIFuture<T> implements PromiseLike<T> {
     return this.#result.then(onResult, onError);
   }
 
+  /** As of a promise. */
   catch<Failure = never>(onError?: ((reason: unknown) => Failure | PromiseLike<Failure>) | null): Promise<T | Failure> {
     return this.#result.catch(onError);
   }
 
+  /** As of a promise. */
   finally(onSettled?: (() => void) | null): Promise<T> {
     return this.#result.finally(onSettled);
   }

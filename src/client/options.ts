@@ -12,12 +12,15 @@ export const defaultBaseUrl = "https://tinker.thinkingmachines.dev/services/tink
 
 /** How the client waits. All in milliseconds; tests make them short. */
 export interface Timings {
+  /** One HTTP exchange. */
   requestTimeoutMs: number;
   /** A poll is asked again after this long without an answer. */
   pollTimeoutMs: number;
+  /** Between two signs of life. */
   heartbeatIntervalMs: number;
   /** Delays before a further try: base · 2ⁿ, at most max, less up to a quarter at random. */
   retryBaseMs: number;
+  /** Longest pause between two tries. */
   retryMaxMs: number;
   /** Submits and REST calls are retried for this long; a conflict (409) for a twentieth of it. */
   retryWindowMs: number;
@@ -31,6 +34,7 @@ export interface Timings {
   stuckMs: number;
 }
 
+/** The time limits that hold unless others are given. */
 export const defaultTimings: Readonly<Timings> = {
   requestTimeoutMs: 60_000,
   pollTimeoutMs: 45_000,
@@ -48,10 +52,13 @@ export const defaultTimings: Readonly<Timings> = {
 export interface QueueStateEvent {
   /** The model id or sampling session id. */
   id: string;
+  /** What holds work up, or that nothing does any more. */
   state: QueueState;
+  /** In the server's words. */
   reason: string | undefined;
 }
 
+/** How to reach a server, and how patiently. */
 export interface ClientOptions {
   /**
    * Starts with `tml-` (an API key) or `eyJ` (a JWT). Default: TINKER_API_KEY, TINKER_CREDENTIAL_CMD, then the default key of
@@ -68,11 +75,13 @@ export interface ClientOptions {
   displayName?: string | undefined;
   /** Kept with the session at the server. */
   userMetadata?: Readonly<Record<string, unknown>> | undefined;
+  /** Sent with every request. */
   defaultHeaders?: Readonly<Record<string, string>> | undefined;
   /** Retries of one HTTP call; default 10. */
   maxRetries?: number | undefined;
   /** Connections for polls, each of which holds one while it waits; default 1000. Calls have up to 128 of their own. */
   maxConnections?: number | undefined;
+  /** Time limits that differ from `defaultTimings`. */
   timings?: Partial<Timings> | undefined;
   /** Told when a queue pauses and goes on. Default: pauses are given to `onWarning`, at most once a minute. */
   onQueueState?: ((event: QueueStateEvent) => void) | undefined;

@@ -26,17 +26,23 @@ import { protocolVersion } from "./options.ts";
 import { type HttpAnswer, textOf } from "./transport.ts";
 import { sleep } from "./wait.ts";
 
+/** Options of every call. */
 export interface RestOptions {
+  /** Ends the call. */
   signal?: AbortSignal | undefined;
 }
 
+/** Whose things to look at. */
 export interface ScopeOptions extends RestOptions {
   /** `owned` (default), or also what is `accessible` to you. */
   accessScope?: AccessScope | undefined;
 }
 
+/** Which part of a list. */
 export interface PageOptions extends RestOptions {
+  /** At most this many items. */
   limit?: number | undefined;
+  /** After this many items. */
   offset?: number | undefined;
 }
 
@@ -45,6 +51,7 @@ const archiveTries = 6;
 const archivePauses = 6;
 const archiveLifetimeMs = 15 * 60_000;
 
+/** Looks after what lies at the server: runs, checkpoints, sessions, samplers, usage. */
 export class RestClient {
   readonly #connection: Connection;
 
@@ -53,21 +60,25 @@ export class RestClient {
     this.#connection = connection;
   }
 
+  /** One training run. */
   getTrainingRun(trainingRunId: string, options: ScopeOptions = {}): Promise<TrainingRun> {
     const query = { access_scope: options.accessScope ?? "owned" };
     return this.#ask("get_training_run", routes.trainingRun, { parameters: { run: trainingRunId }, query }, options);
   }
 
+  /** The run that a checkpoint belongs to. */
   async getTrainingRunByTinkerPath(path: string, options: ScopeOptions = {}): Promise<TrainingRun> {
     return this.getTrainingRun(parseTinkerPath(path).trainingRunId, options);
   }
 
+  /** Training runs, a part of the list at a time. */
   listTrainingRuns(options: PageOptions & ScopeOptions & { projectId?: string } = {}): Promise<TrainingRunsResponse> {
     const { limit = 20, offset = 0, accessScope = "owned", projectId } = options;
     const query = { limit, offset, access_scope: accessScope, project_id: projectId };
     return this.#ask("list_training_runs", routes.trainingRuns, { query }, options);
   }
 
+  /** The checkpoints of one run. */
   listCheckpoints(trainingRunId: string, options: RestOptions = {}): Promise<CheckpointsResponse> {
     return this.#ask("list_checkpoints", routes.runCheckpoints, { parameters: { run: trainingRunId } }, options);
   }
@@ -90,6 +101,7 @@ export class RestClient {
     await this.#ask("delete_checkpoint", routes.deleteCheckpoint, { parameters }, options);
   }
 
+  /** Removes the checkpoint for good. */
   async deleteCheckpointFromTinkerPath(path: string, options: RestOptions = {}): Promise<void> {
     const parameters = parametersOf(parseTinkerPath(path));
     await this.#ask("delete_checkpoint_from_tinker_path", routes.deleteCheckpoint, { parameters }, options);
@@ -101,6 +113,7 @@ export class RestClient {
     await this.#ask("publish_checkpoint_from_tinker_path", routes.publishCheckpoint, { parameters }, options);
   }
 
+  /** Takes back what `publishCheckpointFromTinkerPath` gave. */
   async unpublishCheckpointFromTinkerPath(path: string, options: RestOptions = {}): Promise<void> {
     const parameters = parametersOf(parseTinkerPath(path));
     await this.#ask("unpublish_checkpoint_from_tinker_path", routes.unpublishCheckpoint, { parameters }, options);
@@ -146,6 +159,7 @@ export class RestClient {
     return this.#archive({ run: trainingRunId, checkpoint: checkpointId }, options);
   }
 
+  /** A signed address at which the checkpoint's files can be fetched. */
   async getCheckpointArchiveUrlFromTinkerPath(path: string, options: RestOptions = {}): Promise<ArchiveResponse> {
     const parsed = parseTinkerPath(path);
     try {
@@ -158,11 +172,13 @@ export class RestClient {
     }
   }
 
+  /** What belongs to a session. */
   getSession(sessionId: string, options: ScopeOptions = {}): Promise<SessionResponse> {
     const query = { access_scope: options.accessScope ?? "owned" };
     return this.#ask("get_session", routes.session, { parameters: { session: sessionId }, query }, options);
   }
 
+  /** Ids of sessions, a part of the list at a time. */
   async listSessions(options: PageOptions & ScopeOptions = {}): Promise<string[]> {
     const { limit = 20, offset = 0, accessScope = "owned" } = options;
     const query = { limit, offset, access_scope: accessScope };
@@ -178,6 +194,7 @@ export class RestClient {
     return this.#ask("search_sessions", routes.searchSessions, { message }, options);
   }
 
+  /** Puts a session into a project. */
   async assignSessionProject(sessionId: string, projectId: string, options: RestOptions = {}): Promise<void> {
     const question = { parameters: { session: sessionId }, message: { projectId } };
     await this.#ask("assign_session_project", routes.sessionProject, question, options);
@@ -198,6 +215,7 @@ export class RestClient {
     }
   }
 
+  /** What a sampler samples from. */
   getSampler(samplerId: string, options: RestOptions = {}): Promise<SamplerResponse> {
     return this.#ask("get_sampler", routes.sampler, { parameters: { sampler: samplerId } }, options);
   }

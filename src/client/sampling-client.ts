@@ -34,7 +34,9 @@ import { poll } from "./poll.ts";
 import { Attempts, endless, isTransientStatus, retryAfter } from "./retry.ts";
 import { sleep, untilAborted } from "./wait.ts";
 
+/** What to sample. */
 export interface SampleOptions {
+  /** What the completions go on from. */
   prompt: ModelInput | TokenList;
   /** Default 1. */
   numSamples?: number | undefined;
@@ -60,7 +62,9 @@ export interface SampleOptions {
 
 /** A sampling client as plain data, for another thread or process. It holds no credential. */
 export interface ExportedSamplingClient {
+  /** The server's address. */
   baseUrl: string;
+  /** The session at the server. */
   samplingSessionId: string;
 }
 
@@ -80,7 +84,9 @@ const maxUnknown = 3;
 /** A submit is repeated twice; then the sample is asked for anew. */
 const submitPolicy = { maxRetries: 2, windowMs: 0 };
 
+/** Samples from weights that do not change any more. */
 export class SamplingClient {
+  /** The session at the server. */
   readonly samplingSessionId: string;
   readonly #connection: Connection;
   #nextSeqId = 0;
@@ -107,6 +113,7 @@ export class SamplingClient {
     return new SamplingClient(connection, exported.samplingSessionId, true);
   }
 
+  /** What another process needs to sample from the same weights. */
   export(): ExportedSamplingClient {
     return { baseUrl: this.#connection.options.baseUrl.href, samplingSessionId: this.samplingSessionId };
   }

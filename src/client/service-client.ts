@@ -9,7 +9,9 @@ import { openSampler, type SamplingClient } from "./sampling-client.ts";
 import { TrainingClient } from "./training-client.ts";
 import { untilAborted } from "./wait.ts";
 
+/** Which adapter to train. */
 export interface LoraOptions {
+  /** The model, by the name that the server offers. */
   baseModel: string;
   /** Default 32. */
   rank?: number | undefined;
@@ -17,22 +19,29 @@ export interface LoraOptions {
   seed?: number | undefined;
   /** Which layers get an adapter; all by default. */
   trainMlp?: boolean | undefined;
+  /** Whether the attention layers have an adapter. */
   trainAttn?: boolean | undefined;
+  /** Whether the output layer has an adapter. */
   trainUnembed?: boolean | undefined;
   /** Kept with the run. */
   userMetadata?: Readonly<Record<string, unknown>> | undefined;
+  /** Gives up. */
   signal?: AbortSignal | undefined;
 }
 
+/** Options of a training client that starts from a checkpoint. */
 export interface FromStateOptions {
   /** Default: the checkpoint's own. */
   baseModel?: string | undefined;
+  /** Kept with the run at the server. */
   userMetadata?: Readonly<Record<string, unknown>> | undefined;
   /** For a checkpoint that another account has shared. */
   weightsAccessToken?: string | undefined;
+  /** Gives up. */
   signal?: AbortSignal | undefined;
 }
 
+/** A connection to a Tinker server: makes the clients that train, sample and look around. */
 export class ServiceClient {
   readonly #options: ClientOptions;
   readonly #connection: Connection;
@@ -77,6 +86,7 @@ export class ServiceClient {
     return openSampler(this.#connection, source, source.signal);
   }
 
+  /** A client for what lies at the server. */
   createRestClient(): RestClient {
     return new RestClient(this.#connection);
   }

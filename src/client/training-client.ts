@@ -35,16 +35,19 @@ import { Sequencer } from "./sequencer.ts";
 import type { HttpRequest } from "./transport.ts";
 import { untilAborted } from "./wait.ts";
 
+/** Options of a call that starts work. */
 export interface CallOptions {
   /** Before the call is sent: it is not. After: only the wait ends, the server's work goes on. */
   signal?: AbortSignal | undefined;
 }
 
+/** Options of a pass over data. */
 export interface LossOptions extends CallOptions {
   /** E.g. `{ clip_low_threshold: 0.8, clip_high_threshold: 1.2 }`. */
   lossFnConfig?: LossFnConfig | undefined;
 }
 
+/** Options of saving weights. */
 export interface SaveOptions extends CallOptions {
   /** The checkpoint is deleted after this long. */
   ttlSeconds?: number | undefined;
@@ -52,16 +55,19 @@ export interface SaveOptions extends CallOptions {
   userMetadata?: Readonly<Record<string, string>> | undefined;
 }
 
+/** Options for weights that are kept elsewhere. */
 export interface ExternalOptions extends Omit<SaveOptions, "userMetadata"> {
   /** Public keys (age1…) that the files are encrypted for; each then has the name NAME.age. At most 10. */
   ageRecipients?: readonly string[] | undefined;
 }
 
+/** Options of saving weights with the optimizer's state. */
 export interface SaveStateOptions extends SaveOptions {
   /** Replaces a checkpoint of the same name. */
   overwrite?: boolean | undefined;
 }
 
+/** Options of loading weights. */
 export interface LoadOptions extends CallOptions {
   /** For a checkpoint that another account has shared. */
   weightsAccessToken?: string | undefined;
@@ -77,7 +83,9 @@ interface Accepted {
   retried: boolean;
 }
 
+/** Trains one model: passes over data, optimizer steps, checkpoints, in the order of the calls. */
 export class TrainingClient {
+  /** The model at the server. */
   readonly modelId: string;
   readonly #connection: Connection;
   readonly #sequencer = new Sequencer();

@@ -4,6 +4,7 @@ import { createHash } from "node:crypto";
 import { epochOrder } from "./order.ts";
 import type { Problem } from "./problem.ts";
 
+/** What became of the rows that were read. */
 export interface DatasetSummary {
   /** Rows in the files. */
   read: number;
@@ -15,14 +16,19 @@ export interface DatasetSummary {
   bySource: Record<string, number>;
 }
 
+/** How a data set orders its problems. */
 export interface DatasetOptions {
   /** False: problems come in file order, every epoch. */
   shuffle: boolean;
+  /** Of the order. */
   seed: number;
 }
 
+/** Problems in a fixed order, with what was left out and a fingerprint of their files. */
 export class Dataset {
+  /** Every problem, in the order of the files. */
   readonly problems: readonly Problem[];
+  /** How many rows were read, kept and left out, and why. */
   readonly summary: DatasetSummary;
   /** Changes when a file, the order of problems or a filter's outcome changes. */
   readonly fingerprint: string;
@@ -45,6 +51,7 @@ export class Dataset {
     this.fingerprint = `sha256:${hash.digest("hex").slice(0, 32)}`;
   }
 
+  /** How many problems there are. */
   get size(): number {
     return this.problems.length;
   }
@@ -65,6 +72,7 @@ export class Dataset {
     return Array.from({ length: count }, (_, step) => this.at(offset + step));
   }
 
+  /** The problem with this id. */
   byId(id: string): Problem | undefined {
     return this.#byId.get(id);
   }

@@ -1,4 +1,4 @@
-// The public entry "whetstone/data".
+// `whetstone/data`: problems from JSONL, Parquet, the bundled set or the Hugging Face hub, and the questions made of them.
 export { Dataset, type DatasetOptions, type DatasetSummary, describeSummary } from "./dataset.ts";
 export { DataError } from "./errors.ts";
 export type { TestsCheck } from "./file-index.ts";

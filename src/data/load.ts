@@ -6,7 +6,9 @@ import { type IndexedFile, indexFile, sourceOfRow, type TestsCheck } from "./fil
 import { idOf, metadataOf, type Problem, questionOf, starterCodeOf } from "./problem.ts";
 import { type DownloadProgress, findFiles, type ProblemFile, type SourceOptions, type Split } from "./sources.ts";
 
+/** What to load and what to leave out. */
 export interface LoadOptions extends Omit<SourceOptions, "onDownload"> {
+  /** Which part of the data. */
   split: Split;
   /** Default 0. */
   seed?: number;
@@ -24,9 +26,11 @@ export interface LoadOptions extends Omit<SourceOptions, "onDownload"> {
   promptFits?: (problem: Problem) => boolean | Promise<boolean>;
   /** Where findings about files are kept. Default: `indexes` in the cache folder. */
   indexFolder?: string;
+  /** Called while files are downloaded and rows are read. */
   onProgress?: (progress: LoadProgress) => void;
 }
 
+/** How far loading is: downloading, or reading. */
 export type LoadProgress =
   | ({ stage: "download" } & DownloadProgress)
   | { stage: "read"; files: number; filesDone: number; rows: number };

@@ -7,8 +7,11 @@ export interface Problem {
   readonly id: string;
   /** Where it comes from, e.g. "taco"; the shape of its tests depends on it. */
   readonly source: string;
+  /** The text of the problem. */
   readonly question: string;
+  /** Code that an answer completes, or null. */
   readonly starterCode: string | null;
+  /** Further columns of the row, such as the name of the function to write. */
   readonly metadata: Readonly<Record<string, unknown>>;
   /** Of the raw tests, as UTF-8. */
   readonly testsBytes: number;

@@ -8,18 +8,26 @@ import { ConfigError, messageOf } from "../core/errors.ts";
 const text = z.string().min(1);
 
 const QuestionTemplate = z.strictObject({
+  /** First paragraph: who answers, and what a right answer is. */
   role: text.describe("first paragraph: who answers, and what a right answer is"),
+  /** How a program that reads standard input is asked for. */
   stdin: text.describe("answer format of a program that reads stdin"),
+  /** How an answer that completes starter code is asked for. */
   starter: text.describe("answer format when there is starter code"),
+  /** How a function is asked for. */
   function: text.describe("answer format of a function without starter code; {name} and {count} are filled in"),
+  /** Stands in the code fence where there is no starter code. */
   placeholder: text.describe("stands in the code fence when there is no starter code"),
+  /** Last line, after which the model answers. */
   answer: text.describe("last line, after which the model answers"),
 });
 
+/** The texts that a question is made of. */
 export type QuestionTemplate = z.infer<typeof QuestionTemplate>;
 
 /** What the prompt says about a problem. */
 export interface Question {
+  /** The problem itself, without instructions. */
   question: string;
   /** Counts as present when it has a character that is not blank. */
   starterCode?: string | null;
@@ -27,11 +35,15 @@ export interface Question {
   call?: { functionName: string; argumentCount: number } | null;
 }
 
+/** A chat message that a question is made of. */
 export interface QuestionMessage {
+  /** Who speaks. */
   role: "system" | "user";
+  /** What is said. */
   content: string;
 }
 
+/** How a question is written. */
 export interface QuestionOptions {
   /** Default: the template that ships with Whetstone. */
   template?: QuestionTemplate;

@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { Hub, type HubFile, type HubProgress, type HubSnapshot, isHubId } from "../core/hub.ts";
 import { DataError } from "./errors.ts";
 
+/** A part of a data set. */
 export type Split = "train" | "test";
 
 export interface ProblemFile {
@@ -24,13 +25,19 @@ export interface SourceOptions {
   onDownload?: (progress: DownloadProgress) => void;
 }
 
+/** How far a download is. */
 export interface DownloadProgress {
+  /** Files to fetch in all. */
   files: number;
+  /** Files that are complete. */
   filesDone: number;
+  /** Bytes that are here, of all files. */
   receivedBytes: number;
+  /** Bytes of all files. */
   totalBytes: number;
 }
 
+/** DeepCoder's name on the Hugging Face hub. */
 export const deepcoderId = "agentica-org/DeepCoder-Preview-Dataset";
 
 /** The parts of DeepCoder that each split is made of, in their order. */

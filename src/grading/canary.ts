@@ -110,7 +110,9 @@ const programs: readonly CanaryProgram[] = [
   },
 ];
 
+/** What grading programs with known verdicts gave. */
 export interface CanaryResult {
+  /** How many programs were graded. */
   ran: number;
   /** Programs whose verdict is not the known one; empty when all is well. */
   surprises: string[];

@@ -11,9 +11,11 @@ export interface CertifyRequest {
   repeats: number;
 }
 
+/** What certifying one problem found. */
 export interface Certificate {
   /** Solutions that passed every time. */
   goldPassed: number;
+  /** How many reference solutions were tried. */
   gold: number;
   /** Names of know-nothing programs that passed. */
   fooledBy: string[];

@@ -4,10 +4,13 @@ import { decimalsEqual, numbersAgree, withinTolerance } from "./decimal.ts";
 
 /** The options of `tokens`, as contest packages declare them. */
 export interface TokenRules {
+  /** Whether capital letters differ from small ones. */
   caseSensitive?: boolean | undefined;
   /** Whitespace must be equal too. */
   spaceSensitive?: boolean | undefined;
+  /** How far numbers may lie apart. */
   absolute?: number | undefined;
+  /** How far numbers may lie apart, relative to the expected one. */
   relative?: number | undefined;
 }
 
@@ -17,6 +20,7 @@ export interface TokenRules {
  * `tokens`: the default checker of contest packages; one stream of tokens whatever the lines, with declared tolerances.
  */
 export type Comparator = "tolerant" | "lcb" | "tokens" | ({ kind: "tokens" } & TokenRules);
+/** The ways to compare outputs, by the name that settings use. */
 export const comparatorNames = ["tolerant", "lcb", "tokens"] as const;
 
 /** Yields now and then; the final value is the answer. */

@@ -1,6 +1,7 @@
 // Takes the program out of a model's answer: the last closed fenced block. On ordinary answers this agrees with the common
 // regular expression; it also survives fences with attributes, other languages, indentation, longer fences and CRLF.
 
+/** What counts as the code of an answer. */
 export interface ExtractOptions {
   /** The answer comes from a thinking model: only the text after the last `</think>` counts. */
   thinking?: boolean;

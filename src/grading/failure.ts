@@ -5,11 +5,13 @@ import { writeJson } from "./json.ts";
 import type { NormalizedTest } from "./normalize.ts";
 import { readFrame, writeTree } from "./values.ts";
 
+/** What a person needs to see of a failed test. */
 export interface Failure {
   /** The lowest failing test that was run, counted from 0. */
   testIndex: number;
   /** stdin, or the arguments of the call as JSON, one per line. */
   input: string;
+  /** What the test wants. */
   expected: string;
   /** What the program printed, or the value that the call returned. */
   printed: string;

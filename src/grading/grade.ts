@@ -13,7 +13,9 @@ import type { NormalizedTest } from "./normalize.ts";
 import { defaultRewardRules, rewardOf } from "./reward.ts";
 import { selectTests, type TestSelection } from "./select.ts";
 
+/** What a grader works with, and its rules. */
 export interface GraderOptions {
+  /** Where programs run: what `openSandbox` gives. */
   sandbox: Sandbox;
   /** Default "tolerant"; a problem may name its own. */
   comparator?: Comparator;
@@ -31,6 +33,7 @@ export interface GraderOptions {
   cacheSize?: number;
   /** 0 runs every test (the default). */
   maxTests?: number;
+  /** Which tests are taken when there are more than `maxTests`. */
   testSelection?: TestSelection;
   /** For testSelection "random"; default 0. */
   seed?: number;
@@ -40,7 +43,9 @@ export interface GraderOptions {
   limits?: Partial<Omit<Limits, "wallMs" | "cpuMs">>;
 }
 
+/** One answer to one problem. */
 export interface GradeRequest {
+  /** The problem's tests, its id for messages and caches, and its own comparator. */
   problem: {
     id?: string | undefined;
     tests: readonly NormalizedTest[];
@@ -58,33 +63,47 @@ export interface GradeRequest {
   fresh?: boolean | undefined;
 }
 
+/** What grading an answer gave. */
 export interface GradeResult {
+  /** `ungraded` is an outage, not a judgement: leave such an answer out. */
   verdict: "pass" | "fail" | "ungraded";
+  /** Why, in one word. */
   status: GradeStatus;
   /** null when ungraded: an outage is not a wrong answer. */
   reward: number | null;
+  /** Whether the code stood in the answer as it was asked for. */
   formatOk: boolean;
+  /** Whether the answer was cut off before its end. */
   truncated: boolean;
   /** The program that was graded; null without one. */
   code: string | null;
+  /** Tests that passed. */
   passed: number;
+  /** Tests of the problem that were chosen. */
   total: number;
+  /** Tests that ran before the verdict was clear. */
   ran: number;
+  /** The index of the first test that failed, or null. */
   firstFailed: number | null;
+  /** One report for each test that ran. */
   tests: TestReport[];
   /** Of a graded failure: the lowest failing test that was run, what it was given, what was wanted and what came out; each cut to 2 KiB. */
   failure?: Failure;
   /** From the call to the verdict, and the shares of it spent waiting in line and in the sandbox. */
   wallMs: number;
+  /** Time spent waiting for a place in the sandbox. */
   queueMs: number;
+  /** Time the programs took. */
   sandboxMs: number;
   /** The verdict was remembered or shared with an equal program. */
   cached: boolean;
+  /** Signs of a program that tries to fool a judge; they never change a verdict. */
   flags: string[];
   /** Why there is no verdict. */
   message?: string;
 }
 
+/** Grades answers. Any number may be graded at once; it keeps to its own limit. */
 export interface Grader {
   /** Grades one answer. Rejects only when the signal aborts; every other trouble is a result. */
   grade(request: GradeRequest, options?: { signal?: AbortSignal }): Promise<GradeResult>;

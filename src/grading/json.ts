@@ -4,6 +4,7 @@ import { Cursor, maxDepth, Refused, readWhole } from "./cursor.ts";
 
 /** A number as it was written. "NaN", "Infinity" and "-Infinity" are numbers too. */
 export class JsonNumber {
+  /** The number as it was written. */
   readonly text: string;
 
   constructor(text: string) {
@@ -11,7 +12,9 @@ export class JsonNumber {
   }
 }
 
+/** A JSON object, its keys in the order of the text. */
 export type JsonObject = Map<string, Json>;
+/** A JSON value whose numbers keep their digits. */
 export type Json = null | boolean | string | JsonNumber | Json[] | JsonObject;
 
 const numberPattern = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;

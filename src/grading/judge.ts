@@ -17,6 +17,7 @@ import { writeJson } from "./json.ts";
 import type { NormalizedTest } from "./normalize.ts";
 import { longestFrame, readFrame, valuesMatch } from "./values.ts";
 
+/** Every status. */
 export const gradeStatuses = [
   "pass",
   "format_error",
@@ -33,11 +34,16 @@ export const gradeStatuses = [
   "bad_test",
   "sandbox_error",
 ] as const;
+/** Why a test or an answer was judged as it was. */
 export type GradeStatus = (typeof gradeStatuses)[number];
 
+/** How one test went. */
 export interface TestReport {
+  /** Which of the chosen tests. */
   index: number;
+  /** How it ended. */
   status: GradeStatus;
+  /** Time from start to end. */
   wallMs: number;
   /** Of a failed test: what came out and what was wanted, cut in the middle. */
   detail?: string;

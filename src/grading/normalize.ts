@@ -4,6 +4,7 @@ import { type Json, JsonNumber, type JsonObject, readJson, toJson, writeJson } f
 import { decodePrivateTests } from "./lcb.ts";
 import { readPythonLiteral } from "./python-literal.ts";
 
+/** One test: input for a program, or arguments for a function, with what is expected. */
 export type NormalizedTest =
   | { kind: "stdin"; input: string; expected: string }
   | {
@@ -15,6 +16,7 @@ export type NormalizedTest =
       expectedAlt?: Json;
     };
 
+/** Every reason for which tests are left out. */
 export const dropReasons = [
   "bad_tests",
   "bad_test",
@@ -25,10 +27,14 @@ export const dropReasons = [
   "mixed_kinds",
   "no_tests",
 ] as const;
+/** Why a problem's tests cannot be used. */
 export type DropReason = (typeof dropReasons)[number];
 
+/** The tests of one problem in one form, whatever they came in. */
 export interface NormalizedTests {
+  /** The tests, in their order. */
   tests: NormalizedTest[];
+  /** Whether a program reads standard input or a function is called. */
   mode: "stdin" | "functional";
   /** Tests left out, per reason; a reason that drops the whole row counts once. */
   dropped: Partial<Record<DropReason, number>>;
@@ -36,6 +42,7 @@ export interface NormalizedTests {
   reason: DropReason | null;
 }
 
+/** What is known of a problem besides its tests. */
 export interface TestContext {
   /** Where the row comes from, for example "taco", "primeintellect" or "lcbv5"; without it the shape decides. */
   source?: string | null | undefined;

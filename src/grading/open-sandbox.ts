@@ -4,6 +4,7 @@ import { openJail } from "../sandbox/jail.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { GradingError } from "./errors.ts";
 
+/** Which sandbox to open. */
 export interface SandboxChoice {
   /** Sandbox Fusion's address or addresses. undefined: SANDBOX_URL decides; null, "" or "none": the embedded jail. */
   sandboxUrl?: string | null | undefined;

@@ -1,5 +1,6 @@
 // The reward of one answer, in one place: R = format_coef × format_score + correctness.
 
+/** How verdicts become rewards. */
 export interface RewardRules {
   /** Weight of the format score. */
   formatCoef: number;
@@ -7,6 +8,7 @@ export interface RewardRules {
   fractional: boolean;
 }
 
+/** 1 for a pass, 0 for a fail, 0.1 less without code in the asked form. */
 export const defaultRewardRules: RewardRules = { formatCoef: 0.1, fractional: false };
 
 export interface Graded {

@@ -3,12 +3,16 @@ import { createHash } from "node:crypto";
 import { writeJson } from "./json.ts";
 import type { NormalizedTest } from "./normalize.ts";
 
+/** Every way of choosing tests. */
 export const testSelections = ["first", "longest_input", "random"] as const;
+/** A way of choosing tests. */
 export type TestSelection = (typeof testSelections)[number];
 
+/** How tests are chosen among many. */
 export interface SelectionRules {
   /** 0 runs every test. */
   maxTests: number;
+  /** The way of choosing. */
   selection: TestSelection;
   /** For "random": the choice depends on the seed and the problem, not on the order of grading. */
   seed: number;

@@ -17,7 +17,9 @@ export type ProtocolErrorCode =
 
 /** Bytes, JSON or a path that does not follow the Tinker protocol. */
 export class ProtocolError extends WhetstoneError {
+  /** Which rule of the protocol was broken. */
   declare readonly code: ProtocolErrorCode;
+  /** What is wrong, field by field. */
   readonly issues: readonly ProtocolIssue[];
 
   constructor(code: ProtocolErrorCode, message: string, issues: readonly ProtocolIssue[] = [], options?: ErrorOptions) {

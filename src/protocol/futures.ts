@@ -17,6 +17,7 @@ export const retrieveFutureRequest = message({
 });
 export type RetrieveFutureRequest = z.output<typeof retrieveFutureRequest>;
 
+/** Whether work is held up, and by what. */
 export type QueueState = "active" | "paused_capacity" | "paused_rate_limit" | "unknown";
 
 /** Not ready yet: the body of a 408, or of a 200. */
@@ -35,6 +36,7 @@ export const completeMetadataResponse = message({
 });
 export type CompleteMetadataResponse = z.output<typeof completeMetadataResponse>;
 
+/** Whose fault a failed request was. */
 export type FailureCategory = "user" | "server" | "unknown";
 
 /** The operation failed. Sent with status 200. */

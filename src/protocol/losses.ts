@@ -56,6 +56,7 @@ export const lossTable = {
   },
 } as const satisfies Readonly<Record<string, LossDeclaration>>;
 
+/** A loss that servers know. */
 export type LossName = keyof typeof lossTable;
 export const lossNames = Object.keys(lossTable) as LossName[];
 export const policyLossNames = lossNames.filter((name) => lossTable[name].policy);

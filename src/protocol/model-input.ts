@@ -26,13 +26,18 @@ export const imageAssetPointerChunk = message({
 export const dmelChunk = message({ type: z.literal("dmel"), dmel: base64Bytes });
 
 export const chunkSchema = z.union([encodedTextChunk, imageChunk, imageAssetPointerChunk, dmelChunk]);
-export const modelInputSchema = message({ chunks: z.array(chunkSchema) });
+export const modelInputSchema = message({
+  /** Its pieces, in order. */
+  chunks: z.array(chunkSchema),
+});
 
 export type EncodedTextChunk = z.output<typeof encodedTextChunk>;
 export type ImageChunk = z.output<typeof imageChunk>;
 export type ImageAssetPointerChunk = z.output<typeof imageAssetPointerChunk>;
 export type DmelChunk = z.output<typeof dmelChunk>;
+/** A piece of a model's input: text tokens, or an image or sound. */
 export type Chunk = EncodedTextChunk | ImageChunk | ImageAssetPointerChunk | DmelChunk;
+/** What a model reads. */
 export type ModelInput = z.output<typeof modelInputSchema>;
 
 /** A text-only input. */

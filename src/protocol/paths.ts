@@ -5,9 +5,13 @@ import { ProtocolError } from "./errors.ts";
 export const checkpointKinds = ["training", "sampler", "external"] as const;
 export type CheckpointKind = (typeof checkpointKinds)[number];
 
+/** The parts of `tinker://RUN/KIND/NAME`. */
 export interface TinkerPath {
+  /** The run. */
   trainingRunId: string;
+  /** Which kind of checkpoint. */
   kind: CheckpointKind;
+  /** The checkpoint's name. */
   name: string;
   /** As REST routes and listings spell it, e.g. weights/NAME. */
   checkpointId: string;

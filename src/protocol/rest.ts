@@ -22,52 +22,105 @@ function parseTime(text: string): number {
 }
 
 export const accessScopes = ["owned", "accessible"] as const;
+/** Whose things to list: one's own, or all that one may see. */
 export type AccessScope = (typeof accessScopes)[number];
 
 export const checkpoint = message({
   /** `weights/NAME`, `sampler_weights/NAME` or `external_weights/NAME` (the bare name on SkyRL). */
   checkpoint_id: z.string(),
+  /** Weights with the optimizer's state, weights to sample with, or weights kept elsewhere. */
   checkpoint_type: z.enum(checkpointKinds),
+  /** When it was saved. */
   time: datetime,
+  /** `tinker://RUN/KIND/NAME`. */
   tinker_path: z.string(),
+  /** Its size. */
   size_bytes: optional(z.number()),
+  /** Whether everybody may read it. */
   public: fallback(z.boolean(), false),
+  /** When it is removed; absent: never. */
   expires_at: optional(datetime),
+  /** What was given when it was saved. */
   user_metadata: optional(z.record(z.string(), z.string())),
 });
+/** A checkpoint that the server keeps. */
 export type Checkpoint = z.output<typeof checkpoint>;
 
-export const cursor = message({ offset: z.int(), limit: z.int(), total_count: z.int() });
+export const cursor = message({
+  /** Items before this part. */
+  offset: z.int(),
+  /** Items that were asked for. */
+  limit: z.int(),
+  /** Items in all. */
+  total_count: z.int(),
+});
+/** A place in a list. */
 export type Cursor = z.output<typeof cursor>;
 
 export const trainingRun = message({
+  /** Its id. */
   training_run_id: z.string(),
+  /** The base model. */
   base_model: z.string(),
+  /** Who made it. */
   model_owner: fallback(z.string(), ""),
+  /** Whether an adapter is trained. */
   is_lora: z.boolean(),
+  /** Whether the server gave it up. */
   corrupted: fallback(z.boolean(), false),
+  /** The adapter's rank. */
   lora_rank: optional(z.int()),
+  /** When it was last used. */
   last_request_time: datetime,
+  /** The newest checkpoint to train on from. */
   last_checkpoint: optional(checkpoint),
+  /** The newest checkpoint to sample from. */
   last_sampler_checkpoint: optional(checkpoint),
+  /** What it was made with. */
   user_metadata: optional(z.record(z.string(), z.unknown())),
   /** Beyond the protocol: how far the run got, for clients that must reconcile after a server's restart. */
   applied_optim_steps: optional(z.int()),
+  /** Beyond the protocol: the last request that took effect. */
   last_applied_seq_id: optional(z.int()),
 });
+/** A training run as the server knows it. */
 export type TrainingRun = z.output<typeof trainingRun>;
 
-export const trainingRunsResponse = message({ training_runs: z.array(trainingRun), cursor: optional(cursor) });
+export const trainingRunsResponse = message({
+  /** The runs. */
+  training_runs: z.array(trainingRun),
+  /** Where this part of the list is. */
+  cursor: optional(cursor),
+});
+/** A list of training runs. */
 export type TrainingRunsResponse = z.output<typeof trainingRunsResponse>;
-export const checkpointsResponse = message({ checkpoints: z.array(checkpoint), cursor: optional(cursor) });
+export const checkpointsResponse = message({
+  /** The checkpoints. */
+  checkpoints: z.array(checkpoint),
+  /** Where this part of the list is, when there are more. */
+  cursor: optional(cursor),
+});
+/** A list of checkpoints. */
 export type CheckpointsResponse = z.output<typeof checkpointsResponse>;
 
 /** null removes the limit; it is always sent. */
 export const ttlRequest = message({ ttl_seconds: fallback(z.int().nullable(), null) });
-export const archiveResponse = message({ url: z.string(), expires: datetime });
+export const archiveResponse = message({
+  /** A signed address. */
+  url: z.string(),
+  /** When it stops working. */
+  expires: datetime,
+});
+/** Where a checkpoint's archive can be fetched. */
 export type ArchiveResponse = z.output<typeof archiveResponse>;
 
-export const externalWeightsUrls = message({ urls: z.record(z.string(), z.string()), expires: datetime });
+export const externalWeightsUrls = message({
+  /** Addresses by file name. */
+  urls: z.record(z.string(), z.string()),
+  /** When they stop working. */
+  expires: datetime,
+});
+/** Signed addresses for the files of a checkpoint. */
 export type ExternalWeightsUrls = z.output<typeof externalWeightsUrls>;
 
 /** Up to SDK 0.33.1 the copy goes into a session, under a model's number; since then into a project. */
@@ -83,23 +136,36 @@ export const copyWeightsResponse = message({ tinker_path: z.string() });
 
 export const weightsInfoRequest = message({ tinker_path: z.string() });
 export const weightsInfoResponse = message({
+  /** The base model. */
   base_model: z.string(),
+  /** Whether it is an adapter. */
   is_lora: z.boolean(),
+  /** The adapter's rank. */
   lora_rank: optional(z.int()),
+  /** Whether the output layer has an adapter. */
   train_unembed: optional(z.boolean()),
+  /** Whether the feed-forward layers have an adapter. */
   train_mlp: optional(z.boolean()),
+  /** Whether the attention layers have an adapter. */
   train_attn: optional(z.boolean()),
+  /** The optimizer whose state it holds. */
   optimizer_config: optional(optimizerConfig),
 });
+/** What a checkpoint holds. */
 export type WeightsInfoResponse = z.output<typeof weightsInfoResponse>;
 
 export const sessionsResponse = message({ sessions: z.array(z.string()) });
 export const sessionResponse = message({
+  /** Its training runs. */
   training_run_ids: z.array(z.string()),
+  /** Its samplers. */
   sampler_ids: z.array(z.string()),
+  /** What it was made with. */
   user_metadata: optional(z.record(z.string(), z.unknown())),
+  /** Its name for people. */
   display_name: optional(z.string()),
 });
+/** What belongs to a session. */
 export type SessionResponse = z.output<typeof sessionResponse>;
 export const sessionProjectRequest = message({ project_id: z.string() });
 export const traceExportResponse = message({
@@ -110,13 +176,18 @@ export const traceExportResponse = message({
 export type TraceExportResponse = z.output<typeof traceExportResponse>;
 
 export const samplerResponse = message({
+  /** The sampler's id. */
   sampler_id: z.string(),
+  /** The base model. */
   base_model: z.string(),
+  /** The weights; absent for the base model itself. */
   model_path: optional(z.string()),
 });
+/** What a sampler samples from. */
 export type SamplerResponse = z.output<typeof samplerResponse>;
 
 export const serverCapabilities = message({
+  /** The base models, with their context windows. */
   supported_models: z.array(
     message({
       model_name: optional(z.string()),
@@ -126,8 +197,10 @@ export const serverCapabilities = message({
     }),
   ),
 });
+/** What a server offers. */
 export type ServerCapabilities = z.output<typeof serverCapabilities>;
 export const auditResponse = message({
+  /** What happened. */
   entries: z.array(
     message({
       timestamp: datetime,
@@ -139,6 +212,7 @@ export const auditResponse = message({
     }),
   ),
 });
+/** A part of the audit log. */
 export type AuditResponse = z.output<typeof auditResponse>;
 
 /** Kinds seen: training, sampling_prefill, sampling_sample, checkpoint, storage. */
@@ -150,6 +224,7 @@ export const usageEventInfo = message({
   gigabyte_hours: optional(z.number()),
 });
 export const billingUsageResponse = message({
+  /** Rows of use: when, what, how much. */
   data: z.array(
     message({
       bucket_start: datetime,
@@ -163,24 +238,34 @@ export const billingUsageResponse = message({
       estimated_cost_usd: optional(z.number()),
     }),
   ),
+  /** Up to when costs are complete. */
   cost_data_through: optional(z.string()),
+  /** The sessions that rows name, by id. */
   sessions: fallback(z.record(z.string(), message({ user_metadata: optional(z.record(z.string(), z.unknown())) })), {}),
 });
+/** What was used and what it cost. */
 export type BillingUsageResponse = z.output<typeof billingUsageResponse>;
 
 export const checkpointUsageResponse = message({
+  /** Sizes and counts. */
   data: z.array(message({ checkpoint_count: z.int(), size_bytes: z.int(), size_gigabytes: z.number() })),
 });
+/** How much the checkpoints take. */
 export type CheckpointUsageResponse = z.output<typeof checkpointUsageResponse>;
 
 const sessionStatuses = ["active", "cancelled", "failed", "client_finished"] as const;
 export const searchSessionsRequest = message({
+  /** This one. */
   session_id: optional(z.string()),
+  /** In one of these projects. */
   project_ids: optional(z.array(z.string())),
+  /** Values that the session was made with. */
   user_metadata: fallback(z.record(z.string(), z.unknown()), {}),
   /** A part of the name. */
   display_name: optional(z.string()),
+  /** Whose. */
   owner: optional(z.looseObject({ type: z.enum(["own", "accessible", "user"]) })),
+  /** How they stand or ended. */
   statuses: optional(
     z.array(
       message({
@@ -189,12 +274,16 @@ export const searchSessionsRequest = message({
       }),
     ),
   ),
+  /** At most this many. */
   limit: fallback(z.int(), 50),
+  /** After this one, from an earlier answer. */
   cursor: optional(message({ last_created_at: datetime, last_session_id: z.string() })),
 });
+/** Which sessions to find; what is left out does not matter. */
 export type SearchSessionsRequest = z.output<typeof searchSessionsRequest>;
 
 export const searchSessionsResponse = message({
+  /** The sessions. */
   sessions: z.array(
     message({
       session_id: z.string(),
@@ -216,8 +305,10 @@ export const searchSessionsResponse = message({
       checkpoint_storage_bytes: optional(z.int()),
     }),
   ),
+  /** To find more; absent at the end. */
   next_cursor: optional(message({ last_created_at: datetime, last_session_id: z.string() })),
 });
+/** Sessions that were found. */
 export type SearchSessionsResponse = z.output<typeof searchSessionsResponse>;
 
 /** Who a key belongs to. */

@@ -29,8 +29,11 @@ export const joinSamplingSessionResponse = message({ client_counter: z.int().min
  * sequence stops, and with an empty list nothing does.
  */
 export const samplingParams = message({
+  /** Longest completion; absent: up to the context window. */
   max_tokens: optional(z.int()),
+  /** Makes the draw repeatable; any 64-bit value. */
   seed: optional(exactInteger),
+  /** What ends a completion: texts, or token ids. */
   stop: optional(z.union([z.string(), z.array(z.string()), z.array(z.int())])),
   /** 0: greedy. */
   temperature: fallback(z.number(), 1),
@@ -39,6 +42,7 @@ export const samplingParams = message({
   /** 1: off. */
   top_p: fallback(z.number(), 1),
 });
+/** How completions are drawn. */
 export type SamplingParams = z.output<typeof samplingParams>;
 export const defaultSamplingParams: Readonly<SamplingParams> = z.decode(samplingParams, {});
 
@@ -82,12 +86,16 @@ export function encodeSampleRequest(request: SampleRequest): string {
   return `${head.slice(0, -1)},"prompt":{"chunks":[${chunks.join()}]}}`;
 }
 
+/** Why a completion ended: it was long enough, or it came to a stop. */
 export type StopReason = "stop" | "length";
 
+/** One completion. */
 export interface SampledSequence {
+  /** Why it ended. */
   stopReason: StopReason;
   /** The generated part only; a stop token, or the tokens of a stop string, stand at its end. */
   tokens: Int32Array;
+  /** The log-probability of each token when it was drawn. */
   logprobs?: Float32Array | undefined;
   /** One row per token of `tokens`. */
   topkSampledLogprobs?: TopkLogprobs | undefined;
@@ -98,20 +106,27 @@ export interface SampledSequence {
 /** Up to k [token, logprob] pairs for each token, null where there is none (the first of a prompt). */
 export type TopkLogprobs = ([token: number, logprob: number][] | null)[];
 
+/** Completions, and what was asked about the prompt. */
 export interface SampleResponse {
+  /** The completions. */
   sequences: SampledSequence[];
   /** One per prompt token, NaN where undefined (the first). */
   promptLogprobs?: Float32Array | undefined;
+  /** The likeliest tokens at each position of the prompt. */
   topkPromptLogprobs?: TopkLogprobs | undefined;
+  /** Tokens of the prompt that the server had computed before. */
   promptCacheHitTokens: number;
   /** float32, of the shape and layout that was asked for. */
   targetPromptLogprobs?: Tensor | undefined;
+  /** Tokens drawn at each position of the prompt. */
   promptAltTokens?: PromptAltTokens | undefined;
 }
 
 /** Drawn tokens and their log-probabilities, both [N - 1, k]. */
 export interface PromptAltTokens {
+  /** Token ids, one row for each position of the prompt. */
   tokens: Tensor;
+  /** Their log-probabilities. */
   logprobs: Tensor;
 }
 

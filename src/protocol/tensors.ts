@@ -13,7 +13,9 @@ export interface SparseRows {
   colIndices: Int32Array;
 }
 
+/** A dense array of one type, or the rows of a sparse one. */
 export interface Tensor {
+  /** The type of its numbers. */
   dtype: TensorDtype;
   /**
    * Row-major values; for a sparse tensor only those that are not zero. float32 is a Float32Array. int64 is an Int32Array; a
@@ -22,6 +24,7 @@ export interface Tensor {
   data: Float32Array | Int32Array | BigInt64Array;
   /** The dense shape. */
   shape: readonly number[];
+  /** Where its numbers stand, when only some are given. */
   sparse?: SparseRows | undefined;
 }
 

@@ -9,6 +9,7 @@ import { type Tensor, tensorSchema } from "./tensors.ts";
 
 /** One training sequence; position i predicts token i + 1, and every tensor is aligned with `modelInput`. */
 export interface Datum {
+  /** What the model reads. */
   modelInput: ModelInput;
   /** Keys are the protocol's names: target_tokens, weights, logprobs, advantages … */
   lossFnInputs: Record<string, Tensor>;
@@ -87,7 +88,9 @@ export function encodeForwardBackwardJson(request: ForwardBackwardRequest): unkn
     : encode(forwardBackwardJson, { modelId, seqId, forwardBackwardInput: input });
 }
 
+/** What a pass over data gave. */
 export interface ForwardBackwardOutput {
+  /** The kind of the outputs, as the server names it. */
   lossFnOutputType: string;
   /** One object per datum, in order. */
   lossFnOutputs: Record<string, Tensor>[];
@@ -137,30 +140,44 @@ export const unloadModelResponse = message({ model_id: z.string(), type: optiona
 
 export const getInfoRequest = message({ type: fallback(z.literal("get_info"), "get_info"), model_id: z.string() });
 export const getInfoResponse = message({
+  /** The kind of this message. */
   type: optional(z.string()),
+  /** The model's id. */
   model_id: z.string(),
+  /** The base model's architecture, name and tokenizer. */
   model_data: message({
     arch: optional(z.string()),
     model_name: optional(z.string()),
     tokenizer_id: optional(z.string()),
   }),
+  /** Whether an adapter is trained. */
   is_lora: optional(z.boolean()),
+  /** The adapter's rank. */
   lora_rank: optional(z.int()),
+  /** The base model. */
   model_name: optional(z.string()),
+  /** The optimizer and its settings. */
   optimizer_config: optional(optimizerConfig),
 });
+/** What the server knows of a model. */
 export type GetInfoResponse = z.output<typeof getInfoResponse>;
 
 /** AdamW with decoupled weight decay; the defaults are those of the protocol. */
 export const adamParams = message({
+  /** How far the step goes. */
   learning_rate: fallback(z.number(), 1e-4),
+  /** Decay of the mean of gradients. */
   beta1: fallback(z.number(), 0.9),
+  /** Decay of the mean of their squares. */
   beta2: fallback(z.number(), 0.95),
+  /** Keeps the division by small gradients within bounds. */
   eps: fallback(z.number(), 1e-12),
+  /** Decoupled weight decay; 0: none. */
   weight_decay: fallback(z.number(), 0),
   /** 0: no clipping; else the global norm is clipped to it. */
   grad_clip_norm: fallback(z.number(), 0),
 });
+/** Settings of one Adam step. */
 export type AdamParams = z.output<typeof adamParams>;
 export const defaultAdamParams: Readonly<AdamParams> = z.decode(adamParams, {});
 
@@ -174,9 +191,12 @@ export const optimStepRequest = message({
 });
 export type OptimStepRequest = z.output<typeof optimStepRequest>;
 export const optimStepResponse = message({
+  /** What the server measured, such as the gradient's norm. */
   metrics: optional(z.record(z.string(), z.number())),
+  /** The kind of this message. */
   type: optional(z.string()),
 });
+/** The optimizer made a step. */
 export type OptimStepResponse = z.output<typeof optimStepResponse>;
 
 export const saveWeightsRequest = message({
@@ -190,7 +210,13 @@ export const saveWeightsRequest = message({
   user_metadata: optional(checkpointMetadata),
 });
 export type SaveWeightsRequest = z.output<typeof saveWeightsRequest>;
-export const saveWeightsResponse = message({ path: z.string(), type: optional(z.string()) });
+export const saveWeightsResponse = message({
+  /** `tinker://…`, to load or sample them by. */
+  path: z.string(),
+  /** The kind of this message. */
+  type: optional(z.string()),
+});
+/** Weights were saved. */
 export type SaveWeightsResponse = z.output<typeof saveWeightsResponse>;
 
 /** With `path`: a named checkpoint. With `sampling_session_seq_id`: an unnamed one, opened as a sampling session at once. */
@@ -222,10 +248,14 @@ export const saveWeightsExternalRequest = message({
 });
 export type SaveWeightsExternalRequest = z.output<typeof saveWeightsExternalRequest>;
 export const saveWeightsExternalResponse = message({
+  /** Where the server lists them. */
   path: z.string(),
+  /** Their size. */
   size_bytes: optional(z.int()),
+  /** The kind of this message. */
   type: optional(z.string()),
 });
+/** Weights were saved elsewhere. */
 export type SaveWeightsExternalResponse = z.output<typeof saveWeightsExternalResponse>;
 
 /** With `model_id` and `seq_id`: into that model. With `session_id` and `model_seq_id`: a new model made from the checkpoint. */
@@ -244,10 +274,14 @@ export const loadWeightsRequest = message({
 });
 export type LoadWeightsRequest = z.output<typeof loadWeightsRequest>;
 export const loadWeightsResponse = message({
+  /** Where from. */
   path: optional(z.string()),
+  /** Into which model. */
   model_id: optional(z.string()),
+  /** The kind of this message. */
   type: optional(z.string()),
 });
+/** Weights were loaded. */
 export type LoadWeightsResponse = z.output<typeof loadWeightsResponse>;
 
 /** Bytes a datum counts for when a batch is cut into requests. */

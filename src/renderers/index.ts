@@ -1,4 +1,4 @@
-// The public entry "whetstone/renderers".
+// `whetstone/renderers`: chat messages to tokens and back, as each model family writes them.
 export { RendererError } from "./errors.ts";
 export {
   type Message,

@@ -1,8 +1,11 @@
 // What a conversation is made of, before it is tokens.
 
+/** Who speaks. */
 export type Role = "system" | "user" | "assistant" | "tool";
 
+/** A call of a function by the model. */
 export interface ToolCall {
+  /** Of the function. */
   name: string;
   /** Some formats (Kimi, Mistral) write it; where it is missing, one is made from the name and the position. */
   id?: string;
@@ -10,8 +13,11 @@ export interface ToolCall {
   arguments: Readonly<Record<string, unknown>> | string;
 }
 
+/** One message of a conversation. */
 export interface Message {
+  /** Who speaks. */
   role: Role;
+  /** What is said. */
   content: string;
   /** Assistant only: the text of the think block. Undefined: the block, if there is one, stands in `content`. */
   reasoning?: string;
@@ -39,9 +45,12 @@ export const trainOnModes = [
   "customized",
 ] as const;
 
+/** Which messages are learned from. */
 export type TrainOn = (typeof trainOnModes)[number];
 
+/** A conversation to learn from. */
 export interface SupervisedExample {
+  /** The whole conversation. */
   tokens: number[];
   /** 0 or 1 per token. The target of position i is token i + 1, so a loss drops the first weight. */
   weights: number[];
@@ -49,7 +58,9 @@ export interface SupervisedExample {
   warnings: string[];
 }
 
+/** What a model's answer says. */
 export interface ParsedResponse {
+  /** The answer as a message. */
   message: Message;
   /** `stop_sequence`: the model ended its turn. `malformed`: it did not, e.g. because it ran out of tokens. */
   termination: "stop_sequence" | "malformed";
@@ -60,12 +71,16 @@ export interface ParsedResponse {
 /** How much a model is asked to think; "" leaves it to the model's own default. */
 export const thinkingModes = ["", "on", "off", "low", "medium", "high"] as const;
 
+/** Whether a model thinks before it answers. */
 export type Thinking = (typeof thinkingModes)[number];
 
+/** What a rendered conversation has besides its messages. */
 export interface RenderOptions {
+  /** Functions that the model may call. */
   tools?: readonly ToolDeclaration[];
 }
 
+/** What is learned of a conversation. */
 export interface SupervisedOptions extends RenderOptions {
   /** Default `last_assistant_message`. */
   trainOn?: TrainOn;

@@ -71,10 +71,13 @@ export function rendererWarning(modelName: string, name: string): string | undef
   return `The renderer ${name} is not what ${modelName} was trained with: its prompts will look foreign to the model. Use ${suitable.join(" or ")}.`;
 }
 
+/** A renderer that fits a model, and what is worth knowing about the choice. */
 export interface ChosenRenderer {
+  /** The renderer. */
   renderer: Renderer;
   /** What a person should know about the choice. */
   notices: string[];
+  /** What does not quite fit; empty when all does. */
   warnings: string[];
 }
 

@@ -11,7 +11,9 @@ import type {
 
 /** One chat format on one tokenizer. Message content is untrusted: control tokens written in it stay plain text. */
 export interface Renderer {
+  /** The name by which `getRenderer` finds it. */
   readonly name: string;
+  /** What turns its text into tokens. */
   readonly tokenizer: Tokenizer;
   /** Sampling stops at these: tokens, or texts where the format has no token for the end of a turn. */
   readonly stop: number[] | string[];
@@ -29,6 +31,7 @@ export interface Renderer {
   parseResponse(tokens: ArrayLike<number>): ParsedResponse;
 }
 
+/** Settings of a renderer. */
 export interface RendererSettings {
   /** For the thinking formats: drop the reasoning of earlier turns, as the model's template does. Default true. */
   stripThinkingFromHistory?: boolean;

@@ -4,9 +4,11 @@ import { TokenizerError } from "./errors.ts";
 import { besideTokenizer, downloadTokenizer, findLocally, readTokenizerFiles } from "./files.ts";
 import { JsonTokenizer, type Tokenizer } from "./tokenizer.ts";
 
+/** Where a tokenizer comes from. */
 export interface LoadOptions {
   /** Where models that are not on this machine come from. Default: the hub of HF_ENDPOINT, with HF_TOKEN. */
   hub?: Hub;
+  /** Ends a download. */
   signal?: AbortSignal;
 }
 

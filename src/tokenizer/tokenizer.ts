@@ -7,6 +7,7 @@ import { TokenizerError } from "./errors.ts";
 import type { TokenizerFiles } from "./files.ts";
 import { joinsFirst, spellingOf, type TokenizerJson } from "./formats.ts";
 
+/** How text becomes tokens. */
 export interface EncodeOptions {
   /**
    * False (the default): the text is content, and a control token written in it stays plain text. True: it is markup that we
@@ -18,6 +19,7 @@ export interface EncodeOptions {
   continues?: boolean;
 }
 
+/** How tokens become text. */
 export interface DecodeOptions {
   /** Leave out the tokens that the model's files flag as special. Default false. */
   skipSpecial?: boolean;
@@ -37,6 +39,7 @@ export interface Tokenizer {
   readonly endTokens: readonly number[];
   /** The tokens beside the vocabulary: control tokens, and words such as `<think>`. */
   readonly addedTokens: readonly AddedToken[];
+  /** The tokens of a text. Control tokens in it are plain text unless `special` is set. */
   encode(text: string, options?: EncodeOptions): number[];
   /** The same for many texts; a large batch is encoded in a worker thread, so that the event loop goes on. */
   encodeBatch(texts: readonly string[], options?: EncodeOptions): Promise<Int32Array[]>;
@@ -54,13 +57,17 @@ export interface Tokenizer {
   close(): Promise<void>;
 }
 
+/** A token that is matched before the vocabulary is. */
 export interface AddedToken {
+  /** Its number. */
   id: number;
+  /** Its text. */
   content: string;
   /** Flagged as special by the model's files. */
   special: boolean;
   /** The token takes the blanks before it, or after it, with it. */
   lstrip?: boolean;
+  /** Whether it takes the white space behind it. */
   rstrip?: boolean;
 }
 
