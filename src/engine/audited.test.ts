@@ -2,7 +2,7 @@ import { appendFileSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import { AuditedEngine, type AuditRecord, readAudit } from "./audited.ts";
+import { AuditedEngine, type AuditLine, readAudit } from "./audited.ts";
 import type { AdamSettings, Engine, SampleRequest, TrainingBatch } from "./engine.ts";
 import { SimulatedEngine, simulatedModelName } from "./simulated/engine.ts";
 
@@ -47,8 +47,8 @@ const request = (seed: number | undefined, prompt = [1, 2, 3]): SampleRequest =>
   promptLogprobs: false,
   topkPromptLogprobs: 0,
 });
-const of = <Op extends AuditRecord["op"]>(file: string, op: Op) =>
-  readAudit(file).filter((record): record is AuditRecord & { op: Op } => record.op === op);
+const of = <Op extends AuditLine["op"]>(file: string, op: Op) =>
+  readAudit(file).filter((record): record is AuditLine & { op: Op } => record.op === op);
 
 /** Two updates, then a saved state and weights for sampling, in folders that are moved as the server moves them. */
 async function train(engine: Engine, model: string, folder: string) {
@@ -107,7 +107,7 @@ test("a sample is told from another by its policy, seed, prompt and output", asy
   for (const asked of [request(1), request(1), request(2), request(1, [4]), request(undefined)])
     await engine.sample("s", asked);
   const [first, repeat, seed, prompt, unseeded] = of(file, "sample");
-  expect(repeat).toEqual(first);
+  expect({ ...repeat, at: 0 }).toEqual({ ...first, at: 0 });
   expect(seed!.prompt).toBe(first!.prompt);
   expect(seed!.output).not.toBe(first!.output);
   expect(prompt!.prompt).not.toBe(first!.prompt);

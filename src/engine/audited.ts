@@ -28,7 +28,10 @@ export interface AuditedPolicy {
   policy: string;
 }
 
-/** One completed operation. Hashes are the first 16 hexadecimal digits of a SHA-256. */
+/** One completed operation, with the Unix time in milliseconds at which it was. */
+export type AuditLine = AuditRecord & { at: number };
+
+/** What was done. Hashes are the first 16 hexadecimal digits of a SHA-256. */
 export type AuditRecord =
   | ({
       op: "create_model" | "save_state" | "save_for_sampler" | "load_state";
@@ -53,8 +56,8 @@ export type AuditRecord =
     } & AuditedPolicy);
 
 /** The lines of an audit, oldest first. A line that a crash cut short is left out. */
-export function readAudit(path: string): AuditRecord[] {
-  return readJsonLines(path) as AuditRecord[];
+export function readAudit(path: string): AuditLine[] {
+  return readJsonLines(path) as AuditLine[];
 }
 
 interface AuditedModel extends AuditedPolicy {
@@ -196,7 +199,7 @@ export class AuditedEngine implements Engine {
 
   #append(record: AuditRecord): void {
     try {
-      appendFileSync(this.#path, toJsonLine(record));
+      appendFileSync(this.#path, toJsonLine({ at: Date.now(), ...record } satisfies AuditLine));
     } catch (cause) {
       throw auditError(this.#path, cause);
     }
