@@ -11,11 +11,13 @@ test("whetstone/tokenizer", () => {
 test("whetstone/renderers", () => {
   expect(Object.keys(renderers).sort()).toEqual([
     "RendererError",
+    "chooseRenderer",
     "getRenderer",
     "recommendedRenderer",
     "rendererNames",
     "rendererWarning",
     "suitableRenderers",
+    "thinkingModes",
     "trainOnModes",
   ]);
 });
