@@ -24,8 +24,19 @@ const merges = [
 const special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"];
 const added = ["<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>"];
 
-/** Writes tokenizer.json (and, if given, a chat template) into a new temporary folder. */
-export function tinyTokenizerFolder(options: { chatTemplate?: string; mergeSpecial?: boolean } = {}): string {
+export interface TinyTokenizer {
+  chatTemplate?: string;
+  mergeSpecial?: boolean;
+  /** Tokens beside the vocabulary, in place of ChatML's. */
+  added?: readonly { content: string; special: boolean; rstrip?: boolean }[];
+  /** tokenizer_config.json */
+  config?: object;
+  /** generation_config.json, its tokens by their text. */
+  endTokens?: readonly string[];
+}
+
+/** Writes tokenizer.json (and, if given, a chat template and configs) into a new temporary folder. */
+export function tinyTokenizerFolder(options: TinyTokenizer = {}): string {
   const vocab: Record<string, number> = {};
   const add = (token: string) => {
     vocab[token] ??= Object.keys(vocab).length;
@@ -43,7 +54,7 @@ export function tinyTokenizerFolder(options: { chatTemplate?: string; mergeSpeci
     }
   }
   for (const merge of rules) add(merge.replace(" ", ""));
-  const tokens = [
+  const tokens = options.added ?? [
     ...special.map((content) => ({ content, special: true })),
     ...added.map((content) => ({ content, special: false })),
   ];
@@ -72,5 +83,10 @@ export function tinyTokenizerFolder(options: { chatTemplate?: string; mergeSpeci
   const folder = temporaryFolder();
   writeFileSync(join(folder, "tokenizer.json"), JSON.stringify(json));
   if (options.chatTemplate !== undefined) writeFileSync(join(folder, "chat_template.jinja"), options.chatTemplate);
+  if (options.config) writeFileSync(join(folder, "tokenizer_config.json"), JSON.stringify(options.config));
+  if (options.endTokens) {
+    const ids = options.endTokens.map((end) => json.added_tokens.find(({ content }) => content === end)!.id);
+    writeFileSync(join(folder, "generation_config.json"), JSON.stringify({ eos_token_id: ids }));
+  }
   return folder;
 }

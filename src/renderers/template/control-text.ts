@@ -3,6 +3,8 @@
 // private-use character per character) before it runs, and messages never have that alphabet: where they use its characters, they are
 // escaped. Whatever a template does to its strings (trim, split, join, slice, replace), a character keeps its alphabet.
 
+import { RendererError } from "../errors.ts";
+
 /** A run of a rendered text: a control token of the template, or text. */
 export type Piece = ({ token: string } | { text: string }) & {
   /** How much of the rendered text it is. */
@@ -18,22 +20,29 @@ const alphabetEnd = 0xf6ff;
 const reserved = /[\uF5FD-\uF6FF]/g;
 const shift = 0x400;
 
-/** Role names are ours, so a template may build a control token around one: `'<|' + message.role + '|>'`. */
-const roles: readonly string[] = ["system", "user", "assistant", "tool", "developer"];
-
 export class ControlText {
   /** Longest first, so that the first that matches is the one. */
   readonly #tokens: readonly string[];
+  /** The same in the private alphabet. */
+  readonly #spelled: readonly string[];
   readonly #trusted = new Map<string, string>();
   readonly #plain: readonly string[];
 
   /** `tokens`: the texts that must not come out of a message as control tokens. */
   constructor(tokens: Iterable<string>) {
     this.#tokens = [...new Set(tokens)].filter((token) => token !== "").sort((a, b) => b.length - a.length);
-    const characters = [...new Set(this.#tokens.join("").split(""))].slice(0, alphabetEnd - alphabetStart + 1);
+    const characters = [...new Set(this.#tokens.join("").split(""))];
+    if (characters.length > alphabetEnd - alphabetStart + 1) {
+      throw new RendererError(
+        "renderer/bad-chat-template",
+        `The control tokens of this model use ${characters.length} different characters, and ${alphabetEnd - alphabetStart + 1} can be told ` +
+          "apart. Use another renderer.",
+      );
+    }
     this.#plain = characters;
     for (const [index, character] of characters.entries())
       this.#trusted.set(character, String.fromCharCode(alphabetStart + index));
+    this.#spelled = this.#tokens.map((token) => this.spell(token));
   }
 
   /** The template's own text: control tokens, and pieces of them at its edges, in the private alphabet. */
@@ -41,14 +50,14 @@ export class ControlText {
     let result = "";
     for (let index = 0; index < literal.length; ) {
       const token = this.#tokens.find((candidate) => literal.startsWith(candidate, index));
-      result += token === undefined ? literal[index]! : this.#spell(token);
+      result += token === undefined ? literal[index]! : this.spell(token);
       index += token?.length ?? 1;
     }
     const head = this.#longest(literal, (token, length) => literal.startsWith(token.slice(-length)));
     const tail = this.#longest(literal, (token, length) => literal.endsWith(token.slice(0, length)));
     // The same length as before, so positions are the literal's.
-    if (head > 0) result = this.#spell(literal.slice(0, head)) + result.slice(head);
-    if (tail > 0) result = result.slice(0, result.length - tail) + this.#spell(literal.slice(literal.length - tail));
+    if (head > 0) result = this.spell(literal.slice(0, head)) + result.slice(head);
+    if (tail > 0) result = result.slice(0, result.length - tail) + this.spell(literal.slice(literal.length - tail));
     return result;
   }
 
@@ -80,12 +89,10 @@ export class ControlText {
       pieces.push({ text: between, length: end - done });
     };
     for (let index = 0; index < text.length; ) {
-      const isTrusted = rendered[index] !== text[index];
-      const token = isTrusted
-        ? this.#tokens.find(
-            (candidate) => text.startsWith(candidate, index) && this.#wrote(rendered, text, index, candidate),
-          )
-        : undefined;
+      const token =
+        rendered[index] === text[index]
+          ? undefined
+          : this.#tokens.find((_, position) => rendered.startsWith(this.#spelled[position]!, index));
       if (token === undefined) {
         index++;
         continue;
@@ -99,19 +106,8 @@ export class ControlText {
     return pieces;
   }
 
-  /** Whether the template wrote all of a token, or all but a role's name in its middle. */
-  #wrote(rendered: string, text: string, index: number, token: string): boolean {
-    const end = index + token.length;
-    const foreign: number[] = [];
-    for (let position = index; position < end; position++)
-      if (rendered[position] === text[position]) foreign.push(position);
-    if (foreign.length === 0) return true;
-    const [first, last] = [foreign[0]!, foreign.at(-1)!];
-    const isRun = last - first + 1 === foreign.length;
-    return isRun && first > index && last < end - 1 && roles.includes(text.slice(first, last + 1));
-  }
-
-  #spell(text: string): string {
+  /** Text of ours in the private alphabet, as far as that goes. */
+  spell(text: string): string {
     return text.replaceAll(/[\s\S]/g, (character) => this.#trusted.get(character) ?? character);
   }
 

@@ -17,6 +17,8 @@ export interface TemplateOptions {
   specialTokens?: Readonly<Record<string, string>>;
   /** What `strftime_now` gives. */
   now?: Date;
+  /** For templates that build a control token around a role's name, `'<|' + message.role + '|>'`: roles are ours, not from outside. */
+  ownRoles?: boolean;
 }
 
 /** What a template is rendered with, in its own spelling; `messages` and `tools` are text from outside. */
@@ -38,11 +40,13 @@ export class ChatTemplate {
   readonly #program: Node;
   readonly #specialTokens: Readonly<Record<string, string>>;
   readonly #now: Date;
+  readonly #ownRoles: boolean;
 
   constructor(source: string, options: TemplateOptions) {
     this.#name = options.name;
     this.#specialTokens = options.specialTokens ?? {};
     this.#now = options.now ?? new Date();
+    this.#ownRoles = options.ownRoles ?? false;
     this.controls = new ControlText(options.controlTokens ?? []);
     this.marksGeneration = generationTag.test(source);
     const parsed = this.#explain("cannot be read", () => new Template(withGenerationMarks(source)).parsed);
@@ -66,13 +70,22 @@ export class ChatTemplate {
       set(name, token, (text) => this.controls.mark(text));
     set("documents", null, same);
     for (const [name, value] of Object.entries(input.settings ?? {})) set(name, value, same);
-    set("messages", input.messages, foreign);
+    const messages = toValue(input.messages, foreign);
+    if (this.#ownRoles) this.#markRoles(messages);
+    environment.variables.set("messages", messages as never);
     set("tools", input.tools ?? null, foreign);
     set("add_generation_prompt", input.addGenerationPrompt, same);
     return this.#explain("failed", () => {
       const result = new Interpreter(environment).run(this.#program as never) as unknown as Value;
       return String(result.value);
     });
+  }
+
+  #markRoles(messages: Value): void {
+    for (const message of messages.value as { value: Map<string, Value> }[]) {
+      const role = message.value.get("role");
+      if (isString(role)) message.value.set("role", makeString(this.controls.spell(role.value)));
+    }
   }
 
   #environment(): Environment {

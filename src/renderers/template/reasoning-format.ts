@@ -34,9 +34,14 @@ export function promptTail(prompt: string, tags: ReasoningTags | undefined): Pro
   return end.endsWith(tags.open.trimEnd()) ? "open" : "none";
 }
 
-/** Reasoning between tags, or none. */
-export function taggedReasoning(tags: ReasoningTags | undefined, tail: PromptTail): ReasoningFormat {
-  return { stops: [], read: (tokens, tokenizer) => readAssistant(tokenizer.decode(tokens), { tags, tail }) };
+/** Reasoning between tags, or none; and how a prompt leaves it. */
+export interface TaggedReasoning {
+  tags: ReasoningTags | undefined;
+  tail: PromptTail;
+}
+
+export function taggedReasoning(reasoning: TaggedReasoning): ReasoningFormat {
+  return { stops: [], read: (tokens, tokenizer) => readAssistant(tokenizer.decode(tokens), reasoning) };
 }
 
 /**

@@ -24,12 +24,11 @@ export function superviseTemplate(
   const last = messages.length - 1;
   if (chosen.length === 1 && chosen[0] === last && messages[last]!.role === "assistant")
     return lastAnswer(renderer, messages, options);
-  const marked = withoutTail(renderer, renderer.render(messages, options, false));
-  const whole = stripMarks(marked);
+  const whole = stripMarks(renderer.renderFinished(messages, options));
   const spans =
     trainOn === "all_tokens"
       ? [{ start: 0, end: whole.length }]
-      : (generationSpans(marked, messages, chosen) ??
+      : (generationSpans(renderer, messages, chosen, options) ??
         chosen.map((index) => spanOf(renderer, whole, messages, index, options)));
   const warnings: string[] = [];
   const answers = chosen.filter((index) => messages[index]!.role === "assistant").length;
@@ -49,44 +48,69 @@ function lastAnswer(
   options: SupervisedOptions,
 ): SupervisedExample {
   const prompt = stripMarks(renderer.render(messages.slice(0, -1), options, true));
-  const whole = stripMarks(withoutTail(renderer, renderer.render(messages, options, false)));
-  const message = messages.at(-1)!;
-  if (!whole.startsWith(prompt)) {
-    throw new RendererError(
-      "renderer/not-a-continuation",
-      `The chat template of ${renderer.tokenizer.name} writes the last answer${message.reasoning ? ", which has reasoning," : ""} otherwise than its own ` +
-        "prompt begins it, so training on it would teach what sampling never shows. Set thinking to what the answer was made with " +
-        "(off for answers without reasoning), or leave the reasoning out.",
-    );
-  }
-  const target = renderer.encode(whole.slice(prompt.length), { continues: true });
-  const head = renderer.encode(prompt);
+  const whole = stripMarks(renderer.renderFinished(messages, options));
+  const target = whole.startsWith(prompt)
+    ? whole.slice(prompt.length)
+    : writtenAfter(renderer, prompt, whole, messages.at(-1)!);
+  const [head, tail] = [renderer.encode(prompt), renderer.encode(target, { continues: true })];
   return {
-    tokens: [...head, ...target],
-    weights: [...head.map(() => 0), ...target.map(() => 1)],
+    tokens: [...head, ...tail],
+    weights: [...head.map(() => 0), ...tail.map(() => 1)],
     warnings: [],
   };
 }
 
-/** Without what follows the last answer's end: a newline, or the end of the whole text, which no model writes. */
-function withoutTail(renderer: TemplateRenderer, rendered: string): string {
-  const { endOfTurn } = renderer;
-  if (endOfTurn === undefined) return rendered;
-  const pieces = renderer.split(rendered);
-  const position = pieces.findLastIndex((piece) => "token" in piece && piece.token === endOfTurn);
-  const rest = pieces.slice(position + 1);
-  const isTail = rest.every((piece) =>
-    "token" in piece ? renderer.tokenizer.specialTokens["eos_token"] === piece.token : piece.text.trim() === "",
+/**
+ * The answer where the template ends its prompt otherwise than it writes a finished turn: `<think>` and a newline against an empty block,
+ * a block that finished turns do not show. Only blanks and tags may differ; then the turn's own text goes on after the prompt.
+ */
+function writtenAfter(renderer: TemplateRenderer, prompt: string, whole: string, message: Message): string {
+  const { tags, tail } = renderer.reasoning;
+  const both = tags ? [tags.open, tags.close] : [];
+  const shared = beforeTags(
+    both,
+    [prompt, whole].map((text) => renderer.unmark(text)),
+    sharedStart(prompt, whole),
   );
-  if (position < 0 || !isTail) return rendered;
-  return rendered.slice(0, rendered.length - rest.reduce((sum, { length }) => sum + length, 0));
+  const extra = both.reduce((text, tag) => text.replaceAll(tag, ""), renderer.plain(prompt.slice(shared)));
+  let rest = whole.slice(shared);
+  const reasoning = message.reasoning ?? "";
+  // An empty block that the prompt holds already.
+  if (tags && tail === "closed" && renderer.unmark(rest).startsWith(tags.close)) rest = rest.slice(tags.close.length);
+  const closes = tags !== undefined && renderer.unmark(rest).includes(tags.close);
+  if (extra.trim() !== "" || (tail === "closed" && (closes || reasoning !== ""))) {
+    throw new RendererError(
+      "renderer/not-a-continuation",
+      `The chat template of ${renderer.tokenizer.name} writes the last answer otherwise than its own prompt begins it, so training on it would ` +
+        "teach what sampling never shows. Set thinking to what the answer was made with (off for answers without reasoning).",
+    );
+  }
+  // Some templates drop the reasoning of a finished turn; the model wrote it all the same.
+  const dropped = tail === "open" && closes && !renderer.plain(rest).includes(reasoning);
+  return dropped ? renderer.escape(reasoning) + rest : rest;
+}
+
+/** A position that is not within a tag of any of the texts. */
+function beforeTags(tags: readonly string[], texts: readonly string[], position: number): number {
+  for (const tag of tags)
+    for (let back = 1; back < tag.length; back++)
+      if (texts.some((text) => text.startsWith(tag, position - back))) return position - back;
+  return position;
 }
 
 const marks = /[\uF5FE\uF5FF]/g;
 const stripMarks = (text: string) => text.replaceAll(marks, "");
 
 /** Where a template says which parts the model wrote; undefined where it does not, or where other messages are asked for. */
-function generationSpans(marked: string, messages: readonly Message[], chosen: readonly number[]): Span[] | undefined {
+function generationSpans(
+  renderer: TemplateRenderer,
+  messages: readonly Message[],
+  chosen: readonly number[],
+  options: SupervisedOptions,
+): Span[] | undefined {
+  const answers = messages.flatMap(({ role }, index) => (role === "assistant" ? [index] : []));
+  if (!renderer.marksGeneration || chosen.some((index) => messages[index]!.role !== "assistant")) return undefined;
+  const marked = renderer.render(messages, options, false);
   const spans: Span[] = [];
   let position = 0;
   for (const character of marked.split("")) {
@@ -94,10 +118,16 @@ function generationSpans(marked: string, messages: readonly Message[], chosen: r
     else if (character === generationEnd && spans.length > 0) spans.at(-1)!.end = position;
     else position++;
   }
-  const answers = messages.flatMap(({ role }, index) => (role === "assistant" ? [index] : []));
-  if (spans.length !== answers.length || chosen.some((index) => messages[index]!.role !== "assistant"))
-    return undefined;
-  return spans.filter((_, index) => chosen.includes(answers[index]!));
+  if (spans.length !== answers.length) return undefined;
+  const text = renderer.unmark(stripMarks(marked));
+  return spans
+    .filter((_, index) => chosen.includes(answers[index]!))
+    .map(({ start, end }) => {
+      // A newline after the end of a turn is not the model's, whatever the marks say.
+      const blanks = /\s*$/.exec(text.slice(start, end))![0].length;
+      const ends = renderer.endOfTurn !== undefined && text.endsWith(renderer.endOfTurn, end - blanks);
+      return { start, end: ends ? end - blanks : end };
+    });
 }
 
 /** Where one message stands in the whole text, its end token included. */

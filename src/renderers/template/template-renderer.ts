@@ -5,13 +5,14 @@ import { RendererError } from "../errors.ts";
 import type { Message, ParsedResponse, RenderOptions, SupervisedExample, SupervisedOptions } from "../messages.ts";
 import type { Renderer, RendererFormat, RendererSettings } from "../renderer.ts";
 import type { Piece } from "./control-text.ts";
-import { ChatTemplate } from "./jinja.ts";
+import { ChatTemplate, type TemplateOptions } from "./jinja.ts";
 import {
   channelReasoning,
   hasChannels,
   promptTail,
   type ReasoningFormat,
   reasoningTags,
+  type TaggedReasoning,
   taggedReasoning,
 } from "./reasoning-format.ts";
 import { superviseTemplate } from "./supervise.ts";
@@ -31,6 +32,8 @@ export class TemplateRenderer implements Renderer {
   readonly thinking: ThinkingChoices;
   /** The control token that ends an assistant message; undefined where only the next message's beginning does. */
   readonly endOfTurn: string | undefined;
+  /** What encloses reasoning, and what the prompt ends with. */
+  readonly reasoning: TaggedReasoning;
   readonly #template: ChatTemplate;
   readonly #settings: Readonly<Record<string, unknown>>;
   readonly #added = new Map<string, AddedToken>();
@@ -51,9 +54,9 @@ export class TemplateRenderer implements Renderer {
     const unflagged = controls.filter(({ special }) => !special).map(({ content }) => content);
     this.tokenizer = unflagged.length > 0 ? tokenizer.withControlTokens(unflagged) : tokenizer;
     for (const token of controls) this.#added.set(token.content, token);
-    this.#template = new ChatTemplate(source, {
+    this.#template = this.#readTemplate(source, {
       name: tokenizer.name,
-      controlTokens: this.#added.keys(),
+      controlTokens: [...this.#added.keys()],
       specialTokens: tokenizer.specialTokens,
       ...(settings.now ? { now: settings.now } : {}),
     });
@@ -65,13 +68,12 @@ export class TemplateRenderer implements Renderer {
       ...thinkingSettings(this.thinking, settings.thinking ?? "", tokenizer.name),
     };
     this.#argumentsAsText = this.#needsArgumentsAsText();
-    const tail = promptTail(this.#plain([user(probe)], true), tags);
-    this.#format = channels ? channelReasoning : taggedReasoning(tags, tail);
+    this.reasoning = { tags, tail: promptTail(this.#plain([user(probe)], true), tags) };
+    this.#format = channels ? channelReasoning : taggedReasoning(this.reasoning);
     const ends = this.#findEnds();
     this.endOfTurn = ends.endOfTurn;
     this.stop = this.#findStops(ends.tokens);
     this.hasExtensionProperty = this.#keepsTurns();
-    this.#refusePieces();
   }
 
   buildGenerationPrompt(messages: readonly Message[], options: RenderOptions = {}): number[] {
@@ -105,6 +107,19 @@ export class TemplateRenderer implements Renderer {
       addGenerationPrompt,
       settings: this.#settings,
     });
+  }
+
+  /** The same without what follows the last answer's end: a newline, or the end of the whole text, which no model writes. */
+  renderFinished(messages: readonly Message[], options: RenderOptions): string {
+    const rendered = this.render(messages, options, false);
+    const pieces = this.split(rendered);
+    const position = pieces.findLastIndex((piece) => "token" in piece && piece.token === this.endOfTurn);
+    const rest = pieces.slice(position + 1);
+    const isTail = rest.every((piece) =>
+      "token" in piece ? this.tokenizer.specialTokens["eos_token"] === piece.token : piece.text.trim() === "",
+    );
+    if (position < 0 || !isTail) return rendered;
+    return rendered.slice(0, rendered.length - rest.reduce((sum, { length }) => sum + length, 0));
   }
 
   /** The text that a rendered conversation stands for. */
@@ -187,15 +202,16 @@ export class TemplateRenderer implements Renderer {
 
   /** Whether each prompt begins with the prompt and the answer of the turn before. */
   #keepsTurns(): boolean {
-    const turns = [user("?"), { ...assistant("A"), reasoning: "R" }, user("!"), assistant("B")];
+    const reasons = this.#format === channelReasoning || (this.reasoning.tags && this.reasoning.tail !== "closed");
+    const answer = reasons ? { ...assistant("A"), reasoning: probe } : assistant("A");
+    const turns = [user("?"), answer, user("!"), answer];
     try {
       return [1, 3].every((index) => {
-        const answered = this.render(turns.slice(0, index + 1), {}, false).trimEnd();
-        const follow = [...turns.slice(0, index + 1), user("and?")];
-        return (
-          this.render(follow, {}, true).startsWith(answered) &&
-          answered.startsWith(this.render(turns.slice(0, index), {}, true))
-        );
+        const answered = this.renderFinished(turns.slice(0, index + 1), {});
+        const prompt = this.render(turns.slice(0, index), {}, true);
+        const next = this.render([...turns.slice(0, index + 1), user("and?")], {}, true);
+        const shown = !reasons || answered.slice(prompt.length).includes(probe);
+        return shown && next.startsWith(answered) && answered.startsWith(prompt);
       });
     } catch {
       return false;
@@ -221,18 +237,21 @@ export class TemplateRenderer implements Renderer {
     return fails(true) && !fails(false);
   }
 
-  /** A token that a template builds out of pieces would be taken for text: better no prompt than one without its control tokens. */
-  #refusePieces(): void {
-    const texts = [this.render([user(probe)], {}, true)].flatMap((rendered) => this.split(rendered));
-    for (const piece of texts) {
-      const token = "text" in piece ? [...this.#added.keys()].find((each) => piece.text.includes(each)) : undefined;
-      if (token === undefined) continue;
-      throw new RendererError(
-        "renderer/bad-chat-template",
-        `The chat template of ${this.tokenizer.name} puts the control token ${token} together from parts, so it cannot be told from the ` +
-          "same text in a message. Write it in one piece in chat_template.jinja.",
-      );
+  /** A token that a template builds out of parts would be taken for text: better no prompt than one without its control tokens. */
+  #readTemplate(source: string, options: TemplateOptions): ChatTemplate {
+    let unwritten: string | undefined;
+    for (const ownRoles of [false, true]) {
+      const template = new ChatTemplate(source, { ...options, ownRoles });
+      const rendered = template.render({ messages: toWireMessages([user(probe)], false), addGenerationPrompt: true });
+      const texts = template.controls.split(rendered).flatMap((piece) => ("text" in piece ? [piece.text] : []));
+      unwritten = [...this.#added.keys()].find((token) => texts.some((text) => text.includes(token)));
+      if (unwritten === undefined) return template;
     }
+    throw new RendererError(
+      "renderer/bad-chat-template",
+      `The chat template of ${this.tokenizer.name} puts the control token ${unwritten} together from parts, so it cannot be told from the ` +
+        "same text in a message. Write it in one piece in chat_template.jinja.",
+    );
   }
 }
 
