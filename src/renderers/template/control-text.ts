@@ -12,7 +12,7 @@ export type Piece = ({ token: string } | { text: string }) & {
 };
 
 /** Private-use characters: the escape, the two marks of a generation block, and the alphabet. */
-const escapeMark = "\uF5FD";
+export const escapeMark = "\uF5FD";
 export const generationStart = "\uF5FE";
 export const generationEnd = "\uF5FF";
 const alphabetStart = 0xf600;

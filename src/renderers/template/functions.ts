@@ -1,5 +1,6 @@
 // Python's operators, string methods and filters for the rewritten template. Texts are compared by what they say, whoever wrote them,
 // and cut without changing who did.
+import { escapeMark } from "./control-text.ts";
 import { pythonEquals, pythonJson, pythonText, splitBlanks, strip } from "./python.ts";
 import {
   isArray,
@@ -137,6 +138,20 @@ export const methods: Table = {
 
 const capitalize = (word: string) => word.slice(0, 1).toUpperCase() + word.slice(1).toLowerCase();
 
+/** len(): text has the length of its code points, escapes not counted, and nothing has none. */
+function lengthOf(value: Value): number {
+  if (isUndefined(value)) return 0;
+  if (isString(value)) return Array.from(value.value).filter((character) => character !== escapeMark).length;
+  if (isArray(value)) return value.value.length;
+  if (isObject(value)) return value.value.size;
+  throw new Error(`object of type ${value.type} has no len()`);
+}
+
+function compareCodes(a: readonly number[], b: readonly number[]): number {
+  const differs = a.findIndex((code, index) => code !== b[index]);
+  return differs < 0 ? a.length - b.length : a[differs]! - (b[differs] ?? -1);
+}
+
 export const filters: Table = {
   trim: (unmark, value, characters) =>
     makeString(strip(pythonText(value!), "both", isString(characters) ? unmark(characters.value) : undefined)),
@@ -145,6 +160,24 @@ export const filters: Table = {
   lower: (_, value) => makeString(pythonText(value!).toLowerCase()),
   capitalize: (_, value) => makeString(capitalize(pythonText(value!))),
   replace: (unmark, value, ...args) => replace(unmark, makeString(pythonText(value!)), ...args),
+  length: (_, value) => makeNumber(lengthOf(value!), false),
+  count: (_, value) => makeNumber(lengthOf(value!), false),
+  dictsort: (unmark, value, ...args) => {
+    if (!isObject(value!)) throw new Error(`dictsort needs an object, not ${value!.type}`);
+    const keywords = args.find((argument) => isKeywords(argument))?.value as Map<string, Value> | undefined;
+    const given = args.filter((argument) => !isKeywords(argument));
+    const caseSensitive = (given[0] ?? keywords?.get("case_sensitive"))?.__bool__().value ?? false;
+    const byValue = text(given[1] ?? keywords?.get("by") ?? makeString("key"), "dictsort") === "value";
+    const reverse = (given[2] ?? keywords?.get("reverse"))?.__bool__().value ?? false;
+    const rank = ([key, item]: [string, Value]) => {
+      const by = unmark(byValue ? text(item, "dictsort by value") : key);
+      // By code points, as Python orders text.
+      return Array.from(caseSensitive ? by : by.toLowerCase(), (character) => character.codePointAt(0)!);
+    };
+    const ranked = [...value.value].map((entry) => ({ entry, rank: rank(entry) }));
+    ranked.sort((a, b) => (reverse ? -1 : 1) * compareCodes(a.rank, b.rank));
+    return makeArray(ranked.map(({ entry: [key, item] }) => makeArray([makeString(key), item])));
+  },
   tojson: (_, value, ...args) => {
     const keywords = args.find((argument) => isKeywords(argument))?.value as Map<string, Value> | undefined;
     const indent = keywords?.get("indent");
