@@ -14,6 +14,10 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     summary: "checks everything a training run needs, before it costs anything",
     load: () => import("./doctor.ts"),
   },
+  models: {
+    summary: "what a server offers: models, context windows, renderers, prices",
+    load: () => import("./models.ts"),
+  },
   serve: { summary: "the Tinker API on this machine, for any Tinker client", load: () => import("./serve.ts") },
   grade: { summary: "verdicts and rewards for a file of answers or programs", load: () => import("./grade.ts") },
   certify: {

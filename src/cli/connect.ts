@@ -2,14 +2,16 @@
 import { join } from "node:path";
 import { APIStatusError, type ClientOptions, CredentialError, ServiceClient } from "../client/index.ts";
 import { ConfigError, WhetstoneError } from "../core/errors.ts";
+import { whet } from "../core/program.ts";
 import { createGrader, type Grader, openSandbox, runCanary } from "../grading/index.ts";
 import { chooseRenderer, type Renderer } from "../renderers/index.ts";
 import { presetConfig, type TrainConfig } from "../rl/config.ts";
-import type { Logger } from "../runs/log.ts";
+import { type Logger, redact } from "../runs/log.ts";
 import type { SandboxDescription } from "../sandbox/sandbox.ts";
 import { loadTokenizer } from "../tokenizer/index.ts";
 import { EmbeddedServer } from "./embedded-server.ts";
 import { ensureRuntime } from "./engine-runtime.ts";
+import { nearestModel } from "./nearest-model.ts";
 
 /** A check before the first billed call failed. */
 export class PreflightError extends WhetstoneError {}
@@ -32,10 +34,20 @@ export async function presetFor(baseUrl = ""): Promise<TrainConfig["preset"]> {
   return has("nano") && !has("deepcoder") ? "nano" : "deepcoder";
 }
 
+export interface OfferedModel {
+  name: string;
+  maxContextLength: number | undefined;
+  /** False: it can be sampled from only. Undefined: the server does not say. */
+  trainable: boolean | undefined;
+}
+
+/** Why nobody was asked for a model. */
+export const noKeyNotice = "no TINKER_API_KEY found, so the embedded engine is used";
+
 export interface EngineConnection {
   kind: EngineKind;
   service: ServiceClient;
-  models: { name: string; maxContextLength: number | undefined }[];
+  models: OfferedModel[];
   /** One line for the log. */
   description: string;
   close(): Promise<void>;
@@ -88,8 +100,8 @@ async function offeredModels(clientOptions: ClientOptions): Promise<EngineConnec
     const service = new ServiceClient({ ...clientOptions, maxRetries: 2, timings });
     try {
       const { supportedModels } = await service.getServerCapabilities();
-      return supportedModels.flatMap(({ modelName, maxContextLength }) =>
-        modelName === undefined ? [] : [{ name: modelName, maxContextLength }],
+      return supportedModels.flatMap(({ modelName, maxContextLength, trainable }) =>
+        modelName === undefined ? [] : [{ name: modelName, maxContextLength, trainable }],
       );
     } finally {
       await service.close();
@@ -107,15 +119,34 @@ async function offeredModels(clientOptions: ClientOptions): Promise<EngineConnec
   }
 }
 
-/** Refuses a model that the server does not offer, with the list of those it does; returns its context window. */
+/** Refuses a model that the server does not offer, with the nearest that it does; returns its context window. */
 export function checkModel(connection: EngineConnection, modelName: string): number | undefined {
   const found = connection.models.find(({ name }) => name === modelName);
   if (found || connection.models.length === 0) return found?.maxContextLength;
-  const offered = connection.models.map(({ name }) => name).join(", ");
+  const names = connection.models.filter(({ trainable }) => trainable !== false).map(({ name }) => name);
+  if (connection.kind === "embedded") {
+    throw new PreflightError(
+      "cli/model-not-offered",
+      `model_name=${modelName} is not on this machine: ${noKeyNotice}, and it has ${names.join(", ")}. Put TINKER_API_KEY into .env for the hosted ` +
+        `service, or name a server with base_url=; or train what is here: ${commandAgain({ model_name: undefined, preset: "nano" })}`,
+    );
+  }
+  const nearest = nearestModel(modelName, names) ?? names[0];
   throw new PreflightError(
     "cli/model-not-offered",
-    `model_name=${modelName} is not offered by this server. It offers: ${offered}. Set model_name to one of them.`,
+    `model_name=${modelName} is not offered by this server. It offers: ${names.join(", ")}. ` +
+      (nearest === undefined ? "Use another server." : `The nearest: ${commandAgain({ model_name: nearest })}`),
   );
+}
+
+/** The command that was given, with other values for some keys (undefined: without them), ready to be pasted. */
+function commandAgain(changes: Readonly<Record<string, string | undefined>>): string {
+  const given = process.argv.slice(2).filter((word) => !Object.keys(changes).some((key) => word.startsWith(`${key}=`)));
+  const changed = Object.entries(changes).flatMap(([key, value]) => (value === undefined ? [] : [`${key}=${value}`]));
+  const quoted = [...given, ...changed].map((word) =>
+    /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`,
+  );
+  return redact([whet, ...quoted].join(" "));
 }
 
 /** The renderer that the config names, or the one that fits the model. */

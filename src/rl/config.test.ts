@@ -3,7 +3,7 @@ import { completionsPerPrompt, presetConfig, TrainConfig, validateConfig } from 
 
 test("preset=deepcoder has the published defaults", () => {
   expect(presetConfig("deepcoder")).toMatchObject({
-    model_name: "Qwen/Qwen3-4B-Instruct-2507",
+    model_name: "Qwen/Qwen3-8B",
     batch_size: 128,
     group_size: 8,
     learning_rate: 4e-5,

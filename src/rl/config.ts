@@ -15,7 +15,7 @@ export const TrainConfig = z.strictObject({
     .default("deepcoder")
     .describe("a set of defaults: nano (bundled model and problems) or deepcoder; chosen by the engine unless named"),
 
-  model_name: z.string().default("Qwen/Qwen3-4B-Instruct-2507").describe("base model to train a LoRA adapter on"),
+  model_name: z.string().default("Qwen/Qwen3-8B").describe("base model to train a LoRA adapter on"),
   renderer_name: z
     .string()
     .default("")

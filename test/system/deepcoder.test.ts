@@ -4,6 +4,7 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { readJsonLines } from "../../src/core/jsonl.ts";
+import { presetConfig } from "../../src/rl/config.ts";
 import { type ServeProcess, startServe } from "../contract/serve-process.ts";
 import { deepcoderFiles } from "../data/deepcoder.ts";
 import { type StandInHub, startHub } from "../data/hub-stand-in.ts";
@@ -11,7 +12,8 @@ import { tinyTokenizerFolder } from "../data/tiny-tokenizer.ts";
 import { temporaryFolders } from "../support/folders.ts";
 import { runWhet } from "../support/whet.ts";
 
-const model = "Qwen/Qwen3-4B-Instruct-2507";
+// What the preset trains, unless it is told otherwise.
+const model = presetConfig("deepcoder").model_name;
 const newFolder = temporaryFolders();
 let hub: StandInHub;
 let server: ServeProcess;
@@ -31,6 +33,49 @@ beforeAll(async () => {
 afterAll(async () => {
   await server.close();
   await hub.close();
+});
+
+/** A person's environment: a key, and the stand-ins where the services would be. */
+const environment = () => ({
+  HOME: newFolder(),
+  HF_ENDPOINT: hub.endpoint,
+  HF_TOKEN: "hf_secret",
+  TINKER_API_KEY: "tml-local",
+  TINKER_BASE_URL: server.baseUrl,
+});
+
+test("the README's hosted commands work as they are pasted", async () => {
+  const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
+  const block = /## Training something real\n\n```bash\n([\s\S]*?)```/.exec(readme)![1]!;
+  const pasted = [...block.matchAll(/^\.\/whet ([^#\n]*)/gm)].map(([, words]) => words!.trim().split(/\s+/));
+  expect(pasted.map(([name]) => name)).toEqual(["models", "doctor", "train"]);
+  for (const [name, ...args] of pasted) {
+    // A hundred steps take a while; the first is enough to see that nothing is missing.
+    const short = name === "train" ? ["max_steps=1", `log_path=${join(newFolder(), "run")}`] : [];
+    const { code, stdout, stderr } = await runWhet([name!, ...args, ...short], { env: environment() });
+    expect(stderr + stdout).not.toMatch(/problem {2}|not offered/);
+    expect(code, stderr).toBe(0);
+    if (name === "models")
+      expect(stdout).toMatch(/^Qwen\/Qwen3-8B +\d+ +qwen3 +0\.195 \/ 0\.6 \/ 0\.44 {2}\(2026-10-07\)$/m);
+  }
+});
+
+test("the model of January is refused with the nearest that is offered, and the command to paste", async () => {
+  const path = join(newFolder(), "run");
+  const args = ["train", "model_name=Qwen/Qwen3-4B-Instruct-2507", "max_steps=1", `log_path=${path}`];
+  const { code, stderr } = await runWhet(args, { env: environment() });
+  expect(code).toBe(1);
+  expect(stderr).toContain("model_name=Qwen/Qwen3-4B-Instruct-2507 is not offered by this server");
+  const again = /The nearest: \.\/whet (.*?) \[cli\/model-not-offered\]/.exec(stderr)![1]!.split(" ");
+  expect(again).toContain("model_name=Qwen/Qwen3-8B");
+  expect((await runWhet(again, { env: environment() })).code).toBe(0);
+});
+
+test("without a key, the message is about the key", async () => {
+  const { code, stderr } = await runWhet(["train", "preset=deepcoder", `log_path=${join(newFolder(), "run")}`]);
+  expect(code).toBe(1);
+  expect(stderr).toContain("no TINKER_API_KEY found, so the embedded engine is used");
+  expect(stderr).not.toMatch(/unknown model|not offered by this server/);
 });
 
 test("three steps and an evaluation, with the published settings and bounded memory", async () => {
@@ -66,7 +111,7 @@ test("three steps and an evaluation, with the published settings and bounded mem
     save_every: 10,
     eval_every: 10,
     max_steps: 3,
-    renderer_name: "qwen3_instruct",
+    renderer_name: "qwen3",
   });
   const metrics = readJsonLines(join(path, "metrics.jsonl")) as Record<string, number>[];
   expect(metrics.map(({ step }) => step)).toEqual([0, 1, 2, 3]);

@@ -1,0 +1,59 @@
+// Training through the model's own chat template is the same training, bit for bit, as through the renderer made by hand for it.
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { readJsonLines } from "../../src/core/jsonl.ts";
+import { temporaryFolders } from "../support/folders.ts";
+import { runWhet } from "../support/whet.ts";
+
+const newFolder = temporaryFolders();
+const settings = [
+  "max_steps=2",
+  "eval_every=0",
+  "batch_size=16",
+  "group_size=4",
+  "eval_max_problems=8",
+  "tensorboard=false",
+];
+
+/** Everything that a run computed; how long it took is left out. */
+async function train(renderer: string) {
+  const path = join(newFolder(), "run");
+  const { code, stderr } = await runWhet(["train", `renderer_name=${renderer}`, `log_path=${path}`, ...settings]);
+  expect(code, stderr).toBe(0);
+  expect(JSON.parse(readFileSync(join(path, "config.json"), "utf8"))).toMatchObject({ renderer_name: renderer });
+  const records = (file: string) =>
+    (readJsonLines(join(path, file)) as Record<string, unknown>[]).map((record) =>
+      Object.fromEntries(
+        Object.entries(record).filter(([key]) => !/^time|grade_ms|grade\/(wall|queue|cached)/.test(key)),
+      ),
+    );
+  const adapters = readdirSync(join(path, "engine"), { recursive: true, encoding: "utf8" })
+    .filter((file) => file.includes("final") && file.endsWith(".safetensors"))
+    .map((file) =>
+      createHash("sha256")
+        .update(readFileSync(join(path, "engine", file)))
+        .digest("hex"),
+    )
+    .sort();
+  expect(adapters.length).toBeGreaterThan(1);
+  return {
+    metrics: records("metrics.jsonl"),
+    rollouts: readdirSync(join(path, "rollouts"))
+      .sort()
+      .map((file) => records(join("rollouts", file))),
+    adapters,
+  };
+}
+
+test("template and qwen3_instruct give the same rollouts, metrics and adapter", async () => {
+  expect(await train("template")).toEqual(await train("qwen3_instruct"));
+});
+
+test("what a template cannot do is refused with what it can", async () => {
+  const args = ["train", "renderer_name=template", "thinking=high", `log_path=${join(newFolder(), "run")}`];
+  const { code, stderr } = await runWhet(args);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/thinking=high is not something .* Its choices: off\. \[renderer\/thinking\]/);
+});
