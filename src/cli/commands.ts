@@ -18,6 +18,10 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     summary: "what a server offers: models, context windows, renderers, prices",
     load: () => import("./models.ts"),
   },
+  replay: {
+    summary: "a recorded run's figures again from its journal, and what other settings would have changed",
+    load: () => import("./replay.ts"),
+  },
   serve: { summary: "the Tinker API on this machine, for any Tinker client", load: () => import("./serve.ts") },
   grade: { summary: "verdicts and rewards for a file of answers or programs", load: () => import("./grade.ts") },
   certify: {

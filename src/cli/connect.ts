@@ -7,6 +7,7 @@ import { createGrader, type Grader, openSandbox, runCanary } from "../grading/in
 import { chooseRenderer, type Renderer } from "../renderers/index.ts";
 import { presetConfig, type TrainConfig } from "../rl/config.ts";
 import { type Logger, redact } from "../runs/log.ts";
+import { auditedSandbox } from "../sandbox/audited.ts";
 import type { SandboxDescription } from "../sandbox/sandbox.ts";
 import { loadTokenizer } from "../tokenizer/index.ts";
 import { EmbeddedServer } from "./embedded-server.ts";
@@ -56,7 +57,7 @@ export interface EngineConnection {
 /** Connects, starting the embedded server where it is the engine. Nothing is billed. */
 export async function connectEngine(
   config: Pick<TrainConfig, "base_url">,
-  options: { stateDir: string; logFile: string; logger: Logger },
+  options: { stateDir: string; logFile: string; logger: Logger; onLost?: (error: Error) => void },
 ): Promise<EngineConnection> {
   const kind = engineKind(config.base_url);
   let server: EmbeddedServer | undefined;
@@ -66,14 +67,19 @@ export async function connectEngine(
     server = await EmbeddedServer.start({
       stateDir: options.stateDir,
       logFile: options.logFile,
+      args: [`audit=${join(options.stateDir, "audit.jsonl")}`],
       onRestart: (reason) => options.logger.warn(`the embedded engine ended (${reason}) and is started again`),
+      ...(options.onLost ? { onLost: options.onLost } : {}),
     });
   }
-  const clientOptions: ClientOptions = server
-    ? { baseUrl: server.url, apiKey: server.apiKey }
-    : config.base_url === ""
-      ? {}
-      : { baseUrl: config.base_url };
+  const clientOptions: ClientOptions = {
+    onWarning: (message) => options.logger.warn(message),
+    ...(server
+      ? { baseUrl: server.url, apiKey: server.apiKey }
+      : config.base_url === ""
+        ? {}
+        : { baseUrl: config.base_url }),
+  };
   try {
     const models = await offeredModels(clientOptions);
     const address = server?.url ?? (config.base_url || process.env["TINKER_BASE_URL"] || "hosted Tinker");
@@ -199,8 +205,10 @@ export async function openGrader(
     seed: config.seed,
     ...(config.sandbox_max_concurrency > 0 ? { concurrency: config.sandbox_max_concurrency } : {}),
   };
+  // For whoever counts what was run: the canary's programs are not the run's.
+  const audit = process.env["WHET_SANDBOX_AUDIT"];
   return {
-    grader: createGrader(rules),
+    grader: createGrader(audit ? { ...rules, sandbox: auditedSandbox(sandbox, audit) } : rules),
     description: sandbox.description,
     check: async (signal) => {
       const { surprises } = await runCanary(

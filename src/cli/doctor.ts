@@ -8,22 +8,14 @@ import { messageOf } from "../core/errors.ts";
 import { whet } from "../core/program.ts";
 import { describeSummary } from "../data/index.ts";
 import { completionsPerPrompt, type TrainConfig } from "../rl/config.ts";
-import { loadProblems, taskSource } from "../rl/tasks.ts";
+import { taskSource } from "../rl/tasks.ts";
 import { clock } from "../runs/display.ts";
 import { type Logger, redact } from "../runs/log.ts";
 import type { Command } from "./command.ts";
-import {
-  checkModel,
-  connectEngine,
-  type EngineConnection,
-  engineFiles,
-  type GraderConnection,
-  openGrader,
-  openRenderer,
-  presetFor,
-} from "./connect.ts";
+import { type EngineConnection, engineFiles, type GraderConnection, presetFor } from "./connect.ts";
 import { interruptible } from "./interrupt.ts";
 import { parseTrainArguments, resolveConfig, trainOptionsHelp } from "./train-config.ts";
+import { Workbench } from "./workbench.ts";
 
 const silent: Logger = { info() {}, warn() {}, error() {}, detail() {} };
 
@@ -49,7 +41,7 @@ export const command: Command = {
 
 async function examine(config: TrainConfig, signal: AbortSignal): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), "whet-doctor-"));
-  const open: { close(): Promise<void> }[] = [];
+  const bench = new Workbench(config, { engineFiles: engineFiles(folder), logger: silent, signal });
   let failures = 0;
   /** Runs a check; what depends on a failed one is left out. */
   const check = async <T>(name: string, work: () => Promise<{ value: T; found: string }>): Promise<T | undefined> => {
@@ -68,15 +60,13 @@ async function examine(config: TrainConfig, signal: AbortSignal): Promise<number
   };
   try {
     const grading = await check<GraderConnection>("sandbox", async () => {
-      const value = await openGrader(config);
-      open.push(value);
+      const value = await bench.grading();
       const lacks = value.description.lacks.length > 0 ? `; lacks: ${value.description.lacks.join(", ")}` : "";
       return { value, found: value.description.summary + lacks };
     });
     const gradeMs = grading && (await check("grader", () => timeGrader(grading, signal)));
     const engine = await check<EngineConnection>("engine", async () => {
-      const value = await connectEngine(config, { ...engineFiles(folder), logger: silent });
-      open.push(value);
+      const value = await bench.engine();
       return {
         value,
         found: `${value.description}; offers ${value.models.map(({ name }) => name).join(", ") || "nothing by name"}`,
@@ -85,11 +75,11 @@ async function examine(config: TrainConfig, signal: AbortSignal): Promise<number
     const window =
       engine &&
       (await check("model", async () => {
-        const value = checkModel(engine, config.model_name) ?? config.context_window;
+        const value = bench.model(engine);
         return { value, found: `${config.model_name}, context window ${value}` };
       }));
     const renderer = await check("renderer", async () => {
-      const value = await openRenderer(config, silent, signal);
+      const value = await bench.renderer();
       const text = "print('<|im_end|>')";
       const tokens = value.tokenizer.encode(text);
       if (value.tokenizer.decode(tokens) !== text)
@@ -99,17 +89,16 @@ async function examine(config: TrainConfig, signal: AbortSignal): Promise<number
         found: `${value.name} on ${value.tokenizer.name}; stops at ${value.stop.map((stop) => JSON.stringify(stop)).join(", ")}`,
       };
     });
-    const settings = { ...config, context_window: Math.min(config.context_window, window ?? config.context_window) };
     const problems =
       renderer &&
       (await check("data", async () => {
-        const value = await loadProblems(settings, "train", { renderer, signal });
+        const value = await bench.problems("train", renderer);
         return { value, found: describeSummary(value.summary) };
       }));
     if (engine && window !== undefined && renderer && problems) {
       const sampleSeconds = await check("sample", async () => {
-        const [task] = await taskSource(problems, settings, renderer).batch(0, 1);
-        const sampler = await engine.service.createSamplingClient({ baseModel: settings.model_name });
+        const [task] = await taskSource(problems, bench.config, renderer).batch(0, 1);
+        const sampler = await engine.service.createSamplingClient({ baseModel: config.model_name });
         const started = performance.now();
         const { sequences } = await sampler.sample({
           prompt: task!.prompt,
@@ -130,7 +119,7 @@ async function examine(config: TrainConfig, signal: AbortSignal): Promise<number
       forecast(config, gradeMs, sampleSeconds);
     }
   } finally {
-    for (const part of open.reverse()) await part.close();
+    await bench.close();
     rmSync(folder, { recursive: true, force: true });
   }
   console.log(

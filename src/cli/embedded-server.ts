@@ -17,11 +17,15 @@ export interface EmbeddedServerOptions {
   logFile: string;
   /** Further arguments of `./whet serve`. */
   args?: readonly string[];
-  /** Called when it died and was started again. */
+  /** Called when it died and is started again. */
   onRestart?(reason: string): void;
+  /** Called when it keeps dying and is not started any more: nobody will answer on its port. */
+  onLost?(error: EmbeddedServerError): void;
 }
 
+/** Deaths in a row; one that has lived for `healthyMs` begins anew. */
 const mostRestarts = 3;
+const healthyMs = 60_000;
 
 export class EmbeddedServer {
   readonly apiKey: string;
@@ -30,6 +34,7 @@ export class EmbeddedServer {
   #child: ChildProcess | undefined;
   #port = 0;
   #restarts = 0;
+  #startedAt = 0;
   #closing = false;
 
   /** Starts the server and waits until it answers. */
@@ -80,6 +85,8 @@ export class EmbeddedServer {
     const child = spawn(process.execPath, [main, "serve", ...args], {
       env: { ...process.env, TINKER_API_KEY: this.apiKey },
       stdio: ["pipe", "pipe", "pipe"],
+      // A process group of its own: a signal to the parent's group must not take away the server that it saves its state on.
+      detached: true,
     });
     this.#child = child;
     child.stdin.on("error", () => {});
@@ -93,6 +100,7 @@ export class EmbeddedServer {
         const port = /http:\/\/127\.0\.0\.1:(\d+)/.exec(line)?.[1];
         if (port === undefined) return;
         this.#port = Number(port);
+        this.#startedAt = performance.now();
         resolve();
       });
       child.once("error", reject);
@@ -111,7 +119,18 @@ export class EmbeddedServer {
 
   /** A server that died after it had started is started again on the same port, so that its clients find it. */
   #revive(reason: string): void {
-    if (this.#closing || this.#port === 0 || this.#restarts++ >= mostRestarts) return;
+    if (this.#closing || this.#port === 0) return;
+    if (performance.now() - this.#startedAt > healthyMs) this.#restarts = 0;
+    if (this.#restarts++ >= mostRestarts) {
+      this.#options.onLost?.(
+        new EmbeddedServerError(
+          "cli/embedded-server-lost",
+          `The embedded engine ended ${mostRestarts + 1} times in a row (the last time: ${reason}), so it is not started again. ` +
+            `${this.#options.logFile} says why. Run the same command again: it goes on where this one ended.`,
+        ),
+      );
+      return;
+    }
     this.#options.onRestart?.(reason);
     this.#spawn().catch((error: unknown) => this.#log.write(`${String(error)}\n`));
   }

@@ -2,34 +2,31 @@
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { z } from "zod";
-import type { SamplingClient } from "../client/index.ts";
 import { ConfigError } from "../core/errors.ts";
 import { writeFileAtomic } from "../core/files.ts";
 import { readJsonLines, toJsonLine } from "../core/jsonl.ts";
 import { whet } from "../core/program.ts";
 import { describeSummary } from "../data/index.ts";
+import type { Renderer } from "../renderers/index.ts";
 import { presetConfig, TrainConfig } from "../rl/config.ts";
-import { compareEvaluations, type Evaluation, evaluate, type ProblemOutcome, type Rate } from "../rl/evaluate.ts";
-import { evaluationTasks, loadProblems } from "../rl/tasks.ts";
-import { readCheckpoints } from "../runs/checkpoints.ts";
+import { compareEvaluations, type Evaluation, evaluate, evaluationSeed, type Rate } from "../rl/evaluate.ts";
+import { judgeByTests } from "../rl/judge.ts";
+import type { Policy } from "../rl/policies.ts";
+import { sampleAndJudge } from "../rl/rollout.ts";
+import { evaluationTasks, type Task } from "../rl/tasks.ts";
 import { readRunConfig } from "../runs/directory.ts";
+import { ProblemOutcome } from "../runs/events.ts";
 import { type Logger, redact } from "../runs/log.ts";
-import { StepTimer } from "../runs/timing.ts";
+import { RunView } from "../runs/view.ts";
+import { borrowCheckpoint } from "./borrow-checkpoint.ts";
 import type { Command } from "./command.ts";
-import {
-  checkModel,
-  connectEngine,
-  type EngineConnection,
-  engineFiles,
-  openGrader,
-  openRenderer,
-  presetFor,
-} from "./connect.ts";
+import { type EngineConnection, engineFiles, engineKind, type GraderConnection, presetFor } from "./connect.ts";
 import { interruptible } from "./interrupt.ts";
 import { describeOptions, parseArguments } from "./options.ts";
 import { Progress } from "./progress.ts";
+import { Workbench } from "./workbench.ts";
 
 const EvalOptions = TrainConfig.pick({
   preset: true,
@@ -45,6 +42,7 @@ const EvalOptions = TrainConfig.pick({
   context_window: true,
   min_generation: true,
   max_tokens: true,
+  eval_max_tokens: true,
   eval_max_problems: true,
   eval_num_samples: true,
   eval_temperature: true,
@@ -120,98 +118,133 @@ async function resolveSettings(options: EvalOptions, given: ReadonlySet<string>)
   return { ...presetConfig(preset), ...known, ...chosen, run, checkpoint, compare, out };
 }
 
-async function evaluateAll(settings: EvalOptions & TrainConfig, signal: AbortSignal): Promise<number> {
-  const scratch = settings.run === "" ? mkdtempSync(join(tmpdir(), "whet-eval-")) : undefined;
-  const grading = await openGrader(settings);
+type Settings = EvalOptions & TrainConfig;
+
+/** Weights to measure: a tinker:// path, or undefined for the base model. */
+interface Source {
+  label: string;
+  path: string | undefined;
+}
+
+async function evaluateAll(settings: Settings, signal: AbortSignal): Promise<number> {
+  // Both are found before anything is started.
+  const sources = [findSource(settings, settings.checkpoint)];
+  const comparedFile = settings.compare.endsWith(".jsonl") ? readOutcomes(settings.compare) : undefined;
+  if (settings.compare !== "" && !comparedFile) sources.push(findSource(settings, settings.compare));
+
+  // The embedded engine gets a folder of its own with the checkpoints it needs: the run may be live, and may be another one.
+  const scratch = mkdtempSync(join(tmpdir(), "whet-eval-"));
+  const files = engineFiles(scratch);
+  const bench = new Workbench(settings, { engineFiles: files, logger, signal });
   try {
+    if (engineKind(settings.base_url) === "embedded")
+      for (const { path } of sources) if (path !== undefined) borrowCheckpoint(path, settings.run, files.stateDir);
+    const grading = await bench.grading();
     logger.info(`sandbox  ${grading.description.summary}`);
-    const engine = await connectEngine(settings, { ...engineFiles(scratch ?? resolve(settings.run)), logger });
-    try {
-      logger.info(`engine   ${engine.description}`);
-      const window = checkModel(engine, settings.model_name);
-      const config = {
-        ...settings,
-        context_window: Math.min(settings.context_window, window ?? settings.context_window),
-      };
-      const renderer = await openRenderer(config, logger, signal);
-      const dataset = await loadProblems(config, "test", { renderer, signal });
-      logger.info(`test     ${describeSummary(dataset.summary)}`);
-      const tasks = evaluationTasks(dataset, { ...config, eval_max_tokens: 0 }, renderer);
+    const engine = await bench.engine();
+    logger.info(`engine   ${engine.description}`);
+    bench.model(engine);
+    const renderer = await bench.renderer();
+    const dataset = await bench.problems("test", renderer);
+    logger.info(`test     ${describeSummary(dataset.summary)}`);
+    const tasks = evaluationTasks(dataset, bench.config, renderer);
 
-      const measure = async (which: string): Promise<Evaluation> => {
-        const { sampler, label } = await openSampler(engine, settings, which);
-        const progress = new Progress({ label, total: tasks.length * settings.eval_num_samples });
-        const evaluation = await evaluate(
-          sampler,
-          tasks,
-          {
-            samplesPerTask: settings.eval_num_samples,
-            temperature: settings.eval_temperature,
-            seed: engine.kind === "hosted" ? undefined : settings.seed,
-          },
-          {
-            renderer,
-            grader: grading.grader,
-            timer: new StepTimer(),
-            signal,
-            patienceMs: 60_000,
-            onGraded: (done) => progress.update(done),
-            onWaiting: (message) => progress.print(message),
-          },
-        );
-        progress.end();
-        print(label, evaluation);
-        return evaluation;
-      };
-
-      const first = await measure(settings.checkpoint);
-      if (settings.out !== "") writeFileAtomic(settings.out, first.outcomes.map(toJsonLine).join(""));
-      if (settings.compare !== "") {
-        const other = settings.compare.endsWith(".jsonl")
-          ? (readJsonLines(settings.compare) as ProblemOutcome[])
-          : (await measure(settings.compare)).outcomes;
-        const { problems, before, after, gained, lost, pValue } = compareEvaluations(other, first.outcomes);
-        console.log(
-          `compared with ${settings.compare}: ${percent(before)} → ${percent(after)} on ${problems} problems; ` +
-            `${gained} gained, ${lost} lost, McNemar's exact p = ${pValue.toPrecision(2)}`,
-        );
-      }
-      return 0;
-    } finally {
-      await engine.close();
+    const results: Evaluation[] = [];
+    for (const source of sources)
+      results.push(await measure(source, tasks, settings, { engine, grading, renderer, signal }));
+    if (settings.out !== "") writeFileAtomic(settings.out, results[0]!.outcomes.map(toJsonLine).join(""));
+    const other = comparedFile ?? results[1]?.outcomes;
+    if (other) {
+      const { problems, before, after, gained, lost, pValue } = compareEvaluations(other, results[0]!.outcomes);
+      const test = settings.eval_num_samples > 1 ? "sign test" : "McNemar's exact";
+      console.log(
+        `compared with ${settings.compare}: ${percent(before)} → ${percent(after)} on ${problems} problems; ` +
+          `${gained} gained, ${lost} lost, ${test} p = ${pValue.toPrecision(2)}`,
+      );
     }
+    return 0;
   } finally {
-    await grading.close();
-    if (scratch !== undefined) rmSync(scratch, { recursive: true, force: true });
+    await bench.close();
+    rmSync(scratch, { recursive: true, force: true });
   }
 }
 
-/** The sampler that a word names: base, a tinker:// path, or a checkpoint of the run; "" is the run's last, or base. */
-async function openSampler(
-  engine: EngineConnection,
-  settings: EvalOptions & TrainConfig,
-  which: string,
-): Promise<{ sampler: SamplingClient; label: string }> {
-  if (which === "base" || (which === "" && settings.run === "")) {
-    const sampler = await engine.service.createSamplingClient({ baseModel: settings.model_name });
-    return { sampler, label: settings.model_name };
+async function measure(
+  { label, path }: Source,
+  tasks: readonly Task[],
+  settings: Settings,
+  {
+    engine,
+    grading,
+    renderer,
+    signal,
+  }: { engine: EngineConnection; grading: GraderConnection; renderer: Renderer; signal: AbortSignal },
+): Promise<Evaluation> {
+  const sampler = await engine.service.createSamplingClient({
+    ...(path === undefined ? { baseModel: settings.model_name } : { modelPath: path }),
+    signal,
+  });
+  const policy: Policy = { version: 0, open: () => Promise.resolve({ sampler, version: 0 }) };
+  const progress = new Progress({ label, total: tasks.length * settings.eval_num_samples });
+  const seedOf = (seed: number) =>
+    engine.kind === "hosted" ? undefined : engine.kind === "embedded" ? seed : seed >>> 1;
+  let graded = 0;
+  try {
+    const rollOut = sampleAndJudge({
+      renderer,
+      judge: judgeByTests({
+        grader: grading.grader,
+        patienceMs: 60_000,
+        onWaiting: (message) => progress.print(message),
+      }),
+      record: async (event) => {
+        if (event.type === "graded") progress.update(++graded);
+      },
+      samples: settings.eval_num_samples,
+      temperature: settings.eval_temperature,
+      seedFor: (_, task) => seedOf(evaluationSeed(settings.seed, task)),
+    });
+    const evaluation = await evaluate(tasks, policy, rollOut, signal);
+    progress.end();
+    print(label, evaluation);
+    return evaluation;
+  } finally {
+    progress.end();
   }
-  if (which.startsWith("tinker://"))
-    return { sampler: await engine.service.createSamplingClient({ modelPath: which }), label: which };
+}
+
+/** What a word names: base, a tinker:// path, or a checkpoint of the run (the newest of that name); "" is the run's last, or base. */
+function findSource(settings: Settings, which: string): Source {
+  if (which === "base" || (which === "" && settings.run === "")) return { label: settings.model_name, path: undefined };
+  if (which.startsWith("tinker://")) return { label: which, path: which };
   const records =
-    settings.run === "" ? [] : readCheckpoints(settings.run).filter(({ sampler_path: path }) => path !== undefined);
-  const record = which === "" ? records.at(-1) : records.find(({ name }) => name === which);
+    settings.run === ""
+      ? []
+      : RunView.read(settings.run).checkpoints.filter(({ sampler_path: path }) => path !== undefined);
+  const record = which === "" ? records.at(-1) : records.findLast(({ name }) => name === which);
   if (!record) {
-    const names = records.map(({ name }) => name).join(", ") || "none";
+    const names = [...new Set(records.map(({ name }) => name))].join(", ") || "none";
     throw new ConfigError(
       "config/no-checkpoint",
       `There is no checkpoint "${which || "(last)"}" in run=${settings.run || "(none)"}; it has: ${names}. Name one of them, a tinker:// path, or base.`,
     );
   }
-  return {
-    sampler: await engine.service.createSamplingClient({ modelPath: record.sampler_path! }),
-    label: `checkpoint ${record.name}`,
+  return { label: `checkpoint ${record.name}`, path: record.sampler_path! };
+}
+
+/** The outcomes that an earlier `out=` wrote. */
+function readOutcomes(file: string): ProblemOutcome[] {
+  const bad = (line: string, number: number): never => {
+    throw new ConfigError(
+      "config/no-file",
+      `compare=${file}, line ${number} is no outcome of a problem: ${line.slice(0, 80)}. Name a file that ./whet eval out= wrote.`,
+    );
   };
+  const outcomes = readJsonLines(file, bad).map((value, index) => {
+    const outcome = ProblemOutcome.safeParse(value);
+    return outcome.success ? outcome.data : bad(JSON.stringify(value), index + 1);
+  });
+  return outcomes.length > 0 ? outcomes : bad("(nothing)", 1);
 }
 
 const percent = (value: number) => `${(100 * value).toFixed(1)}%`;
@@ -219,7 +252,9 @@ const interval = ({ rate, low, high, problems }: Rate) =>
   `${percent(rate).padStart(6)} [${(100 * low).toFixed(1)}, ${(100 * high).toFixed(1)}]  ${problems} problems`;
 
 function print(label: string, evaluation: Evaluation): void {
-  const rows: [string, string][] = [["Pass@1", interval(evaluation.pass1)]];
+  const rows: [string, string][] = [
+    ["Pass@1", evaluation.pass1 ? interval(evaluation.pass1) : "nothing could be graded"],
+  ];
   for (const [source, rate] of Object.entries(evaluation.bySource)) rows.push([`  ${source}`, interval(rate)]);
   for (const [k, value] of Object.entries(evaluation.passAtK))
     if (k !== "1") rows.push([`pass@${k}`, percent(value).padStart(6)]);

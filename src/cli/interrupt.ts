@@ -1,29 +1,52 @@
-// Ctrl-C as a signal for the work: the first one asks it to stop and lets it clean up, the second one ends the process. A reader of
-// stdout that goes away (`| head`) stops the work too.
+// Signals as requests to the work: the first one asks it to stop in good order, the second one ends the process. What happens when the
+// output's reader goes away (`| head`, a closed terminal) is the command's to say.
 import { setMaxListeners } from "node:events";
 
-/** Runs `work` with a signal that SIGINT and SIGTERM abort. Resolves to 130 when they did. */
-export async function interruptible(work: (signal: AbortSignal) => Promise<number>): Promise<number> {
-  const controller = new AbortController();
+export interface Interrupts {
+  /** Aborted by the first SIGINT, SIGTERM or SIGHUP: take on nothing more, save, stop. */
+  drain: AbortSignal;
+  /** Aborted by the second: stop at once. */
+  cancel: AbortSignal;
+}
+
+const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+
+/**
+ * Runs `work` and resolves to its exit code, or to 130 when a signal asked it to stop. `readerGone` says what a closed stdout or stderr
+ * means: "stop" for commands whose output is their result, "go on" for those whose work is worth more than who watches it.
+ */
+export async function interruptible(
+  work: (signal: AbortSignal, interrupts: Interrupts) => Promise<number>,
+  { readerGone = "stop" }: { readerGone?: "stop" | "go on" } = {},
+): Promise<number> {
+  const drain = new AbortController();
+  const cancel = new AbortController();
   // A step has hundreds of requests and programs under way, and each listens.
-  setMaxListeners(0, controller.signal);
+  for (const { signal } of [drain, cancel]) setMaxListeners(0, signal);
   const interrupt = () => {
-    if (controller.signal.aborted) process.exit(130);
-    controller.abort(new Error("interrupted"));
+    if (!drain.signal.aborted) {
+      drain.abort(new Error("interrupted"));
+      return;
+    }
+    cancel.abort(new Error("interrupted"));
+    process.exit(130);
   };
-  const readerGone = () => controller.abort(new Error("stdout is closed"));
-  process.stdout.on("error", readerGone);
-  process.on("SIGINT", interrupt);
-  process.on("SIGTERM", interrupt);
+  const outputError = () => {
+    if (readerGone === "stop") drain.abort(new Error("the output is closed"));
+  };
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", outputError);
+  for (const signal of signals) process.on(signal, interrupt);
   try {
-    const code = await work(controller.signal);
-    return controller.signal.aborted ? 130 : code;
+    const code = await work(drain.signal, { drain: drain.signal, cancel: cancel.signal });
+    return drain.signal.aborted && code === 0 ? 130 : code;
   } catch (error) {
-    if (controller.signal.aborted) return 130;
+    if (drain.signal.aborted && (error === drain.signal.reason || isAbort(error))) return 130;
     throw error;
   } finally {
-    process.stdout.off("error", readerGone);
-    process.off("SIGINT", interrupt);
-    process.off("SIGTERM", interrupt);
+    for (const signal of signals) process.off(signal, interrupt);
+    // A late complaint of a closed pipe still finds a listener when the work went on without its reader.
+    if (readerGone === "stop") for (const stream of [process.stdout, process.stderr]) stream.off("error", outputError);
   }
 }
+
+const isAbort = (error: unknown) => error instanceof Error && error.name === "AbortError";

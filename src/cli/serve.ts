@@ -191,8 +191,8 @@ function stopRequest(withParent: boolean): Promise<"told" | "parent gone"> {
       process.once("SIGINT", stop);
       return;
     }
-    // Ctrl-C reaches the whole process group; the parent still needs this server while it saves its state.
-    process.on("SIGINT", () => {});
+    // Ctrl-C and a closed terminal reach every process; the parent still needs this server while it saves its state.
+    for (const signal of ["SIGINT", "SIGHUP"]) process.on(signal, () => {});
     const parentGone = () => resolve("parent gone");
     if (process.connected) process.once("disconnect", parentGone);
     process.stdin.once("end", parentGone).once("close", parentGone).resume();

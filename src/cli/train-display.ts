@@ -1,80 +1,125 @@
-// What `./whet train` shows while it runs: one line per step, and on a terminal a live line with stage, progress and time left.
+// What `./whet train` shows while it runs: one line per step, and on a terminal a live line with what is in flight. Steps are numbered
+// as in the files, from 0, and no line is wider than 80 columns.
 import type { Evaluation } from "../rl/evaluate.ts";
 import type { TrainEvents } from "../rl/train.ts";
 import { bar, clock, type Display } from "../runs/display.ts";
+import type { RunEvent } from "../runs/events.ts";
 import type { Logger } from "../runs/log.ts";
+
+const width = 80;
+
+/** A batch that is not trained on yet. */
+interface InFlight {
+  sampled: number;
+  graded: number;
+}
 
 export class TrainDisplay implements TrainEvents {
   readonly #display: Display;
   readonly #logger: Logger;
-  readonly #maxSteps: number;
+  readonly #config: { max_steps: number; group_size: number; batch_size: number };
   readonly #started = performance.now();
+  readonly #batches = new Map<number, InFlight>();
   #firstStep: number | undefined;
   #step = 0;
   #stage = "";
-  #progress = "";
-  #reward = "";
+  #evaluating = new Map<number, number>();
+  #bound = "";
 
-  constructor(display: Display, logger: Logger, maxSteps: number) {
+  constructor(display: Display, logger: Logger, config: { max_steps: number; group_size: number; batch_size: number }) {
     this.#display = display;
     this.#logger = logger;
-    this.#maxSteps = maxSteps;
+    this.#config = config;
   }
 
   stage(step: number, stage: string): void {
     this.#firstStep ??= step;
     this.#step = step;
     this.#stage = stage;
-    this.#progress = "";
     this.#draw();
-  }
-
-  progress(done: number, total: number): void {
-    this.#progress = ` ${done}/${total}`;
-    this.#draw();
-  }
-
-  stepDone(step: number, metrics: Readonly<Record<string, number>>): void {
-    const show = (name: string, digits = 3) => (metrics[name] === undefined ? "–" : metrics[name].toFixed(digits));
-    const taught = (metrics["groups_total"] ?? 0) - (metrics["groups_skipped"] ?? 0);
-    this.#reward = `  reward ${show("mean_reward")}`;
-    const columns = [
-      `step ${String(step + 1).padStart(3)}`,
-      `reward ${show("mean_reward").padStart(6)}`,
-      `correct ${show("mean_correct")}`,
-      `format ${show("format_rate")}`,
-      `groups ${taught}/${metrics["groups_total"] ?? 0}`,
-      `loss ${show("loss", 4).padStart(7)}`,
-      `kl ${metrics["optim/kl_sample_train_v1"] === undefined ? "–" : metrics["optim/kl_sample_train_v1"].toExponential(1)}`,
-      `${show("time/total", 1)} s`,
-    ];
-    this.#logger.info(columns.join("   "));
   }
 
   evaluated(step: number, evaluation: Evaluation): void {
-    const { rate, low, high, problems } = evaluation.pass1;
+    const { pass1 } = evaluation;
+    if (!pass1) {
+      this.#logger.warn(`evaluation after ${step} steps: nothing could be graded, so there is no Pass@1`);
+      return;
+    }
     const percent = (value: number) => (100 * value).toFixed(1);
-    const sources = Object.entries(evaluation.bySource);
-    const parts =
-      sources.length > 1 ? `   ${sources.map(([name, value]) => `${name} ${percent(value.rate)}%`).join("  ")}` : "";
     this.#logger.info(
-      `eval after ${step} steps   Pass@1 ${percent(rate)}% [${percent(low)}, ${percent(high)}] on ${problems} problems${parts}`,
+      `eval after ${step} steps  Pass@1 ${percent(pass1.rate)}% [${percent(pass1.low)}, ${percent(pass1.high)}]  ${pass1.problems} problems`,
     );
+    const sources = Object.entries(evaluation.bySource);
+    if (sources.length < 2) return;
+    for (const [name, { rate, problems }] of sources)
+      this.#logger.info(`  ${name.slice(0, 40).padEnd(40)} ${percent(rate).padStart(5)}%  ${problems} problems`);
   }
 
-  saved(name: string): void {
-    this.#logger.detail(`checkpoint ${name} saved`);
+  /** An event of the journal. */
+  take(event: RunEvent): void {
+    switch (event.type) {
+      case "group-sampled":
+      case "graded": {
+        if (event.phase === "eval") {
+          if (event.type === "graded") this.#evaluating.set(event.batch, (this.#evaluating.get(event.batch) ?? 0) + 1);
+          break;
+        }
+        const batch = this.#batches.get(event.batch) ?? { sampled: 0, graded: 0 };
+        batch[event.type === "graded" ? "graded" : "sampled"]++;
+        this.#batches.set(event.batch, batch);
+        break;
+      }
+      case "evaluated":
+        this.#evaluating.delete(event.step);
+        break;
+      case "step-done":
+        this.#batches.delete(event.step);
+        this.#bound = `  ${Math.round(100 * (event.metrics["pipeline/bound_ratio"] ?? 1))}% of bound`;
+        this.#stepDone(event.step, event.metrics);
+        break;
+      default:
+        return;
+    }
+    this.#draw();
+  }
+
+  #stepDone(step: number, metrics: Readonly<Record<string, number>>): void {
+    const show = (name: string, digits: number) => metrics[name]?.toFixed(digits) ?? "–";
+    const percent = (name: string) =>
+      metrics[name] === undefined ? "–" : `${(100 * metrics[name]).toFixed(0)}%`.padStart(3);
+    const taught = (metrics["groups_total"] ?? 0) - (metrics["groups_skipped"] ?? 0);
+    const lag = metrics["pipeline/lag"] ?? 0;
+    const columns = [
+      `step ${String(step).padStart(3)}`,
+      `reward ${show("mean_reward", 3)}`,
+      `correct ${percent("mean_correct")}`,
+      `format ${percent("format_rate")}`,
+      `groups ${taught}/${metrics["groups_total"] ?? 0}`,
+      `${show("time/total", 1)}s`,
+    ];
+    const more = [`loss ${show("loss", 4)}`, ...(lag > 0 ? [`lag ${lag}`] : [])];
+    for (const column of more) if ([...columns, column].join("  ").length <= width) columns.splice(-1, 0, column);
+    this.#logger.info(columns.join("  "));
   }
 
   #draw(): void {
+    if (!this.#display.live) return;
+    const { max_steps: maxSteps, group_size: groups, batch_size: completions } = this.#config;
     const done = this.#step - (this.#firstStep ?? 0);
     const seconds = (performance.now() - this.#started) / 1000;
-    const left =
-      this.#maxSteps < 0 || done === 0 ? "" : `  ${clock((seconds / done) * (this.#maxSteps - this.#step))} left`;
-    const share = this.#maxSteps < 0 ? "" : `${bar(this.#step, this.#maxSteps)} `;
-    const total = this.#maxSteps < 0 ? "" : `/${this.#maxSteps}`;
+    const left = maxSteps < 0 || done === 0 ? "" : `  ${clock((seconds / done) * (maxSteps - this.#step))} left`;
+    const share = maxSteps < 0 ? "" : `${bar(this.#step, maxSteps, 8)} `;
+    const total = maxSteps < 0 ? "" : `/${maxSteps}`;
+    const inFlight = [...this.#batches.values()];
+    const sum = (pick: (batch: InFlight) => number) => inFlight.reduce((all, batch) => all + pick(batch), 0);
+    const flight =
+      inFlight.length === 0
+        ? ""
+        : `  ${inFlight.length > 1 ? `${inFlight.length} batches ` : ""}${sum(({ sampled }) => sampled)}/${groups * inFlight.length} groups, ` +
+          `${sum(({ graded }) => graded)}/${completions * inFlight.length} graded`;
+    const evaluating = [...this.#evaluating].map(([step, count]) => `  eval ${step}: ${count}`).join("");
     this.#display.status(
-      `${share}step ${this.#step + 1}${total}  ${this.#stage}${this.#progress}${this.#reward}${left}`,
+      `${share}step ${this.#step}${total} ${this.#stage}${flight}${evaluating}${this.#bound}${left}`,
     );
   }
 }

@@ -1,52 +1,56 @@
-// The end of a run: the report on the console, summary.json and the picture, all made from the run's files.
-
-import { existsSync, readdirSync } from "node:fs";
+// The end of a run: the report on the console, summary.json and the picture, all from one view of the run.
 import { join } from "node:path";
 import { writeFileAtomic } from "../core/files.ts";
-import { readJsonLines } from "../core/jsonl.ts";
 import { whet } from "../core/program.ts";
-import { compareEvaluations, type Evaluation, type ProblemOutcome, summarizeOutcomes } from "../rl/evaluate.ts";
+import { compareEvaluations, type Evaluation, summarizeOutcomes } from "../rl/evaluate.ts";
 import { renderReport, smokeTest } from "../rl/report.ts";
 import { runChart } from "../runs/chart.ts";
-import { readCheckpoints } from "../runs/checkpoints.ts";
-import { readRunConfig, runFiles } from "../runs/directory.ts";
 import type { Run } from "../runs/run.ts";
+import type { RunView } from "../runs/view.ts";
 
-/** Prints and writes what the run came to, from its files alone. */
-export function report(run: Run, seconds: number): void {
-  const history = run.history();
-  const evaluations = readEvaluations(run.path);
-  const before = evaluations.at(0);
-  const after = evaluations.length > 1 ? evaluations.at(-1) : undefined;
-  const comparison = before && after ? compareEvaluations(before.outcomes, after.outcomes) : undefined;
-  const whole = history.reduce((sum, record) => sum + Number(record["time/total"] ?? 0), 0);
+/** Prints and writes what the run came to. */
+export function report(run: Run, view: RunView): void {
+  const { first, last } = evaluationPair(view);
+  const comparison = first && last ? compareEvaluations(first.outcomes, last.outcomes) : undefined;
   const input = {
-    history,
-    before: after ? before : undefined,
-    after: after ?? before,
+    history: view.records,
+    before: last ? first : undefined,
+    after: last ?? first,
     comparison,
     runPath: run.path,
-    seconds: seconds || whole,
+    seconds: view.seconds,
+    sessions: view.sessions.length,
+    savingSeconds: view.savingSeconds,
   };
-  writeFileAtomic(
-    join(run.path, "curves.svg"),
-    runChart(history, `${String(readRunConfig(run.path)?.["model_name"] ?? "run")}: ${run.path}`),
-  );
-  const final = readCheckpoints(run.path).at(-1);
+  const title = `${String(view.config["model_name"] ?? "run")}: ${run.path}`;
+  writeFileAtomic(join(run.path, "curves.svg"), runChart(view.records, title));
+  const newest = view.newest;
   run.summary({
-    steps: final?.step ?? 0,
-    seconds: whole,
-    before: before && figures(before),
-    after: after && figures(after),
+    steps: newest?.step ?? 0,
+    seconds: view.seconds,
+    before: first && figures(first),
+    after: last && figures(last),
     comparison,
     smoke_test: smokeTest(input),
-    state_path: final?.state_path,
-    sampler_path: final?.sampler_path,
+    state_path: newest?.state_path,
+    sampler_path: newest?.sampler_path,
   });
   run.logger.info(`\n${renderReport(input)}`);
   run.logger.info(`  picture  ${join(run.path, "curves.svg")}`);
   run.logger.info(`  next     ${whet} eval run=${run.path}     evaluate the trained adapter`);
   run.logger.info(`           tensorboard --logdir ${run.path}     the curves in TensorBoard`);
+}
+
+/** The first and the last evaluation, on the problems that both have: another eval_max_problems on the way changes the set. */
+function evaluationPair(view: RunView): { first?: Evaluation; last?: Evaluation } {
+  const steps = [...view.evaluations.keys()].sort((a, b) => a - b);
+  const [from, to] = [view.evaluations.get(steps[0] ?? -1), view.evaluations.get(steps.at(-1) ?? -1)];
+  if (!from) return {};
+  if (!to || steps.length < 2) return { first: summarizeOutcomes(from) };
+  const shared = new Set(from.map(({ id }) => id));
+  const both = to.filter(({ id }) => shared.has(id));
+  const ids = new Set(both.map(({ id }) => id));
+  return { first: summarizeOutcomes(from.filter(({ id }) => ids.has(id))), last: summarizeOutcomes(both) };
 }
 
 const figures = ({ pass1, bySource, passAtK, formatRate, ungradedProblems }: Evaluation) => ({
@@ -56,13 +60,3 @@ const figures = ({ pass1, bySource, passAtK, formatRate, ungradedProblems }: Eva
   formatRate,
   ungradedProblems,
 });
-
-/** The evaluations of a run, oldest first. */
-export function readEvaluations(runPath: string): Evaluation[] {
-  const folder = join(runPath, runFiles.evaluations);
-  if (!existsSync(folder)) return [];
-  return readdirSync(folder)
-    .filter((name) => name.endsWith(".jsonl"))
-    .sort()
-    .map((name) => summarizeOutcomes(readJsonLines(join(folder, name)) as ProblemOutcome[]));
-}

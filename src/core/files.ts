@@ -1,15 +1,19 @@
 // Files that are either wholly there or not there at all.
-import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, statSync, writeSync } from "node:fs";
+import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 
 /** Replaces a file in one step: a crash leaves the old content or the new one, never a part of either. */
 export function writeFileAtomic(path: string, content: string | Uint8Array): void {
+  replaceFile(path, (temporary) => writeFileSync(temporary, content));
+}
+
+/** Replaces a file by what `write` puts at a temporary path, in one step. */
+export function replaceFile(path: string, write: (temporary: string) => void): void {
   const temporary = `${path}.${process.pid}.part`;
-  const bytes = typeof content === "string" ? Buffer.from(content) : content;
   try {
-    const descriptor = openSync(temporary, "w");
+    write(temporary);
+    const descriptor = openSync(temporary, "r+");
     try {
-      for (let written = 0; written < bytes.length; ) written += writeSync(descriptor, bytes, written);
       fsyncSync(descriptor);
     } finally {
       closeSync(descriptor);

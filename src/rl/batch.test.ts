@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { GradeResult } from "../grading/index.ts";
+import type { Grade } from "../runs/events.ts";
 import { buildBatch } from "./batch.ts";
 import type { Completion, Group } from "./rollout.ts";
 import { batchMetrics } from "./step-metrics.ts";
@@ -8,23 +8,17 @@ type Verdict = "pass" | "fail" | "malformed" | "ungraded";
 
 function completion(verdict: Verdict, extra: Partial<Completion> = {}): Completion {
   const reward = { pass: 1, fail: 0, malformed: -0.1, ungraded: null }[verdict];
-  const grade: GradeResult = {
+  const grade: Grade = {
     verdict: verdict === "malformed" ? "fail" : verdict,
-    status: { pass: "pass", fail: "wrong_answer", malformed: "format_error", ungraded: "sandbox_error" }[
-      verdict
-    ] as GradeResult["status"],
+    status: { pass: "pass", fail: "wrong_answer", malformed: "format_error", ungraded: "sandbox_error" }[verdict],
     reward,
     formatOk: verdict !== "malformed",
-    truncated: false,
-    code: null,
+    codeHash: null,
     passed: 0,
     total: 1,
     ran: 1,
-    firstFailed: null,
-    tests: [],
     wallMs: 10,
     queueMs: 1,
-    sandboxMs: 9,
     cached: false,
     flags: [],
   };
@@ -40,7 +34,12 @@ function completion(verdict: Verdict, extra: Partial<Completion> = {}): Completi
 
 function group(verdicts: readonly Verdict[], id = "p"): Group {
   return {
-    task: { id, source: "s", prompt: Int32Array.of(1, 2, 3), maxTokens: 8, loadTests: () => Promise.resolve([]) },
+    problem: id,
+    source: "s",
+    prompt: Int32Array.of(1, 2, 3),
+    policy: 0,
+    sampled: { start: 0, end: 1 },
+    judged: { start: 1, end: 2 },
     completions: verdicts.map((verdict) => completion(verdict)),
   };
 }

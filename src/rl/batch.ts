@@ -20,7 +20,13 @@ export interface JudgedGroup {
 
 export interface Batch {
   groups: JudgedGroup[];
-  examples: TrainingExample[];
+  examples: BatchExample[];
+}
+
+/** A training example, and which completion it is: the group's place in the batch and the sample's in the group. */
+export interface BatchExample extends TrainingExample {
+  group: number;
+  sample: number;
 }
 
 /** Decides what each group teaches and builds the datums. An ungraded completion is in neither baseline nor loss. */
@@ -29,22 +35,23 @@ export function buildBatch(
   config: Pick<TrainConfig, "advantage" | "loss_scale" | "mask_truncated">,
 ): Batch {
   const judged = judgeGroups(groups, config.advantage);
-  const chosen: { completion: Completion; group: Group; advantage: number }[] = [];
-  for (const { group, advantages, skipped } of judged) {
+  const chosen: { completion: Completion; group: number; sample: number; advantage: number }[] = [];
+  for (const [index, { group, advantages, skipped }] of judged.entries()) {
     if (skipped) continue;
-    for (const [index, completion] of group.completions.entries()) {
-      const advantage = advantages[index];
+    for (const [sample, completion] of group.completions.entries()) {
+      const advantage = advantages[sample];
       if (advantage === null || advantage === undefined || completion.tokens.length === 0) continue;
       if (config.mask_truncated && completion.truncated) continue;
-      chosen.push({ completion, group, advantage });
+      chosen.push({ completion, group: index, sample, advantage });
     }
   }
   const scale = lossScale(config.loss_scale, chosen);
-  const examples = chosen.map(({ completion, group, advantage }) => {
-    const tokens = new Int32Array(group.task.prompt.length + completion.tokens.length);
-    tokens.set(group.task.prompt);
-    tokens.set(completion.tokens, group.task.prompt.length);
-    return makeDatum(tokens, completion.logprobs, group.task.prompt.length, advantage * scale);
+  const examples = chosen.map(({ completion, group, sample, advantage }) => {
+    const { prompt } = groups[group]!;
+    const tokens = new Int32Array(prompt.length + completion.tokens.length);
+    tokens.set(prompt);
+    tokens.set(completion.tokens, prompt.length);
+    return { ...makeDatum(tokens, completion.logprobs, prompt.length, advantage * scale), group, sample };
   });
   return { groups: judged, examples };
 }

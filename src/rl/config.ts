@@ -70,6 +70,16 @@ export const TrainConfig = z.strictObject({
     .default("none")
     .describe("divides advantages by the batch's completion tokens or datums; losses are sums otherwise"),
   advantage: z.enum(advantageNames).default("mean").describe("how rewards become advantages within a group"),
+  max_lag: z
+    .int()
+    .min(0)
+    .max(64)
+    .default(0)
+    .describe("policy versions that sampling may be behind training; 0: one after the other, 1: overlapped"),
+  allow_unclipped: z
+    .boolean()
+    .default(false)
+    .describe("allow max_lag of 3 and more with loss_fn=importance_sampling, which nothing bounds"),
   num_substeps: z.int().min(1).default(1).describe("optimizer steps per batch; more than 1 wants loss_fn=ppo"),
   mask_truncated: z
     .boolean()
@@ -133,6 +143,15 @@ export const TrainConfig = z.strictObject({
     .string()
     .default("")
     .describe("tinker:// path of weights to start from, with a fresh optimizer"),
+  keep_journal: z
+    .enum(["all", "checkpoint"])
+    .default("all")
+    .describe("checkpoint: tokens and logprobs of steps before the newest checkpoint are dropped from the journal"),
+  stage_deadline: z
+    .number()
+    .min(0)
+    .default(1800)
+    .describe("seconds without progress after which a stage is named; after twice that the run ends; 0: never"),
   save_every: z.int().min(-1).default(10).describe("steps between checkpoints; 0 or -1: only at the end"),
   ttl_seconds: count.default(604_800).describe("life of periodic checkpoints on the server; 0: for ever"),
   num_groups_to_log: count.default(4).describe("groups per step written in full to logs.log"),
@@ -196,6 +215,17 @@ export function validateConfig(config: TrainConfig): string[] {
   const warnings: string[] = [];
   if (perPrompt < 4)
     warnings.push(`only ${perPrompt} completions per prompt: most groups will have equal rewards and teach nothing`);
+  if (config.max_lag >= 3 && config.loss_fn === "importance_sampling" && !config.allow_unclipped) {
+    throw new ConfigError(
+      "config/unclipped-lag",
+      `max_lag=${config.max_lag} with loss_fn=importance_sampling trains on answers of old policies with nothing to bound the ratios; runs ` +
+        "collapsed that way. Set loss_fn=ppo, or max_lag to 2 or less; allow_unclipped=true goes ahead all the same.",
+    );
+  }
+  if (config.max_lag >= 2 && config.loss_fn === "importance_sampling")
+    warnings.push(
+      `max_lag=${config.max_lag} with an unclipped loss: watch optim/kl_sample_train_v2 and optim/effective_sample_size, or set loss_fn=ppo`,
+    );
   if (config.num_substeps > 1 && config.loss_fn === "importance_sampling")
     warnings.push("num_substeps > 1 trains off-policy; loss_fn=ppo is the stable choice for that");
   if (config.temperature !== 1)

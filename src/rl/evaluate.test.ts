@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { compareEvaluations, type ProblemOutcome, stratifiedSubset, summarizeOutcomes } from "./evaluate.ts";
+import type { ProblemOutcome } from "../runs/events.ts";
+import { compareEvaluations, evaluationMetrics, stratifiedSubset, summarizeOutcomes } from "./evaluate.ts";
 
 const outcome = (
   id: string,
@@ -40,8 +41,21 @@ test("pass@k is reported for every k that all problems allow", () => {
   expect(evaluation.passAtK[8]).toBeCloseTo((1 - 495 / 12870) / 2, 12);
 });
 
-test("nothing evaluated gives no figures and no crash", () => {
-  expect(summarizeOutcomes([])).toMatchObject({ pass1: { rate: 0, problems: 0 }, passAtK: {}, formatRate: 0 });
+test("nothing graded gives no Pass@1, rather than 0", () => {
+  const ungraded = outcome("1", 0, 0, "a", { ungraded: 1, statuses: { sandbox_error: 1 } });
+  for (const outcomes of [[], [ungraded]]) {
+    const evaluation = summarizeOutcomes(outcomes);
+    expect(evaluation).toMatchObject({ pass1: undefined, passAtK: {}, bySource: {} });
+    const metrics = evaluationMetrics(evaluation);
+    expect(Object.keys(metrics).filter((name) => name.includes("pass@"))).toEqual([]);
+    expect(metrics["eval/n"]).toBe(0);
+  }
+});
+
+test("with several samples a problem, a comparison gives Pass@1 and not the share of problems most samples solve", () => {
+  const before = [outcome("1", 1, 4), outcome("2", 1, 4)];
+  const after = [outcome("1", 2, 4), outcome("2", 1, 4)];
+  expect(compareEvaluations(before, after)).toMatchObject({ before: 0.25, after: 0.375, gained: 1, lost: 0 });
 });
 
 test("two evaluations are compared on the problems they share", () => {

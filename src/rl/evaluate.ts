@@ -1,21 +1,10 @@
 // Evaluation: every test problem sampled and graded, Pass@1 and pass@k with intervals, per source; two evaluations compared in pairs.
-import type { SamplingClient } from "../client/index.ts";
 import { Random } from "../core/random.ts";
-import { type RolloutParts, rollOut, type Task } from "./rollout.ts";
+import type { ProblemOutcome } from "../runs/events.ts";
+import type { Policy } from "./policies.ts";
+import type { RollOut } from "./rollout.ts";
 import { mcnemarExact, mean, passAtK, wilsonInterval } from "./statistics.ts";
-
-/** One problem's outcome: enough to compute every figure and to compare two evaluations problem by problem. */
-export interface ProblemOutcome {
-  id: string;
-  source: string;
-  /** Graded samples; ungraded ones are counted apart and never as failures. */
-  samples: number;
-  passed: number;
-  ungraded: number;
-  well_formed: number;
-  truncated: number;
-  statuses: Record<string, number>;
-}
+import type { Task } from "./tasks.ts";
 
 export interface Rate {
   /** Mean over problems of the share of samples that passed. */
@@ -27,7 +16,8 @@ export interface Rate {
 
 export interface Evaluation {
   outcomes: ProblemOutcome[];
-  pass1: Rate;
+  /** Undefined when nothing was graded: missing is not zero. */
+  pass1: Rate | undefined;
   bySource: Record<string, Rate>;
   /** pass@k for k = 1, 2, 4 … up to the number of samples. */
   passAtK: Record<number, number>;
@@ -38,38 +28,24 @@ export interface Evaluation {
   statuses: Record<string, number>;
 }
 
-export interface EvaluateSettings {
-  samplesPerTask: number;
-  temperature: number;
-  seed: number | undefined;
-}
-
-/** Samples and grades every task. */
+/** Rolls out every task under one policy. */
 export async function evaluate(
-  sampler: SamplingClient,
   tasks: readonly Task[],
-  settings: EvaluateSettings,
-  parts: RolloutParts,
+  policy: Policy,
+  rollOut: RollOut,
+  signal: AbortSignal,
 ): Promise<Evaluation> {
-  const { seed } = settings;
-  const groups = await rollOut(
-    sampler,
-    tasks,
-    {
-      samplesPerTask: settings.samplesPerTask,
-      temperature: settings.temperature,
-      seedFor: (task) => (seed === undefined ? undefined : new Random("evaluation", seed, task.id).uint32()),
-    },
-    parts,
+  const groups = await Promise.all(
+    tasks.map((task, group) => rollOut({ phase: "eval", batch: policy.version, group }, task, policy, signal)),
   );
   return summarizeOutcomes(
-    groups.map(({ task, completions }) => {
+    groups.map(({ problem, source, completions }) => {
       const graded = completions.filter(({ grade }) => grade.verdict !== "ungraded");
       const statuses: Record<string, number> = {};
       for (const { grade } of completions) statuses[grade.status] = (statuses[grade.status] ?? 0) + 1;
       return {
-        id: task.id,
-        source: task.source,
+        id: problem,
+        source,
         samples: graded.length,
         passed: graded.filter(({ grade }) => grade.verdict === "pass").length,
         ungraded: completions.length - graded.length,
@@ -80,6 +56,9 @@ export async function evaluate(
     }),
   );
 }
+
+/** The seed of a problem's evaluation: the same at every step, so that two evaluations differ by the policy alone. */
+export const evaluationSeed = (seed: number, task: Task) => new Random("evaluation", seed, task.id).uint32();
 
 /** All figures from the outcomes alone. */
 export function summarizeOutcomes(outcomes: ProblemOutcome[]): Evaluation {
@@ -96,7 +75,7 @@ export function summarizeOutcomes(outcomes: ProblemOutcome[]): Evaluation {
     for (const [status, count] of Object.entries(outcome.statuses)) statuses[status] = (statuses[status] ?? 0) + count;
   return {
     outcomes,
-    pass1: rateOf(graded),
+    pass1: graded.length === 0 ? undefined : rateOf(graded),
     bySource: Object.fromEntries(
       sources.map((source) => [source, rateOf(graded.filter((outcome) => outcome.source === source))]),
     ),
@@ -110,19 +89,18 @@ export function summarizeOutcomes(outcomes: ProblemOutcome[]): Evaluation {
   };
 }
 
-/** The interval treats problems as the independent trials, which is exact for one sample each. */
+/** Of at least one problem. The interval treats problems as the independent trials, which is exact for one sample each. */
 function rateOf(outcomes: readonly ProblemOutcome[]): Rate {
-  const rate = mean(outcomes.map(({ samples, passed }) => passed / samples)) ?? 0;
+  const rate = mean(outcomes.map(({ samples, passed }) => passed / samples))!;
   const [low, high] = wilsonInterval(rate * outcomes.length, outcomes.length);
   return { rate, low, high, problems: outcomes.length };
 }
 
 export function evaluationMetrics(evaluation: Evaluation): Record<string, number> {
+  const { pass1 } = evaluation;
   const metrics: Record<string, number> = {
-    "eval/pass@1": evaluation.pass1.rate,
-    "eval/pass@1_low": evaluation.pass1.low,
-    "eval/pass@1_high": evaluation.pass1.high,
-    "eval/n": evaluation.pass1.problems,
+    ...(pass1 && { "eval/pass@1": pass1.rate, "eval/pass@1_low": pass1.low, "eval/pass@1_high": pass1.high }),
+    "eval/n": pass1?.problems ?? 0,
     "eval/format_rate": evaluation.formatRate,
     "eval/truncated_rate": evaluation.truncatedRate,
     "eval/ungraded": evaluation.ungradedProblems,
@@ -135,29 +113,31 @@ export function evaluationMetrics(evaluation: Evaluation): Record<string, number
 export interface Comparison {
   /** Problems graded in both. */
   problems: number;
+  /** Problems whose share of passing samples rose, or fell. */
   gained: number;
   lost: number;
+  /** Pass@1 of each, on the shared problems. */
   before: number;
   after: number;
   pValue: number;
 }
 
-/** Compares two evaluations on the problems they share. A problem counts as solved when most of its samples passed. */
+/** Compares two evaluations on the problems they share: by each problem's share of passing samples. */
 export function compareEvaluations(before: readonly ProblemOutcome[], after: readonly ProblemOutcome[]): Comparison {
-  const solved = (outcome: ProblemOutcome) => outcome.passed * 2 > outcome.samples;
-  const earlier = new Map(before.filter(({ samples }) => samples > 0).map((outcome) => [outcome.id, solved(outcome)]));
+  const rate = ({ passed, samples }: ProblemOutcome) => passed / samples;
+  const earlier = new Map(before.filter(({ samples }) => samples > 0).map((outcome) => [outcome.id, rate(outcome)]));
   const pairs = after
     .filter(({ id, samples }) => samples > 0 && earlier.has(id))
-    .map((outcome) => ({ was: earlier.get(outcome.id)!, is: solved(outcome) }));
-  const count = (test: (pair: { was: boolean; is: boolean }) => boolean) => pairs.filter(test).length;
-  const gained = count(({ was, is }) => !was && is);
-  const lost = count(({ was, is }) => was && !is);
+    .map((outcome) => ({ was: earlier.get(outcome.id)!, is: rate(outcome) }));
+  const gained = pairs.filter(({ was, is }) => is > was).length;
+  const lost = pairs.filter(({ was, is }) => is < was).length;
   return {
     problems: pairs.length,
     gained,
     lost,
-    before: count(({ was }) => was) / (pairs.length || 1),
-    after: count(({ is }) => is) / (pairs.length || 1),
+    before: mean(pairs.map(({ was }) => was)) ?? 0,
+    after: mean(pairs.map(({ is }) => is)) ?? 0,
+    // With one sample a problem this is McNemar's exact test; with several, the sign test on the paired rates.
     pValue: mcnemarExact(gained, lost),
   };
 }

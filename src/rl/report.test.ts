@@ -1,8 +1,10 @@
 import { expect, test } from "vitest";
-import { type ProblemOutcome, summarizeOutcomes } from "./evaluate.ts";
-import { renderReport, type StepRecord, smokeTest } from "./report.ts";
+import type { ProblemOutcome } from "../runs/events.ts";
+import type { MetricsRecord } from "../runs/records.ts";
+import { summarizeOutcomes } from "./evaluate.ts";
+import { renderReport, smokeTest } from "./report.ts";
 
-const history: StepRecord[] = Array.from({ length: 50 }, (_, step) => ({
+const history: MetricsRecord[] = Array.from({ length: 50 }, (_, step) => ({
   step,
   mean_reward: step / 60,
   mean_correct: step / 55,

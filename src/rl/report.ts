@@ -1,18 +1,20 @@
 // What a person wants to know at the end of a run, computed from its records alone, so that a resumed run reports like an unbroken one.
 import { bar, clock, sparkline } from "../runs/display.ts";
+import type { MetricsRecord } from "../runs/records.ts";
 import type { Comparison, Evaluation, Rate } from "./evaluate.ts";
 import { mean } from "./statistics.ts";
 
-export type StepRecord = Readonly<Record<string, number | string>> & { step: number };
-
 export interface ReportInput {
-  history: readonly StepRecord[];
+  history: readonly MetricsRecord[];
   /** The first and the last evaluation of the run. */
   before?: Evaluation | undefined;
   after?: Evaluation | undefined;
   comparison?: Comparison | undefined;
   runPath: string;
+  /** Seconds in which a process worked on the run, and how many processes that were. */
   seconds: number;
+  sessions?: number;
+  savingSeconds?: number;
 }
 
 /** One row of the smoke test: what a correctly wired pipeline shows early on. */
@@ -24,10 +26,10 @@ export interface SmokeRow {
   holds: boolean | undefined;
 }
 
-const numbers = (history: readonly StepRecord[], name: string, from = 0, to = Number.POSITIVE_INFINITY) =>
+const numbers = (history: readonly MetricsRecord[], name: string, from = 0, to = Number.POSITIVE_INFINITY) =>
   history.flatMap((record) => {
     const value = record[name];
-    return record.step >= from && record.step < to && typeof value === "number" ? [value] : [];
+    return record.step >= from && record.step < to && value !== undefined ? [value] : [];
   });
 
 const percent = (value: number) => `${(100 * value).toFixed(1)}%`;
@@ -66,9 +68,11 @@ export function smokeTest({ history, before, after }: Pick<ReportInput, "history
     {
       steps: "20–50",
       expectation: "Pass@1 improves on the baseline",
-      observed: arrow(before?.pass1.rate, after?.pass1.rate),
+      observed: arrow(before?.pass1?.rate, after?.pass1?.rate),
       holds:
-        !enough || !before || !after || history.at(-1)!.step < 20 ? undefined : after.pass1.rate > before.pass1.rate,
+        !enough || !before?.pass1 || !after?.pass1 || history.at(-1)!.step < 20
+          ? undefined
+          : after.pass1.rate > before.pass1.rate,
     },
   ];
 }
@@ -89,8 +93,10 @@ function slope(values: readonly number[]): number {
 /** The text printed when a run ends. */
 export function renderReport(input: ReportInput): string {
   const { history, before, after, comparison } = input;
-  const trained = history.filter((record) => typeof record["mean_reward"] === "number");
-  const lines: string[] = [`${trained.length} steps in ${clock(input.seconds)}`, ""];
+  const trained = history.filter((record) => record["mean_reward"] !== undefined);
+  const sessions = (input.sessions ?? 1) > 1 ? `, over ${input.sessions} starts` : "";
+  const steps = `${trained.length} ${trained.length === 1 ? "step" : "steps"}`;
+  const lines: string[] = [`${steps} in ${clock(input.seconds)}${sessions}`, ""];
   if (after) lines.push(...evaluationLines(before, after, comparison), "");
   for (const [label, name] of [
     ["reward", "mean_reward"],
@@ -106,7 +112,13 @@ export function renderReport(input: ReportInput): string {
     const answer = row.holds === undefined ? "too short to tell" : row.holds ? "yes" : "no";
     lines.push(`    steps ${row.steps.padEnd(6)} ${row.expectation.padEnd(32)} ${row.observed.padEnd(24)} ${answer}`);
   }
-  lines.push("", ...groupLines(trained), ...timeLines(history), "", `  files    ${input.runPath}`);
+  lines.push(
+    "",
+    ...groupLines(trained),
+    ...timeLines(history, input.savingSeconds ?? 0),
+    "",
+    `  files    ${input.runPath}`,
+  );
   return lines.join("\n");
 }
 
@@ -121,7 +133,11 @@ function evaluationLines(
     const change = from ? `   ${signed(100 * (to.rate - from.rate))} points` : "";
     return `  ${label.padEnd(24)} ${from ? `${show(from)} → ` : ""}${show(to)}${change}`;
   };
-  const lines = [row(`Pass@1, ${after.pass1.problems} problems`, before?.pass1, after.pass1)];
+  const lines = [
+    after.pass1
+      ? row(`Pass@1, ${after.pass1.problems} problems`, before?.pass1, after.pass1)
+      : "  Pass@1: nothing could be graded",
+  ];
   const sources = Object.entries(after.bySource);
   if (sources.length > 1)
     for (const [source, rate] of sources)
@@ -140,7 +156,7 @@ function evaluationLines(
 
 const signed = (value: number) => `${value >= 0 ? "+" : ""}${value.toFixed(1)}`;
 
-function groupLines(trained: readonly StepRecord[]): string[] {
+function groupLines(trained: readonly MetricsRecord[]): string[] {
   const total = (name: string) => numbers(trained, name).reduce((sum, value) => sum + value, 0);
   const all = total("groups_total");
   if (all === 0) return [];
@@ -152,29 +168,31 @@ function groupLines(trained: readonly StepRecord[]): string[] {
 }
 
 /** Stages of a step, by the spans that measure them. Grading that runs beside sampling counts for what it adds. */
-const stages = ["weights", "sample", "grade_tail", "train", "evaluate", "checkpoint"] as const;
+const stages = ["weights", "sample", "grade_tail", "train", "evaluate"] as const;
 const stageLabels: Record<(typeof stages)[number], string> = {
   weights: "weight sync",
   sample: "sampling",
   grade_tail: "grading",
   train: "training",
   evaluate: "evaluation",
-  checkpoint: "checkpoints",
 };
 
-function timeLines(history: readonly StepRecord[]): string[] {
+/** What the time went to. Stages that ran beside each other can add up to more than the whole. */
+function timeLines(history: readonly MetricsRecord[], savingSeconds: number): string[] {
   const total = (name: string) =>
     numbers(history, `time/${name}`).reduce((sum, value) => sum + value, 0) +
     numbers(history, `time/${name}:total`).reduce((sum, value) => sum + value, 0);
   const whole = total("total");
   if (whole === 0) return [];
-  const shares = stages.map((stage) => ({ label: stageLabels[stage], seconds: total(stage) }));
-  const other = Math.max(0, whole - shares.reduce((sum, { seconds }) => sum + seconds, 0));
-  return [...shares, { label: "everything else", seconds: other }]
+  return [
+    ...stages.map((stage) => ({ label: stageLabels[stage], seconds: total(stage) })),
+    { label: "checkpoints", seconds: savingSeconds },
+    { label: "everything else", seconds: total("other") },
+  ]
     .filter(({ seconds }) => seconds / whole >= 0.001)
     .map(({ label, seconds }, index) => {
       const share = percent(seconds / whole).padStart(6);
-      return `  ${index === 0 ? "time    " : "        "} ${label.padEnd(16)} ${bar(seconds, whole, 24)} ${share}  ${clock(seconds)}`;
+      return `  ${index === 0 ? "time    " : "        "} ${label.padEnd(16)} ${bar(Math.min(seconds, whole), whole, 24)} ${share}  ${clock(seconds)}`;
     });
 }
 

@@ -1,30 +1,22 @@
-// Starting a run's training client: from the newest checkpoint the server still has, from given weights, or fresh. Saving checkpoints.
+// Where a run begins or goes on: the newest checkpoint the server still has, given weights, or a fresh adapter; and what the journal
+// has from there on, so that nothing is sampled, graded or paid for twice.
 import { createHash } from "node:crypto";
-import {
-  APIStatusError,
-  ModelLostError,
-  RequestLostError,
-  type ServiceClient,
-  type TrainingClient,
-} from "../client/index.ts";
+import type { ServiceClient, TrainingClient } from "../client/index.ts";
 import { ConfigError, messageOf, WhetstoneError } from "../core/errors.ts";
-import { type CheckpointRecord, resumableCheckpoints } from "../runs/checkpoints.ts";
+import type { CheckpointRecord } from "../runs/checkpoints.ts";
 import type { Run } from "../runs/run.ts";
 import type { TrainConfig } from "./config.ts";
+import { isGone } from "./lost.ts";
+import { type Position, Recovered, resumableCheckpoints } from "./recovery.ts";
 
 /** A run that cannot go on as it is. */
 export class TrainError extends WhetstoneError {}
 
-/** Where training stands: the next step and how many prompts were consumed. */
-export interface Position {
-  step: number;
-  datasetOffset: number;
-}
-
-export interface Start extends Position {
+export interface Start {
   training: TrainingClient;
-  /** The record it resumes from. */
-  from: CheckpointRecord | undefined;
+  /** The policy version that `training` holds, and the prompts consumed before it. */
+  position: Position;
+  recovered: Recovered;
 }
 
 /** What must not change between the parts of one run: without these, "the same run" means nothing. */
@@ -37,24 +29,59 @@ export const identityKeys = [
   "data_fingerprint",
 ] as const;
 
-/** Refuses to resume a run whose identity changed, naming what differs. */
-export function checkIdentity(
+/** Groups sampled under other values of these are not trained on any more. */
+const samplingKeys = new Set([
+  "batch_size",
+  "group_size",
+  "temperature",
+  "max_tokens",
+  "context_window",
+  "system_role",
+]);
+
+/** Keys that say where and how a run is written or reached, not what it computes; their change is no news. */
+const quietKeys = new Set([
+  "log_path",
+  "behavior_if_log_dir_exists",
+  "force_resume",
+  "started_at",
+  "base_url",
+  "sandbox_url",
+]);
+
+export interface Change {
+  key: string;
+  was: unknown;
+  is: unknown;
+}
+
+/** What differs between the recorded config and this one. */
+export function configChanges(
   recorded: Readonly<Record<string, unknown>>,
   current: Readonly<Record<string, unknown>>,
-  force: boolean,
-): string[] {
-  const changed = identityKeys
-    // A key that the recorded run did not have yet was at its default, which is empty for those that can be missing.
-    .filter((key) => JSON.stringify(recorded[key] ?? "") !== JSON.stringify(current[key] ?? ""))
-    .map((key) => `${key} was ${JSON.stringify(recorded[key])} and is now ${JSON.stringify(current[key])}`);
-  if (changed.length > 0 && !force) {
-    throw new ConfigError(
-      "config/resume-mismatch",
-      `This run directory belongs to another run: ${changed.join("; ")}. Set the same values again, name another log_path, or set ` +
-        "force_resume=true if you mean it.",
-    );
-  }
-  return changed;
+): Change[] {
+  return (
+    [...new Set([...Object.keys(recorded), ...Object.keys(current)])]
+      // A key that the recorded run did not have yet was at its default, which is empty for those that can be missing.
+      .filter(
+        (key) => !quietKeys.has(key) && JSON.stringify(recorded[key] ?? "") !== JSON.stringify(current[key] ?? ""),
+      )
+      .map((key) => ({ key, was: recorded[key], is: current[key] }))
+  );
+}
+
+export const describeChange = ({ key, was, is }: Change) =>
+  `${key} was ${JSON.stringify(was)} and is now ${JSON.stringify(is)}`;
+
+/** Refuses to resume a run whose identity changed, naming what differs. */
+export function checkIdentity(changes: readonly Change[], force: boolean): void {
+  const changed = changes.filter(({ key }) => (identityKeys as readonly string[]).includes(key));
+  if (changed.length === 0 || force) return;
+  throw new ConfigError(
+    "config/resume-mismatch",
+    `This run directory belongs to another run: ${changed.map(describeChange).join("; ")}. Set the same values again, name another ` +
+      "log_path, or set force_resume=true if you mean it.",
+  );
 }
 
 /** A short name for the whole config, written into checkpoint records. */
@@ -62,81 +89,76 @@ export function configHash(config: Readonly<Record<string, unknown>>): string {
   return createHash("sha256").update(JSON.stringify(config)).digest("hex").slice(0, 16);
 }
 
-/** The server no longer has what it was asked for. */
-function isGone(error: unknown): boolean {
-  return error instanceof APIStatusError && (error.status === 404 || error.status === 410);
-}
-
-/**
- * True where the live model, or the fate of a request to it, is lost (the server was restarted, say): the only safe way on is the last
- * checkpoint.
- */
-export function isModelLost(error: unknown): boolean {
-  if (error instanceof ModelLostError || error instanceof RequestLostError || isGone(error)) return true;
-  return error instanceof Error && error.cause !== undefined && isModelLost(error.cause);
-}
-
-/** Creates the training client: newest checkpoint first, an older one where the server has lost it, else fresh. */
-export async function startTraining(
+/** Makes the training client, and reads what the journal has from its version on. */
+export async function resume(
   service: ServiceClient,
   config: TrainConfig,
   run: Run,
   userMetadata: Record<string, string>,
+  signal: AbortSignal,
 ): Promise<Start> {
-  for (const record of resumableCheckpoints(run.path)) {
+  const { training, from } = await openTraining(service, config, run, { userMetadata, signal });
+  const position = { step: from?.step ?? 0, datasetOffset: from?.dataset_offset ?? 0 };
+  let recovered = new Recovered(run.journal.entries(), position.step);
+  const frontier = recovered.frontier(position);
+  const rewind = !recovered.canRetrain(position)
+    ? { to: position.step, reason: "the tokens of later steps were thinned from the journal (keep_journal=checkpoint)" }
+    : run.changes.some(({ key }) => samplingKeys.has(key)) && recovered.hasGroupsFrom(frontier.step)
+      ? { to: frontier.step, reason: "groups sampled ahead under another config are not used" }
+      : undefined;
+  if (rewind) {
+    run.logger.warn(`going on at step ${rewind.to}: ${rewind.reason}`);
+    await run.journal.append({ type: "rewound", ...rewind });
+    recovered = new Recovered(run.journal.entries(), position.step);
+  }
+  await run.journal.append({
+    type: "resumed",
+    version: position.step,
+    checkpoint: from?.name ?? null,
+    datasetOffset: position.datasetOffset,
+  });
+  const again = recovered.frontier(position).step - position.step;
+  if (from || again > 0)
+    run.logger.info(
+      `resuming at step ${position.step} from ${from ? `checkpoint ${from.name}` : "the start"}` +
+        (again > 0 ? `; ${again} later steps are trained again from the journal, nothing is sampled again` : ""),
+    );
+  return { training, position, recovered };
+}
+
+/** Newest checkpoint first, an older one where the server has lost it; fresh only for a run that never saved. */
+async function openTraining(
+  service: ServiceClient,
+  config: TrainConfig,
+  run: Run,
+  options: { userMetadata: Record<string, string>; signal: AbortSignal },
+): Promise<{ training: TrainingClient; from: CheckpointRecord | undefined }> {
+  const records = resumableCheckpoints(run.journal.entries());
+  for (const record of records) {
     try {
-      const training = await service.createTrainingClientFromStateWithOptimizer(record.state_path!, { userMetadata });
-      return { training, step: record.step, datasetOffset: record.dataset_offset, from: record };
+      const training = await service.createTrainingClientFromStateWithOptimizer(record.state_path!, options);
+      return { training, from: record };
     } catch (error) {
-      if (!isGone(error)) throw error;
-      run.logger.warn(
-        `checkpoint ${record.name} is gone from the server (${messageOf(error)}); trying the one before it`,
-      );
+      if (!(await isGone(error, service))) throw error;
+      run.logger.warn(`checkpoint ${record.name} is gone from the server (${messageOf(error)})`);
     }
   }
-  const fresh = { step: 0, datasetOffset: 0, from: undefined };
-  if (config.load_checkpoint_path !== "") {
-    const training = await service.createTrainingClientFromState(config.load_checkpoint_path, { userMetadata });
-    return { ...fresh, training };
+  if (records.length > 0) {
+    throw new TrainError(
+      "rl/checkpoints-gone",
+      `None of the ${records.length} checkpoints of ${run.path} is on the server any more (the newest was ${records[0]!.name}, step ${records[0]!.step}). ` +
+        "Is this the server and the account that trained it? If they have expired, start a new run in another log_path; " +
+        "load_checkpoint_path= starts it from weights that were kept. Nothing was changed.",
+    );
   }
-  const training = await service.createLoraTrainingClient({
-    baseModel: config.model_name,
-    rank: config.lora_rank,
-    seed: config.seed,
-    userMetadata,
-  });
-  return { ...fresh, training };
+  const training =
+    config.load_checkpoint_path !== ""
+      ? await service.createTrainingClientFromState(config.load_checkpoint_path, options)
+      : await service.createLoraTrainingClient({
+          baseModel: config.model_name,
+          rank: config.lora_rank,
+          seed: config.seed,
+          ...options,
+        });
+  return { training, from: undefined };
 }
-
-/** Saves weights and optimizer for resuming, and the weights for sampling; the record is appended once the server has both. */
-export async function saveCheckpoint(
-  training: TrainingClient,
-  position: Position,
-  run: Run,
-  options: { name: string; final?: boolean; ttlSeconds: number; configHash: string; seed: number; epoch: number },
-): Promise<CheckpointRecord> {
-  const ttl = options.ttlSeconds > 0 && !options.final ? { ttlSeconds: options.ttlSeconds } : {};
-  // Both are queued before either is awaited.
-  const saves = [training.saveState(options.name, ttl), training.saveWeightsForSampler(options.name, ttl)] as const;
-  const [state, sampler] = await Promise.all(saves.map((save) => save.result()));
-  const record: CheckpointRecord = {
-    name: options.name,
-    step: position.step,
-    batch: position.step,
-    epoch: options.epoch,
-    dataset_offset: position.datasetOffset,
-    kind: "both",
-    state_path: state!.path,
-    sampler_path: sampler!.path,
-    ...(options.final ? { final: true } : {}),
-    ...(ttl.ttlSeconds === undefined ? {} : { ttl_seconds: ttl.ttlSeconds }),
-    config_hash: options.configHash,
-    seed: options.seed,
-    saved_at: new Date().toISOString(),
-  };
-  run.checkpoint(record);
-  return record;
-}
-
-/** `000010` for the checkpoint after ten steps. */
-export const checkpointName = (step: number) => String(step).padStart(6, "0");

@@ -1,22 +1,13 @@
-// Rollouts: sample G completions for each task and grade each one as soon as it is there, so that grading overlaps sampling. The two
-// stages meet in a bounded queue.
+// One group under one policy version: sample G answers to a problem, then judge each. It knows no queue and no timer; what it did is
+// in the journal before it returns, and what the journal already has is not done again.
 import type { SamplingClient } from "../client/index.ts";
-import { messageOf } from "../core/errors.ts";
-import { BoundedQueue } from "../core/queue.ts";
-import type { GradeResult, Grader, NormalizedTest } from "../grading/index.ts";
 import type { Renderer } from "../renderers/index.ts";
-import type { StepTimer } from "../runs/timing.ts";
+import type { Arrays, Grade, NewEvent } from "../runs/events.ts";
+import { maxResponseCharacters, type RecordedGroup } from "../runs/rollouts.ts";
+import { linkedController } from "./cancellation.ts";
 import { RolloutError } from "./datums.ts";
-
-/** A problem made ready for the model and the grader. */
-export interface Task {
-  id: string;
-  source: string;
-  prompt: Int32Array;
-  /** Most tokens of one completion: the config's limit, or what the context window leaves. */
-  maxTokens: number;
-  loadTests(): Promise<readonly NormalizedTest[]>;
-}
+import type { Policy } from "./policies.ts";
+import type { Task } from "./tasks.ts";
 
 export interface Completion {
   tokens: Int32Array;
@@ -25,115 +16,189 @@ export interface Completion {
   /** The answer as text, without reasoning and control tokens. */
   text: string;
   truncated: boolean;
-  grade: GradeResult;
+  grade: Grade;
 }
 
-/** One task's completions, in the order of the samples. */
+export type Answer = Omit<Completion, "grade">;
+
+/** One problem's completions, in the order of the samples. */
 export interface Group {
-  task: Task;
+  problem: string;
+  source: string;
+  prompt: Int32Array;
+  /** The policy version that answered. */
+  policy: number;
   completions: Completion[];
+  /** When it was sampled, and when its answers were judged: milliseconds since the epoch. */
+  sampled: Period;
+  judged: Period;
 }
 
-export interface SampleSettings {
-  samplesPerTask: number;
-  temperature: number;
-  /** A seed for a task of this rollout, or undefined to leave randomness to the server. */
-  seedFor(task: Task, index: number): number | undefined;
+export interface Period {
+  start: number;
+  end: number;
 }
+
+/** Where a group stands in the run. */
+export interface Place {
+  phase: "train" | "eval";
+  /** The batch; of an evaluation, the policy version it measures. */
+  batch: number;
+  group: number;
+}
+
+/** What the journal has of a group, its tokens included unless they were thinned away. */
+export interface RememberedGroup extends RecordedGroup {
+  hasArrays: boolean;
+  arrays(): Arrays;
+}
+
+/** Rolls out one group. The pipeline and evaluations know nothing else of what happens inside. */
+export type RollOut = (place: Place, task: Task, policy: Policy, signal: AbortSignal) => Promise<Group>;
+
+/** Gives one answer its verdict and reward. */
+export type Judge = (task: Task, answer: Answer, signal: AbortSignal) => Promise<Grade>;
 
 export interface RolloutParts {
   renderer: Renderer;
-  grader: Grader;
-  timer: StepTimer;
-  signal: AbortSignal;
-  /** How long a sandbox may be away before completions are left ungraded. */
-  patienceMs: number;
-  /** Called when a completion is graded, with how many are done. */
-  onGraded?(done: number, total: number): void;
-  /** Called when the sandbox does not answer and the loop waits for it. */
-  onWaiting?(message: string): void;
+  judge: Judge;
+  /** Makes an event durable. */
+  record(event: NewEvent, arrays?: Arrays): Promise<void>;
+  /** What an earlier process left of a group. */
+  recorded?(place: Place, task: Task): RememberedGroup | undefined;
+  samples: number;
+  temperature: number;
+  /** Undefined leaves randomness to the server. */
+  seedFor(place: Place, task: Task): number | undefined;
+  /** Told when a request for samples goes out, and when it has ended. */
+  sampling?(change: 1 | -1): void;
 }
 
-interface SampledGroup {
-  index: number;
-  completions: Omit<Completion, "grade">[];
-}
-
-/** Samples every task at once and grades the completions as they arrive. Groups come back in the order of the tasks. */
-export async function rollOut(
-  sampler: SamplingClient,
-  tasks: readonly Task[],
-  settings: SampleSettings,
-  parts: RolloutParts,
-): Promise<Group[]> {
-  const queue = new BoundedQueue<SampledGroup>(tasks.length);
-  const groups: Group[] = [];
-  let graded = 0;
-
-  const sampling = parts.timer.measure("sample", () =>
-    Promise.all(
-      tasks.map(async (task, index) => {
-        const completions = await sampleTask(sampler, task, index, settings, parts);
-        await queue.push({ index, completions });
-      }),
-    ),
-  );
-  let sampledAt = performance.now();
-  // A failed sample ends the grading of the others too; the error rises from `sampling`.
-  const sampled = sampling.then(
-    () => {
-      sampledAt = performance.now();
-      queue.close();
-    },
-    (error) => queue.fail(error),
-  );
-
-  const grading = parts.timer.measure("grade", async () => {
-    const running: Promise<void>[] = [];
-    for await (const { index, completions } of queue) {
-      const task = tasks[index]!;
-      running.push(
-        task.loadTests().then(async (tests) => {
-          const finished = completions.map(async (completion): Promise<Completion> => {
-            const grade = await gradePatiently(task, tests, completion, parts);
-            parts.onGraded?.(++graded, tasks.length * settings.samplesPerTask);
-            return { ...completion, grade };
-          });
-          groups[index] = { task, completions: await Promise.all(finished) };
+/** The usual group: G samples of one prompt, each judged as soon as all are there. */
+export function sampleAndJudge(parts: RolloutParts): RollOut {
+  return async (place, task, policy, signal) => {
+    const recorded = parts.recorded?.(place, task);
+    // One controller a group: the first failure stops the siblings.
+    const own = linkedController(signal);
+    try {
+      const { answers, ...sampled } = recorded
+        ? recall(recorded, parts.renderer)
+        : await sampleGroup(place, task, policy, parts, own.signal);
+      const graded = await Promise.all(
+        answers.map(async (answer, sample) => {
+          const known = recorded?.graded[sample];
+          if (known) return known;
+          const start = Date.now();
+          const grade = await parts.judge(task, answer, own.signal);
+          const verdict = { ...place, sample, grade, start, end: Date.now() };
+          await parts.record({ type: "graded", ...verdict });
+          return verdict;
         }),
       );
+      return judged(sampled, answers, graded);
+    } catch (error) {
+      own.abort(error);
+      throw error;
+    } finally {
+      own.unlink();
     }
-    await Promise.all(running);
-  });
-
-  await Promise.all([sampling, sampled, grading]);
-  parts.timer.add("grade_tail", sampledAt, performance.now());
-  return groups;
+  };
 }
 
-async function sampleTask(
+type SampledGroup = Omit<Group, "completions" | "judged"> & { answers: Answer[] };
+
+/** Answers and their verdicts, put together. */
+export function judged(
+  sampled: Omit<Group, "completions" | "judged">,
+  answers: readonly Answer[],
+  graded: readonly { grade: Grade; start: number; end: number }[],
+): Group {
+  const { end } = sampled.sampled;
+  return {
+    ...sampled,
+    completions: answers.map((answer, sample) => ({ ...answer, grade: graded[sample]!.grade })),
+    judged: {
+      start: graded.reduce((first, { start }) => Math.min(first, start), Number.POSITIVE_INFINITY),
+      end: graded.reduce((last, verdict) => Math.max(last, verdict.end), end),
+    },
+  };
+}
+
+async function sampleGroup(
+  place: Place,
+  task: Task,
+  policy: Policy,
+  parts: RolloutParts,
+  signal: AbortSignal,
+): Promise<SampledGroup> {
+  const { sampler, version } = await policy.open();
+  const seed = parts.seedFor(place, task);
+  const start = Date.now();
+  parts.sampling?.(1);
+  let answers: Answer[];
+  try {
+    answers = await sample(sampler, task, seed, parts, signal);
+  } finally {
+    parts.sampling?.(-1);
+  }
+  const end = Date.now();
+  await parts.record(
+    {
+      type: "group-sampled",
+      ...place,
+      policy: version,
+      problem: task.id,
+      source: task.source,
+      datasetIndex: task.datasetIndex,
+      seed: seed ?? null,
+      temperature: parts.temperature,
+      samples: answers.map(({ tokens, truncated, text }) => ({
+        tokens: tokens.length,
+        truncated,
+        text: text.slice(0, maxResponseCharacters),
+      })),
+      start,
+      end,
+    },
+    {
+      prompt: task.prompt,
+      tokens: joined(
+        Int32Array,
+        answers.map(({ tokens }) => tokens),
+      ),
+      logprobs: joined(
+        Float32Array,
+        answers.map(({ logprobs }) => logprobs),
+      ),
+    },
+  );
+  return {
+    problem: task.id,
+    source: task.source,
+    prompt: task.prompt,
+    policy: version,
+    answers,
+    sampled: { start, end },
+  };
+}
+
+async function sample(
   sampler: SamplingClient,
   task: Task,
-  index: number,
-  settings: SampleSettings,
-  { renderer, signal }: RolloutParts,
-): Promise<Omit<Completion, "grade">[]> {
-  const seed = settings.seedFor(task, index);
+  seed: number | undefined,
+  { renderer, samples, temperature }: RolloutParts,
+  signal: AbortSignal,
+): Promise<Answer[]> {
   const response = await sampler.sample({
     prompt: task.prompt,
-    numSamples: settings.samplesPerTask,
-    samplingParams: {
-      maxTokens: task.maxTokens,
-      temperature: settings.temperature,
-      stop: renderer.stop,
-      seed,
-    },
+    numSamples: samples,
+    samplingParams: { maxTokens: task.maxTokens, temperature, stop: renderer.stop, seed },
     signal,
   });
-  if (response.sequences.length !== settings.samplesPerTask) {
+  if (response.sequences.length !== samples) {
     throw new RolloutError(
       "rl/sample-count",
-      `The server returned ${response.sequences.length} samples where ${settings.samplesPerTask} were asked for. Update the server.`,
+      `The server returned ${response.sequences.length} samples where ${samples} were asked for. Update the server.`,
     );
   }
   return response.sequences.map(({ tokens, logprobs, stopReason }) => {
@@ -144,38 +209,34 @@ async function sampleTask(
   });
 }
 
-/**
- * Grades one completion; when the sandbox fails, waits and tries again until the patience is spent. What is still ungraded then has
- * no reward and is left out of training.
- */
-async function gradePatiently(
-  task: Task,
-  tests: readonly NormalizedTest[],
-  completion: Omit<Completion, "grade">,
-  { grader, signal, patienceMs, onWaiting }: RolloutParts,
-): Promise<GradeResult> {
-  const deadline = Date.now() + patienceMs;
-  for (let pauseMs = 1000; ; pauseMs = Math.min(15_000, pauseMs * 2)) {
-    const grade = await grader.grade(
-      {
-        problem: { id: task.id, tests },
-        response: completion.text,
-        truncated: completion.truncated,
-      },
-      { signal },
-    );
-    if (grade.verdict !== "ungraded" || Date.now() + pauseMs > deadline) return grade;
-    onWaiting?.(`the sandbox gave no verdict (${grade.message ?? grade.status}); trying again in ${pauseMs / 1000} s`);
-    await new Promise<void>((resolve, reject) => {
-      const timer = setTimeout(resolve, pauseMs);
-      signal.addEventListener(
-        "abort",
-        () => {
-          clearTimeout(timer);
-          reject(signal.reason instanceof Error ? signal.reason : new Error(messageOf(signal.reason)));
-        },
-        { once: true },
-      );
-    });
+/** A group's answers as an earlier process wrote them down. */
+export function recall(
+  { sampled, arrays }: Pick<RememberedGroup, "sampled" | "arrays">,
+  renderer?: Renderer,
+): SampledGroup {
+  const { prompt, tokens, logprobs } = arrays() as { prompt: Int32Array; tokens: Int32Array; logprobs: Float32Array };
+  let offset = 0;
+  const answers = sampled.samples.map(({ tokens: count, truncated, text }): Answer => {
+    const own = tokens.subarray(offset, offset + count);
+    const answer = { tokens: own, logprobs: logprobs.subarray(offset, offset + count), truncated };
+    offset += count;
+    // A long answer's text is cut in the journal, its tokens are not.
+    const whole = text.length < maxResponseCharacters || !renderer;
+    return { ...answer, text: whole ? text : renderer.parseResponse(own).message.content };
+  });
+  const { problem, source, policy, start, end } = sampled;
+  return { problem, source, prompt, policy, answers, sampled: { start, end } };
+}
+
+function joined<Item extends Int32Array | Float32Array>(
+  kind: new (length: number) => Item,
+  parts: readonly Item[],
+): Item {
+  const whole = new kind(parts.reduce((sum, part) => sum + part.length, 0));
+  let offset = 0;
+  for (const part of parts) {
+    whole.set(part, offset);
+    offset += part.length;
   }
+  return whole;
 }

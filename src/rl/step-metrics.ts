@@ -1,6 +1,55 @@
-// The numbers of one step. Names without a slash are the core ones; the rest are grouped by slash.
+// The numbers of one step. Names without a slash are the core ones; the rest are grouped by slash. All of it follows from what the
+// journal has of the step, so a replay gives the same numbers.
+import type { Span } from "../runs/events.ts";
+import { coveredMs, spanMetrics } from "../runs/timing.ts";
 import type { Batch } from "./batch.ts";
+import type { TrainingExample } from "./datums.ts";
+import { PolicyDrift } from "./diagnostics.ts";
 import { mean, quantile } from "./statistics.ts";
+import { actionTokens, type TrainStepResult } from "./train-step.ts";
+
+/** What a step is judged by. */
+export interface StepFacts {
+  step: number;
+  /** Prompts consumed before it. */
+  datasetOffset: number;
+  datasetSize: number;
+  maxSteps: number;
+  maxLag: number;
+  learningRate: number;
+  batch: Batch;
+  /** Undefined: no group taught anything, so nothing was trained. */
+  update: TrainStepResult | undefined;
+  spans: readonly Span[];
+  /** What only the moment could tell, by metric name. */
+  observed: Readonly<Record<string, number>>;
+  /** The facts of up to 20 steps, this one last: where the pipeline stands is an average. */
+  recent: readonly StepTimes[];
+}
+
+/** Seconds of a step's stages. */
+export interface StepTimes {
+  total: number;
+  bound: number;
+}
+
+export const recentSteps = 20;
+
+export function stepMetrics(facts: StepFacts): Record<string, number> {
+  const { step, batch, update, datasetOffset, datasetSize, maxSteps } = facts;
+  return {
+    ...batchMetrics(batch),
+    "optim/lr": facts.learningRate,
+    ...(update && updateMetrics(batch.examples, update)),
+    "progress/batch": step,
+    ...(maxSteps > 0 ? { "progress/done_frac": (step + 1) / maxSteps } : {}),
+    "data/offset": datasetOffset,
+    "data/epoch": Math.floor(datasetOffset / datasetSize),
+    ...pipelineMetrics(facts),
+    ...facts.observed,
+    ...spanMetrics(facts.spans),
+  };
+}
 
 /** Everything that can be said about a batch before it is trained on. Missing is not zero: a value without data is left out. */
 export function batchMetrics(batch: Batch): Record<string, number> {
@@ -27,7 +76,7 @@ export function batchMetrics(batch: Batch): Record<string, number> {
     "sample/tokens_p95": quantile(tokens, 0.95),
     "sample/tokens_max": quantile(tokens, 1),
     "sample/truncated_rate": mean(completions.map(({ truncated }) => (truncated ? 1 : 0))),
-    "sample/prompt_tokens_mean": mean(batch.groups.map(({ group }) => group.task.prompt.length)),
+    "sample/prompt_tokens_mean": mean(batch.groups.map(({ group }) => group.prompt.length)),
     "grade/ungraded_rate":
       completions.length === 0 ? undefined : (completions.length - graded.length) / completions.length,
     "grade/wall_p50": quantile(seconds(graded, "wallMs"), 0.5),
@@ -40,11 +89,81 @@ export function batchMetrics(batch: Batch): Record<string, number> {
     count(metrics, `grade/status/${grade.status}`);
     for (const flag of grade.flags) count(metrics, `grade/flags/${flag}`);
   }
-  for (const { group } of batch.groups) count(metrics, `data/source/${group.task.source}`, 1 / batch.groups.length);
+  for (const { group } of batch.groups) count(metrics, `data/source/${group.source}`, 1 / batch.groups.length);
   return Object.fromEntries(
     Object.entries(metrics).filter((entry): entry is [string, number] => entry[1] !== undefined),
   );
 }
+
+/** The update, and how far the policy that sampled was from the one that was trained. */
+function updateMetrics(
+  examples: readonly TrainingExample[],
+  { lossSum, server, logprobs }: TrainStepResult,
+): Record<string, number> {
+  const tokens = actionTokens(examples);
+  const drift = new PolicyDrift();
+  let offset = 0;
+  for (const { datum, firstAction } of logprobs ? examples : []) {
+    const sampled = (datum.lossFnInputs["logprobs"]!.data as Float32Array).subarray(firstAction);
+    drift.add(sampled, logprobs!.subarray(offset, offset + sampled.length));
+    offset += sampled.length;
+  }
+  return {
+    ...server,
+    ...drift.metrics(),
+    loss: lossSum / Math.max(1, tokens),
+    loss_sum: lossSum,
+    "tokens/trained": tokens,
+  };
+}
+
+/** How the pipeline did: how old the policies were, who waited for whom, and how close the pace is to the best possible one. */
+function pipelineMetrics({ step, batch, spans, recent }: StepFacts): Record<string, number> {
+  const total = durationOf(spans, "total");
+  const training = spans.filter(({ name }) => name === "train" || name === "weights");
+  const sum = (pick: (times: StepTimes) => number) => recent.reduce((all, times) => all + pick(times), 0);
+  return {
+    "pipeline/lag": Math.max(0, ...batch.groups.map(({ group }) => step - group.policy)),
+    "pipeline/train_idle_frac": total > 0 ? Math.max(0, 1 - coveredMs(training) / total) : 0,
+    "pipeline/bound_ratio": sum(({ total }) => total) > 0 ? sum(({ bound }) => bound) / sum(({ total }) => total) : 1,
+  };
+}
+
+/**
+ * The step's time, and the least it could have taken: the trainer must train, and a batch passes through all stages in at most
+ * lag + 1 steps.
+ */
+export function stepTimes(spans: readonly Span[], maxLag: number): StepTimes {
+  const train = durationOf(spans, "train");
+  const through = ["weights", "sample", "grade_tail"].reduce((sum, name) => sum + durationOf(spans, name), train);
+  return { total: durationOf(spans, "total"), bound: Math.max(train, through / (maxLag + 1)) };
+}
+
+/** A batch's stages from its groups: sampling, grading, and the grading that was left when the last answer had come. */
+export function batchSpans(batch: Batch): Span[] {
+  const groups = batch.groups.map(({ group }) => group);
+  if (groups.length === 0) return [];
+  const first = (pick: (group: (typeof groups)[number]) => number) => Math.min(...groups.map(pick));
+  const last = (pick: (group: (typeof groups)[number]) => number) => Math.max(...groups.map(pick));
+  const sampled = { start: first(({ sampled }) => sampled.start), end: last(({ sampled }) => sampled.end) };
+  const gradedEnd = last(({ judged }) => judged.end);
+  return [
+    { name: "sample", ...sampled },
+    {
+      name: "grade",
+      start: Math.min(
+        gradedEnd,
+        first(({ judged }) => judged.start),
+      ),
+      end: gradedEnd,
+    },
+    { name: "grade_tail", start: sampled.end, end: Math.max(sampled.end, gradedEnd) },
+  ];
+}
+
+/** Milliseconds of all spans of a name. */
+const durationOf = (spans: readonly Span[], wanted: string) =>
+  spans.reduce((sum, { name, start, end }) => (name === wanted ? sum + end - start : sum), 0);
 
 const seconds = (graded: readonly { grade: { wallMs: number; queueMs: number } }[], key: "wallMs" | "queueMs") =>
   graded.map(({ grade }) => grade[key] / 1000);

@@ -2,12 +2,28 @@
 import { createHash } from "node:crypto";
 import { type Dataset, type LoadProgress, loadDataset, type Problem, type Split } from "../data/index.ts";
 import { buildMessages } from "../data/question.ts";
-import { normalizeTests } from "../grading/index.ts";
+import { type NormalizedTest, normalizeTests } from "../grading/index.ts";
 import type { Renderer } from "../renderers/index.ts";
 import type { TrainConfig } from "./config.ts";
 import { stratifiedSubset } from "./evaluate.ts";
-import type { Task } from "./rollout.ts";
-import type { TaskSource } from "./train.ts";
+
+/** A problem made ready for the model and the judge. */
+export interface Task {
+  id: string;
+  source: string;
+  /** Position in the endless order of the data; of an evaluation, in its list. */
+  datasetIndex: number;
+  prompt: Int32Array;
+  /** Most tokens of one completion: the config's limit, or what the context window leaves. */
+  maxTokens: number;
+  loadTests(): Promise<readonly NormalizedTest[]>;
+}
+
+/** The training problems in their seeded order, without end. */
+export interface TaskSource {
+  readonly size: number;
+  batch(offset: number, count: number): Promise<Task[]>;
+}
 
 /** What the check of a problem's tests keeps: the function they call, if they call one. */
 interface TestFacts {
@@ -63,7 +79,9 @@ export function taskSource(dataset: Dataset, config: DataConfig, renderer: Rende
     size: dataset.size,
     batch: (offset, count) =>
       Promise.resolve(
-        dataset.batch(offset, count).map((problem) => makeTask(problem, config, renderer, config.max_tokens)),
+        dataset
+          .batch(offset, count)
+          .map((problem, index) => makeTask(problem, offset + index, config, renderer, config.max_tokens)),
       ),
   };
 }
@@ -75,8 +93,8 @@ export function evaluationTasks(
   renderer: Renderer,
 ): Task[] {
   const maxTokens = config.eval_max_tokens > 0 ? config.eval_max_tokens : config.max_tokens;
-  return stratifiedSubset(dataset.problems, config.eval_max_problems, config.seed).map((problem) =>
-    makeTask(problem, config, renderer, maxTokens),
+  return stratifiedSubset(dataset.problems, config.eval_max_problems, config.seed).map((problem, index) =>
+    makeTask(problem, index, config, renderer, maxTokens),
   );
 }
 
@@ -87,16 +105,32 @@ export function idsHash(tasks: readonly Task[]): string {
   return hash.digest("hex").slice(0, 16);
 }
 
-function makeTask(problem: Problem, config: DataConfig, renderer: Renderer, maxTokens: number): Task {
+function makeTask(
+  problem: Problem,
+  datasetIndex: number,
+  config: DataConfig,
+  renderer: Renderer,
+  maxTokens: number,
+): Task {
   const prompt = Int32Array.from(renderPrompt(problem, renderer, config));
+  const loadTests = async () => {
+    const { source, metadata } = problem;
+    return normalizeTests(await problem.loadTests(), { source, metadata }).tests;
+  };
+  // Read once for all answers of a group, and not kept longer than they are graded: tests can be many megabytes.
+  let tests: WeakRef<readonly NormalizedTest[]> | undefined;
   return {
     id: problem.id,
     source: problem.source,
+    datasetIndex,
     prompt,
     maxTokens: Math.min(maxTokens, config.context_window - prompt.length),
     loadTests: async () => {
-      const { source, metadata } = problem;
-      return normalizeTests(await problem.loadTests(), { source, metadata }).tests;
+      const known = tests?.deref();
+      if (known) return known;
+      const read = await loadTests();
+      tests = new WeakRef(read);
+      return read;
     },
   };
 }

@@ -1,46 +1,51 @@
 // One optimizer update: forward_backward and optim_step are both submitted before either is awaited, so that the server never idles
 // between them.
 import type { TrainingClient } from "../client/index.ts";
-import type { AdamParams } from "../protocol/index.ts";
+import type { UpdateRule } from "../runs/events.ts";
 import type { TrainConfig } from "./config.ts";
 import type { TrainingExample } from "./datums.ts";
-import { PolicyDrift } from "./diagnostics.ts";
 
 export interface TrainStepResult {
   /** The server's loss, summed over all substeps. */
   lossSum: number;
-  /** Completion tokens trained on. */
-  actionTokens: number;
-  metrics: Record<string, number>;
+  /** What else the server says of the update. */
+  server: Record<string, number>;
+  /** The trainer's log-probability of every completion token, example after example; undefined where the server gives none. */
+  logprobs: Float32Array | undefined;
 }
 
-export function adamParams(config: TrainConfig): AdamParams {
+export function updateRule(config: TrainConfig): UpdateRule {
   return {
-    learningRate: config.learning_rate,
-    beta1: config.beta1,
-    beta2: config.beta2,
-    eps: config.eps,
-    weightDecay: config.weight_decay,
-    gradClipNorm: config.grad_clip_norm,
+    adam: {
+      learningRate: config.learning_rate,
+      beta1: config.beta1,
+      beta2: config.beta2,
+      eps: config.eps,
+      weightDecay: config.weight_decay,
+      gradClipNorm: config.grad_clip_norm,
+    },
+    lossFn: config.loss_fn,
+    lossFnConfig: config.loss_fn_config,
+    substeps: config.num_substeps,
   };
 }
 
-/** Trains on the examples in `num_substeps` nearly equal parts; every part is submitted before the first result is awaited. */
+/** Trains on the examples in nearly equal substeps; every part is submitted before the first result is awaited. */
 export async function trainStep(
   training: TrainingClient,
   examples: readonly TrainingExample[],
-  adam: AdamParams,
-  config: Pick<TrainConfig, "loss_fn" | "loss_fn_config" | "num_substeps">,
+  rule: UpdateRule,
+  signal?: AbortSignal,
 ): Promise<TrainStepResult> {
-  const parts = split(examples, Math.min(config.num_substeps, examples.length));
+  const parts = split(examples, Math.min(rule.substeps, examples.length));
   const submitted = parts.map((part) => ({
     part,
     update: training.forwardBackward(
       part.map(({ datum }) => datum),
-      config.loss_fn,
-      { lossFnConfig: config.loss_fn_config },
+      rule.lossFn,
+      { lossFnConfig: rule.lossFnConfig, signal },
     ),
-    optim: training.optimStep(adam),
+    optim: training.optimStep(rule.adam, { signal }),
   }));
   const results = await Promise.all(
     submitted.map(async ({ part, update, optim }) => {
@@ -49,25 +54,30 @@ export async function trainStep(
       return { part, output, step };
     }),
   );
-  const drift = new PolicyDrift();
-  const metrics: Record<string, number> = {};
+  const server: Record<string, number> = {};
+  const logprobs = new Float32Array(actionTokens(examples));
+  let written = 0;
   let lossSum = 0;
   for (const { part, output, step } of results) {
     lossSum += output.metrics["loss:sum"] ?? 0;
     for (const [name, value] of Object.entries(step.metrics ?? {}))
-      metrics[name.includes("/") ? name : `optim/${name}`] = value;
-    for (const [index, { datum, firstAction }] of part.entries()) {
+      server[name.includes("/") ? name : `optim/${name}`] = value;
+    for (const [index, { firstAction }] of part.entries()) {
       const trained = output.lossFnOutputs[index]?.["logprobs"]?.data;
       if (!(trained instanceof Float32Array)) continue;
-      const sampled = datum.lossFnInputs["logprobs"]!.data as Float32Array;
-      drift.add(sampled.subarray(firstAction), trained.subarray(firstAction));
+      logprobs.set(trained.subarray(firstAction), written);
+      written += trained.length - firstAction;
     }
   }
-  const actionTokens = examples.reduce(
+  return { lossSum, server, logprobs: written === logprobs.length ? logprobs : undefined };
+}
+
+/** Completion tokens of the examples. */
+export function actionTokens(examples: readonly TrainingExample[]): number {
+  return examples.reduce(
     (sum, { datum, firstAction }) => sum + datum.lossFnInputs["target_tokens"]!.data.length - firstAction,
     0,
   );
-  return { lossSum, actionTokens, metrics: { ...metrics, ...drift.metrics() } };
 }
 
 function split<Item>(items: readonly Item[], parts: number): Item[][] {

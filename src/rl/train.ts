@@ -1,274 +1,311 @@
-// The training loop. One step: select problems, sync weights, sample and grade, center rewards within groups, train, record.
-// Everything a later step depends on is in the run directory before that step begins, so a run can be killed at any moment.
-import { createHash } from "node:crypto";
-import type { ServiceClient, TrainingClient } from "../client/index.ts";
+// The training loop. One step: take the next batch of graded groups, center rewards within them, train, publish the new policy, write
+// down what happened. The pipeline samples ahead, evaluations and saves run beside; everything a later step depends on is in the
+// journal before that step begins, so a run can be killed at any moment.
+import type { ServiceClient } from "../client/index.ts";
 import { messageOf } from "../core/errors.ts";
 import { Random } from "../core/random.ts";
-import type { Grader } from "../grading/index.ts";
 import type { Renderer } from "../renderers/index.ts";
-import type { RolloutRecord } from "../runs/rollouts.ts";
+import type { Span } from "../runs/events.ts";
 import type { Run } from "../runs/run.ts";
-import { StepTimer } from "../runs/timing.ts";
+import { Activity, measured } from "../runs/timing.ts";
 import { type Batch, buildBatch } from "./batch.ts";
+import { Checkpoints, checkpointName } from "./checkpoints.ts";
 import { completionsPerPrompt, type TrainConfig } from "./config.ts";
-import { type Evaluation, evaluate, evaluationMetrics } from "./evaluate.ts";
-import { checkpointName, isModelLost, type Position, saveCheckpoint, startTraining, TrainError } from "./resume.ts";
-import { type RolloutParts, rollOut, type Task } from "./rollout.ts";
-import { batchMetrics } from "./step-metrics.ts";
-import { adamParams, trainStep } from "./train-step.ts";
-
-/** The training problems in their seeded order, without end. */
-export interface TaskSource {
-  readonly size: number;
-  batch(offset: number, count: number): Promise<Task[]>;
-}
+import { type Evaluation, evaluationSeed } from "./evaluate.ts";
+import { Evaluations } from "./evaluations.ts";
+import { isModelLost } from "./lost.ts";
+import { batchesOf, Pipeline } from "./pipeline.ts";
+import { Policies, type Policy } from "./policies.ts";
+import { recordedTasks } from "./recorded-tasks.ts";
+import type { Position } from "./recovery.ts";
+import { resume, type Start, TrainError } from "./resume.ts";
+import { type Judge, type Place, sampleAndJudge } from "./rollout.ts";
+import { batchMetrics, batchSpans, recentSteps, stepMetrics, stepTimes } from "./step-metrics.ts";
+import type { Task, TaskSource } from "./tasks.ts";
+import { trainStep, updateRule } from "./train-step.ts";
+import { Watch } from "./watch.ts";
 
 export interface TrainParts {
   service: ServiceClient;
   run: Run;
   renderer: Renderer;
-  grader: Grader;
+  judge: Judge;
   /** Rejects when programs with known verdicts are judged wrongly. */
   checkGrader(): Promise<void>;
   trainTasks: TaskSource;
   testTasks: readonly Task[];
-  /** False for servers that would give every sample of a request the same seed. */
-  fixedSeeds: boolean;
+  /** Bits of the seeds sent with samples; 0 for servers that would give every sample of a request the same one. */
+  seedBits: 0 | 31 | 32;
   configHash: string;
   userMetadata: Record<string, string>;
-  /** Aborted: finish the optimizer call under way, save, stop. */
-  signal: AbortSignal;
+  /** Aborted: finish the update under way, keep what is complete, save, stop. */
+  drain: AbortSignal;
+  /** Aborted: stop at once. */
+  cancel: AbortSignal;
   events: TrainEvents;
 }
 
-/** What the display is told. */
+/** What the display is told besides what the journal says. */
 export interface TrainEvents {
   stage(step: number, stage: string): void;
-  progress(done: number, total: number): void;
-  stepDone(step: number, metrics: Readonly<Record<string, number>>): void;
   evaluated(step: number, evaluation: Evaluation): void;
-  saved(name: string): void;
 }
 
 export interface TrainOutcome extends Position {
   interrupted: boolean;
 }
 
-/** The sandbox may be away this long before completions are left ungraded. */
-const patienceMs = 5 * 60_000;
 /** Above this share of ungraded completions something is broken, and going on would waste money. */
 const mostUngraded = 0.2;
 /** A server that loses the model again and again without a step in between is not worth retrying. */
 const mostRecoveries = 5;
 
-/** Trains until `max_steps`, or until the signal asks to stop. */
+/** Trains until `max_steps`, or until it is drained. */
 export async function train(config: TrainConfig, parts: TrainParts): Promise<TrainOutcome> {
   const { run, service } = parts;
-  let { training, ...position } = await begin();
-  let recoveries = 0;
-
-  while ((config.max_steps < 0 || position.step < config.max_steps) && !parts.signal.aborted) {
+  let reached = -1;
+  for (let recoveries = 0; ; ) {
+    const start = await resume(service, config, run, parts.userMetadata, parts.cancel);
+    const progress = { ...start.position };
     try {
-      if (config.canary_every > 0 && position.step > 0 && position.step % config.canary_every === 0)
-        await parts.checkGrader();
-      await runStep(training, position, config, parts);
-      position = { step: position.step + 1, datasetOffset: position.datasetOffset + config.group_size };
-      recoveries = 0;
-      if (config.save_every > 0 && position.step % config.save_every === 0 && position.step !== config.max_steps)
-        await save(checkpointName(position.step));
+      return await trainFrom(start, progress, config, parts);
     } catch (error) {
-      if (parts.signal.aborted) break;
-      if (!isModelLost(error) || ++recoveries > mostRecoveries) throw error;
+      if (!isModelLost(error) || parts.cancel.aborted) throw error;
+      recoveries = progress.step > reached ? 0 : recoveries + 1;
+      if (recoveries > mostRecoveries) throw error;
+      reached = Math.max(reached, progress.step);
       run.logger.warn(`the server lost the model (${messageOf(error)}); going back to the last checkpoint`);
-      ({ training, ...position } = await begin());
     }
   }
-
-  const interrupted = parts.signal.aborted;
-  if (!interrupted) await finalEvaluation(training, position, config, parts);
-  await save(interrupted ? `interrupted-${checkpointName(position.step)}` : "final", !interrupted);
-  return { ...position, interrupted };
-
-  async function begin() {
-    const { from, ...start } = await startTraining(service, config, run, parts.userMetadata);
-    const repeated = run.rewindTo(start.step);
-    if (from)
-      run.logger.info(
-        `resuming at step ${start.step} from checkpoint ${from.name}${repeated > 0 ? `; ${repeated} steps are run again` : ""}`,
-      );
-    return start;
-  }
-
-  async function save(name: string, final = false) {
-    parts.events.stage(position.step, "saving");
-    await saveCheckpoint(training, position, run, {
-      name,
-      final,
-      ttlSeconds: config.ttl_seconds,
-      configHash: parts.configHash,
-      seed: config.seed,
-      epoch: Math.floor(position.datasetOffset / parts.trainTasks.size),
-    });
-    parts.events.saved(name);
-  }
 }
 
-async function runStep(
-  training: TrainingClient,
+/** Trains on from a version; `position` moves with every step. */
+async function trainFrom(
+  start: Start,
   position: Position,
   config: TrainConfig,
   parts: TrainParts,
-): Promise<void> {
-  const { run, events } = parts;
-  const { step, datasetOffset } = position;
-  const timer = new StepTimer();
+): Promise<TrainOutcome> {
+  const { training, recovered } = start;
+  const { run, events, drain } = parts;
+  const record = run.journal.append.bind(run.journal);
+  const end = config.max_steps < 0 ? Number.POSITIVE_INFINITY : Math.max(config.max_steps, position.step);
+  const frontier = recovered.frontier(position);
+  const watch = new Watch(config.stage_deadline * 1000, run.logger, parts.cancel);
+  const cancel = watch.signal;
+  const sampling = new Activity();
+  const times = recovered
+    .steps()
+    .slice(-recentSteps)
+    .map(({ spans }) => stepTimes(spans, config.max_lag));
 
-  events.stage(step, "weights");
-  const tasks = await timer.measure("select", () => parts.trainTasks.batch(datasetOffset, config.group_size));
-  const sampler = await timer.measure("weights", () => training.saveWeightsAndGetSamplingClient());
-
-  const due = config.eval_every > 0 && step % config.eval_every === 0 && parts.testTasks.length > 0;
-  const evaluation = due
-    ? await timer.measure("evaluate", () => runEvaluation(sampler, step, config, parts))
-    : undefined;
-
-  events.stage(step, "sampling and grading");
-  const groups = await rollOut(
-    sampler,
-    tasks,
-    {
-      samplesPerTask: completionsPerPrompt(config),
-      temperature: config.temperature,
-      seedFor: (_, index) => (parts.fixedSeeds ? new Random("sample", config.seed, step, index).uint32() : undefined),
-    },
-    rolloutParts(parts, timer),
-  );
-  const batch = buildBatch(groups, config);
-  run.rollouts(step, rolloutRecords(step, batch));
-  const metrics: Record<string, number> = { ...batchMetrics(batch), "optim/lr": config.learning_rate };
-  stopIfUngraded(step, metrics["grade/ungraded_rate"] ?? 0);
-
-  // Without a datum neither call is made: an optimizer step without a gradient would still move the weights by momentum.
-  if (batch.examples.length > 0) {
-    events.stage(step, "training");
-    const update = await timer.measure("train", () => trainStep(training, batch.examples, adamParams(config), config));
-    Object.assign(metrics, update.metrics, {
-      loss: update.lossSum / Math.max(1, update.actionTokens),
-      loss_sum: update.lossSum,
-      "tokens/trained": update.actionTokens,
-    });
-  }
-
-  Object.assign(
-    metrics,
-    evaluation && evaluationMetrics(evaluation),
-    progressMetrics(position, config, parts),
-    timer.metrics(),
-  );
-  run.timing(step, timer.spans);
-  run.metrics(step, metrics);
-  logGroups(step, batch, config, run);
-  events.stepDone(step, metrics);
-}
-
-/** The policy after the last update, under the number of steps completed. */
-async function finalEvaluation(
-  training: TrainingClient,
-  position: Position,
-  config: TrainConfig,
-  parts: TrainParts,
-): Promise<void> {
-  if (config.eval_every <= 0 || parts.testTasks.length === 0) return;
-  const timer = new StepTimer();
-  const sampler = await timer.measure("weights", () => training.saveWeightsAndGetSamplingClient());
-  const evaluation = await timer.measure("evaluate", () => runEvaluation(sampler, position.step, config, parts));
-  parts.run.metrics(position.step, { ...evaluationMetrics(evaluation), ...timer.metrics() });
-}
-
-async function runEvaluation(
-  sampler: Parameters<typeof evaluate>[0],
-  step: number,
-  config: TrainConfig,
-  parts: TrainParts,
-): Promise<Evaluation> {
-  parts.events.stage(step, "evaluating");
-  const settings = {
-    samplesPerTask: config.eval_num_samples,
-    temperature: config.eval_temperature,
-    seed: parts.fixedSeeds ? config.seed : undefined,
-  };
-  // Its own timer: the step's spans are about training.
-  const evaluation = await evaluate(sampler, parts.testTasks, settings, rolloutParts(parts, new StepTimer()));
-  parts.run.evaluation(step, evaluation.outcomes);
-  parts.events.evaluated(step, evaluation);
-  return evaluation;
-}
-
-function rolloutParts(parts: TrainParts, timer: StepTimer): RolloutParts {
-  return {
+  const rollouts = {
     renderer: parts.renderer,
-    grader: parts.grader,
-    timer,
-    signal: parts.signal,
-    patienceMs,
-    onGraded: (done, total) => parts.events.progress(done, total),
-    onWaiting: (message) => parts.run.logger.warn(message),
+    judge: parts.judge,
+    record,
+    recorded: (place: Place, task: Task) => {
+      const group = recovered.group(place);
+      return group?.sampled.problem === task.id ? group : undefined;
+    },
   };
+  const evaluations = new Evaluations({
+    every: config.eval_every,
+    end,
+    tasks: parts.testTasks,
+    rollOut: watch.progress(
+      "evaluating",
+      sampleAndJudge({
+        ...rollouts,
+        samples: config.eval_num_samples,
+        temperature: config.eval_temperature,
+        seedFor: (_, task) => seed(parts, evaluationSeed(config.seed, task)),
+      }),
+    ),
+    isDone: (version) => recovered.isEvaluated(version),
+    hasStarted: (version) => recovered.hasEvaluationStarted(version),
+    record,
+    onResult: (step, evaluation) => events.evaluated(step, evaluation),
+    drain,
+    cancel,
+  });
+  const pipeline = new Pipeline({
+    lag: config.max_lag,
+    first: position.step,
+    end,
+    tasksOf: async (batch) =>
+      batch < frontier.step
+        ? recordedTasks(recovered, batch)
+        : parts.trainTasks.batch(offsetOf(batch), config.group_size),
+    rollOut: watch.progress(
+      "sampling and grading",
+      sampleAndJudge({
+        ...rollouts,
+        samples: completionsPerPrompt(config),
+        temperature: config.temperature,
+        seedFor: ({ batch, group }) => seed(parts, new Random("sample", config.seed, batch, group).uint32()),
+        sampling: (change) => sampling.change(change),
+      }),
+    ),
+    drain,
+    cancel,
+  });
+  const policies = new Policies({
+    service: parts.service,
+    training,
+    published: recovered.policies,
+    needed: (version) =>
+      evaluations.isDue(version) ||
+      batchesOf(version, config.max_lag).some(
+        (batch) =>
+          batch >= start.position.step &&
+          batch < end &&
+          !(batch < frontier.step || recovered.isComplete(batch, config.group_size)),
+      ),
+    ttlSeconds: config.ttl_seconds,
+    record,
+    logger: run.logger,
+    signal: cancel,
+  });
+  const checkpoints = new Checkpoints({
+    training,
+    every: config.save_every,
+    ttlSeconds: config.ttl_seconds,
+    configHash: parts.configHash,
+    seed: config.seed,
+    epochOf: (offset) => Math.floor(offset / parts.trainTasks.size),
+    record,
+    signal: cancel,
+    onSaved: ({ step }) => {
+      policies.retire(Math.min(step - config.max_lag, evaluations.oldest));
+      if (config.keep_journal === "checkpoint") run.journal.thin(step);
+    },
+  });
+
+  try {
+    const now = await policies.publish(position.step, true);
+    for (let version = Math.max(0, position.step - config.max_lag); version < position.step; version++)
+      pipeline.use(policies.recall(version));
+    begin(now);
+
+    let stepStarted = Date.now();
+    let busyBefore = sampling.busyMs;
+    events.stage(position.step, "sampling and grading");
+    for await (const { batch: step, groups } of pipeline.batches()) {
+      checkpoints.throwIfFailed();
+      evaluations.throwIfFailed();
+      if (config.canary_every > 0 && step > 0 && step % config.canary_every === 0) await parts.checkGrader();
+      const batch = buildBatch(groups, config);
+      stopIfUngraded(step, batch);
+      const spans = batchSpans(batch);
+      const known = recovered.isStepDone(step);
+      const rule = recovered.ruleOf(step) ?? updateRule(config);
+      if (!recovered.ruleOf(step)) await record(updateSubmitted(step, rule, batch));
+
+      // Without a datum neither call is made: an optimizer step without a gradient would still move the weights by momentum.
+      events.stage(step, "training");
+      const update =
+        batch.examples.length === 0
+          ? undefined
+          : await watch.stage("training", () =>
+              measured(spans, "train", () => trainStep(training, batch.examples, rule, cancel)),
+            );
+      if (update && !known) {
+        const { start, end: ended } = spans.at(-1)!;
+        const { lossSum, server, logprobs } = update;
+        await record({ type: "update-done", step, lossSum, server, start, end: ended }, logprobs ? { logprobs } : {});
+      }
+
+      const datasetOffset = position.datasetOffset;
+      position.step = step + 1;
+      position.datasetOffset += groups.length;
+      events.stage(step, "weights");
+      const policy = await watch.stage("publishing the policy", () =>
+        measured(spans, "weights", () => policies.publish(step + 1, update !== undefined)),
+      );
+      begin(policy);
+      checkpoints.saveIfDue(position, end);
+
+      const stepEnded = Date.now();
+      spans.push({ name: "total", start: stepStarted, end: stepEnded });
+      if (!known) {
+        times.push(stepTimes(spans, config.max_lag));
+        const busy = sampling.busyMs;
+        const observed = {
+          "pipeline/in_flight_groups": pipeline.groupsInFlight,
+          "pipeline/sample_idle_frac": Math.max(0, 1 - (busy - busyBefore) / Math.max(1, stepEnded - stepStarted)),
+          "journal/bytes": run.journal.bytes,
+          "journal/append_p99_ms": run.journal.appendP99Ms,
+        };
+        const metrics = stepMetrics({
+          step,
+          datasetOffset,
+          datasetSize: parts.trainTasks.size,
+          maxSteps: config.max_steps,
+          maxLag: config.max_lag,
+          learningRate: rule.adam.learningRate,
+          batch,
+          update,
+          spans,
+          observed,
+          recent: times.slice(-recentSteps),
+        });
+        await record({ type: "step-done", step, datasetOffset, spans, observed, metrics });
+      }
+      stepStarted = stepEnded;
+      busyBefore = sampling.busyMs;
+      events.stage(step + 1, "sampling and grading");
+    }
+
+    // Saved before anything else is waited for: a signal during the last evaluation must not cost what was trained.
+    const interrupted = drain.aborted;
+    events.stage(position.step, "saving");
+    await watch.stage("saving", () =>
+      checkpoints.save(interrupted ? `interrupted-${checkpointName(position.step)}` : "final", position, !interrupted),
+    );
+    if (interrupted) return { ...position, interrupted };
+    events.stage(position.step, "evaluating");
+    await evaluations.finish();
+    return { ...position, interrupted: drain.aborted };
+  } finally {
+    await Promise.allSettled([pipeline.close(), evaluations.close(), checkpoints.settled()]);
+    await policies.settled();
+    watch.close();
+  }
+
+  function begin(policy: Policy): void {
+    pipeline.use(policy);
+    evaluations.startIfDue(policy);
+  }
+
+  function offsetOf(batch: number): number {
+    return frontier.datasetOffset + (batch - frontier.step) * config.group_size;
+  }
 }
 
-function stopIfUngraded(step: number, share: number): void {
+/** A seed as this server takes it. */
+function seed({ seedBits }: TrainParts, value: number): number | undefined {
+  return seedBits === 0 ? undefined : seedBits === 32 ? value : value >>> 1;
+}
+
+const updateSubmitted = (step: number, rule: ReturnType<typeof updateRule>, batch: Batch) => ({
+  type: "update-submitted" as const,
+  step,
+  rule,
+  examples: batch.examples.length,
+  groups: batch.groups.map(({ group, outcome, skipped, advantages }) => ({
+    problem: group.problem,
+    outcome,
+    skipped,
+    advantages,
+  })),
+});
+
+function stopIfUngraded(step: number, batch: Batch): void {
+  const share = batchMetrics(batch)["grade/ungraded_rate"] ?? 0;
   if (share <= mostUngraded) return;
   throw new TrainError(
     "rl/ungraded",
     `${Math.round(100 * share)}% of the completions of step ${step} could not be graded, so training stops before it learns from an outage. ` +
-      "Check the sandbox (./whet doctor), then run the same command again: it goes on from the last checkpoint.",
+      "Check the sandbox (./whet doctor), then run the same command again: it goes on where this one ended.",
   );
-}
-
-function progressMetrics(position: Position, config: TrainConfig, parts: TrainParts): Record<string, number> {
-  return {
-    "progress/batch": position.step,
-    ...(config.max_steps > 0 ? { "progress/done_frac": (position.step + 1) / config.max_steps } : {}),
-    "data/offset": position.datasetOffset,
-    "data/epoch": Math.floor(position.datasetOffset / parts.trainTasks.size),
-  };
-}
-
-function rolloutRecords(step: number, batch: Batch): RolloutRecord[] {
-  return batch.groups.flatMap(({ group, advantages }, groupIndex) =>
-    group.completions.map(({ grade, tokens, text, truncated }, sample) => ({
-      step,
-      problem_id: group.task.id,
-      source: group.task.source,
-      group: groupIndex,
-      sample,
-      verdict: grade.verdict,
-      status: grade.status,
-      reward: grade.reward,
-      advantage: advantages[sample] ?? null,
-      format_ok: grade.formatOk,
-      truncated,
-      tokens: tokens.length,
-      tests_passed: grade.passed,
-      tests_total: grade.total,
-      grade_ms: Math.round(grade.wallMs),
-      code_sha256: grade.code === null ? null : createHash("sha256").update(grade.code).digest("hex"),
-      flags: grade.flags,
-      response: text,
-    })),
-  );
-}
-
-/** The rewards of every group, and a few groups' answers in full, for whoever reads logs.log. */
-function logGroups(step: number, batch: Batch, config: TrainConfig, run: Run): void {
-  for (const [index, { group, outcome, skipped }] of batch.groups.entries()) {
-    const rewards = group.completions.map(({ grade }) => grade.reward ?? "?").join(" ");
-    run.logger.detail(
-      `step ${step} group ${index} ${group.task.id}: ${outcome}${skipped ? ", skipped" : ""}; rewards ${rewards}`,
-    );
-    if (index < config.num_groups_to_log) {
-      const { text, grade } = group.completions[0]!;
-      run.logger.detail(`step ${step} group ${index} sample 0 (${grade.status}):\n${text}`);
-    }
-  }
 }

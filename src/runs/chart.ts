@@ -1,5 +1,6 @@
 // A run's curves as one SVG picture: lines over steps, points with intervals for evaluations. No scripts, no fonts to fetch; it reads
 // on light and dark pages.
+import type { MetricsRecord } from "./records.ts";
 
 export interface Line {
   label: string;
@@ -83,16 +84,14 @@ function escapeXml(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
 }
 
-type MetricsRecord = Readonly<Record<string, number | string>> & { step: number };
-
 /** The picture of a training run, from its metrics records. */
 export function runChart(history: readonly MetricsRecord[], title: string): string {
   const series = (name: string) =>
     history.flatMap((record) => {
       const value = record[name];
-      return typeof value === "number" ? [[record.step, value] as const] : [];
+      return value === undefined ? [] : [[record.step, value] as const];
     });
-  const evaluations = history.filter((record) => typeof record["eval/pass@1"] === "number");
+  const evaluations = history.filter((record) => record["eval/pass@1"] !== undefined);
   const lines: Line[] = [
     { label: "format rate", color: "#8b8fa3", points: series("format_rate") },
     { label: "mean reward", color: "#3b82f6", points: series("mean_reward") },

@@ -20,6 +20,7 @@ export const runFiles = {
   summary: "summary.json",
   evaluations: "evaluations",
   lock: "run.lock",
+  journal: "journal",
 } as const;
 
 /** What a run that failed before its config was written leaves behind: starting over loses nothing. */
@@ -27,10 +28,22 @@ const beforeFirstStep: ReadonlySet<string> = new Set([
   runFiles.log,
   runFiles.metrics,
   runFiles.timing,
+  runFiles.checkpoints,
+  runFiles.journal,
   runFiles.lock,
   "engine",
   "server.log",
 ]);
+
+/** Everything a run ever writes. A folder with anything else in it is not deleted. */
+const ownNames: ReadonlySet<string> = new Set([
+  ...Object.values(runFiles),
+  ...beforeFirstStep,
+  "curves.svg",
+  "report.html",
+]);
+const ownPattern =
+  /^(config-\d{3}\.json|metrics\.jsonl\.bak|timing\.jsonl\.bak|events\.out\.tfevents\..*|run\.lock\..*|.*\.part)$/;
 
 export type ExistingBehavior = "ask" | "resume" | "delete" | "raise";
 
@@ -63,22 +76,27 @@ export function readRunConfig(path: string): Record<string, unknown> | undefined
   }
 }
 
+export type Choice = "resume" | "delete" | "exit";
+
+/** What the directory is to this process: new, or a run to go on with; `release` gives it back. Undefined: leave it alone. */
+export type OpenedDirectory = { state: "new" | "resumed"; release: () => void };
+
 /**
- * Makes the directory ready. `ask` is called where the answer is a person's; undefined means that nobody can be asked.
- * Resolves to whether an existing run is being resumed.
+ * Takes the directory for this process and makes it ready. `ask` is called where the answer is a person's; undefined means that nobody
+ * can be asked. Nothing is touched before the directory is this process's own.
  */
 export async function openRunDirectory(
   path: string,
   behavior: ExistingBehavior,
-  ask?: (question: string) => Promise<"resume" | "delete" | "exit">,
-): Promise<"new" | "resumed" | "exit"> {
+  ask?: (question: string) => Promise<Choice>,
+): Promise<OpenedDirectory | undefined> {
   const absolute = resolve(path);
   if (existsSync(absolute) && !statSync(absolute).isDirectory())
     throw new RunError("runs/not-a-directory", `log_path=${path} is a file. Name a folder, or leave log_path out.`);
   const occupied = existsSync(absolute) && !readdirSync(absolute).every((name) => beforeFirstStep.has(name));
   if (!occupied) {
     makeRunDirectory(path);
-    return "new";
+    return { state: "new", release: lockRunDirectory(path) };
   }
   if (!isRunDirectory(absolute)) {
     throw new RunError(
@@ -86,21 +104,35 @@ export async function openRunDirectory(
       `log_path=${path} exists and holds no run (no readable ${runFiles.config}). Name an empty or new folder; nothing was changed.`,
     );
   }
-  let choice: "resume" | "delete" | "exit" | "raise" = behavior === "ask" ? "resume" : behavior;
-  if (behavior === "ask" && ask) choice = await ask(`${path} holds a run. resume, delete or exit?`);
-  if (choice === "exit") return "exit";
-  if (choice === "raise") {
+  if (behavior === "raise") {
     throw new RunError(
       "runs/exists",
       `log_path=${path} holds a run already. Set behavior_if_log_dir_exists=resume to go on with it, or name another folder.`,
     );
   }
-  if (choice === "delete") {
-    deleteRunDirectory(absolute);
-    makeRunDirectory(path);
-    return "new";
+  const release = lockRunDirectory(path);
+  try {
+    const choice = behavior !== "ask" ? behavior : ask ? await ask(`${path} holds a run.`) : "resume";
+    if (choice === "exit") {
+      release();
+      return undefined;
+    }
+    if (choice === "delete") {
+      emptyRunDirectory(absolute);
+      return { state: "new", release };
+    }
+    if (!existsSync(join(absolute, runFiles.journal)) && existsSync(join(absolute, runFiles.checkpoints))) {
+      throw new RunError(
+        "runs/no-journal",
+        `log_path=${path} holds a run without a journal, so it cannot be resumed. Start a new one in another log_path; ` +
+          `load_checkpoint_path= takes its weights along (a state_path of ${runFiles.checkpoints}).`,
+      );
+    }
+    return { state: "resumed", release };
+  } catch (error) {
+    release();
+    throw error;
   }
-  return "resumed";
 }
 
 function makeRunDirectory(path: string): void {
@@ -116,22 +148,31 @@ function makeRunDirectory(path: string): void {
   }
 }
 
-/** Removes a run directory; refuses whatever is not plainly one. */
-export function deleteRunDirectory(path: string): void {
+/** Removes what a run wrote from its directory, which this process holds; refuses a folder with anything else in it. */
+export function emptyRunDirectory(path: string): void {
   const absolute = resolve(path);
   const guarded = [parse(absolute).root, homedir(), process.cwd()].map((folder) => resolve(folder));
-  if (guarded.includes(absolute) || !isRunDirectory(absolute)) {
+  const names = readdirSync(absolute);
+  const foreign = names.filter((name) => !ownNames.has(name) && !ownPattern.test(name));
+  if (guarded.includes(absolute) || !isRunDirectory(absolute) || foreign.length > 0) {
     throw new RunError(
       "runs/delete-refused",
-      `${path} is not a run directory, so it is not deleted. Delete it by hand if you mean it.`,
+      foreign.length > 0
+        ? `${path} holds what no run writes (${foreign.slice(0, 3).join(", ")}), so it is not deleted. Delete it by hand if you mean it.`
+        : `${path} is not a run directory, so it is not deleted. Delete it by hand if you mean it.`,
     );
   }
-  rmSync(absolute, { recursive: true });
+  for (const name of names) if (name !== runFiles.lock) rmSync(join(absolute, name), { recursive: true });
 }
 
-/** Writes config.json in one piece. */
-export function writeRunConfig(path: string, config: Readonly<Record<string, unknown>>): void {
-  writeFileAtomic(join(path, runFiles.config), `${JSON.stringify(config, null, 2)}\n`);
+/** Writes config.json in one piece; where it says something else, the old one is kept as config-NNN.json. */
+export function keepConfig(path: string, config: Readonly<Record<string, unknown>>, session: number): void {
+  const file = join(path, runFiles.config);
+  const text = `${JSON.stringify(config, null, 2)}\n`;
+  const old = existsSync(file) ? readFileSync(file, "utf8") : text;
+  if (old !== text)
+    writeFileAtomic(join(path, `config-${String(Math.max(0, session - 1)).padStart(3, "0")}.json`), old);
+  writeFileAtomic(file, text);
 }
 
 /** Marks the directory as written by this process; another live process is refused. Returns the release function. */

@@ -1,5 +1,8 @@
-// Messages for people: every line goes to logs.log with its time and level, and to the console. Secrets are blanked on the way.
-import { appendFileSync } from "node:fs";
+// Messages for people: every line goes to the journal, which writes logs.log from it, and most to the console. Secrets are blanked on
+// the way. logs.log also tells what no message said: the rewards of every group, answers in full, what the server answered.
+import type { RunEvent } from "./events.ts";
+import type { Journal } from "./journal.ts";
+import type { RecordedGroup } from "./rollouts.ts";
 
 export type Level = "INFO" | "WARNING" | "ERROR";
 
@@ -24,12 +27,14 @@ export function redact(text: string, environment: NodeJS.ProcessEnv = process.en
 }
 
 export class RunLogger implements Logger {
-  readonly #path: string;
+  readonly #journal: Pick<Journal, "note">;
   readonly #print: (line: string, level: Level) => void;
+  /** What was last said of each kind of trouble, so that an outage is one line and not a hundred. */
+  readonly #said = new Map<string, number>();
 
-  /** `print` shows a line to a person; the file gets every line. */
-  constructor(path: string, print: (line: string, level: Level) => void) {
-    this.#path = path;
+  /** `print` shows a line to a person; the journal gets every line. */
+  constructor(journal: Pick<Journal, "note">, print: (line: string, level: Level) => void) {
+    this.#journal = journal;
     this.#print = print;
   }
 
@@ -37,7 +42,13 @@ export class RunLogger implements Logger {
     this.#write("INFO", message, true);
   }
 
+  /** The same warning again within a minute is left out. */
   warn(message: string): void {
+    const now = performance.now();
+    const last = this.#said.get(message);
+    if (last !== undefined && now - last < 60_000) return;
+    if (this.#said.size > 1000) this.#said.clear();
+    this.#said.set(message, now);
     this.#write("WARNING", message, true);
   }
 
@@ -49,14 +60,65 @@ export class RunLogger implements Logger {
     this.#write("INFO", message, false);
   }
 
+  /** For the file alone: an error that is printed elsewhere. */
+  fatal(message: string): void {
+    this.#write("ERROR", message, false);
+  }
+
   #write(level: Level, message: string, print: boolean): void {
     const clean = redact(message);
-    try {
-      appendFileSync(this.#path, `${new Date().toISOString()} [${level}] ${clean}\n`);
-    } catch (error) {
-      // The run's facts are in metrics.jsonl; a log that cannot be written must not end the run.
-      this.#print(`logs.log could not be written (${(error as Error).message})`, "WARNING");
-    }
+    this.#journal.note({ type: "log", level, message: clean });
     if (print) this.#print(clean, level);
   }
 }
+
+export const logLine = (at: number, level: Level, message: string) =>
+  `${new Date(at).toISOString()} [${level}] ${message}\n`;
+
+/** What logs.log says of an event. `groups` are those of the step it is about. */
+export function logLines(event: RunEvent, groupsToLog: number, groups: readonly RecordedGroup[] = []): string[] {
+  const line = (level: Level, message: string) => logLine(event.at, level, message);
+  switch (event.type) {
+    case "log":
+      return [line(event.level, event.message)];
+    case "update-submitted":
+      return event.groups.flatMap(({ problem, outcome, skipped }, index) => {
+        const group = groups[index];
+        const rewards = group?.graded.map((event) => event?.grade.reward ?? "?").join(" ") ?? "?";
+        const said = `step ${event.step} group ${index} ${problem}: ${outcome}`;
+        const lines = [
+          skipped
+            ? line("WARNING", `${said}, every reward is the same: nothing to learn, skipped; rewards ${rewards}`)
+            : line("INFO", `${said}; rewards ${rewards}`),
+        ];
+        const first = group?.sampled.samples[0];
+        if (index < groupsToLog && first)
+          lines.push(
+            line(
+              "INFO",
+              `step ${event.step} group ${index} sample 0 (${group.graded[0]?.grade.status}):\n${first.text}`,
+            ),
+          );
+        return lines;
+      });
+    case "update-done":
+      return [
+        line(
+          "INFO",
+          `step ${event.step} server: loss:sum ${event.lossSum} ${JSON.stringify(event.server)} in ${seconds(event)} s`,
+        ),
+      ];
+    case "policy-published":
+      return [line("INFO", `policy ${event.version} published as ${event.path} in ${seconds(event)} s`)];
+    case "saved":
+      return [line("INFO", `checkpoint ${event.record.name} saved in ${seconds(event)} s`)];
+    case "rewound":
+      return [line("WARNING", `back to step ${event.to}: ${event.reason}`)];
+    case "stopped":
+      return [line("INFO", `stopped: ${event.outcome}${event.error ? `: ${event.error}` : ""}`)];
+    default:
+      return [];
+  }
+}
+
+const seconds = ({ start, end }: { start: number; end: number }) => ((end - start) / 1000).toFixed(2);

@@ -1,9 +1,6 @@
-// rollouts/step_000012.jsonl: every completion of a step with its verdict. Tests and expected outputs are never written.
-import { mkdirSync } from "node:fs";
-import { join } from "node:path";
-import { writeFileAtomic } from "../core/files.ts";
-import { toJsonLine } from "../core/jsonl.ts";
-import { runFiles } from "./directory.ts";
+// rollouts/step_000012.jsonl: every completion of a step with its verdict. Tests and expected outputs are not in it; the journal
+// keeps the first failing test of a wrong program.
+import type { EventOf } from "./events.ts";
 
 export interface RolloutRecord {
   step: number;
@@ -27,16 +24,48 @@ export interface RolloutRecord {
   response: string;
 }
 
-const maxResponseCharacters = 32_768;
+/** A group as the journal has it: its answers, and the verdicts so far. */
+export interface RecordedGroup {
+  sampled: EventOf<"group-sampled">;
+  /** By sample. */
+  graded: (EventOf<"graded"> | undefined)[];
+}
 
-/** Writes a step's file in one piece, replacing one that an interrupted attempt at the same step left. */
-export function writeRollouts(runPath: string, step: number, records: readonly RolloutRecord[]): void {
-  const folder = join(runPath, runFiles.rollouts);
-  mkdirSync(folder, { recursive: true });
-  const lines = records.map((record) =>
-    toJsonLine({ ...record, response: record.response.slice(0, maxResponseCharacters) }),
-  );
-  writeFileAtomic(join(folder, stepFile(step)), lines.join(""));
+/** An answer is kept up to here as text; its tokens are kept whole. */
+export const maxResponseCharacters = 32_768;
+
+/** A group's completions as records; those without a verdict are left out. */
+export function rolloutRecords(
+  step: number,
+  { sampled, graded }: RecordedGroup,
+  advantages: readonly (number | null)[],
+): RolloutRecord[] {
+  return sampled.samples.flatMap(({ tokens, truncated, text }, sample) => {
+    const grade = graded[sample]?.grade;
+    if (!grade) return [];
+    return [
+      {
+        step,
+        problem_id: sampled.problem,
+        source: sampled.source,
+        group: sampled.group,
+        sample,
+        verdict: grade.verdict,
+        status: grade.status,
+        reward: grade.reward,
+        advantage: advantages[sample] ?? null,
+        format_ok: grade.formatOk,
+        truncated,
+        tokens,
+        tests_passed: grade.passed,
+        tests_total: grade.total,
+        grade_ms: Math.round(grade.wallMs),
+        code_sha256: grade.codeHash,
+        flags: grade.flags,
+        response: text,
+      },
+    ];
+  });
 }
 
 /** `step_000012.jsonl`. */

@@ -1,110 +1,87 @@
-// A run that is being written: its directory, its metrics, its log, its spans and whatever else listens. The order of writing is the
-// contract for resuming: rollouts first, then metrics, then the checkpoint record.
-import { mkdirSync, statfsSync } from "node:fs";
+// A run that is being written: its directory, which is this process's alone, its journal, its messages, and whatever listens.
+import { statfsSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "../core/errors.ts";
 import { writeFileAtomic } from "../core/files.ts";
-import { JsonLinesWriter, readJsonLines, toJsonLine } from "../core/jsonl.ts";
-import { appendCheckpoint, type CheckpointRecord, dropStepsFrom } from "./checkpoints.ts";
-import { lockRunDirectory, RunError, runFiles, writeRunConfig } from "./directory.ts";
+import { keepConfig, lockRunDirectory, RunError, runFiles } from "./directory.ts";
 import type { Display } from "./display.ts";
-import { type Logger, RunLogger } from "./log.ts";
-import { type RolloutRecord, stepFile, writeRollouts } from "./rollouts.ts";
-import { type Metrics, type MetricsSink, SinkGroup } from "./sinks.ts";
-import type { Span } from "./timing.ts";
+import { Journal } from "./journal.ts";
+import { RunLogger } from "./log.ts";
+import { type MetricsSink, SinkGroup } from "./sinks.ts";
 
 /** Free space a run needs to start: less than this and it would die soon. */
 const minimumFreeBytes = 32 * 1024 * 1024;
 
 export class Run {
   readonly path: string;
-  readonly logger: Logger;
   readonly display: Display;
+  readonly journal: Journal;
+  readonly logger: RunLogger;
+  /** Keys whose value is another than in the session before. */
+  changes: readonly { key: string; was: unknown; is: unknown }[] = [];
+  #sinks: SinkGroup | undefined;
   readonly #release: () => void;
-  #sinks: SinkGroup;
-  #metrics: JsonLinesWriter;
-  #timing: JsonLinesWriter;
 
-  /** Takes the directory for this process. `path` exists. */
-  constructor(path: string, display: Display) {
+  /** Takes the directory for this process and opens its journal. `release` gives the directory back. */
+  static async open(path: string, display: Display, release = lockRunDirectory(path)): Promise<Run> {
+    try {
+      checkFreeSpace(path);
+      return new Run(path, display, await Journal.open(path), release);
+    } catch (error) {
+      release();
+      throw error;
+    }
+  }
+
+  private constructor(path: string, display: Display, journal: Journal, release: () => void) {
     this.path = path;
     this.display = display;
-    this.#release = lockRunDirectory(path);
-    checkFreeSpace(path);
-    this.logger = new RunLogger(join(path, runFiles.log), (line, level) =>
+    this.journal = journal;
+    this.#release = release;
+    this.logger = new RunLogger(journal, (line, level) =>
       display.line(level === "INFO" ? line : `${level.toLowerCase()}: ${line}`),
     );
-    this.#metrics = new JsonLinesWriter(join(path, runFiles.metrics));
-    this.#timing = new JsonLinesWriter(join(path, runFiles.timing));
-    this.#sinks = new SinkGroup([], this.logger);
+    for (const file of journal.repaired)
+      this.logger.detail(`${file} did not say what the journal says; it was written anew`);
   }
 
-  /** Adds the listeners for metrics. */
+  /** Begins this process's part of the run. config.json is written; one that said something else is kept beside it. */
+  async begin(config: Readonly<Record<string, unknown>>, changes: Run["changes"]): Promise<void> {
+    this.changes = changes;
+    let session = 0;
+    for (const { event } of this.journal.entries()) if (event.type === "started") session = event.session + 1;
+    this.#onDisk(() => keepConfig(this.path, config, session));
+    await this.journal.append({ type: "started", session, config: { ...config }, changes: [...changes] });
+  }
+
+  /** Adds listeners for metrics. */
   attach(sinks: readonly MetricsSink[]): void {
-    this.#sinks = new SinkGroup(sinks, this.logger);
-  }
-
-  writeConfig(config: Readonly<Record<string, unknown>>): void {
-    this.#onDisk(() => writeRunConfig(this.path, config));
-  }
-
-  rollouts(step: number, records: readonly RolloutRecord[]): void {
-    this.#onDisk(() => writeRollouts(this.path, step, records));
-  }
-
-  /** evaluations/step_000010.jsonl: one line per problem. */
-  evaluation(step: number, outcomes: readonly unknown[]): void {
-    this.#onDisk(() => {
-      mkdirSync(join(this.path, runFiles.evaluations), { recursive: true });
-      writeFileAtomic(join(this.path, runFiles.evaluations, stepFile(step)), outcomes.map(toJsonLine).join(""));
-    });
-  }
-
-  metrics(step: number, metrics: Metrics): void {
-    this.#onDisk(() => this.#metrics.append({ step, ...metrics }));
-    this.#sinks.metrics(step, metrics);
-  }
-
-  timing(step: number, spans: readonly Span[]): void {
-    const rows = spans.map(({ name, start, end }) => ({
-      name,
-      duration: (end - start) / 1000,
-      wall_start: start,
-      wall_end: end,
-    }));
-    this.#onDisk(() => this.#timing.append({ step, spans: rows }));
-  }
-
-  checkpoint(record: CheckpointRecord): void {
-    this.#onDisk(() => appendCheckpoint(this.path, record));
+    this.#sinks = new SinkGroup(sinks, this.logger, this.journal);
   }
 
   summary(summary: Readonly<Record<string, unknown>>): void {
     this.#onDisk(() => writeFileAtomic(join(this.path, runFiles.summary), `${JSON.stringify(summary, null, 2)}\n`));
   }
 
-  /** Every metrics record so far. */
-  history(): (Record<string, number | string> & { step: number })[] {
-    return readJsonLines(join(this.path, runFiles.metrics)) as (Record<string, number | string> & { step: number })[];
-  }
-
-  /** Moves the records of steps from `step` on aside: those steps are about to be run again. Returns how many there were. */
-  rewindTo(step: number): number {
-    this.#metrics.close();
-    this.#timing.close();
-    const dropped = dropStepsFrom(join(this.path, runFiles.metrics), step);
-    dropStepsFrom(join(this.path, runFiles.timing), step);
-    this.#metrics = new JsonLinesWriter(join(this.path, runFiles.metrics));
-    this.#timing = new JsonLinesWriter(join(this.path, runFiles.timing));
-    return dropped;
-  }
-
-  async close(): Promise<void> {
+  /** Ends this process's part of the run: how it ended is written down, listeners are told. */
+  async close(outcome: "finished" | "interrupted" | "failed", error?: unknown): Promise<void> {
     this.display.end();
-    await this.#sinks.close();
-    this.#metrics.close();
-    this.#timing.close();
-    this.#release();
+    try {
+      if (error !== undefined) this.logger.fatal(messageOf(error));
+      await this.journal.append({
+        type: "stopped",
+        outcome,
+        ...(error === undefined ? {} : { error: messageOf(error) }),
+      });
+      await this.#sinks?.close(outcome === "finished" ? 0 : 1);
+      await this.journal.close();
+    } catch (failure) {
+      // What went wrong before matters more than what could not be written about it.
+      await this.journal.close().catch(() => {});
+      if (error === undefined) throw failure;
+    } finally {
+      this.#release();
+    }
   }
 
   #onDisk(write: () => void): void {
@@ -114,7 +91,7 @@ export class Run {
       throw new RunError(
         "runs/write-failed",
         `The run directory ${this.path} could not be written: ${messageOf(error)}. Free some space or fix its permissions, then run the ` +
-          "same command again: it goes on from the last checkpoint.",
+          "same command again: it goes on where this one ended.",
         { cause: error },
       );
     }

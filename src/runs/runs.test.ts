@@ -2,14 +2,12 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { readJsonLines } from "../core/jsonl.ts";
-import { appendCheckpoint, dropStepsFrom, readCheckpoints, resumableCheckpoints } from "./checkpoints.ts";
-import { defaultRunPath, deleteRunDirectory, lockRunDirectory, openRunDirectory, writeRunConfig } from "./directory.ts";
+import { readCheckpoints } from "./checkpoints.ts";
+import { defaultRunPath, emptyRunDirectory, keepConfig, lockRunDirectory, openRunDirectory } from "./directory.ts";
 import { bar, clock, Display, sparkline } from "./display.ts";
-import { type Logger, RunLogger, redact } from "./log.ts";
-import { type MetricsSink, SinkGroup } from "./sinks.ts";
+import { RunLogger, redact } from "./log.ts";
 import { crc32c, TensorBoardSink } from "./tensorboard.ts";
-import { StepTimer } from "./timing.ts";
+import { coveredMs, spanMetrics } from "./timing.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -17,49 +15,82 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-const silent: Logger = { info() {}, warn() {}, error() {}, detail() {} };
-
 describe("the run directory", () => {
   const runPath = () => join(folder, "run");
   const existingRun = () => {
     mkdirSync(runPath());
-    writeRunConfig(runPath(), { model_name: "m" });
+    keepConfig(runPath(), { model_name: "m" }, 0);
     return runPath();
+  };
+  /** Opens it, lets go of it, and says what it was. */
+  const open = async (...options: Parameters<typeof openRunDirectory>) => {
+    const opened = await openRunDirectory(...options);
+    opened?.release();
+    return opened?.state;
   };
 
   test("is made where there is none", async () => {
-    expect(await openRunDirectory(runPath(), "raise")).toBe("new");
+    expect(await open(runPath(), "raise")).toBe("new");
     expect(existsSync(runPath())).toBe(true);
   });
 
   test("of a run that failed before it began is used again", async () => {
     mkdirSync(runPath());
-    for (const name of ["logs.log", "metrics.jsonl", "timing.jsonl"]) writeFileSync(join(runPath(), name), "");
-    expect(await openRunDirectory(runPath(), "raise")).toBe("new");
+    for (const name of ["logs.log", "metrics.jsonl", "timing.jsonl", "checkpoints.jsonl"])
+      writeFileSync(join(runPath(), name), "");
+    mkdirSync(join(runPath(), "journal"));
+    expect(await open(runPath(), "raise")).toBe("new");
   });
 
   test("is resumed, deleted, refused or left alone, as asked", async () => {
     existingRun();
-    expect(await openRunDirectory(runPath(), "resume")).toBe("resumed");
-    expect(await openRunDirectory(runPath(), "ask", async () => "exit")).toBe("exit");
-    expect(await openRunDirectory(runPath(), "ask")).toBe("resumed");
-    await expect(openRunDirectory(runPath(), "raise")).rejects.toMatchObject({ code: "runs/exists" });
+    expect(await open(runPath(), "resume")).toBe("resumed");
+    expect(await open(runPath(), "ask", async () => "exit")).toBe(undefined);
+    expect(await open(runPath(), "ask")).toBe("resumed");
+    await expect(open(runPath(), "raise")).rejects.toMatchObject({ code: "runs/exists" });
     writeFileSync(join(runPath(), "metrics.jsonl"), "{}\n");
-    expect(await openRunDirectory(runPath(), "delete")).toBe("new");
+    expect(await open(runPath(), "delete")).toBe("new");
     expect(readdirSync(runPath())).toEqual([]);
+  });
+
+  test("is taken before it is deleted: a live run's folder stays as it is", async () => {
+    existingRun();
+    const release = lockRunDirectory(runPath());
+    await expect(open(runPath(), "delete")).rejects.toMatchObject({ code: "runs/locked" });
+    expect(readdirSync(runPath()).sort()).toEqual(["config.json", "run.lock"]);
+    release();
+  });
+
+  test("with anything in it that no run writes is not deleted, whatever its config.json says", async () => {
+    existingRun();
+    writeFileSync(join(runPath(), "thesis.tex"), "years of work");
+    await expect(open(runPath(), "delete")).rejects.toMatchObject({ code: "runs/delete-refused" });
+    expect(readdirSync(runPath()).sort()).toEqual(["config.json", "thesis.tex"]);
   });
 
   test("that is someone else's folder is never touched", async () => {
     mkdirSync(runPath());
     writeFileSync(join(runPath(), "thesis.tex"), "years of work");
     for (const behavior of ["ask", "resume", "delete", "raise"] as const)
-      await expect(openRunDirectory(runPath(), behavior)).rejects.toMatchObject({ code: "runs/foreign-directory" });
-    for (const path of ["/", process.cwd(), runPath()]) expect(() => deleteRunDirectory(path)).toThrow(/not deleted/);
+      await expect(open(runPath(), behavior)).rejects.toMatchObject({ code: "runs/foreign-directory" });
+    for (const path of ["/", process.cwd(), runPath()]) expect(() => emptyRunDirectory(path)).toThrow(/not deleted/);
     expect(readFileSync(join(runPath(), "thesis.tex"), "utf8")).toBe("years of work");
     writeFileSync(join(folder, "file"), "");
-    await expect(openRunDirectory(join(folder, "file"), "delete")).rejects.toMatchObject({
-      code: "runs/not-a-directory",
-    });
+    await expect(open(join(folder, "file"), "delete")).rejects.toMatchObject({ code: "runs/not-a-directory" });
+  });
+
+  test("of a run without a journal is not resumed, and says what to do", async () => {
+    existingRun();
+    writeFileSync(join(runPath(), "checkpoints.jsonl"), "{}\n");
+    await expect(open(runPath(), "resume")).rejects.toMatchObject({ code: "runs/no-journal" });
+  });
+
+  test("keeps every config it ever had", () => {
+    existingRun();
+    keepConfig(runPath(), { model_name: "m" }, 1);
+    keepConfig(runPath(), { model_name: "m", learning_rate: 2 }, 2);
+    expect(readdirSync(runPath()).sort()).toEqual(["config-001.json", "config.json"]);
+    expect(JSON.parse(readFileSync(join(runPath(), "config-001.json"), "utf8"))).toEqual({ model_name: "m" });
   });
 
   test("is locked while a live process writes into it", () => {
@@ -80,41 +111,13 @@ describe("the run directory", () => {
   });
 });
 
-describe("checkpoint records", () => {
-  const record = (step: number, extra = {}) => ({
-    name: String(step).padStart(6, "0"),
-    step,
-    batch: step,
-    epoch: 0,
-    dataset_offset: step * 8,
-    kind: "both" as const,
-    config_hash: "h",
-    seed: 0,
-    saved_at: "2026-01-01T00:00:00Z",
-    ...extra,
-  });
-
-  test("come back newest first, only those with a state", () => {
-    appendCheckpoint(folder, record(10, { state_path: "tinker://a/weights/000010" }));
-    appendCheckpoint(folder, record(20, { state_path: "tinker://a/weights/000020" }));
-    appendCheckpoint(folder, record(25, { sampler_path: "tinker://a/sampler_weights/x" }));
-    expect(resumableCheckpoints(folder).map(({ step }) => step)).toEqual([20, 10]);
-  });
-
-  test("a corrupt line is named instead of being skipped", () => {
-    writeFileSync(join(folder, "checkpoints.jsonl"), '{"name":"a"}\n{"name":\n{"name":"c"}\n');
+test.each(['{"name":', '{"name":"a"}', '{"name":"a","step":"ten","dataset_offset":0}'])(
+  "a line of checkpoints.jsonl that is no record is named: %s",
+  (line) => {
+    writeFileSync(join(folder, "checkpoints.jsonl"), `{"name":"a","step":1,"dataset_offset":8}\n${line}\n`);
     expect(() => readCheckpoints(folder)).toThrow(/line 2/);
-  });
-
-  test("steps that will be run again move to a backup", () => {
-    const path = join(folder, "metrics.jsonl");
-    writeFileSync(path, `${[0, 1, 2, 3].map((step) => `${JSON.stringify({ step })}\n`).join("")}{"step":4,"tor`);
-    expect(dropStepsFrom(path, 2)).toBe(2);
-    expect(readJsonLines(path)).toEqual([{ step: 0 }, { step: 1 }]);
-    expect(readJsonLines(`${path}.bak`)).toEqual([{ step: 2 }, { step: 3 }]);
-    expect(dropStepsFrom(path, 2)).toBe(0);
-  });
-});
+  },
+);
 
 describe("logging", () => {
   test("blanks secrets and credentials in URLs", () => {
@@ -123,39 +126,35 @@ describe("logging", () => {
     expect(redact(text, environment)).toBe("key *** at http://***@host:1/x in /home/someone");
   });
 
-  test("writes every line to the file and shows only what is meant to be shown", () => {
+  test("gives every line to the journal and shows only what is meant to be shown", () => {
     const shown: string[] = [];
-    const logger = new RunLogger(join(folder, "logs.log"), (line) => shown.push(line));
+    const noted: string[] = [];
+    const logger = new RunLogger(
+      { note: (event) => void (event.type === "log" && noted.push(`[${event.level}] ${event.message}`)) },
+      (line) => shown.push(line),
+    );
     logger.info("one");
     logger.detail("two");
     logger.warn("three");
+    logger.fatal("four");
     expect(shown).toEqual(["one", "three"]);
-    const lines = readFileSync(join(folder, "logs.log"), "utf8").trimEnd().split("\n");
-    expect(lines.map((line) => line.replace(/^\S+ /, ""))).toEqual(["[INFO] one", "[INFO] two", "[WARNING] three"]);
+    expect(noted).toEqual(["[INFO] one", "[INFO] two", "[WARNING] three", "[ERROR] four"]);
+  });
+
+  test("says the same warning once, not once a second", () => {
+    const shown: string[] = [];
+    const logger = new RunLogger({ note: () => {} }, (line) => shown.push(line));
+    for (let time = 0; time < 69; time++) logger.warn("the sandbox gives no verdicts");
+    expect(shown).toHaveLength(1);
   });
 });
 
 describe("sinks", () => {
-  test("a failing sink warns once and the others go on", async () => {
-    const warnings: string[] = [];
-    const broken: MetricsSink = { name: "broken", metrics: () => Promise.reject(new Error("down")), close() {} };
-    const seen: number[] = [];
-    const working: MetricsSink = { name: "working", metrics: (step) => void seen.push(step), close() {} };
-    const group = new SinkGroup([broken, working], { ...silent, warn: (message) => warnings.push(message) });
-    group.metrics(0, { loss: Number.NaN });
-    await new Promise(setImmediate);
-    group.metrics(1, { loss: 1 });
-    await group.close();
-    expect(warnings).toHaveLength(1);
-    expect(warnings[0]).toContain("broken failed");
-    expect(seen).toEqual([0, 1]);
-  });
-
   test("the checksum is CRC-32C", () => expect(crc32c(Buffer.from("123456789"))).toBe(0xe3069283));
 
   test("an event file holds frames whose lengths add up", () => {
     const sink = new TensorBoardSink(folder);
-    sink.metrics(300, { "reward/mean": 0.5, note: "text is left out" });
+    sink.metrics({ step: 300, "reward/mean": 0.5 });
     sink.close();
     const bytes = readFileSync(join(folder, readdirSync(folder)[0]!));
     const lengths: number[] = [];
@@ -167,24 +166,26 @@ describe("sinks", () => {
     }
     expect(lengths).toHaveLength(2);
     expect(bytes.includes("reward/mean")).toBe(true);
-    expect(bytes.includes("note")).toBe(false);
   });
 });
 
-test("a timer gives single spans and repeated ones", async () => {
-  const timer = new StepTimer();
-  await timer.measure("train", async () => {});
-  timer.add("grade", 0, 1000);
-  timer.add("grade", 0, 3000);
-  const metrics = timer.metrics();
-  expect(metrics["time/train"]).toBeGreaterThanOrEqual(0);
-  expect(metrics["time/grade:total"]).toBe(4);
-  expect(metrics["time/grade:count"]).toBe(2);
-  expect(metrics["time/grade:mean"]).toBe(2);
-  expect(metrics["time/grade:max"]).toBe(3);
-  expect(metrics["time/total"]).toBeGreaterThanOrEqual(0);
-  // Spans longer than the timer has lived leave nothing uncovered.
-  expect(metrics["time/other"]).toBe(0);
+test("spans become seconds: single ones, repeated ones, and what none of them covers", () => {
+  const spans = [
+    { name: "total", start: 0, end: 10_000 },
+    { name: "sample", start: -5_000, end: 2_000 },
+    { name: "grade", start: 1_000, end: 2_000 },
+    { name: "grade", start: 3_000, end: 6_000 },
+  ];
+  expect(spanMetrics(spans)).toEqual({
+    "time/total": 10,
+    "time/sample": 7,
+    "time/grade:total": 4,
+    "time/grade:count": 2,
+    "time/grade:mean": 2,
+    "time/grade:max": 3,
+    "time/other": 5,
+  });
+  expect(coveredMs(spans.slice(1))).toBe(10_000);
 });
 
 describe("the display", () => {

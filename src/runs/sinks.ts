@@ -1,63 +1,53 @@
-// Where metrics go besides metrics.jsonl. A sink that fails warns once and is left out from then on; it never stops training.
+// Where metrics go besides metrics.jsonl: each sink gets every complete record, in order. A sink that fails is told the next record
+// all the same; it never stops training.
 import { messageOf } from "../core/errors.ts";
+import type { Journal } from "./journal.ts";
 import type { Logger } from "./log.ts";
-
-export type Metrics = Readonly<Record<string, number | string>>;
+import { type MetricsRecord, MetricsRecords } from "./records.ts";
 
 export interface MetricsSink {
   readonly name: string;
-  metrics(step: number, metrics: Metrics): void | Promise<void>;
-  /** The address of a page that shows the run, if the sink has one. */
-  readonly url?: string | undefined;
-  close(): void | Promise<void>;
+  /** The records of earlier sessions, once, before the first new one: what of them is missing there may be sent. */
+  catchUp?(history: readonly MetricsRecord[]): void;
+  metrics(record: MetricsRecord): void;
+  /** `exitCode` is the process's; what is still to be sent is sent. */
+  close(exitCode: number): void | Promise<void>;
 }
 
-/** Sends every record to all sinks, in order and without waiting for slow ones. */
+/** Sends every record of a journal to all sinks. */
 export class SinkGroup {
-  readonly #sinks: MetricsSink[];
+  readonly #sinks: readonly MetricsSink[];
   readonly #logger: Logger;
-  readonly #failed = new Set<MetricsSink>();
-  #pending: Promise<void> = Promise.resolve();
 
-  constructor(sinks: readonly MetricsSink[], logger: Logger) {
-    this.#sinks = [...sinks];
+  constructor(sinks: readonly MetricsSink[], logger: Logger, journal: Journal) {
+    this.#sinks = sinks;
     this.#logger = logger;
-  }
-
-  get urls(): string[] {
-    return this.#sinks.flatMap((sink) => (sink.url === undefined ? [] : [sink.url]));
-  }
-
-  metrics(step: number, metrics: Metrics): void {
-    for (const sink of this.#sinks) this.#try(sink, () => sink.metrics(step, metrics));
+    const records = new MetricsRecords();
+    const history: MetricsRecord[] = [];
+    if (sinks.length > 0) for (const { event } of journal.entries()) history.push(...records.take(event));
+    for (const sink of sinks) this.#try(sink, () => sink.catchUp?.(history));
+    journal.listen((event) => {
+      for (const record of records.take(event))
+        for (const sink of this.#sinks) this.#try(sink, () => sink.metrics(record));
+    });
   }
 
   /** Waits for what is under way, then closes every sink. */
-  async close(): Promise<void> {
-    await this.#pending;
+  async close(exitCode: number): Promise<void> {
     for (const sink of this.#sinks) {
       try {
-        await sink.close();
+        await sink.close(exitCode);
       } catch (error) {
-        this.#warn(sink, error);
+        this.#logger.warn(`${sink.name}: ${messageOf(error)}`);
       }
     }
   }
 
-  #try(sink: MetricsSink, act: () => void | Promise<void>): void {
-    if (this.#failed.has(sink)) return;
+  #try(sink: MetricsSink, act: () => void): void {
     try {
-      const result = act();
-      if (result)
-        this.#pending = Promise.all([this.#pending, result.catch((error) => this.#warn(sink, error))]).then(() => {});
+      act();
     } catch (error) {
-      this.#warn(sink, error);
+      this.#logger.warn(`${sink.name}: ${messageOf(error)}`);
     }
-  }
-
-  #warn(sink: MetricsSink, error: unknown): void {
-    if (this.#failed.has(sink)) return;
-    this.#failed.add(sink);
-    this.#logger.warn(`${sink.name} failed and is left out from here on: ${messageOf(error)}`);
   }
 }

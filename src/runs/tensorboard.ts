@@ -3,7 +3,8 @@
 import { closeSync, openSync, writeSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import type { Metrics, MetricsSink } from "./sinks.ts";
+import type { MetricsRecord } from "./records.ts";
+import type { MetricsSink } from "./sinks.ts";
 
 export class TensorBoardSink implements MetricsSink {
   readonly name = "TensorBoard";
@@ -16,11 +17,9 @@ export class TensorBoardSink implements MetricsSink {
     this.#write(Buffer.concat([wallTime(now), lengthDelimited(3, Buffer.from("brain.Event:2"))]));
   }
 
-  metrics(step: number, metrics: Metrics): void {
-    const values = Object.entries(metrics).flatMap(([tag, value]) =>
-      typeof value === "number"
-        ? [lengthDelimited(1, Buffer.concat([lengthDelimited(1, Buffer.from(tag)), float(2, value)]))]
-        : [],
+  metrics({ step, ...metrics }: MetricsRecord): void {
+    const values = Object.entries(metrics).map(([tag, value]) =>
+      lengthDelimited(1, Buffer.concat([lengthDelimited(1, Buffer.from(tag)), float(2, value)])),
     );
     this.#write(Buffer.concat([wallTime(Date.now()), varintField(2, step), lengthDelimited(5, Buffer.concat(values))]));
   }

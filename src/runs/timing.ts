@@ -1,66 +1,48 @@
 // Spans: what a step spent its time on. A span may run beside others; `time/NAME` of repeated ones is given as total, count, mean, max.
-import { performance } from "node:perf_hooks";
+import type { Span } from "./events.ts";
 
-export interface Span {
-  name: string;
-  /** Milliseconds since the epoch. */
-  start: number;
-  end: number;
+/** Times a piece of work into `spans`; it counts also when it fails. */
+export async function measured<T>(spans: Span[], name: string, work: () => Promise<T>): Promise<T> {
+  const start = Date.now();
+  try {
+    return await work();
+  } finally {
+    spans.push({ name, start, end: Date.now() });
+  }
 }
 
-/** Collects the spans of one step. */
-export class StepTimer {
-  readonly #spans: Span[] = [];
-  readonly #started = performance.now();
-
-  /** Times a piece of work; its span counts also when it fails. */
-  async measure<T>(name: string, work: () => Promise<T>): Promise<T> {
-    const start = performance.now();
-    try {
-      return await work();
-    } finally {
-      this.add(name, start, performance.now());
+/** `time/NAME` in seconds of every span, and `time/other`: what of the span "total" no other covers. */
+export function spanMetrics(spans: readonly Span[]): Record<string, number> {
+  const byName = new Map<string, number[]>();
+  for (const span of spans) {
+    const seconds = (span.end - span.start) / 1000;
+    const list = byName.get(span.name);
+    if (list) list.push(seconds);
+    else byName.set(span.name, [seconds]);
+  }
+  const metrics: Record<string, number> = {};
+  for (const [name, seconds] of byName) {
+    const total = seconds.reduce((sum, value) => sum + value, 0);
+    if (seconds.length === 1) metrics[`time/${name}`] = total;
+    else {
+      metrics[`time/${name}:total`] = total;
+      metrics[`time/${name}:count`] = seconds.length;
+      metrics[`time/${name}:mean`] = total / seconds.length;
+      metrics[`time/${name}:max`] = Math.max(...seconds);
     }
   }
-
-  /** Adds a span measured elsewhere, in performance.now() milliseconds. */
-  add(name: string, start: number, end: number): void {
-    this.#spans.push({ name, start: performance.timeOrigin + start, end: performance.timeOrigin + end });
+  const whole = spans.find(({ name }) => name === "total");
+  if (whole) {
+    const inside = spans
+      .filter((span) => span !== whole)
+      .map(({ name, start, end }) => ({ name, start: Math.max(start, whole.start), end: Math.min(end, whole.end) }));
+    metrics["time/other"] = Math.max(0, whole.end - whole.start - coveredMs(inside)) / 1000;
   }
-
-  get spans(): readonly Span[] {
-    return this.#spans;
-  }
-
-  /** `time/NAME` in seconds, `time/total` since the timer was made, and `time/other` that no span covers. */
-  metrics(): Record<string, number> {
-    const byName = new Map<string, number[]>();
-    for (const span of this.#spans) {
-      const seconds = (span.end - span.start) / 1000;
-      const list = byName.get(span.name);
-      if (list) list.push(seconds);
-      else byName.set(span.name, [seconds]);
-    }
-    const metrics: Record<string, number> = {};
-    for (const [name, seconds] of byName) {
-      const total = seconds.reduce((sum, value) => sum + value, 0);
-      if (seconds.length === 1) metrics[`time/${name}`] = total;
-      else {
-        metrics[`time/${name}:total`] = total;
-        metrics[`time/${name}:count`] = seconds.length;
-        metrics[`time/${name}:mean`] = total / seconds.length;
-        metrics[`time/${name}:max`] = Math.max(...seconds);
-      }
-    }
-    const totalMs = performance.now() - this.#started;
-    metrics["time/total"] = totalMs / 1000;
-    metrics["time/other"] = Math.max(0, totalMs - coveredMs(this.#spans)) / 1000;
-    return metrics;
-  }
+  return metrics;
 }
 
 /** The length of the union of spans, which may overlap. */
-function coveredMs(spans: readonly Span[]): number {
+export function coveredMs(spans: readonly Span[]): number {
   let covered = 0;
   let end = Number.NEGATIVE_INFINITY;
   for (const span of [...spans].sort((a, b) => a.start - b.start)) {
@@ -68,4 +50,22 @@ function coveredMs(spans: readonly Span[]): number {
     end = Math.max(end, span.end);
   }
   return covered;
+}
+
+/** How long at least one of several pieces of work was under way. */
+export class Activity {
+  #running = 0;
+  #busyMs = 0;
+  #since = 0;
+
+  change(by: 1 | -1): void {
+    if (this.#running === 0) this.#since = Date.now();
+    this.#running += by;
+    if (this.#running === 0) this.#busyMs += Date.now() - this.#since;
+  }
+
+  /** Milliseconds so far. */
+  get busyMs(): number {
+    return this.#busyMs + (this.#running > 0 ? Date.now() - this.#since : 0);
+  }
 }

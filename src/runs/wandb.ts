@@ -1,9 +1,11 @@
 // Weights & Biases, as its own client talks to it: GraphQL to announce the run, then a stream of history lines. Requests go out in the
-// background, one at a time; the training loop never waits for them before the run ends.
+// background, one at a time; the training loop never waits for them before the run ends. While the service is away lines are kept, and
+// go out when it is back.
 import { platform } from "node:os";
-import { WhetstoneError } from "../core/errors.ts";
+import { messageOf, WhetstoneError } from "../core/errors.ts";
 import { toJsonLine } from "../core/jsonl.ts";
-import type { Metrics, MetricsSink } from "./sinks.ts";
+import type { MetricsRecord } from "./records.ts";
+import type { MetricsSink } from "./sinks.ts";
 
 export interface WandbOptions {
   apiKey: string;
@@ -18,6 +20,10 @@ export interface WandbOptions {
   entity?: string;
   /** Least time between two uploads. */
   intervalMs?: number;
+  /** How long the end of a run waits for a service that does not answer; default 30 s. */
+  closeMs?: number;
+  /** Told once when the service stops answering, and once when it answers again. */
+  onTrouble?(message: string): void;
 }
 
 const viewerQuery = "query Viewer { viewer { id entity username } }";
@@ -45,11 +51,13 @@ export class WandbSink implements MetricsSink {
   readonly #streamPath: string;
   readonly #startedMs = Date.now();
   #offset: number;
-  #waiting: string[] = [];
+  /** Lines that the service does not have yet. */
+  readonly #waiting: string[] = [];
   #summary: Record<string, unknown> = {};
   #sending: Promise<void> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
-  #failure: unknown;
+  #away = false;
+  #refused: WandbError | undefined;
 
   /** Announces the run; rejects when the service does not take it. */
   static async start(options: WandbOptions): Promise<WandbSink> {
@@ -94,47 +102,79 @@ export class WandbSink implements MetricsSink {
     this.url = `${base.replace("://api.", "://")}/${entity}/${project}/runs/${name}`;
   }
 
-  /** Queues one line of history. Throws what the last upload failed with. */
-  metrics(step: number, metrics: Metrics): void {
-    if (this.#failure !== undefined) throw this.#failure;
+  /** Lines of earlier sessions that the service never got go out first. */
+  catchUp(history: readonly MetricsRecord[]): void {
+    for (const record of history.slice(this.#offset)) this.metrics(record);
+  }
+
+  /** Queues one line of history. */
+  metrics({ step, ...metrics }: MetricsRecord): void {
+    if (this.#refused) return;
     const now = Date.now();
     const line = { ...metrics, _step: step, _timestamp: now / 1000, _runtime: (now - this.#startedMs) / 1000 };
     this.#waiting.push(toJsonLine(line).trimEnd());
     Object.assign(this.#summary, line);
-    this.#timer ??= setTimeout(() => this.#upload({}), this.#options.intervalMs ?? 5000).unref();
+    this.#timer ??= setTimeout(() => this.#send({}), this.#options.intervalMs ?? 5000).unref();
   }
 
-  /** Uploads what is left and marks the run as finished. */
-  async close(): Promise<void> {
-    this.#upload({ complete: true, exitcode: 0 });
-    await this.#sending;
-    if (this.#failure !== undefined) throw this.#failure;
+  /** Uploads what is left and marks the run as ended. */
+  async close(exitCode: number): Promise<void> {
+    if (this.#refused) throw this.#refused;
+    const deadline = Date.now() + (this.#options.closeMs ?? 30_000);
+    for (;;) {
+      this.#send({ complete: true, exitcode: exitCode });
+      await this.#sending;
+      if (this.#refused) throw this.#refused;
+      if (!this.#away) return;
+      if (Date.now() > deadline)
+        throw new WandbError(
+          "runs/wandb-unreachable",
+          `Weights & Biases does not answer; ${this.#waiting.length} steps are not there. The same command sends them when it goes on.`,
+        );
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+    }
   }
 
-  #upload(ending: { complete?: boolean; exitcode?: number }): void {
+  /** One upload after another. What could not be sent stays in line. */
+  #send(ending: { complete?: boolean; exitcode?: number }): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    const lines = this.#waiting;
-    this.#waiting = [];
-    const offset = this.#offset;
-    this.#offset += lines.length;
-    const summary = toJsonLine({
-      ...this.#summary,
-      _wandb: { runtime: Math.floor((Date.now() - this.#startedMs) / 1000) },
-    }).trimEnd();
+    this.#sending = this.#sending.then(() => this.#upload(ending));
+  }
+
+  async #upload(ending: { complete?: boolean; exitcode?: number }): Promise<void> {
+    const lines = this.#waiting.slice(0, mostLines);
+    const runtime = Math.floor((Date.now() - this.#startedMs) / 1000);
+    const summary = toJsonLine({ ...this.#summary, _wandb: { runtime } }).trimEnd();
     const files: Record<string, unknown> = { "wandb-summary.json": { offset: 0, content: [summary] } };
-    if (lines.length > 0) files["wandb-history.jsonl"] = { offset, content: lines };
-    this.#sending = this.#sending
-      .then(() => post(this.#streamPath, this.#options.apiKey, { files, ...ending }))
-      .then(
-        () => {},
-        (error: unknown) => {
-          this.#failure ??= error;
-        },
-      );
+    if (lines.length > 0) files["wandb-history.jsonl"] = { offset: this.#offset, content: lines };
+    const last = lines.length === this.#waiting.length;
+    try {
+      await post(this.#streamPath, this.#options.apiKey, { files, ...(last ? ending : {}) });
+      this.#offset += lines.length;
+      this.#waiting.splice(0, lines.length);
+      if (this.#away) this.#options.onTrouble?.("Weights & Biases answers again; nothing was lost");
+      this.#away = false;
+      if (!last) await this.#upload(ending);
+    } catch (error) {
+      if (error instanceof WandbError && error.code === "runs/wandb-refused") {
+        this.#refused = error;
+        this.#options.onTrouble?.(`${error.message} It is left out from here on.`);
+        return;
+      }
+      if (!this.#away)
+        this.#options.onTrouble?.(
+          `Weights & Biases does not answer (${messageOf(error)}); steps are kept and sent later`,
+        );
+      this.#away = true;
+      if (ending.complete) return;
+      this.#timer ??= setTimeout(() => this.#send({}), this.#options.intervalMs ?? 5000).unref();
+    }
   }
 }
 
+/** Lines in one request: a long outage must not end in one huge body. */
+const mostLines = 500;
 const attempts = 4;
 
 async function post(url: string, apiKey: string, body: unknown): Promise<unknown> {

@@ -27,7 +27,7 @@ test("TensorBoard reads the event files", async ({ skip }) => {
     return;
   }
   const sink = new TensorBoardSink(folder);
-  for (let step = 0; step < 200; step += 50) sink.metrics(step, { mean_reward: step / 7, "optim/lr": 1e-3 });
+  for (let step = 0; step < 200; step += 50) sink.metrics({ step, mean_reward: step / 7, "optim/lr": 1e-3 });
   sink.close();
   const script = `
 import json, sys
@@ -174,10 +174,10 @@ run.finish()`;
     intervalMs: 1,
   });
   for (const [step, metrics] of steps.entries()) {
-    sink.metrics(step, metrics);
+    sink.metrics({ step, ...metrics });
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
-  await sink.close();
+  await sink.close(0);
   await ours.close();
 
   expect(essence(ours.requests)).toEqual(essence(theirs.requests));

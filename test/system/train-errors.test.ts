@@ -137,7 +137,7 @@ test("a run directory that cannot be written any more ends the run with one mess
   expect(code).toBe(1);
 });
 
-test("a corrupt checkpoint line and another run's directory are refused, and nothing is overwritten", async () => {
+test("another run's directory is refused, and a damaged file is written anew from the journal", async () => {
   const path = join(newFolder(), "run");
   expect((await train([`log_path=${path}`, "save_every=1", "max_steps=1"])).code).toBe(0);
   const other = join(newFolder(), "copy");
@@ -148,10 +148,12 @@ test("a corrupt checkpoint line and another run's directory are refused, and not
   expect(changed.code).toBe(2);
 
   writeFileSync(join(other, "checkpoints.jsonl"), "{broken\n{}\n");
-  const corrupt = await train([`log_path=${other}`, "max_steps=3"]);
-  expect(corrupt.stderr).toMatch(/checkpoints\.jsonl, line 1/);
-  expect(corrupt.code).toBe(1);
-  expect(readFileSync(join(other, "checkpoints.jsonl"), "utf8")).toBe("{broken\n{}\n");
+  writeFileSync(join(other, "metrics.jsonl"), "{broken\n");
+  const repaired = await train([`log_path=${other}`, "max_steps=1"]);
+  expect(repaired.code).toBe(0);
+  for (const name of ["checkpoints.jsonl", "metrics.jsonl"])
+    expect(readFileSync(join(other, name), "utf8")).toBe(readFileSync(join(path, name), "utf8"));
+  expect(readFileSync(join(other, "logs.log"), "utf8")).toContain("did not say what the journal says");
   expect((await train([`log_path=${path}`, "max_steps=3", "behavior_if_log_dir_exists=raise"])).stderr).toMatch(
     /holds a run already/,
   );

@@ -1,0 +1,111 @@
+// `./whet replay`: a recorded run's figures, computed again from its journal; under changed settings, what would have differed.
+import { z } from "zod";
+import { ConfigError } from "../core/errors.ts";
+import { whet } from "../core/program.ts";
+import { TrainConfig } from "../rl/config.ts";
+import { type Replayed, replay, replayKeys } from "../rl/replay.ts";
+import { readJournal } from "../runs/read-journal.ts";
+import type { Command } from "./command.ts";
+import { describeOptions, parseArguments } from "./options.ts";
+import { requireRun } from "./require-run.ts";
+
+const ReplayOptions = TrainConfig.pick({
+  advantage: true,
+  loss_scale: true,
+  mask_truncated: true,
+  format_coef: true,
+}).extend({
+  run: z.string().default("").describe("run directory"),
+  json: z
+    .boolean()
+    .default(false)
+    .describe("one JSON line per step and evaluation, with recorded and recomputed figures"),
+});
+
+export const command: Command = {
+  help: () =>
+    [
+      `Usage: ${whet} replay run=DIR [key=value …]`,
+      "",
+      "Computes advantages, filters and metrics of a recorded run again from its journal, without a server. With nothing changed every recorded",
+      "figure is reproduced (exit code 1 if one is not); with a changed setting the differences are shown.",
+      "",
+      describeOptions(ReplayOptions),
+    ].join("\n"),
+  async run(args) {
+    const { options, given, words } = parseArguments(ReplayOptions, args);
+    if (words.length > 0)
+      throw new ConfigError(
+        "config/stray-word",
+        `"${words[0]}" is not written as key=value. ${whet} replay --help lists the keys.`,
+      );
+    requireRun(options.run);
+    const changes = Object.fromEntries(replayKeys.filter((key) => given.has(key)).map((key) => [key, options[key]]));
+    const table = new Differences();
+    for (const replayed of replay(readJournal(options.run), changes)) {
+      if (options.json) console.log(JSON.stringify(replayed));
+      table.add(replayed);
+    }
+    if (!options.json) console.log(table.render(Object.keys(changes).length > 0));
+    return Object.keys(changes).length === 0 && table.count > 0 ? 1 : 0;
+  },
+};
+
+interface Difference {
+  steps: number;
+  first: number;
+  recorded: number;
+  now: number;
+  largest: { step: number; recorded: number | undefined; now: number | undefined; size: number };
+}
+
+class Differences {
+  readonly #byName = new Map<string, Difference>();
+  #figures = 0;
+  #steps = 0;
+  #evaluations = 0;
+
+  get count(): number {
+    return this.#byName.size;
+  }
+
+  add({ what, step, recorded, now }: Replayed): void {
+    if (what === "step") this.#steps++;
+    else this.#evaluations++;
+    for (const name of new Set([...Object.keys(recorded), ...Object.keys(now)])) {
+      this.#figures++;
+      if (Object.is(recorded[name], now[name])) continue;
+      const known = this.#byName.get(name);
+      const size = Math.abs((now[name] ?? 0) - (recorded[name] ?? 0));
+      const here = { step, recorded: recorded[name], now: now[name], size };
+      this.#byName.set(name, {
+        steps: (known?.steps ?? 0) + 1,
+        first: known?.first ?? step,
+        recorded: (known?.recorded ?? 0) + (recorded[name] ?? 0),
+        now: (known?.now ?? 0) + (now[name] ?? 0),
+        largest: known && known.largest.size >= size ? known.largest : here,
+      });
+    }
+  }
+
+  render(changed: boolean): string {
+    const seen = `${this.#steps} steps, ${this.#evaluations} evaluations, ${this.#figures} figures`;
+    if (this.#byName.size === 0)
+      return changed ? `${seen}: nothing would have differed` : `${seen}: every recorded one is reproduced exactly`;
+    const show = (value: number | undefined) => (value === undefined ? "–" : String(Number(value.toPrecision(5))));
+    const rows = [...this.#byName]
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([name, { steps, first, recorded, now, largest }]) =>
+        [
+          name.padEnd(34),
+          String(steps).padStart(6),
+          String(first).padStart(6),
+          show(recorded / steps).padStart(12),
+          show(now / steps).padStart(12),
+          `${show(largest.recorded)} → ${show(largest.now)} at ${largest.step}`,
+        ].join(" "),
+      );
+    const head = ["figure".padEnd(34), "steps", " first", "    recorded", "         now", "largest change"].join(" ");
+    return [`${seen}: ${this.#byName.size} differ`, head, ...rows].join("\n");
+  }
+}

@@ -1,0 +1,84 @@
+// The parts a command works with, opened one by one and closed together: the sandbox and grader, the engine, the renderer, the data.
+// What opening them teaches (the server's context window, the renderer's name) goes into the config that the bench hands out.
+import type { Dataset, LoadProgress, Split } from "../data/index.ts";
+import type { Renderer } from "../renderers/index.ts";
+import type { TrainConfig } from "../rl/config.ts";
+import { loadProblems } from "../rl/tasks.ts";
+import type { Logger } from "../runs/log.ts";
+import {
+  checkModel,
+  connectEngine,
+  type EngineConnection,
+  type GraderConnection,
+  openGrader,
+  openRenderer,
+} from "./connect.ts";
+
+export interface WorkbenchOptions {
+  /** Where the embedded engine keeps its state and its log. */
+  engineFiles: { stateDir: string; logFile: string };
+  logger: Logger;
+  signal: AbortSignal;
+  /** Called when the embedded engine is gone for good. */
+  onEngineLost?(error: Error): void;
+}
+
+export class Workbench {
+  readonly #options: WorkbenchOptions;
+  readonly #open: { close(): Promise<void> }[] = [];
+  #config: TrainConfig;
+
+  constructor(config: TrainConfig, options: WorkbenchOptions) {
+    this.#config = config;
+    this.#options = options;
+  }
+
+  /** The config with what is known by now. */
+  get config(): TrainConfig {
+    return this.#config;
+  }
+
+  async grading(): Promise<GraderConnection> {
+    return this.#keep(await openGrader(this.#config));
+  }
+
+  /** Connects to the engine; refuses a model it does not offer. */
+  async engine(): Promise<EngineConnection> {
+    const { engineFiles, logger, onEngineLost } = this.#options;
+    return this.#keep(
+      await connectEngine(this.#config, { ...engineFiles, logger, ...(onEngineLost ? { onLost: onEngineLost } : {}) }),
+    );
+  }
+
+  /** Checks that the engine has the model; the smaller context window counts from here on. */
+  model(engine: EngineConnection): number {
+    const window = checkModel(engine, this.#config.model_name) ?? this.#config.context_window;
+    this.#config = { ...this.#config, context_window: Math.min(window, this.#config.context_window) };
+    return window;
+  }
+
+  async renderer(): Promise<Renderer> {
+    const renderer = await openRenderer(this.#config, this.#options.logger, this.#options.signal);
+    this.#config = { ...this.#config, renderer_name: renderer.name };
+    return renderer;
+  }
+
+  problems(
+    split: Split,
+    renderer: Renderer,
+    onProgress?: (split: Split, progress: LoadProgress) => void,
+  ): Promise<Dataset> {
+    const { signal } = this.#options;
+    return loadProblems(this.#config, split, { renderer, signal, ...(onProgress ? { onProgress } : {}) });
+  }
+
+  /** Closes everything, the last opened first. */
+  async close(): Promise<void> {
+    for (const part of this.#open.splice(0).reverse()) await part.close();
+  }
+
+  #keep<Part extends { close(): Promise<void> }>(part: Part): Part {
+    this.#open.push(part);
+    return part;
+  }
+}

@@ -1,0 +1,99 @@
+// Checkpoints of a run: weights and optimizer to resume from, and the weights to sample from. A periodic save runs beside the
+// sampling of the next batches; it is over before the next one begins.
+import type { TrainingClient } from "../client/index.ts";
+import type { CheckpointRecord } from "../runs/checkpoints.ts";
+import type { NewEvent } from "../runs/events.ts";
+import type { Position } from "./recovery.ts";
+
+export interface CheckpointsOptions {
+  training: TrainingClient;
+  /** Steps between two saves; 0 or less: only at the end. */
+  every: number;
+  ttlSeconds: number;
+  configHash: string;
+  seed: number;
+  epochOf(datasetOffset: number): number;
+  record(event: NewEvent): Promise<void>;
+  /** Aborted: waits for the server end. */
+  signal: AbortSignal;
+  /** Called when a checkpoint is safe. */
+  onSaved(record: CheckpointRecord): void;
+}
+
+/** `000010` for the checkpoint after ten steps. */
+export const checkpointName = (step: number) => String(step).padStart(6, "0");
+
+export class Checkpoints {
+  readonly #options: CheckpointsOptions;
+  #last: Promise<void> = Promise.resolve();
+  #failure: { error: unknown } | undefined;
+  #savedStep = -1;
+
+  constructor(options: CheckpointsOptions) {
+    this.#options = options;
+  }
+
+  /** Begins a periodic save where one is due. Its place among the training requests is decided now, so nothing has to wait for it. */
+  saveIfDue(position: Position, end: number): void {
+    const { every } = this.#options;
+    if (every <= 0 || position.step % every !== 0 || position.step === end) return;
+    this.#begin(checkpointName(position.step), position, false).catch(() => {});
+  }
+
+  /** Saves now and waits until it is safe. */
+  async save(name: string, position: Position, final = false): Promise<void> {
+    await this.#begin(name, position, final);
+  }
+
+  /** The step of the newest checkpoint saved by this process; -1 without one. */
+  get savedStep(): number {
+    return this.#savedStep;
+  }
+
+  throwIfFailed(): void {
+    if (this.#failure) throw this.#failure.error;
+  }
+
+  /** Waits for a save under way, however it ends. */
+  settled(): Promise<void> {
+    return this.#last.catch(() => {});
+  }
+
+  #begin(name: string, position: Position, final: boolean): Promise<void> {
+    const { training, ttlSeconds, signal } = this.#options;
+    const start = Date.now();
+    const ttl = ttlSeconds > 0 && !final ? { ttlSeconds } : {};
+    // Both are queued before either is awaited.
+    const saves = Promise.all([
+      training.saveState(name, { ...ttl, signal }).result(),
+      training.saveWeightsForSampler(name, { ...ttl, signal }).result(),
+    ]);
+    const before = this.#last;
+    const saving = saves.then(async ([state, sampler]) => {
+      await before.catch(() => {});
+      const record: CheckpointRecord = {
+        name,
+        step: position.step,
+        batch: position.step,
+        epoch: this.#options.epochOf(position.datasetOffset),
+        dataset_offset: position.datasetOffset,
+        kind: "both",
+        state_path: state.path,
+        sampler_path: sampler.path,
+        ...(final ? { final: true } : {}),
+        ...(ttl.ttlSeconds === undefined ? {} : { ttl_seconds: ttl.ttlSeconds }),
+        config_hash: this.#options.configHash,
+        seed: this.#options.seed,
+        saved_at: new Date().toISOString(),
+      };
+      await this.#options.record({ type: "saved", record, start, end: Date.now() });
+      this.#savedStep = position.step;
+      this.#options.onSaved(record);
+    });
+    saving.catch((error: unknown) => {
+      this.#failure ??= { error };
+    });
+    this.#last = saving;
+    return saving;
+  }
+}

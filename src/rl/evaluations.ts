@@ -1,0 +1,99 @@
+// Evaluation beside training: each on its own frozen policy, one after another, never holding an update back. Its figures belong to
+// the step whose policy it measured. What was sampled and graded before a crash is not done again.
+import type { NewEvent } from "../runs/events.ts";
+import { linkedController } from "./cancellation.ts";
+import { type Evaluation, evaluate, evaluationMetrics } from "./evaluate.ts";
+import type { Policy } from "./policies.ts";
+import type { RollOut } from "./rollout.ts";
+import type { Task } from "./tasks.ts";
+
+export interface EvaluationsOptions {
+  /** Versions between two evaluations; 0 or less: none. */
+  every: number;
+  /** The last version, which is always measured. */
+  end: number;
+  tasks: readonly Task[];
+  rollOut: RollOut;
+  isDone(version: number): boolean;
+  hasStarted(version: number): boolean;
+  record(event: NewEvent): Promise<void>;
+  onResult(version: number, evaluation: Evaluation): void;
+  drain: AbortSignal;
+  cancel: AbortSignal;
+}
+
+export class Evaluations {
+  readonly #options: EvaluationsOptions;
+  readonly #controller: ReturnType<typeof linkedController>;
+  #last: Promise<void> = Promise.resolve();
+  #failure: { error: unknown } | undefined;
+  /** Versions whose evaluation has not ended. */
+  readonly #open = new Set<number>();
+
+  constructor(options: EvaluationsOptions) {
+    this.#options = options;
+    this.#controller = linkedController(options.drain, options.cancel);
+  }
+
+  /** Whether a version is to be measured and was not yet. */
+  isDue(version: number): boolean {
+    const { every, end, tasks, isDone } = this.#options;
+    return every > 0 && tasks.length > 0 && (version % every === 0 || version === end) && !isDone(version);
+  }
+
+  /** The oldest version that an evaluation still samples from. */
+  get oldest(): number {
+    return Math.min(...this.#open);
+  }
+
+  startIfDue(policy: Policy): void {
+    if (!this.isDue(policy.version) || this.#open.has(policy.version)) return;
+    this.#open.add(policy.version);
+    this.#last = this.#last
+      .then(() => this.#run(policy))
+      .catch((error: unknown) => {
+        if (!this.#controller.signal.aborted) this.#failure ??= { error };
+      })
+      .finally(() => this.#open.delete(policy.version));
+  }
+
+  /** Rejects when an evaluation has failed. */
+  throwIfFailed(): void {
+    if (this.#failure) throw this.#failure.error;
+  }
+
+  /** Waits for what is under way and still to come. */
+  async finish(): Promise<void> {
+    await this.#last;
+    this.throwIfFailed();
+  }
+
+  /** Stops what is under way and waits until it has stopped. */
+  async close(): Promise<void> {
+    this.#controller.abort(new Error("evaluation was stopped"));
+    await this.#last;
+    this.#controller.unlink();
+  }
+
+  async #run(policy: Policy): Promise<void> {
+    const { signal } = this.#controller;
+    const { tasks, rollOut, record, hasStarted, onResult } = this.#options;
+    const step = policy.version;
+    signal.throwIfAborted();
+    if (!hasStarted(step)) await record({ type: "evaluation-started", step });
+    const start = Date.now();
+    const evaluation = await evaluate(tasks, policy, rollOut, signal);
+    const end = Date.now();
+    const metrics = { ...evaluationMetrics(evaluation), "time/evaluate": (end - start) / 1000 };
+    await record({
+      type: "evaluated",
+      step,
+      final: step === this.#options.end,
+      outcomes: evaluation.outcomes,
+      metrics,
+      start,
+      end,
+    });
+    onResult(step, evaluation);
+  }
+}

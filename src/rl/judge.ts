@@ -1,0 +1,54 @@
+// The usual judge: the problem's tests. A sandbox that does not answer is waited for; what is still without a verdict when the
+// patience is spent has no reward and is left out of training.
+import { createHash } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { GradeResult, Grader } from "../grading/index.ts";
+import type { Grade } from "../runs/events.ts";
+import type { Judge } from "./rollout.ts";
+
+export interface JudgeOptions {
+  grader: Grader;
+  /** How long a sandbox may be away before answers are left ungraded. */
+  patienceMs: number;
+  /** Called when the sandbox does not answer and the loop waits for it. */
+  onWaiting?(message: string): void;
+}
+
+export function judgeByTests({ grader, patienceMs, onWaiting }: JudgeOptions): Judge {
+  return async (task, answer, signal) => {
+    const tests = await task.loadTests();
+    const request = {
+      problem: { id: task.id, tests },
+      response: answer.text,
+      truncated: answer.truncated,
+    };
+    const deadline = Date.now() + patienceMs;
+    for (let pauseMs = 1000; ; pauseMs = Math.min(15_000, pauseMs * 2)) {
+      const result = await grader.grade(request, { signal });
+      if (result.verdict !== "ungraded" || Date.now() + pauseMs > deadline) return gradeOf(result);
+      onWaiting?.(`the sandbox gives no verdicts (${result.message ?? result.status}); trying until it does`);
+      await sleep(pauseMs, undefined, { signal });
+    }
+  };
+}
+
+/** What the loop keeps of a verdict. */
+function gradeOf(result: GradeResult): Grade {
+  const { verdict, status, reward, formatOk, passed, total, ran, wallMs, queueMs, cached, flags, code } = result;
+  return {
+    verdict,
+    status,
+    reward,
+    formatOk,
+    passed,
+    total,
+    ran,
+    wallMs,
+    queueMs,
+    cached,
+    flags,
+    codeHash: code === null ? null : createHash("sha256").update(code).digest("hex"),
+    ...(result.message === undefined ? {} : { message: result.message }),
+    ...(result.failure === undefined ? {} : { failure: result.failure }),
+  };
+}

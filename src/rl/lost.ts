@@ -1,0 +1,40 @@
+// What a server has lost, told apart from a server that cannot be asked.
+import {
+  APIStatusError,
+  ModelLostError,
+  RequestFailedError,
+  RequestLostError,
+  type ServiceClient,
+} from "../client/index.ts";
+
+/**
+ * True where the live model, or the fate of a request to it, is lost (the server was restarted, say): the only safe way on is the last
+ * checkpoint.
+ */
+export function isModelLost(error: unknown): boolean {
+  if (error instanceof ModelLostError || error instanceof RequestLostError) return true;
+  return error instanceof Error && error.cause !== undefined && isModelLost(error.cause);
+}
+
+/**
+ * True where the server no longer has the path it was asked for. A 404 alone says little: a wrong address or a proxy gives one too.
+ * So the server is asked whether it is there and speaks the protocol; if not, the error is about the connection.
+ */
+export async function isGone(error: unknown, service: ServiceClient): Promise<boolean> {
+  const status = statusOf(error);
+  if (status === 410) return true;
+  if (status !== 404) return false;
+  try {
+    await service.getServerCapabilities();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function statusOf(error: unknown): number | undefined {
+  if (error instanceof APIStatusError) return error.status;
+  // A path that is found missing only when the accepted request is worked on.
+  if (error instanceof RequestFailedError && /not-found|not_found/.test(error.serverCode ?? "")) return 404;
+  return error instanceof Error && error.cause !== undefined ? statusOf(error.cause) : undefined;
+}

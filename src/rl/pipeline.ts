@@ -1,0 +1,125 @@
+// Runs ahead of the trainer by a fixed number of policy versions: batch n is sampled from version max(0, n − lag). Which policy
+// answers which problem follows from n and the lag alone, never from which request came back first; so nothing grows stale by
+// surprise, nothing is thrown away, and no problem is favoured because its answers are short.
+//
+// The groups of a batch are admitted together when their version exists, at most lag + 1 batches are under way, and a slow group
+// holds back its own batch only. This is the one file of the loop with concurrency in it.
+import { linkedController } from "./cancellation.ts";
+import type { Policy } from "./policies.ts";
+import type { Group, RollOut } from "./rollout.ts";
+import type { Task } from "./tasks.ts";
+
+export interface PipelineOptions {
+  /** How many versions the sampler may be behind the trainer; 0 is the sequential loop. */
+  lag: number;
+  /** The batches to give: from `first` up to, not including, `end`. */
+  first: number;
+  end: number;
+  tasksOf(batch: number): Promise<readonly Task[]>;
+  rollOut: RollOut;
+  /** Aborted: admit nothing more, stop what is under way; `batches` ends. */
+  drain: AbortSignal;
+  /** Aborted: everything ends with its reason. */
+  cancel: AbortSignal;
+}
+
+/** The version that batch n is sampled from. */
+export const versionFor = (batch: number, lag: number) => Math.max(0, batch - lag);
+
+/** The batches that are sampled from a version. */
+export function batchesOf(version: number, lag: number): number[] {
+  return version > 0 ? [version + lag] : Array.from({ length: lag + 1 }, (_, batch) => batch);
+}
+
+export class Pipeline {
+  readonly #options: PipelineOptions;
+  readonly #controller: ReturnType<typeof linkedController>;
+  readonly #batches = new Map<number, Promise<Group[]>>();
+  #arrived: () => void = () => {};
+  #failure: { error: unknown } | undefined;
+  readonly #groups = new Set<Promise<Group>>();
+
+  constructor(options: PipelineOptions) {
+    this.#options = options;
+    this.#controller = linkedController(options.drain, options.cancel);
+    this.#controller.signal.addEventListener("abort", () => this.#arrived(), { once: true });
+  }
+
+  /** Groups admitted and not finished. */
+  get groupsInFlight(): number {
+    return this.#groups.size;
+  }
+
+  /** Batches admitted and not given out. */
+  get batchesInFlight(): number {
+    return this.#batches.size;
+  }
+
+  /** A policy version exists: the batches that are sampled from it begin. */
+  use(policy: Policy): void {
+    const { lag, first, end } = this.#options;
+    for (const batch of batchesOf(policy.version, lag))
+      if (batch >= first && batch < end && !this.#controller.signal.aborted) this.#admit(batch, policy);
+    this.#arrived();
+  }
+
+  /** The batches in order, each when its last group is done. Ends at `end`, or when drained. */
+  async *batches(): AsyncGenerator<{ batch: number; groups: Group[] }, void, undefined> {
+    for (let batch = this.#options.first; batch < this.#options.end; batch++) {
+      let groups: Group[];
+      try {
+        groups = await this.#batch(batch);
+      } catch (error) {
+        if (this.#options.drain.aborted) return;
+        this.#options.cancel.throwIfAborted();
+        // What failed first is the cause; the others were stopped because of it.
+        throw this.#failure ? this.#failure.error : error;
+      }
+      if (this.#options.drain.aborted) return;
+      this.#batches.delete(batch);
+      yield { batch, groups };
+    }
+  }
+
+  /** Stops what is under way and waits until it has stopped. */
+  async close(): Promise<void> {
+    this.#controller.abort(new Error("the pipeline was closed"));
+    await Promise.allSettled([...this.#batches.values(), ...this.#groups]);
+    this.#controller.unlink();
+  }
+
+  #admit(batch: number, policy: Policy): void {
+    const { tasksOf, rollOut } = this.#options;
+    const { signal } = this.#controller;
+    const running = (async () => {
+      const tasks = await tasksOf(batch);
+      signal.throwIfAborted();
+      const groups = tasks.map((task, group) => rollOut({ phase: "train", batch, group }, task, policy, signal));
+      for (const group of groups) {
+        this.#groups.add(group);
+        const over = () => this.#groups.delete(group);
+        group.then(over, over);
+      }
+      return Promise.all(groups);
+    })();
+    // A failure is kept until the batch is asked for, and ends the others at once.
+    running.catch((error: unknown) => {
+      if (!signal.aborted) this.#failure ??= { error };
+      this.#controller.abort(error);
+    });
+    this.#batches.set(batch, running);
+  }
+
+  /** Waits until the batch is admitted, then for its groups. */
+  async #batch(batch: number): Promise<Group[]> {
+    for (;;) {
+      const { signal } = this.#controller;
+      if (signal.aborted) throw signal.reason;
+      const running = this.#batches.get(batch);
+      if (running) return running;
+      await new Promise<void>((resolve) => {
+        this.#arrived = resolve;
+      });
+    }
+  }
+}

@@ -1,0 +1,144 @@
+// What a journal says about going on: the checkpoints, and from one of them on everything that need not be done again.
+import type { CheckpointRecord } from "../runs/checkpoints.ts";
+import type { EventOf, UpdateRule } from "../runs/events.ts";
+import type { JournalEntry } from "../runs/read-journal.ts";
+import type { Place, RememberedGroup } from "./rollout.ts";
+
+/** Where training stands: the next step and how many prompts were consumed. */
+export interface Position {
+  step: number;
+  datasetOffset: number;
+}
+
+/** Checkpoints that a run can resume from, newest first. A later record of a name replaces an earlier one. */
+export function resumableCheckpoints(entries: Iterable<JournalEntry>): CheckpointRecord[] {
+  const byName = new Map<string, CheckpointRecord>();
+  for (const { event } of entries) {
+    if (event.type === "rewound") for (const [name, { step }] of byName) if (step > event.to) byName.delete(name);
+    if (event.type !== "saved" || event.record.state_path === undefined) continue;
+    byName.delete(event.record.name);
+    byName.set(event.record.name, event.record);
+  }
+  return [...byName.values()].reverse();
+}
+
+/** Everything the journal has from a version on. */
+export class Recovered {
+  readonly #groups = new Map<string, RememberedGroup>();
+  readonly #rules = new Map<number, UpdateRule>();
+  readonly #evaluated = new Set<number>();
+  readonly #evaluationStarted = new Set<number>();
+  readonly #steps = new Map<number, EventOf<"step-done">>();
+  readonly policies = new Map<number, string>();
+  /** Steps of which an update was submitted: they are trained again from the same groups. */
+  readonly #updated = new Set<number>();
+
+  constructor(entries: Iterable<JournalEntry>, from: number) {
+    for (const entry of entries) this.#take(entry, from);
+  }
+
+  group(place: Place): RememberedGroup | undefined {
+    return this.#groups.get(keyOf(place));
+  }
+
+  /** Whether a batch of `count` groups is there whole, with every verdict. */
+  isComplete(batch: number, count: number): boolean {
+    for (let group = 0; group < count; group++) {
+      const recorded = this.group({ phase: "train", batch, group });
+      if (!recorded || recorded.sampled.samples.some((_, sample) => recorded.graded[sample] === undefined))
+        return false;
+    }
+    return true;
+  }
+
+  /** How many groups a batch had when it was trained on; undefined when it was not. */
+  trainedGroups(batch: number): number | undefined {
+    if (!this.#updated.has(batch)) return undefined;
+    let count = 0;
+    while (this.#groups.has(keyOf({ phase: "train", batch, group: count }))) count++;
+    return count;
+  }
+
+  /** Whether anything of a batch from `step` on was sampled. */
+  hasGroupsFrom(step: number): boolean {
+    return [...this.#groups.values()].some(({ sampled }) => sampled.phase === "train" && sampled.batch >= step);
+  }
+
+  ruleOf(step: number): UpdateRule | undefined {
+    return this.#rules.get(step);
+  }
+
+  isStepDone(step: number): boolean {
+    return this.#steps.has(step);
+  }
+
+  isEvaluated(version: number): boolean {
+    return this.#evaluated.has(version);
+  }
+
+  hasEvaluationStarted(version: number): boolean {
+    return this.#evaluationStarted.has(version);
+  }
+
+  /** The first step that was never trained, and the prompts consumed before it. */
+  frontier(start: Position): Position {
+    let { step, datasetOffset } = start;
+    for (let groups = this.trainedGroups(step); groups !== undefined; groups = this.trainedGroups(++step))
+      datasetOffset += groups;
+    return { step, datasetOffset };
+  }
+
+  /** Whether every trained step can be trained again: its groups' tokens were not thinned away. */
+  canRetrain(start: Position): boolean {
+    const { step: end } = this.frontier(start);
+    return ![...this.#groups.values()].some(
+      ({ sampled, hasArrays }) => sampled.phase === "train" && sampled.batch < end && !hasArrays,
+    );
+  }
+
+  /** Steps done, oldest first. */
+  steps(): EventOf<"step-done">[] {
+    return [...this.#steps.values()];
+  }
+
+  #take({ event, arrays, hasArrays }: JournalEntry, from: number): void {
+    switch (event.type) {
+      case "group-sampled":
+        if (event.phase === "eval" || event.batch >= from)
+          this.#groups.set(keyOf(event), { sampled: event, arrays, hasArrays, graded: [] });
+        break;
+      case "graded": {
+        const group = this.#groups.get(keyOf(event));
+        if (group) group.graded[event.sample] = event;
+        break;
+      }
+      case "update-submitted":
+        if (event.step < from) break;
+        this.#rules.set(event.step, event.rule);
+        this.#updated.add(event.step);
+        break;
+      case "step-done":
+        this.#steps.set(event.step, event);
+        break;
+      case "policy-published":
+        this.policies.set(event.version, event.path);
+        break;
+      case "evaluation-started":
+        this.#evaluationStarted.add(event.step);
+        break;
+      case "evaluated":
+        this.#evaluated.add(event.step);
+        for (const key of [...this.#groups.keys()]) if (key.startsWith(`eval ${event.step} `)) this.#groups.delete(key);
+        break;
+      case "rewound":
+        for (const key of [...this.#groups.keys()]) if (Number(key.split(" ")[1]) >= event.to) this.#groups.delete(key);
+        for (const known of [this.#rules, this.#steps, this.#updated])
+          for (const step of [...known.keys()]) if (step >= event.to) known.delete(step);
+        for (const known of [this.policies, this.#evaluated, this.#evaluationStarted])
+          for (const version of [...known.keys()]) if (version > event.to) known.delete(version);
+        break;
+    }
+  }
+}
+
+const keyOf = ({ phase, batch, group }: Place) => `${phase} ${batch} ${group}`;

@@ -1,0 +1,160 @@
+// What can happen in a run. The loop writes these events to the journal and nothing else; every file, picture and figure of a run is
+// a fold over them. One schema per event: the types are inferred from it, and what is read back from disk is checked against it.
+// Names are as in the code (camelCase); the files people read have their own spelling. Times are milliseconds since the epoch.
+import { z } from "zod";
+import { CheckpointRecord } from "./checkpoints.ts";
+
+/** JSON has no NaN or infinity: the journal writes those as text (core/jsonl.ts). */
+const figure = z.preprocess(
+  (value) => (value === "NaN" || value === "Infinity" || value === "-Infinity" ? Number(value) : value),
+  z.custom<number>((value) => typeof value === "number"),
+);
+const index = z.int().min(0);
+const figures = z.record(z.string(), figure);
+
+/** A piece of work: when it began and when it ended. A span may run beside others. */
+export const Span = z.object({ name: z.string(), start: z.number(), end: z.number() });
+export type Span = z.output<typeof Span>;
+
+/** Which group: of a training batch, or of the evaluation of a policy version. */
+const place = {
+  phase: z.enum(["train", "eval"]),
+  /** The batch, counted from 0; of an evaluation, the policy version it measures. */
+  batch: index,
+  group: index,
+};
+
+/** What a person needs to see of a wrong program; each text is cut to 2 KiB. */
+export const Failure = z.object({
+  testIndex: index,
+  input: z.string(),
+  expected: z.string(),
+  printed: z.string(),
+  stderr: z.string(),
+});
+
+/** A verdict as the loop keeps it. */
+export const Grade = z.object({
+  verdict: z.enum(["pass", "fail", "ungraded"]),
+  status: z.string(),
+  /** null: ungraded, and in neither baseline nor loss. */
+  reward: figure.nullable(),
+  formatOk: z.boolean(),
+  passed: index,
+  total: index,
+  ran: index,
+  wallMs: figure,
+  queueMs: figure,
+  cached: z.boolean(),
+  flags: z.array(z.string()),
+  codeHash: z.string().nullable(),
+  message: z.string().optional(),
+  failure: Failure.optional(),
+});
+export type Grade = z.output<typeof Grade>;
+
+/** One problem's outcome: enough to compute every figure and to compare two evaluations problem by problem. */
+export const ProblemOutcome = z.object({
+  id: z.string(),
+  source: z.string(),
+  /** Graded samples; ungraded ones are counted apart and never as failures. */
+  samples: index,
+  passed: index,
+  ungraded: index,
+  well_formed: index,
+  truncated: index,
+  statuses: z.record(z.string(), index),
+});
+export type ProblemOutcome = z.output<typeof ProblemOutcome>;
+
+/** How an update is made; kept so that it can be made again, whatever the config says by then. */
+export const UpdateRule = z.object({
+  adam: z.object({
+    learningRate: z.number(),
+    beta1: z.number(),
+    beta2: z.number(),
+    eps: z.number(),
+    weightDecay: z.number(),
+    gradClipNorm: z.number(),
+  }),
+  lossFn: z.string(),
+  lossFnConfig: z.record(z.string(), z.number()),
+  substeps: z.int().min(1),
+});
+export type UpdateRule = z.output<typeof UpdateRule>;
+
+const event = <Type extends string, Shape extends z.core.$ZodLooseShape>(type: Type, shape: Shape) =>
+  z.object({ type: z.literal(type), at: z.number(), ...shape });
+
+export const RunEvent = z.discriminatedUnion("type", [
+  /** A process began, or went on with, the run. */
+  event("started", {
+    session: index,
+    config: z.record(z.string(), z.unknown()),
+    /** Keys whose value is another than in the session before. */
+    changes: z.array(z.object({ key: z.string(), was: z.unknown(), is: z.unknown() })),
+  }),
+  /** Training goes on from a checkpoint, or from the start (null). */
+  event("resumed", { version: index, checkpoint: z.string().nullable(), datasetOffset: index }),
+  event("log", { level: z.enum(["INFO", "WARNING", "ERROR"]), message: z.string() }),
+  /** All answers of a group are there. Arrays: prompt, tokens (all samples, end to end), logprobs (alike). */
+  event("group-sampled", {
+    ...place,
+    /** The policy version that answered. */
+    policy: index,
+    problem: z.string(),
+    source: z.string(),
+    /** Position in the endless order of the data. */
+    datasetIndex: index,
+    seed: index.nullable(),
+    temperature: z.number(),
+    samples: z.array(z.object({ tokens: index, truncated: z.boolean(), text: z.string() })),
+    start: z.number(),
+    end: z.number(),
+  }),
+  event("graded", { ...place, sample: index, grade: Grade, start: z.number(), end: z.number() }),
+  /** A batch is whole and about to be trained on; durable before the server hears of it. */
+  event("update-submitted", {
+    step: index,
+    rule: UpdateRule,
+    examples: index,
+    groups: z.array(
+      z.object({
+        problem: z.string(),
+        outcome: z.enum(["mixed", "all-pass", "all-fail", "ungraded"]),
+        skipped: z.boolean(),
+        advantages: z.array(figure.nullable()),
+      }),
+    ),
+  }),
+  /** The server applied it. Array: logprobs, the trainer's, of every trained completion token, end to end. */
+  event("update-done", { step: index, lossSum: figure, server: figures, start: z.number(), end: z.number() }),
+  /** A step is over: its spans, what only the moment could tell, and the figures that follow from all of it. */
+  event("step-done", { step: index, datasetOffset: index, spans: z.array(Span), observed: figures, metrics: figures }),
+  /** A policy version can be sampled from, also by a later process, under this path. */
+  event("policy-published", { version: index, path: z.string(), start: z.number(), end: z.number() }),
+  /** Figures for this step will follow; whoever shows steps may wait for them. */
+  event("evaluation-started", { step: index }),
+  event("evaluated", {
+    step: index,
+    /** No step follows it: the policy after the last update. */
+    final: z.boolean(),
+    outcomes: z.array(ProblemOutcome),
+    metrics: figures,
+    start: z.number(),
+    end: z.number(),
+  }),
+  event("saved", { record: CheckpointRecord, start: z.number(), end: z.number() }),
+  /** Steps from `to` on are run anew: what the journal says of them so far no longer counts. */
+  event("rewound", { to: index, reason: z.string() }),
+  event("stopped", { outcome: z.enum(["finished", "interrupted", "failed"]), error: z.string().optional() }),
+]);
+export type RunEvent = z.output<typeof RunEvent>;
+export type EventType = RunEvent["type"];
+export type EventOf<Type extends EventType> = Extract<RunEvent, { type: Type }>;
+
+/** An event as it is given to the journal, which adds the time. */
+export type NewEvent = { [Type in EventType]: Omit<EventOf<Type>, "at"> }[EventType];
+
+/** Large arrays that travel beside an event, in binary. */
+export type Arrays = Readonly<Record<string, Int32Array | Float32Array>>;

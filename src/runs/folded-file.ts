@@ -1,0 +1,68 @@
+// A text file that is the fold of a journal. First the events of the past are taken: what they say is compared with what the file has,
+// and put right. From there on the file grows.
+import { appendFileSync, closeSync, existsSync, ftruncateSync, openSync, readFileSync, writeSync } from "node:fs";
+
+export class FoldedFile {
+  readonly path: string;
+  /** What the events of the past say; undefined once they are all taken. */
+  #past: Buffer[] | undefined = [];
+  #descriptor: number | undefined;
+  #size = 0;
+  /** Where each step's text begins, for `rewind`. */
+  readonly #starts = new Map<number, number>();
+
+  constructor(path: string) {
+    this.path = path;
+  }
+
+  /** Adds text, which may belong to a step. */
+  append(text: string, step?: number): void {
+    const bytes = Buffer.from(text);
+    if (step !== undefined && !this.#starts.has(step)) this.#starts.set(step, this.#size);
+    if (this.#past) this.#past.push(bytes);
+    else this.#write(bytes);
+    this.#size += bytes.length;
+  }
+
+  /** The past is over: the file is made to say it. True when it said something else, not only less. */
+  caughtUp(): boolean {
+    const wanted = Buffer.concat(this.#past ?? []);
+    const found = existsSync(this.path) ? readFileSync(this.path) : Buffer.alloc(0);
+    const same = commonPrefix(wanted, found);
+    this.#past = undefined;
+    this.#descriptor = openSync(this.path, "a");
+    ftruncateSync(this.#descriptor, same);
+    this.#write(wanted.subarray(same));
+    return same < found.length;
+  }
+
+  /** Takes the text of steps from `step` on away, into FILE.bak. */
+  rewind(step: number): void {
+    const starts = [...this.#starts].filter(([known]) => known >= step);
+    if (starts.length === 0) return;
+    const start = Math.min(...starts.map(([, offset]) => offset));
+    for (const [known] of starts) this.#starts.delete(known);
+    if (this.#past) this.#past = [Buffer.concat(this.#past).subarray(0, start)];
+    else {
+      appendFileSync(`${this.path}.bak`, readFileSync(this.path).subarray(start));
+      ftruncateSync(this.#descriptor!, start);
+    }
+    this.#size = start;
+  }
+
+  close(): void {
+    if (this.#descriptor !== undefined) closeSync(this.#descriptor);
+  }
+
+  #write(bytes: Uint8Array): void {
+    for (let done = 0; done < bytes.length; ) done += writeSync(this.#descriptor!, bytes, done);
+  }
+}
+
+function commonPrefix(a: Buffer, b: Buffer): number {
+  const shorter = Math.min(a.length, b.length);
+  if (a.subarray(0, shorter).equals(b.subarray(0, shorter))) return shorter;
+  let index = 0;
+  while (a[index] === b[index]) index++;
+  return index;
+}

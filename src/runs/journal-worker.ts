@@ -1,0 +1,140 @@
+// The thread that owns a run's journal on disk. Events that come together are written together and made durable by one fsync; then
+// the files that people read are brought up to date (run-files.ts).
+import { closeSync, fsyncSync, ftruncateSync, mkdirSync, openSync, statSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { parentPort, workerData } from "node:worker_threads";
+import { messageOf, WhetstoneError } from "../core/errors.ts";
+import { syncFolder } from "../core/files.ts";
+import { runFiles } from "./directory.ts";
+import type { Arrays, RunEvent } from "./events.ts";
+import { encodeFrame } from "./frames.ts";
+import { journalSegments, readJournal, segmentFile, wholeBytes } from "./read-journal.ts";
+import { RunFiles } from "./run-files.ts";
+import { thinSegments } from "./thin-journal.ts";
+
+export type ToWorker =
+  | { kind: "append"; json: string; arrays: Arrays }
+  | { kind: "thin"; step: number }
+  | { kind: "close" };
+
+export type FromWorker =
+  /** The past is read; `repaired` are files that did not say what it says. */
+  | { kind: "ready"; bytes: number; repaired: string[] }
+  /** The next `count` appended events are on disk. */
+  | { kind: "durable"; count: number; bytes: number }
+  | { kind: "failed"; error: { code: string; message: string } };
+
+/** A segment is closed when it has grown to this. */
+const segmentBytes = 64 * 1024 * 1024;
+
+class JournalWriter {
+  readonly #folder: string;
+  #number: number;
+  #descriptor: number;
+  #size: number;
+  #total: number;
+
+  constructor(runPath: string) {
+    this.#folder = join(runPath, runFiles.journal);
+    mkdirSync(this.#folder, { recursive: true });
+    const segments = journalSegments(runPath);
+    const last = segments.at(-1);
+    this.#number = Math.max(0, segments.length - 1);
+    this.#size = last === undefined ? 0 : wholeBytes(last);
+    this.#total = segments.slice(0, -1).reduce((sum, path) => sum + statSync(path).size, this.#size);
+    this.#descriptor = this.#open();
+    ftruncateSync(this.#descriptor, this.#size);
+    fsyncSync(this.#descriptor);
+  }
+
+  get bytes(): number {
+    return this.#total;
+  }
+
+  write(frames: readonly Uint8Array[]): void {
+    for (const bytes of frames) {
+      // A short write (a disk that is nearly full) would leave half a frame: go on until all of it is there or the call fails.
+      for (let done = 0; done < bytes.length; ) done += writeSync(this.#descriptor, bytes, done);
+      this.#size += bytes.length;
+      this.#total += bytes.length;
+    }
+  }
+
+  sync(): void {
+    fsyncSync(this.#descriptor);
+    if (this.#size < segmentBytes) return;
+    closeSync(this.#descriptor);
+    this.#number++;
+    this.#size = 0;
+    this.#descriptor = this.#open();
+  }
+
+  /** The number of the segment that is still being written. */
+  get current(): number {
+    return this.#number;
+  }
+
+  close(): void {
+    closeSync(this.#descriptor);
+  }
+
+  #open(): number {
+    const descriptor = openSync(join(this.#folder, segmentFile(this.#number)), "a");
+    syncFolder(this.#folder);
+    return descriptor;
+  }
+}
+
+const port = parentPort!;
+const { runPath } = (workerData as { data: { runPath: string } }).data;
+const send = (message: FromWorker) => port.postMessage(message);
+
+function guarded<T>(work: () => T): T | undefined {
+  try {
+    return work();
+  } catch (error) {
+    const code = error instanceof WhetstoneError ? error.code : "runs/write-failed";
+    send({ kind: "failed", error: { code, message: messageOf(error) } });
+    port.close();
+    return undefined;
+  }
+}
+
+guarded(() => {
+  const writer = new JournalWriter(runPath);
+  const files = new RunFiles(runPath);
+  for (const { event } of readJournal(runPath)) files.take(event);
+  const repaired = files.caughtUp();
+
+  const waiting: Extract<ToWorker, { kind: "append" }>[] = [];
+  let scheduled = false;
+  const flush = () => {
+    scheduled = false;
+    guarded(() => {
+      const batch = waiting.splice(0);
+      if (batch.length === 0) return;
+      for (const { json, arrays } of batch) writer.write(encodeFrame(json, arrays));
+      writer.sync();
+      send({ kind: "durable", count: batch.length, bytes: writer.bytes });
+      for (const { json } of batch) files.take(JSON.parse(json) as RunEvent);
+    });
+  };
+  port.on("message", (message: ToWorker) => {
+    if (message.kind === "append") {
+      waiting.push(message);
+      if (!scheduled) setImmediate(flush);
+      scheduled = true;
+      return;
+    }
+    flush();
+    if (message.kind === "thin") guarded(() => thinSegments(runPath, writer.current, message.step));
+    else {
+      guarded(() => {
+        files.close();
+        writer.close();
+      });
+      port.close();
+    }
+  });
+  send({ kind: "ready", bytes: writer.bytes, repaired });
+});

@@ -1,0 +1,147 @@
+// The journal of a run: the one thing the loop writes. `append` resolves when the event is on disk; whoever listens hears of it then,
+// in order. Writing, fsync and the files made from the journal live in a worker thread (journal-worker.ts).
+import { join } from "node:path";
+import type { Worker } from "node:worker_threads";
+import { messageOf } from "../core/errors.ts";
+import { toJsonLine } from "../core/jsonl.ts";
+import { startWorker } from "../core/workers.ts";
+import { RunError, runFiles } from "./directory.ts";
+import type { Arrays, NewEvent, RunEvent } from "./events.ts";
+import type { FromWorker, ToWorker } from "./journal-worker.ts";
+import { type JournalEntry, readJournal } from "./read-journal.ts";
+
+/** How many of the last appends the percentile of their time is taken over. */
+const measuredAppends = 1000;
+
+interface Pending {
+  event: RunEvent;
+  asked: number;
+  resolve(): void;
+  reject(error: unknown): void;
+}
+
+export class Journal {
+  readonly runPath: string;
+  readonly #worker: Worker;
+  readonly #pending: Pending[] = [];
+  readonly #listeners: ((event: RunEvent) => void)[] = [];
+  readonly #appendMs: number[] = [];
+  readonly #failed: Promise<never>;
+  /** Files that did not say what the journal says when it was opened, and were written anew. */
+  repaired: readonly string[] = [];
+  #failure: RunError | undefined;
+  #bytes = 0;
+  #closed = false;
+
+  /** Opens or makes the journal of a run directory that this process holds; a torn end is cut off. Resolves when its files are in step. */
+  static async open(runPath: string): Promise<Journal> {
+    const worker = startWorker(new URL("./journal-worker.ts", import.meta.url), { runPath });
+    const journal = new Journal(runPath, worker);
+    await journal.#ready;
+    return journal;
+  }
+
+  readonly #ready: Promise<void>;
+
+  private constructor(runPath: string, worker: Worker) {
+    this.runPath = runPath;
+    this.#worker = worker;
+    let fail: (error: RunError) => void = () => {};
+    this.#failed = new Promise((_, reject) => {
+      fail = reject;
+    });
+    this.#failed.catch(() => {});
+    this.#ready = new Promise((resolve, reject) => {
+      this.#failed.catch(reject);
+      worker.on("message", (message: FromWorker) => {
+        if (message.kind === "ready") {
+          this.#bytes = message.bytes;
+          this.repaired = message.repaired;
+          resolve();
+        } else if (message.kind === "durable") this.#durable(message.count, message.bytes);
+        else this.#fail(message.error, fail);
+      });
+    });
+    worker.on("error", (error: Error) => this.#fail({ code: "runs/write-failed", message: messageOf(error) }, fail));
+  }
+
+  /** Bytes of all segments. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** The time that 99 of 100 appends stayed under, from the call to the disk. */
+  get appendP99Ms(): number {
+    if (this.#appendMs.length === 0) return 0;
+    const sorted = [...this.#appendMs].sort((a, b) => a - b);
+    return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * 0.99))]!;
+  }
+
+  /** Writes an event. Resolves when it is on disk: only then may anything that depends on it be sent. */
+  append(event: NewEvent, arrays: Arrays = {}): Promise<void> {
+    if (this.#failure) return Promise.reject(this.#failure);
+    if (this.#closed) return Promise.reject(new Error("the journal is closed"));
+    const stamped = { ...event, at: Date.now() } as RunEvent;
+    const message: ToWorker = { kind: "append", json: toJsonLine(stamped).trimEnd(), arrays };
+    return new Promise((resolve, reject) => {
+      this.#pending.push({ event: stamped, asked: performance.now(), resolve, reject });
+      this.#worker.postMessage(message);
+    });
+  }
+
+  /** Writes an event that nothing waits for; a failure shows at the next `append`. */
+  note(event: NewEvent): void {
+    this.append(event).catch(() => {});
+  }
+
+  /** Calls `listener` with every event from now on, once it is on disk, in order. */
+  listen(listener: (event: RunEvent) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  /** What the journal holds on disk, oldest first. */
+  entries(): Generator<JournalEntry, void, undefined> {
+    return readJournal(this.runPath);
+  }
+
+  /** Rewrites segments that hold only steps before `step` without their arrays (keep_journal=checkpoint). */
+  thin(step: number): void {
+    this.#worker.postMessage({ kind: "thin", step } satisfies ToWorker);
+  }
+
+  /** Writes out what is on its way and lets go of the files. Rejects when something could not be written. */
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    if (!this.#failure) {
+      const closed = new Promise<void>((resolve) => this.#worker.once("exit", () => resolve()));
+      this.#worker.postMessage({ kind: "close" } satisfies ToWorker);
+      await Promise.race([closed, this.#failed]).catch(() => {});
+    }
+    await this.#worker.terminate();
+    if (this.#failure) throw this.#failure;
+  }
+
+  #durable(count: number, bytes: number): void {
+    this.#bytes = bytes;
+    const now = performance.now();
+    for (const { event, asked, resolve } of this.#pending.splice(0, count)) {
+      this.#appendMs.push(now - asked);
+      if (this.#appendMs.length > measuredAppends) this.#appendMs.shift();
+      for (const listener of this.#listeners) listener(event);
+      resolve();
+    }
+  }
+
+  #fail({ code, message }: { code: string; message: string }, fail: (error: RunError) => void): void {
+    this.#failure ??= new RunError(
+      code,
+      code === "runs/write-failed"
+        ? `The run directory ${join(this.runPath, runFiles.journal)} could not be written: ${message}. Free some space or fix its ` +
+            "permissions, then run the same command again: it goes on where this one ended."
+        : message,
+    );
+    for (const { reject } of this.#pending.splice(0)) reject(this.#failure);
+    fail(this.#failure);
+  }
+}

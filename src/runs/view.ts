@@ -1,0 +1,77 @@
+// One view of a run, folded from its journal: what the report, the summary and every other reader show.
+import type { CheckpointRecord } from "./checkpoints.ts";
+import type { EventOf, ProblemOutcome, RunEvent } from "./events.ts";
+import { readJournal } from "./read-journal.ts";
+import { type MetricsRecord, MetricsRecords } from "./records.ts";
+
+/** One process's part of a run. */
+export interface Session {
+  startedAt: number;
+  lastAt: number;
+  outcome: EventOf<"stopped">["outcome"] | undefined;
+  error: string | undefined;
+  changes: EventOf<"started">["changes"];
+}
+
+export class RunView {
+  config: Readonly<Record<string, unknown>> = {};
+  readonly sessions: Session[] = [];
+  /** Metrics in the order of steps, as metrics.jsonl has them. */
+  readonly records: MetricsRecord[] = [];
+  /** The outcomes of every evaluation that counts, by the step whose policy it measured. */
+  readonly evaluations = new Map<number, ProblemOutcome[]>();
+  checkpoints: CheckpointRecord[] = [];
+  readonly #join = new MetricsRecords();
+
+  /** The view of what is on disk. */
+  static read(runPath: string): RunView {
+    const view = new RunView();
+    for (const { event } of readJournal(runPath)) view.take(event);
+    return view;
+  }
+
+  /** Seconds in which a process worked on the run: the time between a crash and the next start does not count. */
+  get seconds(): number {
+    return this.sessions.reduce((sum, { startedAt, lastAt }) => sum + (lastAt - startedAt) / 1000, 0);
+  }
+
+  /** Seconds spent saving checkpoints. */
+  savingSeconds = 0;
+
+  /** The last resumable checkpoint. */
+  get newest(): CheckpointRecord | undefined {
+    return this.checkpoints.at(-1);
+  }
+
+  take(event: RunEvent): void {
+    const session = this.sessions.at(-1);
+    if (session) session.lastAt = event.at;
+    if (event.type === "rewound") {
+      this.records.splice(0, this.records.length, ...this.records.filter(({ step }) => step < event.to));
+      for (const step of [...this.evaluations.keys()]) if (step > event.to) this.evaluations.delete(step);
+    }
+    this.records.push(...this.#join.take(event));
+    switch (event.type) {
+      case "started":
+        this.config = event.config;
+        this.sessions.push({
+          startedAt: event.at,
+          lastAt: event.at,
+          outcome: undefined,
+          error: undefined,
+          changes: event.changes,
+        });
+        break;
+      case "evaluated":
+        this.evaluations.set(event.step, event.outcomes);
+        break;
+      case "saved":
+        this.checkpoints.push(event.record);
+        this.savingSeconds += (event.end - event.start) / 1000;
+        break;
+      case "stopped":
+        if (session) Object.assign(session, { outcome: event.outcome, error: event.error });
+        break;
+    }
+  }
+}

@@ -1,0 +1,118 @@
+// Runs that are killed at random moments and go on, and what must be true of them in the end: the engine's and the sandbox's own
+// accounts say that nothing written down was done twice, and the adapter is bit for bit that of a run nobody touched.
+import type { ChildProcess } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "vitest";
+import { readJsonLines } from "../../src/core/jsonl.ts";
+import type { AuditRecord } from "../../src/engine/audited.ts";
+import type { EventOf, RunEvent } from "../../src/runs/events.ts";
+import { readJournal } from "../../src/runs/read-journal.ts";
+import { runWhet } from "../support/whet.ts";
+
+/** Runs a training command; kills it after `killAfterMs` when given. Returns its exit code, null when killed. */
+export async function train(
+  args: readonly string[],
+  { killAfterMs, env = {} }: { killAfterMs?: number | undefined; env?: Record<string, string> } = {},
+): Promise<number | null> {
+  let timer: NodeJS.Timeout | undefined;
+  const kill = (child: ChildProcess) => {
+    if (killAfterMs !== undefined) timer = setTimeout(() => child.kill("SIGKILL"), killAfterMs);
+  };
+  const result = await runWhet(["train", ...args], { env, onStart: kill });
+  clearTimeout(timer);
+  if (result.code !== 0 && result.signal !== "SIGKILL") throw new Error(result.stderr);
+  return result.code;
+}
+
+/** The metrics without what depends on the clock and on what was graded before. */
+export function metricsOf(path: string): Record<string, unknown>[] {
+  return (readJsonLines(join(path, "metrics.jsonl")) as Record<string, unknown>[]).map((record) =>
+    Object.fromEntries(Object.entries(record).filter(([name]) => !/^(time|grade|pipeline|journal)\//.test(name))),
+  );
+}
+
+/** The hash of the final adapter's weights, found through the run's last checkpoint record: a kill may leave others, unrecorded. */
+export function finalAdapter(path: string, stateDir = join(path, "engine")): string {
+  const last = readJsonLines(join(path, "checkpoints.jsonl")).at(-1) as { name: string; sampler_path: string };
+  expect(last.name).toBe("final");
+  const [model, ...rest] = last.sampler_path.replace("tinker://", "").split("/");
+  const folder = join(stateDir, "checkpoints", encodeURIComponent(model!), ...rest);
+  const [file, ...others] = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) =>
+    name.endsWith("adapter_model.safetensors"),
+  );
+  expect(others).toEqual([]);
+  return createHash("sha256")
+    .update(readFileSync(join(folder, file!)))
+    .digest("hex");
+}
+
+type Sampled = EventOf<"group-sampled">;
+type Graded = EventOf<"graded">;
+
+const placeOf = ({ phase, batch, group }: Sampled | Graded) => `${phase} ${batch} ${group}`;
+const eventsOf = (path: string): RunEvent[] =>
+  existsSync(join(path, "journal")) ? [...readJournal(path)].map(({ event }) => event) : [];
+const linesOf = (path: string): unknown[] => (existsSync(path) ? readJsonLines(path) : []);
+
+/** What was written down, and what the engine and the sandbox had done, at the moment of a kill. */
+export interface Moment {
+  sampled: ReadonlySet<string>;
+  engineLines: number;
+}
+
+export function momentOf(path: string, audit: string): Moment {
+  const sampled = eventsOf(path).flatMap((event) => (event.type === "group-sampled" ? [identityOf(event)] : []));
+  return { sampled: new Set(sampled), engineLines: linesOf(audit).length };
+}
+
+/** A group's request as the engine's account names it. */
+const identityOf = ({ phase, seed, policy }: Sampled) => `${phase === "eval" ? `eval ${policy}` : "train"} ${seed}`;
+
+/** Checks the accounts of a run that was killed at `moments` and has ended. */
+export function expectNothingTwice(
+  path: string,
+  audit: string,
+  moments: readonly Moment[],
+  sandboxAudit: string,
+): void {
+  const events = eventsOf(path);
+  const sampled = events.filter((event): event is Sampled => event.type === "group-sampled");
+  const graded = events.filter((event): event is Graded => event.type === "graded");
+
+  // The journal has every group and every verdict once.
+  expect(sampled.length).toBe(new Set(sampled.map(placeOf)).size);
+  expect(graded.length).toBe(new Set(graded.map((event) => `${placeOf(event)} ${event.sample}`)).size);
+
+  // No request of a group that was written down before a kill reached the engine after it.
+  const lines = linesOf(audit) as AuditRecord[];
+  const samples = lines.flatMap((line, index) => (line.op === "sample" ? [{ line, index }] : []));
+  const evaluations = new Map(sampled.filter(({ phase }) => phase === "eval").map(({ seed }) => [seed, true]));
+  for (const moment of moments) {
+    const repeated = samples.filter(
+      ({ line, index }) =>
+        index >= moment.engineLines &&
+        moment.sampled.has(evaluations.has(line.seed) ? `eval ${line.steps} ${line.seed}` : `train ${line.seed}`),
+    );
+    expect(repeated).toEqual([]);
+  }
+
+  // Every update went into its model once, and every model's history is a beginning of one and the same.
+  const stepsOf = new Map<string, number>();
+  const policyAt = new Map<number, string>();
+  for (const line of lines) {
+    if (line.op === "load_state" || line.op === "create_model") stepsOf.set(line.model, line.steps);
+    if (line.op !== "optim_step") continue;
+    expect(line.steps).toBe((stepsOf.get(line.model) ?? 0) + 1);
+    stepsOf.set(line.model, line.steps);
+    expect(policyAt.get(line.steps) ?? line.policy).toBe(line.policy);
+    policyAt.set(line.steps, line.policy);
+  }
+
+  // The sandbox ran what has a verdict of its own, and at each kill at most what was under way without one.
+  const ran = linesOf(sandboxAudit).length;
+  const verdicts = graded.filter(({ grade }) => grade.codeHash !== null && !grade.cached).length;
+  expect(ran).toBeGreaterThanOrEqual(verdicts);
+  expect(ran - verdicts).toBeLessThanOrEqual(moments.length * 16);
+}
