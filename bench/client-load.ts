@@ -66,9 +66,12 @@ async function buildAndEncode(build: () => DatumInput[]): Promise<{ cpuSeconds: 
   for (let round = 0; round <= settings.rounds; round++) {
     const start = cpuSeconds();
     const batches = await encodeBatches(build(), limits, request, pool);
-    bytes = batches.reduce((sum, batch, index) => sum + batch.finish(index + 1).length, 0);
-    // As the client does when a request was taken.
-    for (const batch of batches) batch.release();
+    bytes = 0;
+    for (const [index, batch] of batches.entries()) {
+      bytes += (await batch.finish(index + 1)).length;
+      // As the client does when a request was taken.
+      batch.release();
+    }
     if (round > 0) times.push(cpuSeconds() - start);
   }
   return { cpuSeconds: Math.min(...times), bytes };

@@ -1,5 +1,6 @@
 // Training data as callers write them, checked, cut into requests and encoded. Batches are large, so this runs in slices and lets
-// the event loop turn in between; numbers go from the caller's lists and arrays straight into the request's bytes.
+// the event loop turn in between; numbers go from the caller's lists and arrays straight into the request's bytes. A request of typed
+// arrays, in which nothing can be wrong any more, is written when it may be sent: a large batch is never in memory a second time.
 import {
   type DatumSource,
   estimateDatumBytes,
@@ -39,11 +40,12 @@ export interface DatumInput {
 /** Work is cut so that one slice takes about this long. */
 const sliceMs = 4;
 
-/** A request of a batch, written but for its sequence number. */
+/** A request of a batch, checked. */
 export interface EncodedBatch {
   /** What it counts for against the limit on bytes being submitted. */
   bytes: number;
-  finish(seqId: number): Uint8Array;
+  /** The whole body; to be asked for when it may be sent. */
+  finish(seqId: number): Promise<Uint8Array>;
   /** Its memory may be used again: the body was read to its end. */
   release(): void;
 }
@@ -65,22 +67,61 @@ export async function encodeBatches(
   if (inputs.length === 0)
     throw new InvalidInputError("The batch is empty. Pass at least one datum, or leave the call out.");
   const batches: EncodedBatch[] = [];
-  let sliceStart = performance.now();
   let first = 0;
   for (const { data, bytes } of cut(inputs.map(toDatum), limits)) {
-    const encoder = new ForwardBackwardEncoder({ ...settings, data }, (size) => pool.take(size));
-    for (const index of data.keys()) {
-      encodeNext(encoder, first + index);
+    const writing = new BatchWriter({ ...settings, data }, first, pool);
+    if (!data.every(isTyped)) await writing.write();
+    batches.push({ bytes, finish: (seqId) => writing.finish(seqId), release: () => writing.release() });
+    first += data.length;
+  }
+  return batches;
+}
+
+/** Writes one request, in slices. */
+class BatchWriter {
+  readonly #request: ConstructorParameters<typeof ForwardBackwardEncoder>[0];
+  /** The first datum's place in the caller's list. */
+  readonly #first: number;
+  readonly #pool: BytesPool;
+  #encoder: ForwardBackwardEncoder | undefined;
+
+  constructor(request: ConstructorParameters<typeof ForwardBackwardEncoder>[0], first: number, pool: BytesPool) {
+    this.#request = request;
+    this.#first = first;
+    this.#pool = pool;
+  }
+
+  async write(): Promise<ForwardBackwardEncoder> {
+    if (this.#encoder) return this.#encoder;
+    const encoder = new ForwardBackwardEncoder(this.#request, (size) => this.#pool.take(size));
+    let sliceStart = performance.now();
+    for (const index of this.#request.data.keys()) {
+      encodeNext(encoder, this.#first + index);
       if (performance.now() - sliceStart >= sliceMs) {
         await yieldToLoop();
         sliceStart = performance.now();
       }
     }
-    const release = () => pool.give(encoder.memory);
-    batches.push({ bytes, finish: (seqId) => encoder.finish(seqId), release });
-    first += data.length;
+    this.#encoder = encoder;
+    return encoder;
   }
-  return batches;
+
+  async finish(seqId: number): Promise<Uint8Array> {
+    return (await this.write()).finish(seqId);
+  }
+
+  release(): void {
+    if (this.#encoder) this.#pool.give(this.#encoder.memory);
+    this.#encoder = undefined;
+  }
+}
+
+/** Whether all of a datum is arrays of numbers: then writing it cannot fail. */
+function isTyped({ modelInput, lossFnInputs }: DatumSource): boolean {
+  return (
+    modelInput.chunks.every((chunk) => "tokens" in chunk && chunk.tokens instanceof Int32Array) &&
+    Object.values(lossFnInputs).every(({ data }) => !Array.isArray(data))
+  );
 }
 
 function encodeNext(encoder: ForwardBackwardEncoder, index: number): void {

@@ -326,7 +326,7 @@ export class TrainingClient {
     const post = async (batch: EncodedBatch, index: number): Promise<Accepted> => {
       await this.#connection.trainingBytes.take(batch.bytes, this.#connection.closing);
       try {
-        const accepted = await this.#submitBatch(name, batch.finish(first + index), refused);
+        const accepted = await this.#submitBatch(name, await batch.finish(first + index), refused);
         // After a retry, an attempt that was given up may still be sending the bytes.
         if (!accepted.retried) batch.release();
         return accepted;
