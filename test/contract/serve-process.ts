@@ -45,6 +45,8 @@ export async function startServe(
     child,
     errors: () => errors,
     async close() {
+      // With exit_with_parent the end of its standard input is what counts.
+      child.stdin.end();
       child.kill("SIGTERM");
       const [code] = await exited;
       return code;
