@@ -31,8 +31,15 @@ function installedVersion(require: NodeJS.Require): string | undefined {
   }
 }
 
-/** Loads ONNX Runtime. */
-export function loadRuntime(): typeof import("onnxruntime-node") {
+let loaded: typeof import("onnxruntime-node") | undefined;
+
+/** ONNX Runtime, loaded when it is first needed: modules that only might compute can be imported without it. */
+export function onnxRuntime(): typeof import("onnxruntime-node") {
+  loaded ??= load();
+  return loaded;
+}
+
+function load(): typeof import("onnxruntime-node") {
   const require = findRuntime();
   if (!require)
     throw new GraphError(

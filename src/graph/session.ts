@@ -5,10 +5,8 @@ import { messageOf } from "../core/errors.ts";
 import { GraphError } from "./errors.ts";
 import { bindDimensions, graphInputs, inputName } from "./interpreter.ts";
 import { toOnnx } from "./onnx-graph.ts";
-import { loadRuntime } from "./onnx-runtime.ts";
+import { onnxRuntime } from "./onnx-runtime.ts";
 import type { Tensor } from "./tensor.ts";
-
-const runtime = loadRuntime();
 
 /** A value that can be fed or came out. The array behind a fed value must not change while a run is under way. */
 export type Value = OrtTensor;
@@ -29,10 +27,9 @@ const threadWaiting = { intra_op: { allow_spinning: "1", spin_duration_us: "20" 
 
 /** Wraps a typed array as a value, in place. */
 export function value(data: Float32Array | Int32Array | Uint8Array, shape: readonly number[]): Value {
-  if (data instanceof Float32Array) return new runtime.Tensor("float32", data, shape);
-  return data instanceof Int32Array
-    ? new runtime.Tensor("int32", data, shape)
-    : new runtime.Tensor("bool", data, shape);
+  const { Tensor } = onnxRuntime();
+  if (data instanceof Float32Array) return new Tensor("float32", data, shape);
+  return data instanceof Int32Array ? new Tensor("int32", data, shape) : new Tensor("bool", data, shape);
 }
 
 /** The floats of a value that came out of a run. */
@@ -60,7 +57,7 @@ export class Session<Name extends string = string> {
   ): Promise<Session<Name>> {
     const model = toOnnx(outputs);
     try {
-      const session = await runtime.InferenceSession.create(model, {
+      const session = await onnxRuntime().InferenceSession.create(model, {
         executionProviders: ["cpu"],
         intraOpNumThreads: options.threads ?? 0,
         interOpNumThreads: 1,
