@@ -23,10 +23,15 @@ export interface BenchReport {
   notes: readonly string[];
 }
 
+export interface BenchOptions {
+  /** A small version that shows that the benchmark works; its figures mean little. */
+  quick: boolean;
+}
+
 /** The module of a benchmark: bench/NAME.ts exports `benchmark`. */
 export interface Benchmark {
   /** Runs it; `say` shows progress. `missing` says why it cannot run here. */
-  run(say: (line: string) => void): Promise<BenchReport | { missing: string }>;
+  run(say: (line: string) => void, options: BenchOptions): Promise<BenchReport | { missing: string }>;
 }
 
 /** The report as a table of plain text. */

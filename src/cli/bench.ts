@@ -1,8 +1,10 @@
 // `./whet bench [NAME …]`: runs benchmarks and prints their tables. Each one is a module in bench/.
+import { z } from "zod";
 import { type Benchmark, formatReport } from "../../bench/report.ts";
 import { ConfigError, WhetstoneError } from "../core/errors.ts";
 import { nearest } from "../core/nearest.ts";
 import type { Command } from "./command.ts";
+import { describeOptions, parseArguments } from "./options.ts";
 
 interface BenchmarkEntry {
   summary: string;
@@ -26,19 +28,34 @@ const benchmarks: Readonly<Record<string, BenchmarkEntry>> = {
     summary: "what the training loop itself costs, and its event-loop lag",
     load: () => import("../../bench/loop.ts"),
   },
+  pipeline: {
+    summary: "updates per hour at lag 0, 1, 2, 4 beside tinker-cookbook's trainer, synchronous and asynchronous",
+    load: () => import("../../bench/pipeline.ts"),
+  },
+  scale: {
+    summary: "memory, event-loop lag and journal of a run of 256 prompts × 16 completions × 8,192 tokens",
+    load: () => import("../../bench/scale.ts"),
+  },
 };
+
+const BenchOptions = z.strictObject({
+  quick: z.boolean().default(false).describe("pipeline, scale: a small version, to see that it works"),
+});
 
 export const command: Command = {
   help: () =>
     [
-      "Usage: ./whet bench [NAME …]",
+      "Usage: ./whet bench [NAME …] [quick=true]",
       "",
       "Runs the named benchmarks, or all of them. Figures are ratios measured in one run on this machine.",
       "",
       ...Object.entries(benchmarks).map(([name, { summary }]) => `  ${name.padEnd(10)}  ${summary}`),
+      "",
+      describeOptions(BenchOptions),
     ].join("\n"),
   async run(args) {
-    const entries = (args.length > 0 ? args : Object.keys(benchmarks)).map((name) => {
+    const { options, words } = parseArguments(BenchOptions, args);
+    const entries = (words.length > 0 ? words : Object.keys(benchmarks)).map((name) => {
       const entry = Object.hasOwn(benchmarks, name) ? benchmarks[name] : undefined;
       if (entry) return { name, entry };
       const guess = nearest(name, Object.keys(benchmarks));
@@ -47,7 +64,7 @@ export const command: Command = {
     });
     for (const { name, entry } of entries) {
       const { benchmark } = await entry.load();
-      const report = await benchmark.run((line) => console.error(`whetstone: bench ${name}: ${line}`));
+      const report = await benchmark.run((line) => console.error(`whetstone: bench ${name}: ${line}`), options);
       if ("missing" in report)
         throw new WhetstoneError("cli/bench-missing", `Benchmark "${name}" cannot run here: ${report.missing}`);
       console.log(`\n${formatReport(report)}`);

@@ -1,6 +1,6 @@
 // Python virtual environments for tests that need a real package from PyPI. They are made on first use and kept between runs.
 import { execFile, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -37,7 +37,30 @@ export async function openVenv(packages: readonly string[]): Promise<Venv> {
   return finish(folder, building);
 }
 
-const timeoutMs = 300_000;
+/** The newest release of a package, as the registry has it today; where it cannot be asked, the newest that is installed. */
+export async function openNewest(name: string): Promise<(Venv & { version: string }) | { missing: string }> {
+  const asked = await promisify(execFile)("python3", ["-m", "pip", "index", "versions", name], {
+    timeout: 60_000,
+  }).then(
+    ({ stdout }) => /\(([^)\s]+)\)/.exec(stdout)?.[1],
+    () => undefined,
+  );
+  const version = asked ?? newestInstalled(name);
+  if (version === undefined)
+    return { missing: `the registry does not say which ${name} is the newest, and none is installed` };
+  const venv = await openVenv([`${name}==${version}`]);
+  return "missing" in venv ? venv : { ...venv, version };
+}
+
+function newestInstalled(name: string): string | undefined {
+  if (!existsSync(cache)) return undefined;
+  return readdirSync(cache)
+    .flatMap((folder) => (folder.startsWith(`${name}==`) ? [folder.slice(name.length + 2)] : []))
+    .sort((a, b) => a.localeCompare(b, "en", { numeric: true }))
+    .at(-1);
+}
+
+const timeoutMs = 600_000;
 
 function plan(packages: readonly string[]) {
   const folder = join(cache, packages.join("+").replaceAll(/[^\w.+=-]/g, "_"));
