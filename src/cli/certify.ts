@@ -56,6 +56,8 @@ async function certifyFile(
   const sandbox = await openSandbox({
     sandboxUrl: options.sandbox_url,
     sandboxPython: options.sandbox_python,
+    sandboxPackages: options.sandbox_packages,
+    say: (line) => console.error(`whetstone: ${line}`),
     maxConcurrency: options.concurrency,
   });
   const progress = new Progress({ label: "certified" });

@@ -183,6 +183,8 @@ export async function openGrader(
     TrainConfig,
     | "sandbox_url"
     | "sandbox_python"
+    | "sandbox_packages"
+    | "sandbox_memory_mb"
     | "sandbox_max_concurrency"
     | "comparator"
     | "reward_timeout"
@@ -194,6 +196,8 @@ export async function openGrader(
   const sandbox = await openSandbox({
     sandboxUrl: config.sandbox_url === "" ? undefined : config.sandbox_url,
     sandboxPython: config.sandbox_python === "" ? undefined : config.sandbox_python,
+    sandboxPackages: config.sandbox_packages,
+    say: (line) => console.error(`whetstone: ${line}`),
     maxConcurrency: config.sandbox_max_concurrency === 0 ? undefined : config.sandbox_max_concurrency,
   });
   const rules = {
@@ -202,6 +206,7 @@ export async function openGrader(
     rewardTimeoutS: config.reward_timeout,
     formatCoef: config.format_coef,
     maxTests: config.max_tests,
+    limits: { memoryBytes: config.sandbox_memory_mb * 1024 ** 2 },
     seed: config.seed,
     ...(config.sandbox_max_concurrency > 0 ? { concurrency: config.sandbox_max_concurrency } : {}),
   };

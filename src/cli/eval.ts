@@ -52,6 +52,8 @@ const EvalOptions = TrainConfig.pick({
   sandbox_url: true,
   sandbox_max_concurrency: true,
   sandbox_python: true,
+  sandbox_packages: true,
+  sandbox_memory_mb: true,
   seed: true,
 }).extend({
   run: z

@@ -113,6 +113,8 @@ async function openGrader(options: z.output<typeof GradeOptions>): Promise<{ gra
   const sandbox = await openSandbox({
     sandboxUrl: options.sandbox_url,
     sandboxPython: options.sandbox_python,
+    sandboxPackages: options.sandbox_packages,
+    say: (line) => console.error(`whetstone: ${line}`),
     maxConcurrency: options.concurrency,
   });
   const grader = createGrader({

@@ -21,10 +21,14 @@ export const gradingShape = {
     .optional()
     .describe("Sandbox Fusion's address, or several with commas; default SANDBOX_URL, none for the embedded jail"),
   sandbox_python: z.string().optional().describe("interpreter or virtual environment of the embedded jail"),
+  sandbox_packages: z
+    .string()
+    .default("")
+    .describe("packages that programs may import in the embedded jail, separated by commas; installed on first use"),
   concurrency: z.int().positive().optional().describe("programs at the same moment; default the sandbox's"),
   max_tests: z.int().min(0).default(0).describe("tests per problem, 0 for all"),
   test_selection: z.enum(testSelections).default("first").describe("which tests when there are more than max_tests"),
-  memory_mb: z.int().positive().default(4096).describe("address space of a program, in MiB"),
+  memory_mb: z.int().positive().default(4096).describe("memory of a program, all its processes together, in MiB"),
 };
 
 export const textField = (row: JsonObject, key: string): string | undefined => {

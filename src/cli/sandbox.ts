@@ -5,6 +5,7 @@ import { z } from "zod";
 import { whet } from "../core/program.ts";
 import { startFusionServer } from "../sandbox/fusion/server.ts";
 import { openJail } from "../sandbox/jail.ts";
+import { environmentWith, packageList } from "../sandbox/packages.ts";
 import type { Command } from "./command.ts";
 import { interruptible } from "./interrupt.ts";
 import { describeOptions, parseArguments } from "./options.ts";
@@ -13,6 +14,12 @@ const SandboxOptions = z.strictObject({
   port: z.int().min(0).max(65_535).default(8080).describe("0 takes any free port"),
   host: z.string().default("127.0.0.1").describe("address to listen on; others than loopback need a token"),
   sandbox_python: z.string().optional().describe("interpreter or virtual environment that runs the programs"),
+  sandbox_packages: z
+    .string()
+    .default("")
+    .describe(
+      "packages that programs may import, separated by commas; installed on first use (peers' harnesses want numpy)",
+    ),
   concurrency: z.int().positive().default(availableParallelism()).describe("programs at the same moment"),
   queue: z.int().min(0).default(256).describe("requests that may wait; more get 429 and Retry-After"),
   memory_mb: z.int().positive().default(4096).describe("address space of a program that names no limit, in MiB"),
@@ -45,10 +52,11 @@ export const command: Command = {
 async function serve(options: z.output<typeof SandboxOptions>, signal: AbortSignal): Promise<number> {
   const given = options.token ?? process.env["SANDBOX_TOKEN"];
   const open = given === "none";
-  const jail = await openJail({
-    slots: options.concurrency,
-    ...(options.sandbox_python === undefined ? {} : { python: options.sandbox_python }),
-  });
+  const packages = packageList(options.sandbox_packages);
+  const say = (line: string) => console.error(`whetstone: ${line}`);
+  const python =
+    packages.length > 0 ? await environmentWith(packages, options.sandbox_python, say) : options.sandbox_python;
+  const jail = await openJail({ slots: options.concurrency, ...(python === undefined ? {} : { python }) });
   try {
     const server = await startFusionServer({
       jail,

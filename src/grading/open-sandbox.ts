@@ -1,6 +1,7 @@
 // Chooses where programs run: a Sandbox Fusion server when one is named, else the embedded jail of this machine.
 import { openFusion } from "../sandbox/fusion/fusion.ts";
 import { openJail } from "../sandbox/jail.ts";
+import { environmentWith, packageList } from "../sandbox/packages.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { GradingError } from "./errors.ts";
 
@@ -10,20 +11,27 @@ export interface SandboxChoice {
   sandboxUrl?: string | null | undefined;
   /** For the jail: an interpreter or a virtual environment. */
   sandboxPython?: string | undefined;
+  /** For the jail: packages that programs may import, separated by commas; installed once, into an environment of their own. */
+  sandboxPackages?: string | undefined;
+  /** Told what takes long. */
+  say?: ((line: string) => void) | undefined;
   /** Requests in flight per Fusion instance (default SANDBOX_MAX_CONCURRENCY, else 4), or programs at once in the jail. */
   maxConcurrency?: number | undefined;
 }
 
 /** Opens the sandbox; the caller closes it. Rejects when it is not there or does not pass its self-test. */
-export function openSandbox(choice: SandboxChoice = {}): Promise<Sandbox> {
+export async function openSandbox(choice: SandboxChoice = {}): Promise<Sandbox> {
   const url = choice.sandboxUrl === undefined ? process.env["SANDBOX_URL"] : choice.sandboxUrl;
   if (url && url !== "none") {
     const maxConcurrency = choice.maxConcurrency ?? concurrencyFromEnvironment();
     const token = process.env["SANDBOX_TOKEN"];
     return openFusion({ url, ...(maxConcurrency === undefined ? {} : { maxConcurrency }), token });
   }
+  const packages = packageList(choice.sandboxPackages ?? "");
+  const python =
+    packages.length > 0 ? await environmentWith(packages, choice.sandboxPython, choice.say) : choice.sandboxPython;
   return openJail({
-    ...(choice.sandboxPython === undefined ? {} : { python: choice.sandboxPython }),
+    ...(python === undefined ? {} : { python }),
     ...(choice.maxConcurrency === undefined ? {} : { slots: choice.maxConcurrency }),
   });
 }

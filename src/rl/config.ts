@@ -119,6 +119,15 @@ export const TrainConfig = z.strictObject({
     .default(0)
     .describe("programs graded at once; 0: SANDBOX_MAX_CONCURRENCY, or 4 (jail: one per core)"),
   sandbox_python: z.string().default("").describe("interpreter or virtual environment for the embedded jail"),
+  sandbox_packages: z
+    .string()
+    .default("")
+    .describe("packages that programs may import in the embedded jail, separated by commas; installed on first use"),
+  sandbox_memory_mb: z
+    .int()
+    .min(1)
+    .default(4096)
+    .describe("memory of a graded program, all its processes together, in MiB"),
   canary_every: z
     .int()
     .min(-1)

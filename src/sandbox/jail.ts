@@ -44,6 +44,7 @@ export interface JailOptions {
 const retries = 3;
 const retriesOfSilence = 1;
 const pauseMs = 100;
+const mostPools = 4;
 
 export interface ExecuteRequest {
   /** Python source; runs as a script in a fresh working directory. */
@@ -164,8 +165,8 @@ class EmbeddedJail implements Jail {
   readonly #patienceMs: number;
   readonly #limiter: Limiter;
   readonly #plain: Pool;
-  /** Programs that mention numpy start where it is already imported; the pool comes with the first of them. */
-  #numpy: Pool | undefined;
+  /** Programs that mention packages that take long to import start where those are imported; a pool comes with the first of them. */
+  readonly #warm = new Map<string, Pool>();
   #closed = false;
 
   private constructor(
@@ -222,9 +223,16 @@ class EmbeddedJail implements Jail {
   }
 
   #poolFor(source: string): Pool {
-    if (!this.#plain.facts?.numpy || !/\bnumpy\b/.test(source)) return this.#plain;
-    this.#numpy ??= this.#pool(["numpy"]);
-    return this.#numpy;
+    const there = this.#plain.facts?.slowPackages ?? [];
+    const used = there.filter((name) => new RegExp(`\\b${name}\\b`).test(source));
+    const key = used.join();
+    const known = this.#warm.get(key);
+    if (known || used.length === 0) return known ?? this.#plain;
+    // Every pool holds processes; past a few, numpy alone has to do.
+    if (this.#warm.size >= mostPools) return this.#warm.get("numpy") ?? this.#plain;
+    const pool = this.#pool(used);
+    this.#warm.set(key, pool);
+    return pool;
   }
 
   /** Whole numbers, as the kernel takes them, and the bound on a program's processes together. */
@@ -331,7 +339,7 @@ class EmbeddedJail implements Jail {
 
   async close(): Promise<void> {
     this.#closed = true;
-    await Promise.all([this.#plain.close(), this.#numpy?.close() ?? Promise.resolve()]);
+    await Promise.all([this.#plain, ...this.#warm.values()].map((pool) => pool.close()));
     await this.#control.close();
   }
 }

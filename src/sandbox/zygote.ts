@@ -14,7 +14,8 @@ const noticeBytes = 9;
 /** What a zygote says about itself when it is warm. */
 export interface ZygoteFacts {
   version: string;
-  numpy: boolean;
+  /** Installed packages that take long to import. */
+  slowPackages: string[];
   /** Landlock ABI; 0: none. */
   landlock: number;
 }

@@ -17,7 +17,7 @@ import time
 STDERR_TAIL = 4096
 FRAME_BYTES = 16 * 1024 * 1024 + 1
 REPORT = 3
-NAMED_STATUSES = "compile-error runtime-error memory-limit bad-arguments target-not-found unserialisable".split()
+NAMED_STATUSES = "compile-error runtime-error memory-limit bad-arguments target-not-found unserialisable missing-module".split()
 
 
 def bare_environment(home):
@@ -60,6 +60,10 @@ def test_process(program, job, preamble, kind, folder, uid, stdin, stdout, stder
     """Everything a test's process does; never returns."""
     try:
         os.setsid()
+        try:
+            os.setpgid(0, 0)  # some sandboxes grant no session
+        except OSError:
+            pass
         # Moved out of the way first: one of them may sit where another belongs.
         moved = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, 64) for descriptor in (stdin, stdout, stderr, report)]
         for target, descriptor in enumerate(moved):
@@ -74,13 +78,16 @@ def test_process(program, job, preamble, kind, folder, uid, stdin, stdout, stder
             give_up_root(uid)
         os.environ.clear()
         os.environ.update(bare_environment(folder))
-        sys.argv[:] = ["solution.py"]
         sys.path[:] = [folder] + [path for path in sys.path[1:] if path]
         sys.stdin = sys.__stdin__ = io.open(0, "r", encoding="utf-8", errors="surrogateescape", closefd=False)
         sys.stdout = sys.__stdout__ = io.open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)
         sys.stderr = sys.__stderr__ = io.open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
         source = job["source"].encode("utf-8", "surrogatepass")
-        program.run_test(kind, source, None, os.path.join(folder, "solution.py"), preamble, REPORT)
+        filename = os.path.join(folder, "solution.py")
+        with open(filename, "wb") as script:  # programs read themselves, and processes they spawn import them
+            script.write(source)
+        sys.argv[:] = [filename]
+        program.run_test(kind, source, None, filename, preamble, REPORT)
     finally:
         os._exit(125)
 

@@ -27,6 +27,7 @@ _COMMAND = struct.Struct("<cI")
 _NOTICE = struct.Struct("<cIi")
 _THREAD_STACK = 8 * 1024 * 1024
 _WARM = "array contextlib dataclasses decimal enum fractions numbers queue time types cmath hashlib struct".split()
+_SLOW = "numpy scipy pandas sympy networkx".split()
 _WARM_PROGRAM = """
 import sys, math
 from collections import defaultdict, deque, Counter
@@ -93,7 +94,7 @@ class Zygote:
         about = {
             "version": sys.version.split()[0],
             "pid": os.getpid(),
-            "numpy": importlib.util.find_spec("numpy") is not None,
+            "slowPackages": [name for name in _SLOW if importlib.util.find_spec(name) is not None],
             "landlock": kernel.landlock_version(),
         }
         data = json.dumps(about).encode()

@@ -1,0 +1,85 @@
+// A virtual environment with packages for programs to import: made once, on first use, and kept in the cache folder. A half-made one is never
+// used: it is built under another name and moved into place, so two processes that build the same one do not disturb each other.
+import { execFile } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdir, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { cacheFolder } from "../core/cache.ts";
+import { messageOf } from "../core/errors.ts";
+import { findInterpreter, type Interpreter } from "./interpreter.ts";
+import { SandboxError } from "./sandbox.ts";
+
+const installTimeoutMs = 20 * 60_000;
+/** A name, perhaps with extras and a version: what pip calls a requirement, without addresses, paths and options. */
+const requirement =
+  /^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?(?:\[[A-Za-z0-9._,-]+\])?(?:(?:==|>=|<=|~=|!=|<|>)[A-Za-z0-9.*+!]+)?$/;
+
+/** The packages of a list separated by commas or spaces; throws sandbox/packages for what is no package name. */
+export function packageList(text: string): string[] {
+  const names = text.split(/[,\s]+/).filter((name) => name !== "");
+  const wrong = names.find((name) => !requirement.test(name));
+  if (wrong !== undefined)
+    throw new SandboxError(
+      "sandbox/packages",
+      `sandbox_packages holds ${JSON.stringify(wrong)}, which is no package name. Write names as pip takes them, separated by commas: sandbox_packages=numpy,sortedcontainers==2.4.0.`,
+    );
+  return [...new Set(names)].sort();
+}
+
+/** The folder of an environment over `python` with these packages; makes it where it is not there yet, and says so through `say`. */
+export async function environmentWith(
+  packages: readonly string[],
+  python: string | undefined,
+  say: (line: string) => void = () => {},
+): Promise<string> {
+  const interpreter = await findInterpreter(python);
+  const folder = join(cacheFolder(), "packages", nameOf(packages, interpreter));
+  if (existsSync(join(folder, "complete"))) return folder;
+  const building = `${folder}.${process.pid}`;
+  say(`installing ${packages.join(", ")} for programs (first use): ${folder}`);
+  try {
+    await mkdir(join(folder, ".."), { recursive: true });
+    await rm(building, { recursive: true, force: true });
+    await run(interpreter.executable, ["-m", "venv", building]);
+    const pip = [
+      "-m",
+      "pip",
+      "install",
+      "--quiet",
+      "--disable-pip-version-check",
+      "--no-input",
+      "--only-binary",
+      ":all:",
+    ];
+    await run(join(building, "bin", "python"), [...pip, "--", ...packages]);
+    await writeFile(join(building, "complete"), `${packages.join("\n")}\n`);
+    await rename(building, folder).catch((error: unknown) => {
+      if (!existsSync(join(folder, "complete"))) throw error; // another process was faster, and its environment is the same
+    });
+    return folder;
+  } catch (error) {
+    const reason = (error as { stderr?: string }).stderr?.trim() || messageOf(error);
+    throw new SandboxError(
+      "sandbox/packages",
+      `${packages.join(", ")} could not be installed for programs (${reason.slice(-600)}). Check the names and the network, or name an environment that has them with sandbox_python=PATH.`,
+      { cause: error },
+    );
+  } finally {
+    await rm(building, { recursive: true, force: true });
+  }
+}
+
+/** Programs run as another user where we are root, and must be able to read what is installed. */
+async function run(program: string, args: readonly string[]): Promise<void> {
+  const shell = ["-c", 'umask 022; exec "$0" "$@"', program, ...args];
+  await promisify(execFile)("/bin/sh", shell, { timeout: installTimeoutMs, cwd: "/", maxBuffer: 1 << 24 });
+}
+
+function nameOf(packages: readonly string[], { executable, version }: Interpreter): string {
+  const hash = createHash("sha256")
+    .update(JSON.stringify([executable, version, packages]))
+    .digest("hex");
+  return `${hash.slice(0, 16)}-python${version}`;
+}
