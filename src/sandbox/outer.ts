@@ -15,7 +15,8 @@ const coveredFolders = ["/tmp", "/dev", "/proc"];
 /** Deep recursion: 600,000 levels of Python 3.8 to 3.10 need about this much; address space is used only as it grows. */
 const stackBytes = 1024 ** 3;
 
-const deviceFiles = ["null", "zero", "full", "random", "urandom"];
+/** Without zero: mapped, it is shared memory that nobody counts. */
+const deviceFiles = ["null", "full", "random", "urandom"];
 
 /** What a zygote needs to be spawned: argv, and the path by which its slots reach the control socket. */
 export interface ZygoteCommand {

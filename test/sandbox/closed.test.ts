@@ -105,6 +105,16 @@ describe("failing closed", () => {
           },
         );
         expect(JSON.parse(stdout || JSON.stringify({ stderr }))).toMatchObject({ kind: level, answer: "42\n" });
+        // Process limits count a user's processes; where programs run as the calling user, their threads are counted instead.
+        const bomb = spawnSync(process.execPath, ["--import", loader, join(here, "open-jail.ts"), level, "threads"], {
+          uid: 12_345,
+          gid: 12_345,
+          env: { PATH: "/usr/bin:/bin", HOME: "/nowhere", TMPDIR: closed },
+          encoding: "utf8",
+        });
+        expect(JSON.parse(bomb.stdout || JSON.stringify({ stderr: bomb.stderr }))).toMatchObject({
+          status: "runtime-error",
+        });
       }
     },
     60_000,

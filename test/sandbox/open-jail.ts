@@ -1,5 +1,5 @@
 // Opens the embedded jail, runs one program and prints what happened as JSON. Started by other tests in changed surroundings.
-// With a second argument "hold" the program never ends.
+// With a second argument "hold" the program never ends; with "threads" it starts more of them than it may.
 import { WhetstoneError } from "../../src/core/errors.ts";
 import { type JailLevel, openJail } from "../../src/sandbox/jail.ts";
 import { job, stdin, textOf } from "./plain.ts";
@@ -10,6 +10,13 @@ try {
   if (process.argv[3] === "hold") {
     console.log("holding");
     await jail.run(job("while True: pass", [stdin("")], { wallMs: 120_000, cpuMs: 120_000 }), () => "continue");
+  }
+  if (process.argv[3] === "threads") {
+    const source =
+      "import threading, time\nthreading.stack_size(65536)\nfor _ in range(400): threading.Thread(target=time.sleep, args=(9,)).start()";
+    const [threads] = await jail.run(job(source, [stdin("")], { wallMs: 20_000 }), () => "continue");
+    console.log(JSON.stringify({ status: threads!.status, stderr: threads!.stderrTail.slice(-60) }));
+    process.exit(0);
   }
   const [outcome] = await jail.run(job("print(int(input()) + 1)", [stdin("41")]), () => "continue");
   await jail.close();

@@ -1,0 +1,136 @@
+// Ways in which one program could tell another one bit, through what they share: read-only files, the kernel's counters, the processor. A sender
+// gets the bit on stdin; a receiver prints what it found. "live" ones run side by side, the others one after the other.
+export interface Channel {
+  name: string;
+  live: boolean;
+  /** Python: `bit` is True or False. */
+  send: string;
+  /** Python: prints what it sees. */
+  receive: string;
+  /** Known to be open, and why it stays so; absent: must be closed. */
+  open?: string;
+}
+
+const sharedFile = "import os\nfd = os.open(os.__file__, os.O_RDONLY)\n";
+/** Bytes of a shared file that nothing reads in passing. */
+const coldFile =
+  "import os, _pydecimal\npath = _pydecimal.__file__\nfd = os.open(path, os.O_RDONLY)\nsize = os.fstat(fd).st_size\n";
+const libc = "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\nlibc.syscall.restype = ctypes.c_long\n";
+const hold = "import time\ntime.sleep(0.8)\n";
+const wait = "import time\ntime.sleep(0.4)\n";
+
+export const channels: readonly Channel[] = [
+  {
+    name: "byte locks on a shared file",
+    live: true,
+    send: `${sharedFile}import fcntl\nif bit: fcntl.lockf(fd, fcntl.LOCK_SH | fcntl.LOCK_NB, 1, 10**6)\n${hold}`,
+    receive: `${wait}${sharedFile}import fcntl, struct\nr = fcntl.fcntl(fd, fcntl.F_GETLK, struct.pack("hhqqi", fcntl.F_WRLCK, 0, 10**6, 1, 0))\nprint(struct.unpack("hhqqi", r)[0] != fcntl.F_UNLCK)`,
+  },
+  {
+    name: "open file description locks",
+    live: true,
+    send: `${sharedFile}import fcntl, struct\nif bit: fcntl.fcntl(fd, 37, struct.pack("hhqqi", 0, 0, 10**6, 1, 0))\n${hold}`,
+    receive: `${wait}${sharedFile}import fcntl, struct\nr = fcntl.fcntl(fd, 36, struct.pack("hhqqi", 1, 0, 10**6, 1, 0))\nprint(struct.unpack("hhqqi", r)[0] != 2)`,
+  },
+  {
+    name: "flock on a shared file",
+    live: true,
+    send: `${sharedFile}import fcntl\nif bit: fcntl.flock(fd, fcntl.LOCK_EX)\n${hold}`,
+    receive: `${wait}${sharedFile}import fcntl\ntry:\n    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)\n    print(False)\nexcept OSError:\n    print(True)`,
+  },
+  {
+    name: "page cache: fadvise and preadv2(RWF_NOWAIT)",
+    live: false,
+    send: `${coldFile}if bit: os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)\nelse: os.read(fd, size)`,
+    receive: `${coldFile}try:\n    print(os.preadv(fd, [bytearray(4096)], size // 2, os.RWF_NOWAIT) <= 0)\nexcept BlockingIOError:\n    print(True)`,
+  },
+  {
+    name: "page cache: fadvise and mincore",
+    live: false,
+    send: `${coldFile}if bit: os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)\nelse: os.read(fd, size)`,
+    receive: `${coldFile}${libc}import mmap\nlibc.mmap.restype = ctypes.c_void_p\nat = libc.mmap(None, ctypes.c_size_t(size), 1, 2, fd, ctypes.c_long(0))\nv = (ctypes.c_ubyte * 999)()\nif libc.mincore(ctypes.c_void_p(at), ctypes.c_size_t(size), v): raise OSError(ctypes.get_errno(), "mincore")\nprint(v[20] & 1 == 0)`,
+  },
+  {
+    name: "page cache: fadvise and cachestat",
+    live: false,
+    send: `${coldFile}if bit: os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)\nelse: os.read(fd, size)`,
+    receive: `${coldFile}${libc}r = (ctypes.c_uint64 * 2)(0, size)\ns = (ctypes.c_uint64 * 5)()\nif libc.syscall(ctypes.c_long(451), ctypes.c_uint(fd), r, s, 0): raise OSError(ctypes.get_errno(), "cachestat")\nprint(s[0] == 0)`,
+  },
+  {
+    name: "page cache: fadvise and the time of a read",
+    live: false,
+    send: `${coldFile}if bit: os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)\nelse: os.read(fd, size)`,
+    receive: `${coldFile}import resource\nbefore = resource.getrusage(resource.RUSAGE_SELF).ru_inblock\nos.pread(fd, 4096, size // 2)\nprint(resource.getrusage(resource.RUSAGE_SELF).ru_inblock > before)`,
+  },
+  {
+    name: "page cache: madvise(MADV_PAGEOUT)",
+    live: false,
+    send: `${coldFile}import mmap\nm = mmap.mmap(fd, 0, mmap.MAP_SHARED, mmap.PROT_READ)\nm[:]\nif bit:\n    try: m.madvise(21)\n    except OSError: pass`,
+    receive: `${coldFile}import resource\nbefore = resource.getrusage(resource.RUSAGE_SELF).ru_inblock\nos.pread(fd, 4096, size // 2)\nprint(resource.getrusage(resource.RUSAGE_SELF).ru_inblock > before)`,
+  },
+  {
+    name: "write hints kept with a file",
+    live: false,
+    send: `${sharedFile}import fcntl, struct\nfcntl.fcntl(fd, 1036, struct.pack("Q", 5 if bit else 1))`,
+    receive: `${sharedFile}import fcntl, struct\nprint(struct.unpack("Q", fcntl.fcntl(fd, 1035, struct.pack("Q", 0)))[0] == 5)`,
+  },
+  {
+    name: "times and attributes of a shared file",
+    live: false,
+    send: `${sharedFile}try:\n    if bit: os.utime(os.__file__)\n    os.setxattr(os.__file__, "user.x", b"1")\nexcept OSError: pass`,
+    receive: `${sharedFile}import time\ns = os.stat(os.__file__)\nprint(time.time() - s.st_mtime < 60, len(os.listxattr(os.__file__)) if hasattr(os, "listxattr") else 0)`,
+  },
+  {
+    name: "free memory of the machine (sysinfo)",
+    live: true,
+    send: `if bit: x = bytearray(b"x" * (400 << 20))\n${hold}`,
+    receive: `${libc}class S(ctypes.Structure): _fields_ = [("up", ctypes.c_long), ("loads", ctypes.c_ulong * 3), ("total", ctypes.c_ulong), ("free", ctypes.c_ulong), ("rest", ctypes.c_byte * 200)]\ndef free():\n    s = S()\n    if libc.sysinfo(ctypes.byref(s)): raise OSError(ctypes.get_errno(), "sysinfo")\n    return s.free\na = free()\n${wait}${wait}print(abs(free() - a) > 200 << 20)`,
+  },
+  {
+    name: "processes of others (/proc, kill, getpgid)",
+    live: true,
+    send: `import threading, time\nif bit:\n    for _ in range(30): threading.Thread(target=time.sleep, args=(0.8,)).start()\n${hold}`,
+    receive: `${wait}import os\nme = os.getpid()\ndef there(p):\n    try:\n        os.getpgid(p)\n        return True\n    except OSError:\n        return False\nprint(sum(there(p) for p in range(max(2, me - 300), me + 300) if p != me) > 25)`,
+  },
+  {
+    name: "System V shared memory, message queues, keys",
+    live: false,
+    send: `${libc}if bit: libc.shmget(4242, 4096, 0o1666); libc.syscall(ctypes.c_long(248), b"user", b"whet", b"1", 1, -5)`,
+    receive: `${libc}print(libc.shmget(4242, 4096, 0o666) >= 0)`,
+  },
+  {
+    name: "abstract and named sockets",
+    live: true,
+    send: `import socket\nif bit:\n    s = socket.socket(socket.AF_UNIX)\n    s.bind("\\0whet-channel")\n    s.listen()\n${hold}`,
+    receive: `${wait}import socket\ntry:\n    socket.socket(socket.AF_UNIX).connect("\\0whet-channel")\n    print(True)\nexcept ConnectionRefusedError:\n    print(False)`,
+  },
+  {
+    name: "numbers of pipes (a counter of the whole machine)",
+    live: false,
+    open: "a file's number can be asked for, and every new pipe of the machine takes the next one",
+    send: `import os\nfor _ in range(40_000 if bit else 0):\n    a, b = os.pipe(); os.close(a); os.close(b)`,
+    receive: "import os\nprint('number', os.fstat(os.pipe()[0]).st_ino)",
+  },
+  {
+    name: "pages that nobody read before (write once)",
+    live: false,
+    open: "reading a cold page of a shared file makes it warm for all, and a read tells by its time",
+    send: `${coldFile}if bit: os.pread(fd, 4096, size // 2)`,
+    receive: `${coldFile}import resource\nbefore = resource.getrusage(resource.RUSAGE_SELF).ru_inblock\nos.pread(fd, 4096, size // 2)\nprint(resource.getrusage(resource.RUSAGE_SELF).ru_inblock == before)`,
+  },
+  {
+    name: "waiting on a shared page (futex)",
+    live: true,
+    open: "threads and semaphores need the call; its address cannot be filtered",
+    send: `${libc}at = ctypes.cast(libc.printf, ctypes.c_void_p).value & ~3\nvalue = ctypes.c_uint.from_address(at).value\nclass T(ctypes.Structure): _fields_ = [("s", ctypes.c_long), ("n", ctypes.c_long)]\nif bit: libc.syscall(ctypes.c_long(202), ctypes.c_void_p(at), 0, ctypes.c_uint(value), ctypes.byref(T(0, 800_000_000)), None, 0)\nelse:\n    import time; time.sleep(0.8)`,
+    receive: `${wait}${libc}at = ctypes.cast(libc.printf, ctypes.c_void_p).value & ~3\nprint(libc.syscall(ctypes.c_long(202), ctypes.c_void_p(at), 1, 1, None, None, 0) > 0)`,
+  },
+  {
+    name: "the processor itself (contention)",
+    live: true,
+    open: "programs that run at the same moment slow each other down",
+    send: `import os, time\nend = time.time() + 0.9\nif bit:\n    import threading\n    try:\n        for _ in range(3):\n            if os.fork() == 0: break\n    except OSError: pass\n    while time.time() < end: pass\nelse: time.sleep(0.9)`,
+    receive:
+      "import time\ntime.sleep(0.15)\nw, c = time.time(), time.process_time()\nwhile time.time() - w < 0.5: pass\nshare = (time.process_time() - c) / 0.5\nprint('share', round(share, 2))",
+  },
+];
