@@ -1,7 +1,7 @@
 // A virtual environment with packages for programs to import: made once, on first use, and kept in the cache folder. A half-made one is never
 // used: it is built under another name and moved into place, so two processes that build the same one do not disturb each other.
 import { execFile } from "node:child_process";
-import { createHash } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -37,11 +37,10 @@ export async function environmentWith(
   const interpreter = await findInterpreter(python);
   const folder = join(cacheFolder(), "packages", nameOf(packages, interpreter));
   if (existsSync(join(folder, "complete"))) return folder;
-  const building = `${folder}.${process.pid}`;
+  const building = `${folder}.${process.pid}-${randomBytes(4).toString("hex")}`;
   say(`installing ${packages.join(", ")} for programs (first use): ${folder}`);
   try {
     await mkdir(join(folder, ".."), { recursive: true });
-    await rm(building, { recursive: true, force: true });
     await run(interpreter.executable, ["-m", "venv", building]);
     const pip = [
       "-m",
