@@ -132,6 +132,7 @@ function description(level: JailLevel, interpreter: Interpreter, slots: number):
     "scratch space is watched, not bounded by a file system",
     "the existence and attributes of files outside can be seen, not their content",
     "no /proc, no changes of file modes or times",
+    "thread ids are the host's: they tell how many others were started",
   ];
   if (process.geteuid?.() !== 0) lacks.push("all programs run as the calling user");
   const summary = `embedded jail, second level: Landlock, seccomp without processes and sockets; ${programs}`;

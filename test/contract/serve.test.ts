@@ -1,7 +1,7 @@
 // `./whet serve` as a program: what it prints, how it ends, what it keeps.
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
@@ -20,6 +20,9 @@ test("prints one line, ends with 0 on SIGTERM, and frees its folder", async () =
   const stateDir = newFolder();
   const server = await startServe(["engine=simulated", `state_dir=${stateDir}`]);
   expect(existsSync(join(stateDir, "lock"))).toBe(true);
+  // State is for its owner alone.
+  for (const name of readdirSync(stateDir))
+    expect([name, statSync(join(stateDir, name)).mode & 0o077]).toEqual([name, 0]);
   expect(await server.close()).toBe(0);
   expect(server.errors()).toBe("");
   expect(existsSync(join(stateDir, "lock"))).toBe(false);
