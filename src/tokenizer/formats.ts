@@ -57,3 +57,15 @@ export function spellingOf(json: TokenizerJson, name: string): Spelling {
 export function joinsFirst(json: TokenizerJson): boolean {
   return flatten(json.pre_tokenizer).some((part) => part.type === "Metaspace" && part.prepend_scheme === "first");
 }
+
+/**
+ * The model that encodes content. BPE builds its tokens from parts, so it can share the vocabulary of the one that encodes markup, and is
+ * made without. Unigram takes any text of its vocabulary, the control tokens too; there they have texts that nobody writes.
+ */
+export function contentModel(json: TokenizerJson, controls: ReadonlySet<number>): object {
+  if (json.model?.type !== "Unigram") return { ...json.model, vocab: {}, merges: [] };
+  const vocab = (json.model.vocab as [string, number][]).map(([token, score], id) =>
+    controls.has(id) ? [`\u{10FFFF}control ${id}`, score] : [token, score],
+  );
+  return { ...json.model, vocab };
+}

@@ -5,7 +5,7 @@ import { BatchEncoder } from "./batch.ts";
 import { type ByteTable, DecodeStream, decodeTokens, tokenBytes } from "./decode.ts";
 import { TokenizerError } from "./errors.ts";
 import type { TokenizerFiles } from "./files.ts";
-import { joinsFirst, spellingOf, type TokenizerJson } from "./formats.ts";
+import { contentModel, joinsFirst, spellingOf, type TokenizerJson } from "./formats.ts";
 
 /** How text becomes tokens. */
 export interface EncodeOptions {
@@ -107,10 +107,13 @@ export class JsonTokenizer implements Tokenizer {
       this.#markup = options.like
         ? options.like.#markup
         : new Library({ ...json, added_tokens: this.addedTokens }, files.config);
-      const noVocabulary = { ...json.model, vocab: json.model?.type === "Unigram" ? [["", 0]] : {}, merges: [] };
       const words = this.addedTokens.filter(({ id }) => !this.#special.has(id));
       this.#content = new Library(
-        { ...json, model: noVocabulary, added_tokens: this.#joinsFirst ? [...words, startToken] : words },
+        {
+          ...json,
+          model: contentModel(json, this.#special),
+          added_tokens: this.#joinsFirst ? [...words, startToken] : words,
+        },
         files.config,
       );
     } catch (error) {
@@ -121,7 +124,7 @@ export class JsonTokenizer implements Tokenizer {
       );
     }
     const model = this.#markup.model!;
-    this.#content.model = model;
+    if (json.model?.type !== "Unigram") this.#content.model = model;
     this.vocabSize = model.vocab.length;
     const addedIds = new Set(this.addedTokens.map((token) => token.id));
     this.#bytes = { tokens: model.vocab, bytes: [], addedIds, spelling };
@@ -181,8 +184,10 @@ export class JsonTokenizer implements Tokenizer {
 
   /** A problem statement must not be able to end a turn: no control token may come out of plain text. */
   #refuseLeaks(): void {
+    // What stands for characters that a vocabulary lacks comes out of plain text by its nature, and ends nothing.
+    const unknown = this.#markup.model!.unk_token_id;
     for (const { id, content } of this.addedTokens) {
-      if (!this.#special.has(id) || !this.encode(content).includes(id)) continue;
+      if (!this.#special.has(id) || id === unknown || !this.encode(content).includes(id)) continue;
       throw new TokenizerError(
         "tokenizer/control-token-leak",
         `In the tokenizer of ${this.name} the plain text ${JSON.stringify(content)} encodes to the control token ${id}, so a problem ` +
