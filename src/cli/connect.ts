@@ -162,7 +162,9 @@ export async function openRenderer(
   signal: AbortSignal,
 ): Promise<Renderer> {
   const { model_name: model, renderer_name: name, thinking } = config;
-  const tokenizer = await loadTokenizer(config.tokenizer || model, { signal });
+  // A longer window of a hosted model is a name of its own, `owner/name:peft:131072`; its files are the model's.
+  const files = /^([\w.-]+\/[\w.-]+):[\w:]+$/.exec(model)?.[1] ?? model;
+  const tokenizer = await loadTokenizer(config.tokenizer || files, { signal });
   const { renderer, notices, warnings } = chooseRenderer(model, tokenizer, { name, thinking });
   for (const notice of notices) logger.info(`renderer ${notice}`);
   for (const warning of warnings) logger.warn(warning);

@@ -53,7 +53,8 @@ function unknownName(name: string): RendererError {
 
 /** The formats that fit a model, best first. The model's own template always does. */
 export function suitableRenderers(modelName: string): readonly string[] {
-  const model = modelName.split("/").at(-1)!.toLowerCase();
+  // Without the owner, and without what names a variant of the same model (`:peft:131072`).
+  const model = modelName.split("/").at(-1)!.split(":")[0]!.toLowerCase();
   return formats.filter((format) => format.suits(model)).map(({ name }) => name);
 }
 

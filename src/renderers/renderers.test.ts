@@ -367,6 +367,7 @@ describe("names", () => {
     expect(recommendedRenderer("Qwen/Qwen3-4B-Instruct-2507")).toBe("qwen3_instruct");
     expect(recommendedRenderer("Qwen/Qwen3-8B")).toBe("qwen3");
     expect(recommendedRenderer("nano-coder")).toBe("qwen3_instruct");
+    expect(recommendedRenderer("Qwen/Qwen3-8B:peft:131072")).toBe("qwen3");
     expect(recommendedRenderer("Qwen/Qwen3-8B-Base")).toBe("role_colon");
     for (const model of ["Qwen/Qwen3.5-4B", "openai/gpt-oss-20b", "Qwen/Qwen3-Coder-30B-A3B", "a/newer-than-this"])
       expect(recommendedRenderer(model)).toBe("template");

@@ -1,14 +1,13 @@
 // The text that tells a model which tools it has. Its wording belongs to the model: it is taken from the model's own chat template
 // at run time, by rendering a conversation of markers and cutting the system message out of the result.
-import { Template } from "@huggingface/jinja";
-import { messageOf } from "../core/errors.ts";
 import { RendererError } from "./errors.ts";
 import type { ToolDeclaration } from "./messages.ts";
+import { ChatTemplate } from "./template/jinja.ts";
+import { toWireTools } from "./template/wire-messages.ts";
 
 // Private-use characters: no template and no declaration has them.
 const systemMark = "\uE000system\uE000";
 const userMark = "\uE000user\uE000";
-const numberMark = "\uE000number:";
 
 /** The system message's content with the declarations of `tools` in it, as the model's template writes it. */
 export function withToolDeclarations(
@@ -26,17 +25,10 @@ export function withToolDeclarations(
   }
   const messages = [{ role: "user", content: userMark }];
   if (system !== undefined) messages.unshift({ role: "system", content: systemMark });
-  const declared = tools.map(parseKeepingNumbers);
-  let text: string;
-  try {
-    text = new Template(chatTemplate).render({ messages, tools: declared });
-  } catch (error) {
-    throw new RendererError(
-      "renderer/bad-chat-template",
-      `The chat template of ${model} failed on a conversation with tools: ${messageOf(error)}. Use the template of the model's repository.`,
-      { cause: error },
-    );
-  }
+  const template = new ChatTemplate(chatTemplate, { name: model });
+  const text = template.controls.plain(
+    template.render({ messages, tools: toWireTools(tools), addGenerationPrompt: false }),
+  );
   const header = "<|im_start|>system\n";
   const end = text.indexOf(`<|im_end|>\n<|im_start|>user\n${userMark}`);
   if (!text.startsWith(header) || end < 0) {
@@ -46,25 +38,8 @@ export function withToolDeclarations(
         "Declare the tools in the system message yourself.",
     );
   }
-  const content = text.slice(header.length, end).replaceAll(/"\uE000number:([^"]*)"/g, "$1");
+  const content = text.slice(header.length, end);
   return system === undefined ? content : content.replace(systemMark, () => system);
-}
-
-/** Numbers that JavaScript would spell differently (`5.0`, `1e400`) become marked strings, to be put back after rendering. */
-function parseKeepingNumbers(tool: ToolDeclaration): unknown {
-  if (typeof tool !== "string") return tool;
-  try {
-    const marked = tool.replaceAll(/"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g, (token) =>
-      token.startsWith('"') || String(Number(token)) === token ? token : `"${numberMark}${token}"`,
-    );
-    return JSON.parse(marked);
-  } catch (error) {
-    throw new RendererError(
-      "renderer/bad-tool",
-      `A tool declaration is not JSON (${messageOf(error)}): ${tool.slice(0, 120)}. Give an object, or its JSON text.`,
-      { cause: error },
-    );
-  }
 }
 
 /** JSON with a space after each comma and colon and without ASCII escaping: what the models' templates write. */

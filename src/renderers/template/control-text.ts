@@ -88,19 +88,15 @@ export class ControlText {
       const between = withoutEscapes(text.slice(done, end).replaceAll(/[\uF5FE\uF5FF]/g, ""));
       pieces.push({ text: between, length: end - done });
     };
-    for (let index = 0; index < text.length; ) {
+    for (const { index } of rendered.matchAll(/[\uF600-\uF6FF]/g)) {
       const token =
-        rendered[index] === text[index]
+        index < done
           ? undefined
           : this.#tokens.find((_, position) => rendered.startsWith(this.#spelled[position]!, index));
-      if (token === undefined) {
-        index++;
-        continue;
-      }
+      if (token === undefined) continue;
       flush(index);
       pieces.push({ token, length: token.length });
-      index += token.length;
-      done = index;
+      done = index + token.length;
     }
     flush(text.length);
     return pieces;

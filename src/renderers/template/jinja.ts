@@ -41,6 +41,8 @@ export class ChatTemplate {
   readonly #specialTokens: Readonly<Record<string, string>>;
   readonly #now: Date;
   readonly #ownRoles: boolean;
+  /** What every rendering knows; each has an environment of its own within it. */
+  readonly #functions: Environment;
 
   constructor(source: string, options: TemplateOptions) {
     this.#name = options.name;
@@ -48,6 +50,7 @@ export class ChatTemplate {
     this.#now = options.now ?? new Date();
     this.#ownRoles = options.ownRoles ?? false;
     this.controls = new ControlText(options.controlTokens ?? []);
+    this.#functions = this.#define();
     this.marksGeneration = generationTag.test(source);
     const parsed = this.#explain("cannot be read", () => new Template(withGenerationMarks(source)).parsed);
     this.variables = variablesOf(parsed);
@@ -61,7 +64,7 @@ export class ChatTemplate {
 
   /** The rendered text in which the template's control tokens are marked; `controls` reads it. */
   render(input: TemplateInput): string {
-    const environment = this.#environment();
+    const environment = new Environment(this.#functions);
     const foreign = (text: string) => this.controls.escape(text);
     const same = (text: string) => text;
     const set = (name: string, value: unknown, spell: (text: string) => string) =>
@@ -88,7 +91,7 @@ export class ChatTemplate {
     }
   }
 
-  #environment(): Environment {
+  #define(): Environment {
     const environment = new Environment();
     const { unmark } = this.controls;
     const define = (name: string, native: (...args: Value[]) => Value) =>

@@ -1,5 +1,6 @@
 // Every text that the reference implementation rendered, rendered here; and what follows from a template: where a turn ends, what it
 // can be told about thinking, where its reasoning stands, what to train on.
+import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import {
   type Conversation,
@@ -135,6 +136,23 @@ describe.skipIf(!templatesAreThere)("what a template says about its model", () =
       thinking: ["on", "off", "low", "medium", "high"].filter((mode) => mode in renderer.thinking).join(" "),
       keepsTurns: renderer.hasExtensionProperty,
     }).toEqual(facts[name]);
+  });
+
+  test("docs/renderers.md says the same", () => {
+    const page = readFileSync(new URL("../../../docs/renderers.md", import.meta.url), "utf8");
+    const rows = [...page.matchAll(/^\| ([^|]+) \| `template` \| ([a-z, ]+) \| (.+?) \| ([^|]+) \|$/gm)];
+    const label = (text: string) => text.toLowerCase().replaceAll(/[^a-z0-9.]/g, "");
+    const documented = rows.filter(([, family]) => !family!.startsWith("any other"));
+    for (const [, family, thinking, stop] of documented) {
+      // "Qwen3.5, Qwen3.6" and "DeepSeek V3.1, V3.2" are two templates each.
+      const [first] = family!.split(", ");
+      const [name] = names.filter((candidate) => label(candidate).startsWith(label(first!)));
+      expect(name, family).toBeDefined();
+      const stops = [...stop!.replaceAll("\\|", "|").matchAll(/`([^`]+)`/g)].map(([, token]) => token);
+      expect(stops, family).toEqual(facts[name!]!.stop);
+      expect(thinking!.split(", ").sort(), family).toEqual(facts[name!]!.thinking.split(" ").sort());
+    }
+    expect(documented.length).toBeGreaterThan(14);
   });
 
   test("prompts are the reference's, and their tokens are those of the whole text", async () => {
