@@ -192,7 +192,8 @@ export class TinkerServer {
       if (this.#closing) answer = answer.with({ headers: { ...answer.headers, connection: "close" } });
       await send(request, response, answer);
     } catch (error) {
-      this.#options.log?.(`an answer could not be sent: ${messageOf(error)}`);
+      // A client that leaves in the middle of a download is no news.
+      if (!gone.signal.aborted) this.#options.log?.(`an answer could not be sent: ${messageOf(error)}`);
       response.destroy();
     }
   }

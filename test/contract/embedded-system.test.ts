@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ServiceClient, type TrainingClient, tensor } from "../../src/client/index.ts";
 import { temporaryFolders } from "../support/folders.ts";
 import { writeTinyModel } from "../support/tiny-model.ts";
-import { sdkVenv } from "./official-sdk.ts";
+import { newestSdk, sdkVenv } from "./official-sdk.ts";
 import { type ServeProcess, startServe } from "./serve-process.ts";
 
 const newFolder = temporaryFolders();
@@ -41,7 +41,7 @@ async function step(training: TrainingClient, seed: number) {
 }
 
 test("the official SDK overfits a sentence below 0.05 per token and samples it back greedily", async (context) => {
-  const venv = await sdkVenv("0.25.0");
+  const venv = await sdkVenv(newestSdk);
   if ("missing" in venv) {
     console.warn(`skipped: ${venv.missing}`);
     return context.skip(venv.missing);

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { temporaryFolders } from "../support/folders.ts";
 import { writeTinyModel } from "../support/tiny-model.ts";
-import { describeOfficialSdk } from "./official-sdk.ts";
+import { describeOfficialSdk, newestSdk } from "./official-sdk.ts";
 import { type ServeProcess, startServe } from "./serve-process.ts";
 import { describeTinkerApi } from "./tinker-api.ts";
 
@@ -16,4 +16,4 @@ function start(): Promise<ServeProcess> {
 
 describeTinkerApi("./whet serve model=DIR", start);
 
-describeOfficialSdk(start);
+describeOfficialSdk(start, { versions: [newestSdk] });

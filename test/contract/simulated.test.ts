@@ -1,6 +1,10 @@
 // The contract, on `./whet serve engine=simulated` started as users start it: by our client, and by the official SDK.
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
 import { temporaryFolders } from "../support/folders.ts";
-import { describeOfficialSdk } from "./official-sdk.ts";
+import { describeOfficialSdk, newestSdk, sdkVenv } from "./official-sdk.ts";
 import { startServe } from "./serve-process.ts";
 import { describeTinkerApi } from "./tinker-api.ts";
 
@@ -11,3 +15,20 @@ describeTinkerApi("./whet serve engine=simulated", start);
 
 // What fails must not cost the SDK its 30 s of waiting for a server that may come back.
 describeOfficialSdk(start, { mostSeconds: 30 });
+
+test("1000 samples by copies of a pickled client in 8 processes: none is lost, doubled or mixed up", {
+  timeout: 300_000,
+}, async (context) => {
+  const venv = await sdkVenv(newestSdk);
+  if ("missing" in venv) return context.skip(venv.missing);
+  const server = await start();
+  try {
+    const script = fileURLToPath(new URL("./pickled_sdk.py", import.meta.url));
+    const env = { ...process.env, TINKER_BASE_URL: server.baseUrl, TINKER_API_KEY: server.apiKey };
+    const { stdout } = await promisify(execFile)(venv.python, [script, "8", "1000"], { env, timeout: 280_000 });
+    expect(JSON.parse(stdout)).toMatchObject({ answered: 1000, wrong: 0, repeated_ids: 0, errors: [] });
+    expect(server.errors()).toBe("");
+  } finally {
+    await server.close();
+  }
+});

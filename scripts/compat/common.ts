@@ -1,0 +1,153 @@
+// What the compatibility scripts share: Python environments that are kept between runs, processes, and a table at the end.
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { cacheFolder } from "../../src/core/cache.ts";
+
+export const root = fileURLToPath(new URL("../../", import.meta.url));
+export const whet = join(root, "whet");
+export const say = (line: string) => console.log(`compat: ${line}`);
+
+/** The interpreter of an environment with these packages, in ~/.cache/whetstone/compat. `fresh`: what is newest is looked for again. */
+export function environment(
+  name: string,
+  packages: readonly string[],
+  options: { python?: string; fresh?: boolean } = {},
+) {
+  const folder = join(cacheFolder(), "compat", name);
+  const python = join(folder, "bin", "python");
+  const stamp = join(folder, "packages");
+  const wanted = packages.join("\n");
+  if (!options.fresh && existsSync(stamp) && readFileSync(stamp, "utf8") === wanted) return python;
+  say(`installing ${packages.join(" ")} (kept for the next time)`);
+  mkdirSync(join(cacheFolder(), "compat"), { recursive: true });
+  if (!existsSync(python)) execFileSync(options.python ?? "python3", ["-m", "venv", folder], { stdio: "inherit" });
+  const pip = [
+    "-m",
+    "pip",
+    "install",
+    "--quiet",
+    "--disable-pip-version-check",
+    ...(options.fresh ? ["--upgrade"] : []),
+  ];
+  execFileSync(python, [...pip, ...packages], { stdio: "inherit" });
+  writeFileSync(stamp, wanted);
+  return python;
+}
+
+/** The version of an installed package. */
+export const versionOf = (python: string, name: string): string =>
+  execFileSync(python, ["-c", `import importlib.metadata as m; print(m.version("${name}"))`], {
+    encoding: "utf8",
+  }).trim();
+
+/** An interpreter of at least 3.12, which some projects need. */
+export function newerPython(): string {
+  const home = process.env["HOME"] ?? "";
+  for (const candidate of ["python3.12", "python3.13", `${home}/.pyenv/versions/3.12.1/bin/python3`, "python3"]) {
+    try {
+      const version = execFileSync(candidate, ["-c", "import sys; print(sys.version_info[:2] >= (3, 12))"], {
+        encoding: "utf8",
+        stdio: ["ignore", "pipe", "ignore"],
+      });
+      if (version.trim() === "True") return candidate;
+    } catch {
+      // Not here.
+    }
+  }
+  throw new Error("This needs Python 3.12 or later. Install it.");
+}
+
+export interface Finished {
+  code: number | null;
+  output: string;
+  seconds: number;
+}
+
+/** Runs a command to its end; its output is kept and, unless quiet, shown. `until`: kills it when a line matches. */
+export async function run(
+  program: string,
+  args: readonly string[],
+  options: { env?: Record<string, string>; quiet?: boolean; until?: RegExp; timeoutMs?: number; cwd?: string } = {},
+): Promise<Finished> {
+  const started = performance.now();
+  const child = spawn(program, args, {
+    cwd: options.cwd ?? root,
+    env: { ...process.env, ...options.env },
+    stdio: ["ignore", "pipe", "pipe"],
+    timeout: options.timeoutMs ?? 1_800_000,
+  });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr])
+    stream.on("data", (chunk: Buffer) => {
+      output += chunk.toString();
+      if (!options.quiet) process.stdout.write(chunk);
+      if (options.until?.test(output)) child.kill("SIGKILL");
+    });
+  const [code] = (await once(child, "close")) as [number | null];
+  return { code, output, seconds: (performance.now() - started) / 1000 };
+}
+
+/** Starts a process that serves, and waits until `ready` says so. */
+export async function serveProcess(
+  program: string,
+  args: readonly string[],
+  ready: (child: ChildProcess) => Promise<void>,
+  options: { env?: Record<string, string>; cwd?: string; logFile: string },
+): Promise<{ child: ChildProcess; stop(): Promise<void> }> {
+  const { openSync } = await import("node:fs");
+  const log = openSync(options.logFile, "a");
+  const child = spawn(program, args, {
+    cwd: options.cwd ?? root,
+    env: { ...process.env, ...options.env },
+    stdio: ["ignore", log, log],
+    detached: true,
+  });
+  const stop = async () => {
+    const ended = child.exitCode === null ? once(child, "exit") : undefined;
+    // The whole group: such a server starts processes of its own.
+    if (child.exitCode === null) process.kill(-child.pid!, "SIGTERM");
+    await ended;
+  };
+  try {
+    await ready(child);
+  } catch (error) {
+    await stop();
+    throw new Error(`${program} did not start: ${String(error)}; see ${options.logFile}`);
+  }
+  return { child, stop };
+}
+
+/** Asks until the server answers. */
+export async function untilHealthy(url: string, child: ChildProcess, timeoutMs: number): Promise<void> {
+  const end = Date.now() + timeoutMs;
+  for (;;) {
+    if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}`);
+    try {
+      if ((await fetch(`${url}/api/v1/healthz`)).ok) return;
+    } catch {
+      // Not yet.
+    }
+    if (Date.now() > end) throw new Error("no answer in time");
+    await new Promise((resolve) => setTimeout(resolve, 500));
+  }
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as { port: number };
+  server.close();
+  return port;
+}
+
+/** Prints a table and ends the process: 0 when every row passed. */
+export function report(title: string, rows: readonly { what: string; passed: boolean; found: string }[]): never {
+  console.log(`\n${title}\n`);
+  for (const { what, passed, found } of rows)
+    console.log(`${passed ? "ok     " : "FAILED "} ${what.padEnd(44)} ${found}`);
+  process.exit(rows.every(({ passed }) => passed) ? 0 : 1);
+}
