@@ -38,6 +38,9 @@ export function environment(
   return python;
 }
 
+/** The environment that has PyTorch too: its versions are whatever is newest. */
+export const cookbookPackages = ["tinker-cookbook[math-rl]", "tinker", "peft"] as const;
+
 /** The version of an installed package. */
 export const versionOf = (python: string, name: string): string =>
   execFileSync(python, ["-c", `import importlib.metadata as m; print(m.version("${name}"))`], {
@@ -79,13 +82,18 @@ export async function run(
     env: { ...process.env, ...options.env },
     stdio: ["ignore", "pipe", "pipe"],
     timeout: options.timeoutMs ?? 1_800_000,
+    detached: true,
   });
   let output = "";
   for (const stream of [child.stdout, child.stderr])
     stream.on("data", (chunk: Buffer) => {
       output += chunk.toString();
       if (!options.quiet) process.stdout.write(chunk);
-      if (options.until?.test(output)) child.kill("SIGKILL");
+      // The whole group, as a machine that loses power would.
+      if (options.until?.test(output) && child.exitCode === null && !child.killed) {
+        process.kill(-child.pid!, "SIGKILL");
+        child.kill("SIGKILL");
+      }
     });
   const [code] = (await once(child, "close")) as [number | null];
   return { code, output, seconds: (performance.now() - started) / 1000 };

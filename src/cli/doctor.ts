@@ -8,6 +8,7 @@ import { messageOf } from "../core/errors.ts";
 import { whet } from "../core/program.ts";
 import { describeSummary } from "../data/index.ts";
 import { completionsPerPrompt, type TrainConfig } from "../rl/config.ts";
+import { probeSample, probeTraining } from "../rl/probe.ts";
 import { taskSource } from "../rl/tasks.ts";
 import { clock } from "../runs/display.ts";
 import { type Logger, redact } from "../runs/log.ts";
@@ -24,8 +25,8 @@ export const command: Command = {
     [
       `Usage: ${whet} doctor [key=value …]`,
       "",
-      `Checks the engine, the model, the renderer, one sample, the sandbox and the data, and forecasts a step. Takes the keys of ${whet} train.`,
-      "Sends one short sample request; on a hosted service that is all that is billed.",
+      `Checks the engine, the model, the renderer, one sample, one training pass, the sandbox and the data, and forecasts a step. Takes the keys of ${whet} train.`,
+      "Makes a fresh adapter, samples from it and trains on the sample without a step; on a hosted service a few hundred tokens are billed.",
       "",
       trainOptionsHelp(),
     ].join("\n"),
@@ -96,26 +97,27 @@ async function examine(config: TrainConfig, signal: AbortSignal): Promise<number
         return { value, found: describeSummary(value.summary) };
       }));
     if (engine && window !== undefined && renderer && problems) {
-      const sampleSeconds = await check("sample", async () => {
-        const [task] = await taskSource(problems, bench.config, renderer).batch(0, 1);
-        const sampler = await engine.service.createSamplingClient({ baseModel: config.model_name });
-        const started = performance.now();
-        const { sequences } = await sampler.sample({
-          prompt: task!.prompt,
-          samplingParams: {
-            maxTokens: Math.min(16, task!.maxTokens),
-            temperature: 1,
-            stop: renderer.stop,
-          },
-          signal,
-        });
-        const seconds = (performance.now() - started) / 1000;
-        const tokens = sequences[0]!.tokens.length;
-        return {
-          value: seconds / tokens,
-          found: `${tokens} tokens: ${JSON.stringify(renderer.tokenizer.decode(sequences[0]!.tokens).slice(0, 60))}`,
-        };
+      const [task] = await taskSource(problems, bench.config, renderer).batch(0, 1);
+      const probe = {
+        ...config,
+        prompt: task!.prompt,
+        maxTokens: Math.min(16, task!.maxTokens),
+        stop: renderer.stop,
+        fixedSeeds: engine.kind !== "hosted",
+        signal,
+      };
+      const sampled = await check("sample", async () => {
+        const value = await probeSample(engine.service, probe);
+        const text = JSON.stringify(renderer.tokenizer.decode(value.tokens).slice(0, 60));
+        return { value, found: `${value.tokens.length} tokens: ${text}` };
       });
+      if (sampled)
+        await check("training", async () => {
+          const value = await probeTraining(sampled, probe);
+          const drift = Number.isNaN(value) ? "" : `; logprobs differ by at most ${value.toExponential(1)}`;
+          return { value, found: `${config.loss_fn} of that sample${drift}` };
+        });
+      const sampleSeconds = sampled && sampled.seconds / sampled.tokens.length;
       forecast(config, gradeMs, sampleSeconds);
     }
   } finally {

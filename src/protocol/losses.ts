@@ -59,7 +59,11 @@ export const lossTable = {
 /** A loss that servers know. */
 export type LossName = keyof typeof lossTable;
 export const lossNames = Object.keys(lossTable) as LossName[];
-export const policyLossNames = lossNames.filter((name) => lossTable[name].policy);
+/** Those that train a policy: what `./whet train` can be told to use. */
+export type PolicyLossName = {
+  [Name in LossName]: (typeof lossTable)[Name]["policy"] extends true ? Name : never;
+}[LossName];
+export const policyLossNames = lossNames.filter((name): name is PolicyLossName => lossTable[name].policy);
 
 /** Names of losses that clients may ask for and that only another server has, and why not this one. */
 export const foreignLosses: Readonly<Record<string, string>> = {

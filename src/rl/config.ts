@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
 import { comparatorNames } from "../grading/index.ts";
+import { policyLossNames } from "../protocol/losses.ts";
 import { thinkingModes } from "../renderers/index.ts";
 import { advantageNames } from "./advantages.ts";
 
@@ -57,10 +58,7 @@ export const TrainConfig = z.strictObject({
     .describe("problems whose prompt leaves less room than this are left out"),
   temperature: positive.default(1.0).describe("sampling temperature while training"),
 
-  loss_fn: z
-    .enum(["importance_sampling", "ppo", "cispo", "dro"])
-    .default("importance_sampling")
-    .describe("loss of the policy gradient"),
+  loss_fn: z.enum(policyLossNames).default("importance_sampling").describe("loss of the policy gradient"),
   loss_fn_config: z
     .record(z.string(), z.number())
     .default({})

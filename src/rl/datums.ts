@@ -1,6 +1,6 @@
 // Completions become training data: tokens shifted by one, with the sampler's logprobs and the advantage on the completion alone.
 import { WhetstoneError } from "../core/errors.ts";
-import { type Datum, tensor, textInput } from "../protocol/index.ts";
+import { type Datum, type LossName, lossTable, tensor, textInput } from "../protocol/index.ts";
 
 /** A sample that cannot be turned into training data. */
 export class RolloutError extends WhetstoneError {}
@@ -10,6 +10,14 @@ export interface TrainingExample {
   datum: Datum;
   /** Positions before this one predict the prompt; from here on, the completion. */
   firstAction: number;
+}
+
+/** The datum with all that the loss takes: for one that looks at whole sequences, which positions are the model's own. */
+export function lossDatum({ datum, firstAction }: TrainingExample, loss: string): Datum {
+  if (!Object.hasOwn(lossTable, loss) || !("sequence_ratio_mask" in lossTable[loss as LossName].inputs)) return datum;
+  const length = datum.lossFnInputs["target_tokens"]!.data.length;
+  const mask = tensor(new Float32Array(length).fill(1, firstAction));
+  return { ...datum, lossFnInputs: { ...datum.lossFnInputs, sequence_ratio_mask: mask } };
 }
 
 /**

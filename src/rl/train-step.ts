@@ -3,7 +3,7 @@
 import type { TrainingClient } from "../client/index.ts";
 import type { UpdateRule } from "../runs/events.ts";
 import type { TrainConfig } from "./config.ts";
-import type { TrainingExample } from "./datums.ts";
+import { lossDatum, type TrainingExample } from "./datums.ts";
 
 export interface TrainStepResult {
   /** The server's loss, summed over all substeps. */
@@ -41,7 +41,7 @@ export async function trainStep(
   const submitted = parts.map((part) => ({
     part,
     update: training.forwardBackward(
-      part.map(({ datum }) => datum),
+      part.map((example) => lossDatum(example, rule.lossFn)),
       rule.lossFn,
       { lossFnConfig: rule.lossFnConfig, signal },
     ),

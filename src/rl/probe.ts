@@ -1,0 +1,58 @@
+// Makes, once and small, the calls that a training run makes: an adapter, a sampler of it, a sample with a seed, a forward and backward
+// pass. What a run would trip over in its first minute shows here; no optimizer step is taken.
+import type { ServiceClient, TrainingClient } from "../client/index.ts";
+import { Random } from "../core/random.ts";
+import type { TrainConfig } from "./config.ts";
+import { lossDatum, makeDatum } from "./datums.ts";
+
+export interface ProbeSettings
+  extends Pick<TrainConfig, "model_name" | "lora_rank" | "seed" | "loss_fn" | "loss_fn_config"> {
+  prompt: readonly number[] | Int32Array;
+  maxTokens: number;
+  stop: string[] | number[];
+  /** As the run will: see `fixedSeeds` of train.ts. */
+  fixedSeeds: boolean;
+  signal: AbortSignal;
+}
+
+export interface ProbedSample {
+  training: TrainingClient;
+  tokens: Int32Array;
+  logprobs: Float32Array;
+  /** Of the sample itself, on a sampler that is ready. */
+  seconds: number;
+}
+
+/** Two short samples, as one request of the run's kind; the first of them is returned. */
+export async function probeSample(service: ServiceClient, settings: ProbeSettings): Promise<ProbedSample> {
+  const { signal, prompt, stop, fixedSeeds } = settings;
+  const training = await service.createLoraTrainingClient({
+    baseModel: settings.model_name,
+    rank: settings.lora_rank,
+    seed: settings.seed,
+    signal,
+  });
+  const sampler = await training.saveWeightsAndGetSamplingClient({ signal });
+  const seed = fixedSeeds ? new Random("probe", settings.seed).uint32() : undefined;
+  const samplingParams = { maxTokens: settings.maxTokens, temperature: 1, seed, stop };
+  const started = performance.now();
+  const { sequences } = await sampler.sample({ prompt: [...prompt], numSamples: 2, samplingParams, signal });
+  const { tokens, logprobs = new Float32Array() } = sequences[0]!;
+  return { training, tokens, logprobs, seconds: (performance.now() - started) / 1000 };
+}
+
+/** The loss of that sample, with its gradient; resolves to how far the trainer's log-probabilities are from the sampler's, at most. */
+export async function probeTraining(
+  { training, tokens, logprobs }: ProbedSample,
+  settings: ProbeSettings,
+): Promise<number> {
+  const { prompt, loss_fn: lossFn, loss_fn_config: lossFnConfig, signal } = settings;
+  const example = makeDatum([...prompt, ...tokens], logprobs, prompt.length, 1);
+  const output = await training.forwardBackward([lossDatum(example, lossFn)], lossFn, { lossFnConfig, signal });
+  const trained = output.lossFnOutputs[0]?.["logprobs"]?.data;
+  if (!(trained instanceof Float32Array)) return Number.NaN;
+  return tokens.reduce((most, _, index) => {
+    const drift = Math.abs(trained[example.firstAction + index]! - logprobs[index]!);
+    return Math.max(most, drift);
+  }, 0);
+}
