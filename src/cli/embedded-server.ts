@@ -19,13 +19,15 @@ export interface EmbeddedServerOptions {
   args?: readonly string[];
   /** Called when it died and is started again. */
   onRestart?(reason: string): void;
+  /** Default a minute. */
+  healthyMs?: number;
   /** Called when it keeps dying and is not started any more: nobody will answer on its port. */
   onLost?(error: EmbeddedServerError): void;
 }
 
-/** Deaths in a row; one that has lived for `healthyMs` begins anew. */
+/** Deaths in a row; after one that lived for `healthyMs` the count begins anew. */
 const mostRestarts = 3;
-const healthyMs = 60_000;
+const defaultHealthyMs = 60_000;
 
 export class EmbeddedServer {
   readonly apiKey: string;
@@ -120,7 +122,7 @@ export class EmbeddedServer {
   /** A server that died after it had started is started again on the same port, so that its clients find it. */
   #revive(reason: string): void {
     if (this.#closing || this.#port === 0) return;
-    if (performance.now() - this.#startedAt > healthyMs) this.#restarts = 0;
+    if (performance.now() - this.#startedAt > (this.#options.healthyMs ?? defaultHealthyMs)) this.#restarts = 0;
     if (this.#restarts++ >= mostRestarts) {
       this.#options.onLost?.(
         new EmbeddedServerError(

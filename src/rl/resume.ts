@@ -17,6 +17,8 @@ export interface Start {
   /** The policy version that `training` holds, and the prompts consumed before it. */
   position: Position;
   recovered: Recovered;
+  /** The checkpoint it was loaded from. */
+  from: CheckpointRecord | undefined;
 }
 
 /** What must not change between the parts of one run: without these, "the same run" means nothing. */
@@ -123,7 +125,7 @@ export async function resume(
       `resuming at step ${position.step} from ${from ? `checkpoint ${from.name}` : "the start"}` +
         (again > 0 ? `; ${again} later steps are trained again from the journal, nothing is sampled again` : ""),
     );
-  return { training, position, recovered };
+  return { training, position, recovered, from };
 }
 
 /** Newest checkpoint first, an older one where the server has lost it; fresh only for a run that never saved. */

@@ -7,6 +7,7 @@ import { readJsonLines } from "../../src/core/jsonl.ts";
 import { startServe } from "../contract/serve-process.ts";
 import { temporaryFolders } from "../support/folders.ts";
 import { cleanEnvironment, runWhet, whetPath } from "../support/whet.ts";
+import { expectNothingTwice, type Moment, momentOf } from "./killing.ts";
 
 const newFolder = temporaryFolders();
 const settings = [
@@ -76,7 +77,8 @@ test("a sandbox of its own gives the same metrics as the embedded jail, on a ser
 
 test("a sandbox and a server that go away in the middle are waited for, and nothing is scored 0 because of it", async () => {
   const stateDir = newFolder();
-  let server = await startServe([`state_dir=${stateDir}`]);
+  const audit = join(newFolder(), "audit.jsonl");
+  let server = await startServe([`state_dir=${stateDir}`, `audit=${audit}`]);
   const calm = join(newFolder(), "run");
   const calmRun = await runWhet(["train", `base_url=${server.baseUrl}`, `log_path=${calm}`, ...settings], {
     env: { TINKER_API_KEY: server.apiKey },
@@ -86,13 +88,16 @@ test("a sandbox and a server that go away in the middle are waited for, and noth
   let sandbox = await startSandbox();
   const path = join(newFolder(), "run");
   let outages: Promise<void> | undefined;
+  const moments: Moment[] = [];
+  const calmLines = readJsonLines(audit).length;
   const away = async () => {
     const port = sandbox.port;
     await sandbox.stop();
     await server.close();
+    moments.push(momentOf(path, audit));
     await new Promise((resolve) => setTimeout(resolve, 30_000));
     [server, sandbox] = await Promise.all([
-      startServe([`state_dir=${stateDir}`, `port=${serverPort}`]),
+      startServe([`state_dir=${stateDir}`, `port=${serverPort}`, `audit=${audit}`]),
       startSandbox(port),
     ]);
   };
@@ -110,4 +115,7 @@ test("a sandbox and a server that go away in the middle are waited for, and noth
   expect(outages).toBeDefined();
   expect(result.stderr).toContain("3 steps in");
   expect(metricsOf(path)).toEqual(metricsOf(calm));
+  // By the server's own account: what was written down before it went away was not asked of it again, no update was applied twice.
+  expect(moments[0]!.engineLines).toBeGreaterThan(calmLines);
+  expectNothingTwice(path, audit, moments);
 });

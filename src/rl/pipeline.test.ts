@@ -1,0 +1,158 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { Random } from "../core/random.ts";
+import { Pipeline, type PipelineOptions, versionFor } from "./pipeline.ts";
+import type { Policy } from "./policies.ts";
+import type { Group, Place } from "./rollout.ts";
+import type { Task } from "./tasks.ts";
+
+const never = new AbortController().signal;
+const policyOf = (version: number): Policy => ({ version, open: () => Promise.reject(new Error("not asked for")) });
+const tasks = (count: number) => Array.from({ length: count }, (_, group) => ({ id: String(group) }) as Task);
+const groupOf = ({ batch, group }: Place, policy: Policy) =>
+  ({ problem: `${batch} ${group}`, policy: policy.version, completions: [] }) as unknown as Group;
+
+function pipelineOf(options: Partial<PipelineOptions>): Pipeline {
+  return new Pipeline({
+    lag: 0,
+    first: 0,
+    end: 5,
+    tasksOf: async () => tasks(3),
+    rollOut: async (place, _, policy) => groupOf(place, policy),
+    drain: never,
+    cancel: never,
+    ...options,
+  });
+}
+
+describe("the pipeline", () => {
+  test("samples batch n from version max(0, n − lag), whatever the timing, and has at most lag + 1 batches under way", async () => {
+    const scenario = fc.record({
+      lag: fc.integer({ min: 0, max: 5 }),
+      first: fc.integer({ min: 0, max: 7 }),
+      steps: fc.integer({ min: 1, max: 8 }),
+      seed: fc.nat(),
+    });
+    await fc.assert(
+      fc.asyncProperty(scenario, async ({ lag, first, steps, seed }) => {
+        const random = new Random("delays", seed);
+        const end = first + steps;
+        const seen: [batch: number, version: number][] = [];
+        const started = new Set<number>();
+        let trained = first;
+        const pipeline = pipelineOf({
+          lag,
+          first,
+          end,
+          rollOut: async (place, _, policy) => {
+            started.add(place.batch);
+            expect(place.batch - trained).toBeLessThanOrEqual(lag);
+            if (random.float() < 0.5) await sleep(random.float() * 3);
+            return groupOf(place, policy);
+          },
+        });
+        for (let version = Math.max(0, first - lag); version <= first; version++) pipeline.use(policyOf(version));
+        for await (const { batch, groups } of pipeline.batches()) {
+          for (const group of groups) seen.push([batch, group.policy]);
+          expect(groups.map(({ problem }) => problem)).toEqual([0, 1, 2].map((group) => `${batch} ${group}`));
+          expect(pipeline.batchesInFlight).toBeLessThanOrEqual(lag);
+          if (random.float() < 0.5) await sleep(random.float() * 3);
+          trained = batch + 1;
+          pipeline.use(policyOf(batch + 1));
+        }
+        const expected = Array.from({ length: steps }, (_, index) => first + index);
+        expect(seen).toEqual(expected.flatMap((batch) => [0, 1, 2].map(() => [batch, versionFor(batch, lag)])));
+        expect([...started].sort((a, b) => a - b)).toEqual(expected);
+        await pipeline.close();
+        expect(pipeline.groupsInFlight).toBe(0);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test("a slow group holds back its own batch, not the sampling of the next ones", async () => {
+    let release: () => void = () => {};
+    const slow = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const done: string[] = [];
+    const pipeline = pipelineOf({
+      lag: 2,
+      rollOut: async (place, _, policy) => {
+        if (place.batch === 0 && place.group === 1) await slow;
+        done.push(`${place.batch} ${place.group}`);
+        return groupOf(place, policy);
+      },
+    });
+    pipeline.use(policyOf(0));
+    await sleep(5);
+    expect(done.sort()).toEqual(["0 0", "0 2", "1 0", "1 1", "1 2", "2 0", "2 1", "2 2"]);
+    release();
+    expect((await pipeline.batches().next()).value?.batch).toBe(0);
+    await pipeline.close();
+  });
+
+  test.each(["while its batch is awaited", "while an earlier batch is trained on"])(
+    "a group that fails stops the others, and its own error is what rises: %s",
+    async (when) => {
+      const stopped: string[] = [];
+      const early = when.includes("earlier");
+      const pipeline = pipelineOf({
+        lag: 1,
+        rollOut: async (place, _, policy, signal) => {
+          if (early && place.batch === 0) return groupOf(place, policy);
+          if (place.group === 1) throw new Error("the tests cannot be read");
+          await sleep(60_000, undefined, { signal }).catch((error: unknown) => {
+            stopped.push(`${place.batch} ${place.group}`);
+            throw error;
+          });
+          return groupOf(place, policy);
+        },
+      });
+      pipeline.use(policyOf(0));
+      const batches = pipeline.batches();
+      if (early) {
+        expect((await batches.next()).value?.batch).toBe(0);
+        await sleep(5);
+      }
+      await expect(batches.next()).rejects.toThrow("the tests cannot be read");
+      await pipeline.close();
+      expect(stopped.length).toBeGreaterThan(0);
+    },
+  );
+
+  test("drained, it ends after the batch under way, and what is under way is stopped", async () => {
+    const drain = new AbortController();
+    let stopped = 0;
+    const pipeline = pipelineOf({
+      lag: 1,
+      drain: drain.signal,
+      rollOut: async (place, _, policy, signal) => {
+        if (place.batch === 0) return groupOf(place, policy);
+        return sleep(60_000, groupOf(place, policy), { signal }).finally(() => stopped++);
+      },
+    });
+    pipeline.use(policyOf(0));
+    const given: number[] = [];
+    for await (const { batch } of pipeline.batches()) {
+      given.push(batch);
+      setTimeout(() => drain.abort(new Error("interrupted")), 5);
+    }
+    expect(given).toEqual([0]);
+    await pipeline.close();
+    expect(stopped).toBe(3);
+  });
+
+  test("cancelled, it ends with the reason", async () => {
+    const cancel = new AbortController();
+    const pipeline = pipelineOf({
+      cancel: cancel.signal,
+      rollOut: (place, _, policy, signal) => sleep(60_000, groupOf(place, policy), { signal }),
+    });
+    pipeline.use(policyOf(0));
+    setTimeout(() => cancel.abort(new Error("the engine is gone")), 5);
+    await expect(pipeline.batches().next()).rejects.toThrow("the engine is gone");
+    await pipeline.close();
+  });
+});

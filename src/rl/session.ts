@@ -1,0 +1,153 @@
+// The parts of a run between one start and the next, put together: the pipeline that samples ahead, the policies it samples from, the
+// evaluations and checkpoints that run beside, and the record of every step. Parts do not know each other; this file does.
+import { Random } from "../core/random.ts";
+import { Activity } from "../runs/timing.ts";
+import { Checkpoints } from "./checkpoints.ts";
+import { completionsPerPrompt, type TrainConfig } from "./config.ts";
+import { evaluationSeed } from "./evaluate.ts";
+import { Evaluations } from "./evaluations.ts";
+import { batchesOf, Pipeline } from "./pipeline.ts";
+import { Policies, type Policy } from "./policies.ts";
+import { recordedTasks } from "./recorded-tasks.ts";
+import type { Start } from "./resume.ts";
+import { type Place, sampleAndJudge } from "./rollout.ts";
+import { StepRecorder } from "./step-recorder.ts";
+import type { Task } from "./tasks.ts";
+import type { TrainParts } from "./train.ts";
+import { Watch } from "./watch.ts";
+
+export class TrainSession {
+  readonly pipeline: Pipeline;
+  readonly policies: Policies;
+  readonly evaluations: Evaluations;
+  readonly checkpoints: Checkpoints;
+  readonly recorder: StepRecorder;
+  readonly watch: Watch;
+  /** The step at which training ends. */
+  readonly end: number;
+
+  constructor({ training, position, recovered }: Start, config: TrainConfig, parts: TrainParts) {
+    const { run, service, drain } = parts;
+    const first = position.step;
+    const end = config.max_steps < 0 ? Number.POSITIVE_INFINITY : Math.max(config.max_steps, first);
+    const frontier = recovered.frontier(position);
+    const offsetOf = (batch: number) => frontier.datasetOffset + (batch - frontier.step) * config.group_size;
+    const record = run.journal.append.bind(run.journal);
+    const watch = new Watch(config.stage_deadline * 1000, run.logger, parts.cancel);
+    const cancel = watch.signal;
+    const sampling = new Activity();
+    const rollouts = {
+      renderer: parts.renderer,
+      judge: parts.judge,
+      record,
+      recorded: (place: Place, task: Task) => {
+        const group = recovered.group(place);
+        return group?.sampled.problem === task.id ? group : undefined;
+      },
+    };
+
+    const evaluations = new Evaluations({
+      every: config.eval_every,
+      end,
+      tasks: parts.testTasks,
+      rollOut: watch.progress(
+        "evaluating",
+        sampleAndJudge({
+          ...rollouts,
+          samples: config.eval_num_samples,
+          temperature: config.eval_temperature,
+          seedFor: (_, task) => seedOf(evaluationSeed(config.seed, task), parts.seedBits),
+        }),
+      ),
+      isDone: (version) => recovered.isEvaluated(version),
+      hasStarted: (version) => recovered.hasEvaluationStarted(version),
+      record,
+      onResult: (step, evaluation) => parts.events.evaluated(step, evaluation),
+      drain,
+      cancel,
+    });
+    const pipeline = new Pipeline({
+      lag: config.max_lag,
+      first,
+      end,
+      tasksOf: async (batch) =>
+        batch < frontier.step
+          ? recordedTasks(recovered, batch)
+          : parts.trainTasks.batch(offsetOf(batch), config.group_size),
+      rollOut: watch.progress(
+        "sampling and grading",
+        sampleAndJudge({
+          ...rollouts,
+          samples: completionsPerPrompt(config),
+          temperature: config.temperature,
+          seedFor: ({ batch, group }) =>
+            seedOf(new Random("sample", config.seed, batch, group).uint32(), parts.seedBits),
+          sampling: (change) => sampling.change(change),
+        }),
+      ),
+      drain,
+      cancel,
+    });
+    const isComplete = (batch: number) => batch < frontier.step || recovered.isComplete(batch, config.group_size);
+    const policies = new Policies({
+      service,
+      training,
+      published: recovered.policies,
+      needed: (version) =>
+        evaluations.isDue(version) ||
+        batchesOf(version, config.max_lag).some((batch) => batch >= first && batch < end && !isComplete(batch)),
+      ttlSeconds: config.ttl_seconds,
+      record,
+      logger: run.logger,
+      signal: cancel,
+    });
+    this.checkpoints = new Checkpoints({
+      training,
+      every: config.save_every,
+      ttlSeconds: config.ttl_seconds,
+      configHash: parts.configHash,
+      seed: config.seed,
+      epochOf: (offset) => Math.floor(offset / parts.trainTasks.size),
+      record,
+      signal: cancel,
+      onSaved: ({ step }) => {
+        policies.retire(Math.min(step - config.max_lag, evaluations.oldest));
+        if (config.keep_journal === "checkpoint") run.journal.thin(step);
+      },
+    });
+    this.recorder = new StepRecorder(run.journal, recovered, config, {
+      datasetSize: parts.trainTasks.size,
+      groupsInFlight: () => pipeline.groupsInFlight,
+      sampling,
+    });
+    this.pipeline = pipeline;
+    this.policies = policies;
+    this.evaluations = evaluations;
+    this.watch = watch;
+    this.end = end;
+  }
+
+  /** A policy version exists: what waits for it begins. */
+  use(policy: Policy): void {
+    this.pipeline.use(policy);
+    this.evaluations.startIfDue(policy);
+  }
+
+  /** Rejects when something that runs beside the loop has failed. */
+  throwIfFailed(): void {
+    this.checkpoints.throwIfFailed();
+    this.evaluations.throwIfFailed();
+  }
+
+  /** Stops what is under way and waits until it has stopped. */
+  async close(): Promise<void> {
+    await Promise.allSettled([this.pipeline.close(), this.evaluations.close(), this.checkpoints.settled()]);
+    await this.policies.settled();
+    this.watch.close();
+  }
+}
+
+/** A seed as the server takes it. */
+function seedOf(value: number, bits: TrainParts["seedBits"]): number | undefined {
+  return bits === 0 ? undefined : bits === 32 ? value : value >>> 1;
+}

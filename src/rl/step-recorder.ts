@@ -1,0 +1,107 @@
+// Writes a step down: before its update is submitted, when the server has applied it, and when it is over. A step that the journal
+// already has is trained again without a word.
+import type { EventOf, Span, UpdateRule } from "../runs/events.ts";
+import type { Journal } from "../runs/journal.ts";
+import type { Activity } from "../runs/timing.ts";
+import type { Batch } from "./batch.ts";
+import type { TrainConfig } from "./config.ts";
+import type { Recovered } from "./recovery.ts";
+import { recentSteps, type StepTimes, stepMetrics, stepTimes } from "./step-metrics.ts";
+import { type TrainStepResult, updateRule } from "./train-step.ts";
+
+export interface StepObservations {
+  datasetSize: number;
+  groupsInFlight(): number;
+  sampling: Activity;
+}
+
+export class StepRecorder {
+  readonly #journal: Journal;
+  readonly #recovered: Recovered;
+  readonly #config: TrainConfig;
+  readonly #observations: StepObservations;
+  readonly #times: StepTimes[];
+  #stepStarted = Date.now();
+  #sampledBefore: number;
+
+  constructor(journal: Journal, recovered: Recovered, config: TrainConfig, observations: StepObservations) {
+    this.#journal = journal;
+    this.#recovered = recovered;
+    this.#config = config;
+    this.#observations = observations;
+    this.#sampledBefore = observations.sampling.busyMs;
+    this.#times = recovered
+      .steps()
+      .slice(-recentSteps)
+      .map(({ spans }) => stepTimes(spans, config.max_lag));
+  }
+
+  /** How the step is trained: as it was before, or as the config says now. Durable before the server hears of it. */
+  async submitted(step: number, batch: Batch): Promise<UpdateRule> {
+    const known = this.#recovered.ruleOf(step);
+    if (known) return known;
+    const rule = updateRule(this.#config);
+    await this.#journal.append({
+      type: "update-submitted",
+      step,
+      rule,
+      examples: batch.examples.length,
+      groups: batch.groups.map(({ group, outcome, skipped, advantages }) => ({
+        problem: group.problem,
+        outcome,
+        skipped,
+        advantages,
+      })),
+    });
+    return rule;
+  }
+
+  /** The server has applied the update. */
+  async applied(step: number, update: TrainStepResult, { start, end }: Span): Promise<void> {
+    if (this.#recovered.isStepDone(step)) return;
+    const { lossSum, server, logprobs } = update;
+    await this.#journal.append(
+      { type: "update-done", step, lossSum, server, start, end },
+      logprobs ? { logprobs } : {},
+    );
+  }
+
+  /** The step is over. */
+  async done(
+    facts: Pick<EventOf<"step-done">, "step" | "datasetOffset" | "spans"> & {
+      batch: Batch;
+      update: TrainStepResult | undefined;
+      rule: UpdateRule;
+    },
+  ): Promise<void> {
+    const { step, datasetOffset, batch, update, rule } = facts;
+    const { datasetSize, groupsInFlight, sampling } = this.#observations;
+    const ended = Date.now();
+    const spans = [...facts.spans, { name: "total", start: this.#stepStarted, end: ended }];
+    const sampledMs = sampling.busyMs - this.#sampledBefore;
+    const observed = {
+      "pipeline/in_flight_groups": groupsInFlight(),
+      "pipeline/sample_idle_frac": Math.max(0, 1 - sampledMs / Math.max(1, ended - this.#stepStarted)),
+      "journal/bytes": this.#journal.bytes,
+      "journal/append_p99_ms": this.#journal.appendP99Ms,
+    };
+    this.#stepStarted = ended;
+    this.#sampledBefore = sampling.busyMs;
+    if (this.#recovered.isStepDone(step)) return;
+    this.#times.push(stepTimes(spans, this.#config.max_lag));
+    const metrics = stepMetrics({
+      step,
+      datasetOffset,
+      datasetSize,
+      maxSteps: this.#config.max_steps,
+      maxLag: this.#config.max_lag,
+      learningRate: rule.adam.learningRate,
+      batch,
+      update,
+      spans,
+      observed,
+      recent: this.#times.slice(-recentSteps),
+    });
+    await this.#journal.append({ type: "step-done", step, datasetOffset, spans, observed, metrics });
+  }
+}

@@ -1,0 +1,71 @@
+// The same run whatever the timing: answers of the server and of the sandbox are held back for random times, and the adapter is bit for
+// bit the same. One lag here; all with WHET_LAGS=0,1,2,4 ./whet test test/system/delays
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { expect, test } from "vitest";
+import { startServe } from "../contract/serve-process.ts";
+import { delayingProxy } from "../support/delaying-proxy.ts";
+import { temporaryFolders } from "../support/folders.ts";
+import { cleanEnvironment, whetPath } from "../support/whet.ts";
+import { finalAdapter, metricsOf, train } from "./killing.ts";
+
+const newFolder = temporaryFolders();
+const lags = (process.env["WHET_LAGS"] ?? "2").split(",").map(Number);
+const settings = [
+  "max_steps=5",
+  "eval_every=2",
+  "eval_max_problems=4",
+  "batch_size=16",
+  "group_size=4",
+  "max_tokens=64",
+  "tensorboard=false",
+  "allow_unclipped=true",
+];
+
+async function startSandbox() {
+  const child = spawn(whetPath, ["sandbox", "port=0"], {
+    env: cleanEnvironment(),
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  const url = await new Promise<string>((resolve, reject) => {
+    createInterface({ input: child.stdout }).on("line", (line) => {
+      const found = /http:\/\/127\.0\.0\.1:\d+/.exec(line)?.[0];
+      if (found) resolve(found);
+    });
+    child.once("exit", (code) => reject(new Error(`./whet sandbox ended with ${code}`)));
+  });
+  return { url, stop: () => child.kill("SIGTERM") };
+}
+
+test.each(lags)(
+  "max_lag=%i: two runs under different delays end with the same adapter",
+  { timeout: 600_000 },
+  async (lag) => {
+    const stateDir = newFolder();
+    const server = await startServe([`state_dir=${stateDir}`]);
+    const sandbox = await startSandbox();
+    try {
+      const results = [];
+      for (const [seed, samplingMs, gradingMs] of [
+        [1, 30, 400],
+        [2, 400, 30],
+      ] as const) {
+        const slowServer = await delayingProxy(server.baseUrl, samplingMs, seed);
+        const slowSandbox = await delayingProxy(sandbox.url, gradingMs, seed);
+        const path = join(newFolder(), "run");
+        const env = { TINKER_API_KEY: server.apiKey, SANDBOX_URL: slowSandbox.url };
+        expect(
+          await train([`log_path=${path}`, `base_url=${slowServer.url}`, `max_lag=${lag}`, ...settings], { env }),
+        ).toBe(0);
+        results.push({ adapter: finalAdapter(path, stateDir), metrics: metricsOf(path) });
+        await slowServer.close();
+        await slowSandbox.close();
+      }
+      expect(results[1]).toEqual(results[0]);
+    } finally {
+      await server.close();
+      sandbox.stop();
+    }
+  },
+);
