@@ -26,7 +26,9 @@ async function train(renderer: string) {
   const records = (file: string) =>
     (readJsonLines(join(path, file)) as Record<string, unknown>[]).map((record) =>
       Object.fromEntries(
-        Object.entries(record).filter(([key]) => !/^time|grade_ms|grade\/(wall|queue|cached)/.test(key)),
+        Object.entries(record).filter(
+          ([key]) => !/^(time|pipeline|journal|grade_ms|grade\/(wall|queue|cached))/.test(key),
+        ),
       ),
     );
   const adapters = readdirSync(join(path, "engine"), { recursive: true, encoding: "utf8" })
