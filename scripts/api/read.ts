@@ -116,10 +116,43 @@ function readAlias(
       : shape.map((property) => inferredMember(property, declaration, checker));
     return { name, kind: "type", signature: head, doc, members };
   }
+  const parts = inferred ? unionParts(declaration, checker) : undefined;
+  if (parts && type.isUnion())
+    return {
+      name,
+      kind: "type",
+      signature: `${head} // one of`,
+      doc,
+      members: readUnion(type, parts, declaration, checker),
+    };
   const text = inferred
     ? checker.typeToString(type, declaration, ts.TypeFormatFlags.NoTruncation | ts.TypeFormatFlags.InTypeAlias)
     : declaration.type.getText();
   return { name, kind: "type", signature: `${head} = ${oneLine(text)}`, doc, members: [] };
+}
+
+/** The schemas of a discriminated union, as they are written. */
+function unionParts(alias: ts.TypeAliasDeclaration, checker: ts.TypeChecker): readonly ts.Expression[] | undefined {
+  const array = schemaCall(alias, checker)?.arguments.find(ts.isArrayLiteralExpression);
+  return array?.elements;
+}
+
+/** Each kind of a discriminated union as a member: its fields, and the comment above its schema. */
+function readUnion(
+  union: ts.UnionType,
+  parts: readonly ts.Expression[],
+  at: ts.Node,
+  checker: ts.TypeChecker,
+): Member[] {
+  return union.types.map((type, index) => {
+    const part = parts[index]!;
+    const text = checker.typeToString(type, at, ts.TypeFormatFlags.NoTruncation);
+    const comments = ts.getLeadingCommentRanges(part.getSourceFile().text, part.getFullStart()) ?? [];
+    const comment = comments.map(({ pos, end }) => part.getSourceFile().text.slice(pos, end)).at(-1) ?? "";
+    const signature = oneLine(text);
+    const name = /type: "([^"]+)"/.exec(signature)?.[1] ?? String(index);
+    return { name, signature, doc: comment.replace(/^\/\*\*\s*|\s*\*\/$/g, "") };
+  });
 }
 
 function inferredMember(property: ts.Symbol, at: ts.Node, checker: ts.TypeChecker): Member {
@@ -133,7 +166,20 @@ function inferredMember(property: ts.Symbol, at: ts.Node, checker: ts.TypeChecke
 /** The comment on the field of `type X = z.output<typeof schema>` in the schema's object, whose names are in the wire's spelling. */
 function commentInSchema(name: string, alias: ts.TypeAliasDeclaration, checker: ts.TypeChecker): string {
   const field = schemaField(name, alias, checker);
-  return field ? commentOf(field) : "";
+  if (!field) return "";
+  // A setting's help text stands in its schema.
+  const help = /\.describe\(\s*(["'`])([\s\S]*?[^\\])\1,?\s*\)/.exec(field.initializer.getText());
+  return commentOf(field) || help?.[2]?.replaceAll(/\\(["'`])/g, "$1") || "";
+}
+
+/** The call that makes the schema behind `type X = z.output<typeof schema>`. */
+function schemaCall(alias: ts.TypeAliasDeclaration, checker: ts.TypeChecker): ts.CallExpression | undefined {
+  const query = (alias.type as ts.TypeReferenceNode).typeArguments?.[0];
+  if (!query || !ts.isTypeQueryNode(query)) return undefined;
+  const symbol = checker.getSymbolAtLocation(query.exprName);
+  const declaration = symbol && resolved(symbol, checker).valueDeclaration;
+  const initializer = declaration && ts.isVariableDeclaration(declaration) ? declaration.initializer : undefined;
+  return initializer && ts.isCallExpression(initializer) ? initializer : undefined;
 }
 
 /** Where a field is written in the schema's object. */
@@ -142,15 +188,7 @@ export function schemaField(
   alias: ts.TypeAliasDeclaration,
   checker: ts.TypeChecker,
 ): ts.PropertyAssignment | undefined {
-  const query = (alias.type as ts.TypeReferenceNode).typeArguments?.[0];
-  if (!query || !ts.isTypeQueryNode(query)) return undefined;
-  const symbol = checker.getSymbolAtLocation(query.exprName);
-  const declaration = symbol && resolved(symbol, checker).valueDeclaration;
-  const initializer = declaration && ts.isVariableDeclaration(declaration) ? declaration.initializer : undefined;
-  const object =
-    initializer && ts.isCallExpression(initializer)
-      ? initializer.arguments.find(ts.isObjectLiteralExpression)
-      : undefined;
+  const object = schemaCall(alias, checker)?.arguments.find(ts.isObjectLiteralExpression);
   const wire = name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
   return object?.properties
     .filter((property) => ts.isPropertyAssignment(property))

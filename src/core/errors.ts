@@ -3,6 +3,7 @@
 
 /** An error with a stable code and a message that says what happened (with the value seen) and what to do next. */
 export class WhetstoneError extends Error {
+  /** Stable, and documented in docs/errors.md: `area/what`. */
   readonly code: string;
 
   constructor(code: string, message: string, options?: ErrorOptions) {

@@ -167,6 +167,7 @@ export const TrainConfig = z.strictObject({
   wandb_name: z.string().default("").describe("name of the run there; empty: the run directory's name"),
 });
 
+/** Every setting of a run; docs/config.md lists them with their defaults. */
 export type TrainConfig = z.output<typeof TrainConfig>;
 
 /** Other names for keys. `group_size` is the number of prompts here; GRPO papers call the completions per prompt so. */

@@ -96,6 +96,7 @@ export const RunEvent = z.discriminatedUnion("type", [
   }),
   /** Training goes on from a checkpoint, or from the start (null). */
   event("resumed", { version: index, checkpoint: z.string().nullable(), datasetOffset: index }),
+  /** A message for people. */
   event("log", { level: z.enum(["INFO", "WARNING", "ERROR"]), message: z.string() }),
   /** All answers of a group are there. Arrays: prompt, tokens (all samples, end to end), logprobs (alike). */
   event("group-sampled", {
@@ -112,6 +113,7 @@ export const RunEvent = z.discriminatedUnion("type", [
     start: z.number(),
     end: z.number(),
   }),
+  /** An answer was judged. */
   event("graded", { ...place, sample: index, grade: Grade, start: z.number(), end: z.number() }),
   /** A batch is whole and about to be trained on; durable before the server hears of it. */
   event("update-submitted", {
@@ -135,6 +137,7 @@ export const RunEvent = z.discriminatedUnion("type", [
   event("policy-published", { version: index, path: z.string(), start: z.number(), end: z.number() }),
   /** Figures for this step will follow; whoever shows steps may wait for them. */
   event("evaluation-started", { step: index }),
+  /** A policy was measured. */
   event("evaluated", {
     step: index,
     /** No step follows it: the policy after the last update. */
@@ -144,11 +147,14 @@ export const RunEvent = z.discriminatedUnion("type", [
     start: z.number(),
     end: z.number(),
   }),
+  /** A checkpoint is on the server. */
   event("saved", { record: CheckpointRecord, start: z.number(), end: z.number() }),
   /** Steps from `to` on are run anew: what the journal says of them so far no longer counts. */
   event("rewound", { to: index, reason: z.string() }),
+  /** A process ended its part of the run. */
   event("stopped", { outcome: z.enum(["finished", "interrupted", "failed"]), error: z.string().optional() }),
 ]);
+/** Something that happened in a run. */
 export type RunEvent = z.output<typeof RunEvent>;
 export type EventType = RunEvent["type"];
 export type EventOf<Type extends EventType> = Extract<RunEvent, { type: Type }>;

@@ -18,7 +18,7 @@ export interface Logger {
 const secretName = /(_KEY|_TOKEN|_SECRET|PASSWORD)$/;
 
 /** Replaces the values of secret environment variables, and credentials inside URLs, by a mark. */
-export function redact(text: string, environment: NodeJS.ProcessEnv = process.env): string {
+export function redact(text: string, environment: Readonly<Record<string, string | undefined>> = process.env): string {
   let clean = text.replaceAll(/(\w+:\/\/)[^\s/@]+@/g, "$1***@");
   for (const [name, value] of Object.entries(environment)) {
     if (value && value.length >= 8 && secretName.test(name)) clean = clean.replaceAll(value, "***");

@@ -1,7 +1,8 @@
-// The public names of three entries: a change here is a change for users.
+// The public names of four entries: a change here is a change for users.
 import { expect, test } from "vitest";
 import * as data from "../../src/data/index.ts";
 import * as renderers from "../../src/renderers/index.ts";
+import * as rl from "../../src/rl/index.ts";
 import * as tokenizer from "../../src/tokenizer/index.ts";
 
 test("whetstone/tokenizer", () => {
@@ -36,5 +37,15 @@ test("whetstone/data", () => {
     "loadDataset",
     "questionTemplateHash",
     "readQuestionTemplate",
+  ]);
+});
+
+test("whetstone/rl", () => {
+  expect(Object.keys(rl).sort()).toEqual([
+    "ConfigError",
+    "TrainError",
+    "WhetstoneError",
+    "presetConfig",
+    "runTraining",
   ]);
 });

@@ -24,7 +24,7 @@ function runExample(name: string, env: Record<string, string> = {}) {
   return run([process.execPath, ...program], { cwd: project, env: environmentOf(process.execPath, env) });
 }
 
-test.each(["teach-a-line.ts", "grade-answers.ts"])("%s is short", (name) => {
+test.each(["teach-a-line.ts", "grade-answers.ts", "own-reward.ts"])("%s is short", (name) => {
   const lines = readFileSync(join(root, "examples", name), "utf8").split("\n");
   expect(lines.filter((line) => line.trim() !== "" && !line.startsWith("//")).length).toBeLessThanOrEqual(30);
 });
@@ -43,6 +43,23 @@ test("teach-a-line.ts trains and samples on ./whet serve", async () => {
       expect.stringMatching(/^step 30: loss 0\.\d+$/),
       JSON.stringify("    return 42\n"),
     ]);
+  } finally {
+    await server.close();
+  }
+});
+
+test("own-reward.ts trains three steps on its own problems and reward", async () => {
+  const server = await startServe([`state_dir=${folder()}`]);
+  try {
+    const env = { TINKER_BASE_URL: server.baseUrl, TINKER_API_KEY: server.apiKey };
+    const { stdout, stderr } = await runExample("own-reward.ts", env);
+    const lines = stdout.trim().split("\n");
+    expect(lines, stderr).toEqual([
+      ...[1, 2, 3].map((step) => expect.stringMatching(new RegExp(`^step ${step}: correct 0\\.\\d{3}$`))),
+      `3 steps; the run is ${join(project, "own-reward")}`,
+    ]);
+    const correct = lines.slice(0, 3).map((line) => Number(line.split(" ").at(-1)));
+    expect(correct[2]).toBeGreaterThan(correct[0]!); // the same numbers each time: it learns
   } finally {
     await server.close();
   }

@@ -49,7 +49,7 @@ describe("what is in it", () => {
     ];
     expect(names.filter((name) => !allowed.some((pattern) => pattern.test(name)))).toEqual([]);
     expect(
-      names.filter((name) => /test|bench|checkout|ts-(hooks|loader)/.test(name) && name.startsWith("dist/cli")),
+      names.filter((name) => /^dist\/(cli\/(test|bench|checkout-commands)|core\/ts-(hooks|loader))\./.test(name)),
     ).toEqual([]);
     expect(statSync(tarball).size).toBeLessThan(6e6);
   });
@@ -73,6 +73,29 @@ describe("what is in it", () => {
     expect(missing.filter((line) => !/(ts-loader|worker)\.mjs$|checkout-commands\.ts$|main\.ts$/.test(line))).toEqual(
       [],
     );
+  });
+
+  test("every package that a module imports is a dependency", () => {
+    const { dependencies } = readJson(join(installed, "package.json"));
+    const foreign = new Set<string>();
+    const imported =
+      /^(?:import|export)\b[^\n"]*? from "([^."][^"]*)"|^import "([^."][^"]*)"|\bimport\("([^."][^"]*)"\)/gm;
+    for (const name of filesUnder(installed).filter((file) => /^dist\/.+\.(m?js|d\.ts)$/.test(file)))
+      for (const [, ...found] of readFileSync(join(installed, name), "utf8").matchAll(imported))
+        foreign.add(found.find((specifier) => specifier !== undefined)!);
+    const packages = [...foreign].filter((name) => !name.startsWith("node:"));
+    expect(packages.length).toBeGreaterThan(3);
+    expect(
+      packages.filter(
+        (name) =>
+          !(
+            name
+              .split("/")
+              .slice(0, name.startsWith("@") ? 2 : 1)
+              .join("/") in dependencies
+          ),
+      ),
+    ).toEqual([]);
   });
 
   test("nothing runs when it is installed, and nothing large comes along", () => {
@@ -136,7 +159,7 @@ describe.each(versions)("Node $label", ({ node }) => {
 
   test("every entry, from plain JavaScript", async () => {
     const { stdout, stderr } = await run([node, "entries.js"], at());
-    expect(stdout, stderr).toBe('[3000,true,true,"pass",2]\n');
+    expect(stdout, stderr).toBe('["nano-coder","config/no-problems",3000,true,true,"pass",2]\n');
   });
 
   test("the client, required from CommonJS", async () => {

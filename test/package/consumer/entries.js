@@ -2,6 +2,7 @@
 import { loadDataset } from "whetstone/data";
 import { createGrader, normalizeTests, openSandbox } from "whetstone/grading";
 import { getRenderer } from "whetstone/renderers";
+import { presetConfig, runTraining } from "whetstone/rl";
 import { ServiceClient, tensor } from "whetstone/tinker";
 import { loadTokenizer } from "whetstone/tokenizer";
 
@@ -17,5 +18,14 @@ const { verdict } = await createGrader({ sandbox }).grade({ problem: { id: "one"
 await sandbox.close();
 const service = new ServiceClient({ apiKey: "tml-none" });
 await service.close();
-const parts = [batch.length, prompt.length > 5, problems.size > 100, verdict, tensor([1, 2]).data.length];
+const refused = await runTraining({ service, problems: [] }).catch((error) => error.code);
+const parts = [
+  presetConfig("nano").model_name,
+  refused,
+  batch.length,
+  prompt.length > 5,
+  problems.size > 100,
+  verdict,
+  tensor([1, 2]).data.length,
+];
 console.log(JSON.stringify(parts));

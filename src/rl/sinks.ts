@@ -1,9 +1,10 @@
 // The sinks that a run's config asks for.
-import type { TrainConfig } from "../rl/config.ts";
+
 import type { Run } from "../runs/run.ts";
 import type { MetricsSink } from "../runs/sinks.ts";
 import { TensorBoardSink } from "../runs/tensorboard.ts";
 import { WandbSink } from "../runs/wandb.ts";
+import type { TrainConfig } from "./config.ts";
 
 export async function openSinks(
   run: Run,

@@ -1,0 +1,51 @@
+import { expect, test } from "vitest";
+import { judgeByReward, type Reward } from "./own-reward.ts";
+import type { Task } from "./tasks.ts";
+
+const problem = { id: "p", prompt: "?", answer: 42 };
+const answer = { text: "42", tokens: Int32Array.of(1), logprobs: Float32Array.of(0), truncated: false };
+const { signal } = new AbortController();
+
+const judgeWith = (given: unknown) =>
+  judgeByReward([problem], (() => given) as () => number)({ id: "p" } as Task, answer, signal);
+
+test.each<[unknown, object]>([
+  [1, { verdict: "pass", reward: 1, formatOk: true }],
+  [0.5, { verdict: "fail", reward: 0.5 }],
+  [-3, { verdict: "fail", reward: -3 }],
+  [null, { verdict: "ungraded", reward: null }],
+  [
+    { reward: 0.2, correct: true },
+    { verdict: "pass", reward: 0.2 },
+  ],
+  [
+    { reward: 2, correct: false, wellFormed: false },
+    { verdict: "fail", reward: 2, formatOk: false },
+  ],
+  [Promise.resolve(1), { verdict: "pass", reward: 1 }],
+])("%j", async (given, expected) => {
+  expect(await judgeWith(given)).toMatchObject(expected);
+});
+
+test.each([Number.NaN, Number.POSITIVE_INFINITY, undefined, "1", {}])("%s is no reward", async (given) => {
+  await expect(judgeWith(given)).rejects.toMatchObject({ code: "rl/bad-reward" });
+});
+
+test("the function gets the problem as it was given, and the answer", async () => {
+  const judge = judgeByReward(
+    [problem],
+    ({ problem: { answer: wanted }, text }): Reward => ({ reward: Number(text) - wanted }),
+  );
+  expect(await judge({ id: "p" } as Task, answer, signal)).toMatchObject({ reward: 0 });
+});
+
+test("what it throws is named with the problem; an aborted run is not its fault", async () => {
+  const failing = judgeByReward([problem], () => {
+    throw new Error("no such table");
+  });
+  await expect(failing({ id: "p" } as Task, answer, signal)).rejects.toMatchObject({
+    code: "rl/reward-failed",
+    message: expect.stringMatching(/problem "p": no such table/),
+  });
+  await expect(failing({ id: "p" } as Task, answer, AbortSignal.abort(new Error("stop")))).rejects.toThrow("stop");
+});

@@ -1,0 +1,196 @@
+// The training loop as a library: a program's own problems and reward, on any Tinker server, with everything `./whet train` does for
+// a run: a directory with journal, metrics and checkpoints, resuming, evaluation.
+import { resolve } from "node:path";
+import type { ServiceClient } from "../client/index.ts";
+import { ConfigError } from "../core/errors.ts";
+import type { Grader } from "../grading/index.ts";
+import { chooseRenderer, type Renderer } from "../renderers/index.ts";
+import { defaultRunPath, openRunDirectory, readRunConfig } from "../runs/directory.ts";
+import { Display } from "../runs/display.ts";
+import type { RunEvent } from "../runs/events.ts";
+import { Run } from "../runs/run.ts";
+import { RunView } from "../runs/view.ts";
+import { loadTokenizer } from "../tokenizer/index.ts";
+import { linkedController } from "./cancellation.ts";
+import { completionsPerPrompt, presetConfig, TrainConfig, validateConfig } from "./config.ts";
+import { judgeByTests } from "./judge.ts";
+import { ownTaskSource, ownTasks, problemsFingerprint, type TrainingProblem } from "./own-problems.ts";
+import { judgeByReward, type RewardFunction } from "./own-reward.ts";
+import { checkIdentity, configChanges, configHash } from "./resume.ts";
+import type { Judge } from "./rollout.ts";
+import { openSinks } from "./sinks.ts";
+import { idsHash } from "./tasks.ts";
+import { train } from "./train.ts";
+
+/** The sandbox may be away this long before completions are left ungraded. */
+const patienceMs = 5 * 60_000;
+
+/** What to train, on what, and who is told. */
+export interface TrainingOptions<Problem extends TrainingProblem = TrainingProblem> {
+  /** The server that samples and trains. */
+  service: ServiceClient;
+  /** What the model is to get better at. */
+  problems: readonly Problem[];
+  /** Judges an answer. Left out, `grader` runs the problems' tests. */
+  reward?: RewardFunction<Problem> | undefined;
+  /** Grades by tests; needed without `reward`. */
+  grader?: Grader | undefined;
+  /** Measured every `eval_every` steps and at the end; the same judge decides. */
+  testProblems?: readonly Problem[] | undefined;
+  /** Settings that differ from the preset's; `preset` itself is "deepcoder" unless given. */
+  config?: Partial<TrainConfig> | undefined;
+  /** Default: the chat format that fits `model_name`. */
+  renderer?: Renderer | undefined;
+  /** Called with everything that happens, after it is on disk. */
+  onEvent?: ((event: RunEvent) => void) | undefined;
+  /** Called with the lines that `./whet train` would print. */
+  onMessage?: ((line: string) => void) | undefined;
+  /** Aborted: the update under way is finished, a checkpoint saved, and the call returns. */
+  signal?: AbortSignal | undefined;
+  /** Aborted: stops at once. The run can still be resumed from its journal. */
+  cancel?: AbortSignal | undefined;
+  /** False leaves randomness to the server: for those that give every sample of a request the same seed. Default true. */
+  fixedSeeds?: boolean | undefined;
+}
+
+/** How a run ended. */
+export interface TrainingResult {
+  /** The run directory. The same call with the same `log_path` goes on from there. */
+  path: string;
+  /** Optimizer steps so far. */
+  step: number;
+  /** Whether `signal` ended it before `max_steps`. */
+  interrupted: boolean;
+  /** The newest checkpoint: weights to sample from, and to train on from. */
+  checkpoint: { sampler?: string; state?: string } | undefined;
+}
+
+/** Trains until `max_steps` or until `signal`; resumes where the run directory has a run of these problems. */
+export async function runTraining<Problem extends TrainingProblem>(
+  options: TrainingOptions<Problem>,
+): Promise<TrainingResult> {
+  const { config, warnings } = resolveConfig(options);
+  const judge = judgeOf(options);
+  const path = resolve(config.log_path || defaultRunPath(new Date()));
+  const directory = await openRunDirectory(path, config.behavior_if_log_dir_exists);
+  if (!directory) throw new ConfigError("config/conflict", `${path} was left alone. Name another log_path.`);
+  const display = new Display({ write: (text) => options.onMessage?.(text.trimEnd()) });
+  const run = await Run.open(path, display, directory.release);
+  try {
+    for (const warning of warnings) run.logger.warn(warning);
+    const outcome = await trainInto(run, config, judge, options);
+    await run.close(outcome.interrupted ? "interrupted" : "finished");
+    return outcome;
+  } catch (error) {
+    await run.close("failed", error);
+    throw error;
+  }
+}
+
+async function trainInto<Problem extends TrainingProblem>(
+  run: Run,
+  config: TrainConfig,
+  judge: Judge,
+  options: TrainingOptions<Problem>,
+): Promise<TrainingResult> {
+  const { problems, testProblems = [] } = options;
+  const drain = options.signal ?? new AbortController().signal;
+  const cancel = linkedController(...(options.cancel ? [options.cancel] : []));
+  try {
+    const renderer = options.renderer ?? (await rendererOf(config, run, drain));
+    const trainTasks = ownTaskSource(problems, config, renderer);
+    const testLimits = { ...config, max_tokens: config.eval_max_tokens || config.max_tokens };
+    const testTasks = ownTasks(testProblems, testLimits, renderer);
+    const recorded = readRunConfig(run.path);
+    const record = {
+      ...config,
+      renderer_name: renderer.name,
+      completions_per_prompt: completionsPerPrompt(config),
+      engine: "server",
+      sandbox: options.reward ? "own reward" : "own grader",
+      data_fingerprint: problemsFingerprint(problems),
+      train_problems: problems.length,
+      test_fingerprint: testProblems.length > 0 ? problemsFingerprint(testProblems) : null,
+      eval_problems: testTasks.length,
+      eval_ids_hash: idsHash(testTasks),
+      wandb_run_id: recorded?.["wandb_run_id"] ?? crypto.randomUUID().slice(0, 8),
+      started_at: recorded?.["started_at"] ?? new Date().toISOString(),
+    };
+    const changes = recorded ? configChanges(recorded, record) : [];
+    checkIdentity(changes, config.force_resume);
+    await run.begin(record, changes);
+    run.attach(await openSinks(run, config, record));
+    run.journal.listen((event) => {
+      try {
+        options.onEvent?.(event);
+      } catch (error) {
+        cancel.abort(error); // a mistake of the caller's, who gets it back
+      }
+    });
+    const { step, interrupted } = await train(config, {
+      service: options.service,
+      run,
+      renderer,
+      judge,
+      checkGrader: async () => {},
+      trainTasks,
+      testTasks,
+      seedBits: options.fixedSeeds === false ? 0 : 31,
+      configHash: configHash(record),
+      userMetadata: { renderer_name: renderer.name, log_path: run.path },
+      drain,
+      cancel: cancel.signal,
+      events: { stage: () => {}, evaluated: () => {} },
+    });
+    const newest = RunView.read(run.path).newest;
+    const checkpoint = newest && {
+      ...(newest.sampler_path ? { sampler: newest.sampler_path } : {}),
+      ...(newest.state_path ? { state: newest.state_path } : {}),
+    };
+    return { path: run.path, step, interrupted, checkpoint };
+  } catch (error) {
+    // A wait that was cut short says so in its own words; why it was is what matters.
+    throw cancel.signal.aborted ? cancel.signal.reason : error;
+  } finally {
+    cancel.unlink();
+  }
+}
+
+function resolveConfig(options: {
+  config?: Partial<TrainConfig> | undefined;
+  problems: readonly unknown[];
+  testProblems?: readonly unknown[] | undefined;
+}): { config: TrainConfig; warnings: string[] } {
+  const given = options.config ?? {};
+  const parsed = TrainConfig.safeParse({ ...presetConfig(given.preset ?? "deepcoder"), ...given });
+  if (!parsed.success) {
+    const { path, message } = parsed.error.issues[0]!;
+    throw new ConfigError("config/bad-value", `config.${path.join(".") || "?"} is not valid: ${message}.`);
+  }
+  if (options.problems.length === 0)
+    throw new ConfigError("config/no-problems", "There are no problems to train on. Give at least one.");
+  // Nothing to measure on is no reason to fail.
+  const config = options.testProblems?.length ? parsed.data : { ...parsed.data, eval_every: 0 };
+  return { config, warnings: validateConfig(config) };
+}
+
+function judgeOf<Problem extends TrainingProblem>(options: TrainingOptions<Problem>): Judge {
+  const { reward, grader, problems, testProblems = [], onMessage } = options;
+  if (reward) return judgeByReward([...problems, ...testProblems], reward);
+  if (grader) return judgeByTests({ grader, patienceMs, onWaiting: (message) => onMessage?.(message) });
+  throw new ConfigError(
+    "config/no-judge",
+    "Nothing says what a good answer is. Give a reward function, or a grader and tests.",
+  );
+}
+
+async function rendererOf(config: TrainConfig, run: Run, signal: AbortSignal): Promise<Renderer> {
+  const tokenizer = await loadTokenizer(config.tokenizer || config.model_name, { signal });
+  const { renderer, notices, warnings } = chooseRenderer(config.model_name, tokenizer, {
+    name: config.renderer_name,
+    thinking: config.thinking,
+  });
+  for (const notice of notices) run.logger.info(notice);
+  for (const warning of warnings) run.logger.warn(warning);
+  return renderer;
+}

@@ -1,0 +1,129 @@
+// `whetstone/rl` on a server of the test's own: a program's problems and reward, interrupted, resumed, and with its mistakes.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { type RunEvent, runTraining, type TrainingOptions } from "whetstone/rl";
+import { ServiceClient } from "whetstone/tinker";
+import { createGrader, openSandbox } from "../../src/grading/index.ts";
+import { startServe } from "../contract/serve-process.ts";
+import { temporaryFolders } from "../support/folders.ts";
+
+const folder = temporaryFolders();
+const problems = Array.from({ length: 6 }, (_, index) => ({ id: `p${index}`, prompt: `problem ${index}`, index }));
+
+/** A run of three small steps on the simulated engine, whose completions have text. */
+async function withServer<T>(
+  use: (
+    start: (options?: Partial<TrainingOptions<(typeof problems)[number]>>) => ReturnType<typeof runTraining>,
+  ) => Promise<T>,
+): Promise<T> {
+  const server = await startServe([
+    "engine=simulated",
+    "tokenizer=nano-coder",
+    "model_name=nano-coder",
+    `state_dir=${folder()}`,
+  ]);
+  const service = new ServiceClient({ baseUrl: server.baseUrl, apiKey: server.apiKey });
+  const path = join(folder(), "run");
+  const config = {
+    preset: "nano" as const,
+    max_steps: 3,
+    group_size: 2,
+    batch_size: 8,
+    log_path: path,
+    tensorboard: false,
+  };
+  const reward = ({ text }: { text: string }) => text.length % 7;
+  try {
+    return await use((options = {}) =>
+      runTraining({ service, problems, reward, ...options, config: { ...config, ...options.config } }),
+    );
+  } finally {
+    await service.close();
+    await server.close();
+  }
+}
+
+test("trains, tells what happens, and leaves a run behind", async () => {
+  const events: RunEvent[] = [];
+  const seen = new Set<number>();
+  await withServer(async (start) => {
+    const result = await start({
+      testProblems: problems.slice(0, 2).map((problem) => ({ ...problem, id: `test-${problem.id}` })),
+      reward: ({ problem, text }) => {
+        seen.add(problem.index);
+        return text.length % 7;
+      },
+      onEvent: (event) => void events.push(event),
+      config: { eval_every: 3 },
+    });
+    expect(result).toMatchObject({ step: 3, interrupted: false });
+    expect(result.checkpoint?.sampler).toMatch(/^tinker:\/\//);
+    const types = events.map(({ type }) => type);
+    expect(types.filter((type) => type === "step-done").length).toBe(3);
+    expect(types).toContain("evaluated");
+    expect(seen.size).toBeGreaterThan(2);
+    const metrics = readFileSync(join(result.path, "metrics.jsonl"), "utf8").trim().split("\n");
+    expect(metrics.length).toBeGreaterThanOrEqual(3);
+  });
+});
+
+test("a signal ends it after the step under way; the same call goes on, and other problems are refused", async () => {
+  await withServer(async (start) => {
+    const stop = new AbortController();
+    const steps: number[] = [];
+    const onEvent = (event: RunEvent) => {
+      if (event.type !== "step-done") return;
+      steps.push(event.step);
+      if (event.step === 0) stop.abort();
+    };
+    const first = await start({ signal: stop.signal, onEvent });
+    expect(first.interrupted).toBe(true);
+    expect(first.step).toBeLessThan(3);
+    const others = start({ problems: problems.slice(1) });
+    await expect(others).rejects.toMatchObject({ code: "config/resume-mismatch" });
+    const second = await start({ onEvent });
+    expect(second).toMatchObject({ step: 3, interrupted: false, path: first.path });
+    expect(steps).toEqual([0, 1, 2]);
+  });
+});
+
+test("mistakes of the caller come back to them", async () => {
+  await withServer(async (start) => {
+    const oops = new Error("a bug in the listener");
+    const onEvent = ({ type }: RunEvent) => {
+      if (type === "step-done") throw oops;
+    };
+    await expect(start({ onEvent, config: { log_path: join(folder(), "a") } })).rejects.toBe(oops);
+    const reward = () => Number.NaN;
+    await expect(start({ reward, config: { log_path: join(folder(), "b") } })).rejects.toMatchObject({
+      code: "rl/bad-reward",
+    });
+    await expect(start({ problems: [] })).rejects.toMatchObject({ code: "config/no-problems" });
+    const typo = { max_stepz: 3 } as object;
+    await expect(start({ config: typo })).rejects.toMatchObject({ code: "config/bad-value" });
+    await expect(start({ reward: undefined })).rejects.toMatchObject({ code: "config/no-judge" });
+  });
+});
+
+test("tests of one's own, by a grader", async () => {
+  const sandbox = await openSandbox();
+  try {
+    await withServer(async (start) => {
+      const graded: unknown[] = [];
+      const { step } = await start({
+        problems: problems.map((problem) => ({ ...problem, tests: { inputs: ["1\n"], outputs: ["2\n"] } })),
+        reward: undefined,
+        grader: createGrader({ sandbox }),
+        onEvent: (event) => {
+          if (event.type === "graded") graded.push(event.grade.status);
+        },
+        config: { max_steps: 1 },
+      });
+      expect(step).toBe(1);
+      expect(graded.length).toBe(8);
+    });
+  } finally {
+    await sandbox.close();
+  }
+});
