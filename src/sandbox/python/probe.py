@@ -5,9 +5,12 @@ whether it runs in namespaces of its own, and its limits.
 """
 
 import ctypes
+import fcntl
 import json
+import mmap
 import os
 import socket
+import struct
 
 facts = json.loads(input())
 libc = ctypes.CDLL(None, use_errno=True)
@@ -87,7 +90,10 @@ number = {
     "clone": 56 if x86 else 220,
     "shmget": 29 if x86 else 194,
     "process_vm_readv": 310 if x86 else 270,
+    "mincore": 27 if x86 else 232,
+    "sysinfo": 99 if x86 else 179,
 }
+shared = os.open(os.__file__, os.O_RDONLY)
 
 for path in facts["secrets"]:
     attempt("read %s" % path, opens(path))
@@ -106,7 +112,13 @@ attempt("clone into a new user namespace", called(number["clone"], 0x10000000 | 
 attempt("mount", lambda: libc.mount(b"x", b"/tmp", b"tmpfs", 0, b"") == 0)
 attempt("trace its supervisor", called(number["ptrace"], 16, os.getppid(), 0, 0))
 attempt("become root", called(number["setuid"], 0))
-for name in ("bpf", "memfd_create", "keyctl", "io_uring_setup", "shmget", "process_vm_readv"):
+attempt("see its supervisor", lambda: facts["namespaces"] and os.path.exists("/proc/1"))
+attempt("share memory without a file", lambda: len(mmap.mmap(-1, 4096)))
+attempt("ask who locks a shared file", lambda: fcntl.fcntl(shared, fcntl.F_GETLK, struct.pack("hhqqi", fcntl.F_WRLCK, 0, 0, 1, 0)))
+attempt("leave a hint with a shared file", lambda: fcntl.fcntl(shared, 1036, struct.pack("Q", 1)))
+attempt("ask what the page cache holds", lambda: os.preadv(shared, [bytearray(1)], 0, getattr(os, "RWF_NOWAIT", 8)))
+attempt("send datagrams to paths", lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM))
+for name in ("bpf", "memfd_create", "keyctl", "io_uring_setup", "shmget", "process_vm_readv", "mincore", "sysinfo"):
     attempt("call " + name, called(number[name], 0, 0, 0, 0, 0))
 if libc.prctl(21, 0, 0, 0, 0) != 2:
     print("runs without a seccomp filter")
