@@ -19,6 +19,7 @@ _DEPTH = 64  # of folders in the scratch folder of the second level
 _INNER_ID = 1000
 _LOWEST_PID, _ROOM_OF_PIDS = 300, 2000
 _PAGE = 4096
+_MUCH = 128 * 1024 * 1024
 
 
 class Jail:
@@ -116,7 +117,10 @@ class Jail:
         total = descriptors = cpu_ms = 0
         pids = accounts.processes()
         for pid in pids:
-            total += max(0, accounts.own_bytes(pid) - self.base_bytes)
+            held = max(0, accounts.own_bytes(pid) - self.base_bytes)
+            if held > _MUCH:
+                accounts.kill_first(pid)
+            total += held
             descriptors += accounts.descriptors(pid)
             cpu_ms += accounts.cpu_ms(pid)
         if total > watch.limits["treeBytes"] and len(pids) > 1:
@@ -212,6 +216,8 @@ class Confined:
     def look_at(self, watch):
         total = max(0, accounts.own_bytes(watch.child) - self.base_bytes)
         watch.peak_bytes = max(watch.peak_bytes, total)
+        if total > _MUCH:
+            accounts.kill_first(watch.child)
         if total > watch.limits["treeBytes"]:
             watch.reason = "memory-limit"
         elif self._over_scratch(watch):
