@@ -162,7 +162,9 @@ async function install(folder, count) {
 function installBubblewrap() {
   if (onPath("bwrap") || existsSync(noBubblewrap)) return;
   const command = systemCommand();
-  const by = command ? ` To install it: ${command.join(" ")}` : " Install it with the system's package manager.";
+  // What a person would type: without the options against waiting.
+  const short = command?.slice(0, 2).join(" ");
+  const by = command ? ` To install it: ${short} bubblewrap` : " Install it with the system's package manager.";
   if (process.env.WHET_NO_INSTALL === "1") {
     say(`bubblewrap is not installed, and WHET_NO_INSTALL=1: the sandbox uses its second level (Landlock).${by}`);
     return;
@@ -193,7 +195,7 @@ function systemCommand() {
     ["dnf", "install", "-y", "-q", "--setopt=timeout=10", "--setopt=retries=1", "bubblewrap"],
     ["apk", "add", "-q", "--timeout", "10", "bubblewrap"],
     ["pacman", "-S", "--noconfirm", "bubblewrap"],
-    ["zypper", "--non-interactive", "install", "bubblewrap"],
+    ["zypper", "install", "-y", "bubblewrap"],
   ];
   return known.find(([program]) => onPath(program));
 }

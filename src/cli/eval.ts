@@ -239,7 +239,7 @@ function readOutcomes(file: string): ProblemOutcome[] {
   const bad = (line: string, number: number): never => {
     throw new ConfigError(
       "config/no-file",
-      `compare=${file}, line ${number} is no outcome of a problem: ${line.slice(0, 80)}. Name a file that ./whet eval out= wrote.`,
+      `compare=${file}, line ${number} is no outcome of a problem: ${line.slice(0, 80)}. Name a file that ${whet} eval out= wrote.`,
     );
   };
   const outcomes = readJsonLines(file, bad).map((value, index) => {

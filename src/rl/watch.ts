@@ -1,6 +1,7 @@
 // Names a stage that makes no progress: after `stage_deadline` a warning, after twice that an error, so that a run ends rather than
 // hangs. A stage that works through many pieces makes progress with each.
 
+import { whet } from "../core/program.ts";
 import type { Logger } from "../runs/log.ts";
 import { linkedController } from "./cancellation.ts";
 import { TrainError } from "./resume.ts";
@@ -73,7 +74,7 @@ export class Watch {
           new TrainError(
             "rl/stuck",
             `There was ${what}, twice stage_deadline=${this.#deadlineMs / 1000}. The server or the sandbox does not answer: check it ` +
-              "(./whet doctor), then run the same command again; it goes on where this one ended.",
+              `(${whet} doctor), then run the same command again; it goes on where this one ended.`,
           ),
         );
       }

@@ -1,7 +1,9 @@
 // checkpoints.jsonl: one record per saved checkpoint, written from the journal once the server has confirmed it.
+
 import { join } from "node:path";
 import { z } from "zod";
 import { readJsonLines } from "../core/jsonl.ts";
+import { whet } from "../core/program.ts";
 import { RunError, runFiles } from "./directory.ts";
 
 export const CheckpointRecord = z.object({
@@ -29,7 +31,7 @@ export function readCheckpoints(runPath: string): CheckpointRecord[] {
   const bad = (line: string, number: number): never => {
     throw new RunError(
       "runs/corrupt-checkpoints",
-      `${path}, line ${number} is not a checkpoint record: ${line.slice(0, 80)}. Delete the file: ./whet train with this log_path writes it anew from the journal.`,
+      `${path}, line ${number} is not a checkpoint record: ${line.slice(0, 80)}. Delete the file: ${whet} train with this log_path writes it anew from the journal.`,
     );
   };
   return readJsonLines(path, bad).map((value, index) => {

@@ -1,5 +1,5 @@
 // package.json, tsconfig.json, the lockfile and the source say the same.
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { runtimePackages } from "../../src/cli/engine-runtime.ts";
@@ -39,4 +39,18 @@ test("the engine's runtime that users fetch is the one that is tested here", () 
   for (const [name, digest] of Object.entries(runtimePackages)) {
     expect(packages[`node_modules/${name}`]).toMatchObject({ version: runtimeVersion, integrity: digest });
   }
+});
+
+test("messages name the command as this installation's user calls it, not as a checkout's does", () => {
+  // These are of the checkout itself, or are where the name is decided.
+  const own = /^(cli\/(bench|test|config-docs)|core\/program)\.ts$|\.test\.ts$/;
+  const found: string[] = [];
+  for (const name of readdirSync(new URL("src", root), { recursive: true, encoding: "utf8" })) {
+    if (!name.endsWith(".ts") || own.test(name)) continue;
+    const lines = readFileSync(new URL(`src/${name}`, root), "utf8").split("\n");
+    for (const [index, line] of lines.entries())
+      if (line.includes("./whet ") && !/^\s*(\/\/|\/?\*)/.test(line))
+        found.push(`${name}:${index + 1}: ${line.trim()}`);
+  }
+  expect(found).toEqual([]);
 });
