@@ -19,7 +19,7 @@ export function report(run: Run, view: RunView): void {
     comparison,
     runPath: run.path,
     seconds: view.seconds,
-    sessions: view.sessions.length,
+    sessions: view.sessions.filter(({ started }) => started).length,
     savingSeconds: view.savingSeconds,
   };
   const title = `${String(view.config["model_name"] ?? "run")}: ${run.path}`;

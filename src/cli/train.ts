@@ -44,7 +44,7 @@ export const command: Command = {
     const kind = engineKind(parsed.given.base_url ?? "");
     const { config, warnings } = resolveConfig(parsed, parsed.preset ?? (await presetFor(parsed.given.base_url)));
     const path = config.log_path || defaultRunPath(new Date());
-    const ask = process.stdin.isTTY ? askAboutRun(configChanges(readRunConfig(path) ?? {}, parsed.given)) : undefined;
+    const ask = process.stdin.isTTY ? askAboutRun(readRunConfig(path) ?? {}, parsed.given) : undefined;
     const directory = await openRunDirectory(path, config.behavior_if_log_dir_exists, ask);
     if (!directory) return 0;
     const run = await Run.open(path, new Display(process.stderr), directory.release);

@@ -87,7 +87,9 @@ const event = <Type extends string, Shape extends z.core.$ZodLooseShape>(type: T
   z.object({ type: z.literal(type), at: z.number(), ...shape });
 
 export const RunEvent = z.discriminatedUnion("type", [
-  /** A process began, or went on with, the run. */
+  /** A process took the run's directory. */
+  event("opened", { pid: index }),
+  /** It began, or goes on with, the run. */
   event("started", {
     session: index,
     config: z.record(z.string(), z.unknown()),

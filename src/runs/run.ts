@@ -26,7 +26,9 @@ export class Run {
   static async open(path: string, display: Display, release = lockRunDirectory(path)): Promise<Run> {
     try {
       checkFreeSpace(path);
-      return new Run(path, display, await Journal.open(path), release);
+      const journal = await Journal.open(path);
+      await journal.append({ type: "opened", pid: process.pid });
+      return new Run(path, display, journal, release);
     } catch (error) {
       release();
       throw error;

@@ -6,7 +6,9 @@ import { type MetricsRecord, MetricsRecords } from "./records.ts";
 
 /** One process's part of a run. */
 export interface Session {
-  startedAt: number;
+  openedAt: number;
+  /** False for one that found nothing to do, or did not get that far. */
+  started: boolean;
   lastAt: number;
   outcome: EventOf<"stopped">["outcome"] | undefined;
   error: string | undefined;
@@ -32,7 +34,10 @@ export class RunView {
 
   /** Seconds in which a process worked on the run: the time between a crash and the next start does not count. */
   get seconds(): number {
-    return this.sessions.reduce((sum, { startedAt, lastAt }) => sum + (lastAt - startedAt) / 1000, 0);
+    return this.sessions.reduce(
+      (sum, { openedAt, lastAt, started }) => (started ? sum + (lastAt - openedAt) / 1000 : sum),
+      0,
+    );
   }
 
   /** Seconds spent saving checkpoints. */
@@ -44,6 +49,15 @@ export class RunView {
   }
 
   take(event: RunEvent): void {
+    if (event.type === "opened")
+      this.sessions.push({
+        openedAt: event.at,
+        lastAt: event.at,
+        started: false,
+        outcome: undefined,
+        error: undefined,
+        changes: [],
+      });
     const session = this.sessions.at(-1);
     if (session) session.lastAt = event.at;
     if (event.type === "rewound") {
@@ -54,13 +68,7 @@ export class RunView {
     switch (event.type) {
       case "started":
         this.config = event.config;
-        this.sessions.push({
-          startedAt: event.at,
-          lastAt: event.at,
-          outcome: undefined,
-          error: undefined,
-          changes: event.changes,
-        });
+        if (session) Object.assign(session, { started: true, changes: event.changes });
         break;
       case "evaluated":
         this.evaluations.set(event.step, event.outcomes);

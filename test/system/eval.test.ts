@@ -1,8 +1,9 @@
 // `./whet eval` and `./whet doctor` on a short real run of the bundled model.
-import { readFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { readJsonLines } from "../../src/core/jsonl.ts";
+import { Journal } from "../../src/runs/journal.ts";
 import { startServe } from "../contract/serve-process.ts";
 import { temporaryFolders } from "../support/folders.ts";
 import { runWhet } from "../support/whet.ts";
@@ -39,6 +40,36 @@ test("a checkpoint or run that is not there is named", async () => {
   expect(missing.stderr).toMatch(/no checkpoint "000007".*it has: final/);
   expect(missing.code).toBe(2);
   expect((await runWhet(["eval", "run=/nowhere"])).code).toBe(2);
+});
+
+test("of a name that was saved twice, the newer one is meant", async () => {
+  const path = newFolder();
+  mkdirSync(join(path, "engine"));
+  writeFileSync(join(path, "config.json"), JSON.stringify({ model_name: "nano-coder", preset: "nano" }));
+  const journal = await Journal.open(path);
+  for (const model of ["older", "newer"]) {
+    const sampler = `tinker://${model}:train:0/sampler_weights/000010`;
+    const record = { name: "000010", step: 10, dataset_offset: 80, sampler_path: sampler };
+    await journal.append({ type: "saved", record, start: 0, end: 1 });
+  }
+  await journal.close();
+  const result = await runWhet(["eval", `run=${path}`, "checkpoint=000010"]);
+  // Neither is there, and the one that is missed is the newer one.
+  expect(result.stderr).toContain("tinker://newer:train:0/sampler_weights/000010 is in none of the runs");
+  expect(result.code).toBe(2);
+});
+
+test("a replay reproduces every figure of the run, and shows what another advantage would have changed", async () => {
+  const same = await runWhet(["replay", `run=${run}`]);
+  expect(same.stdout).toMatch(/^2 steps, 2 evaluations, \d+ figures: every recorded one is reproduced exactly$/m);
+  expect(same.code).toBe(0);
+  const other = await runWhet(["replay", `run=${run}`, "advantage=grpo_std"]);
+  expect(other.stdout).toMatch(/^loss_sum +\d/m);
+  expect(other.stdout).not.toMatch(/^mean_reward/m);
+  expect(other.code).toBe(0);
+  const rewards = await runWhet(["replay", `run=${run}`, "format_coef=0"]);
+  expect(rewards.stdout).toMatch(/^mean_reward +\d/m);
+  expect((await runWhet(["replay", `run=${run}`, "temperature=2"])).code).toBe(2);
 });
 
 test("the doctor finds everything in order, or says what is not", async () => {
