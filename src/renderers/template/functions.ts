@@ -44,8 +44,31 @@ function contains(item: Value, whole: Value, unmark: Unmark): boolean {
   throw new Error(`argument of type ${whole.type} cannot contain ${item.type}`);
 }
 
-/** Where `part` stands in `text`, from `start` on. */
-const find = (unmark: Unmark, text: string, part: string, start = 0) => unmark(text).indexOf(unmark(part), start);
+/** Where the pieces of a text lie between separators, from its start, `most` separators at the most. */
+function between(unmark: Unmark, whole: string, separator: string, most = Number.POSITIVE_INFINITY): string[] {
+  const [said, mark] = [unmark(whole), unmark(separator)];
+  const pieces: string[] = [];
+  let start = 0;
+  for (let at = said.indexOf(mark); at >= 0 && pieces.length < most; at = said.indexOf(mark, start)) {
+    pieces.push(whole.slice(start, at));
+    start = at + mark.length;
+  }
+  return [...pieces, whole.slice(start)];
+}
+
+/** The same from its end. What is not cut stays as it was written: putting it together again would make it the template's own. */
+function betweenFromEnd(unmark: Unmark, whole: string, separator: string, most = Number.POSITIVE_INFINITY): string[] {
+  const [said, mark] = [unmark(whole), unmark(separator)];
+  const pieces: string[] = [];
+  let end = whole.length;
+  while (pieces.length < most && end >= mark.length) {
+    const at = said.lastIndexOf(mark, end - mark.length);
+    if (at < 0) break;
+    pieces.unshift(whole.slice(at + mark.length, end));
+    end = at;
+  }
+  return [whole.slice(0, end), ...pieces];
+}
 
 const text = (value: Value | undefined, what: string): string => {
   if (isString(value)) return value.value;
@@ -74,16 +97,8 @@ function cut(
   }
   const mark = text(separator, "split()");
   if (mark === "") throw new Error("empty separator");
-  const pieces: string[] = [];
-  let start = 0;
-  for (let at = find(unmark, whole, mark); at >= 0; at = find(unmark, whole, mark, start)) {
-    if (!fromEnd && most >= 0 && pieces.length >= most) break;
-    pieces.push(whole.slice(start, at));
-    start = at + mark.length;
-  }
-  pieces.push(whole.slice(start));
-  if (fromEnd && most >= 0 && pieces.length > most + 1)
-    pieces.unshift(pieces.splice(0, pieces.length - most).join(mark));
+  const limited = most < 0 ? undefined : most;
+  const pieces = fromEnd ? betweenFromEnd(unmark, whole, mark, limited) : between(unmark, whole, mark, limited);
   return makeArray(pieces.map(makeString));
 }
 
@@ -98,17 +113,11 @@ const affix =
 function replace(unmark: Unmark, self: Value, from?: Value, to?: Value, count?: Value): Value {
   const [whole, old, fresh] = [text(self, "replace()"), text(from, "replace()"), text(to, "replace()")];
   const given = isKeywords(count) ? count.value.get("count") : count;
-  let left =
+  const left =
     given === undefined || isNull(given) || Number(given.value) < 0 ? Number.POSITIVE_INFINITY : Number(given.value);
   if (old === "")
     return makeString(left === Number.POSITIVE_INFINITY ? [...whole].map((c) => fresh + c).join("") + fresh : whole);
-  let result = "";
-  let start = 0;
-  for (let at = find(unmark, whole, old); at >= 0 && left > 0; at = find(unmark, whole, old, start), left--) {
-    result += whole.slice(start, at) + fresh;
-    start = at + old.length;
-  }
-  return makeString(result + whole.slice(start));
+  return makeString(between(unmark, whole, old, left).join(fresh));
 }
 
 export const methods: Table = {
@@ -128,7 +137,11 @@ export const methods: Table = {
     const [whole, suffix] = [text(self, "removesuffix()"), text(part, "removesuffix()")];
     return makeString(suffix !== "" && unmark(whole).endsWith(unmark(suffix)) ? whole.slice(0, -suffix.length) : whole);
   },
-  find: (unmark, self, part) => makeNumber(find(unmark, text(self, "find()"), text(part, "find()")), false),
+  find: (unmark, self, part) => {
+    const whole = text(self, "find()");
+    const at = unmark(whole).indexOf(unmark(text(part, "find()")));
+    return makeNumber(at < 0 ? -1 : lengthOf(makeString(whole.slice(0, at))), false);
+  },
   capitalize: (_, self) => makeString(capitalize(text(self, "capitalize()"))),
   join: (_, self, items) => {
     if (items === undefined || !isArray(items)) throw new Error("join() needs a list");
