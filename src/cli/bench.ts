@@ -28,6 +28,10 @@ const benchmarks: Readonly<Record<string, BenchmarkEntry>> = {
     summary: "what the training loop itself costs, and its event-loop lag",
     load: () => import("../../bench/loop.ts"),
   },
+  lag: {
+    summary: "what max_lag costs in learning and saves in time, over three seeds of the bundled model",
+    load: () => import("../../bench/learning-lag.ts"),
+  },
   pipeline: {
     summary: "updates per hour at lag 0, 1, 2, 4 beside tinker-cookbook's trainer, synchronous and asynchronous",
     load: () => import("../../bench/pipeline.ts"),
@@ -39,7 +43,7 @@ const benchmarks: Readonly<Record<string, BenchmarkEntry>> = {
 };
 
 const BenchOptions = z.strictObject({
-  quick: z.boolean().default(false).describe("pipeline, scale: a small version, to see that it works"),
+  quick: z.boolean().default(false).describe("lag, pipeline, scale: a small version, to see that it works"),
 });
 
 export const command: Command = {

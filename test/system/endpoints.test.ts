@@ -12,6 +12,7 @@ import { expectNothingTwice, type Moment, momentOf } from "./killing.ts";
 const newFolder = temporaryFolders();
 const settings = [
   "max_steps=3",
+  "max_lag=1",
   "save_every=1",
   "eval_every=0",
   "batch_size=16",
