@@ -2,7 +2,10 @@
 // corpus; WHET_HOSTILE=500 grades that many variants.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createGrader, type Grader, normalizeTests } from "../../src/grading/index.ts";
-import { type Jail, type JailLevel, openJail } from "../../src/sandbox/jail.ts";
+import { openFusion } from "../../src/sandbox/fusion/fusion.ts";
+import { startFusionServer } from "../../src/sandbox/fusion/server.ts";
+import { type Jail, openJail } from "../../src/sandbox/jail.ts";
+import type { Sandbox } from "../../src/sandbox/sandbox.ts";
 import { type Hack, hacks } from "../sandbox/hacks.ts";
 
 const wanted = Number(process.env["WHET_HOSTILE"] ?? 24);
@@ -54,15 +57,26 @@ const siblings = [
   "import time\ntime.sleep(0.2)\na, b = map(int, input().split())\nprint(a + b)",
 ];
 
-describe.each<JailLevel>(["jail", "landlock"])("hostile programs, level %s", (level) => {
+describe.each(["jail", "landlock", "over HTTP"] as const)("hostile programs, %s", (where) => {
   let jail: Jail;
   let grader: Grader;
+  const closing: (() => Promise<unknown>)[] = [];
   beforeAll(async () => {
-    jail = await openJail({ levels: [level], slots: 4 });
+    jail = await openJail({ levels: [where === "over HTTP" ? "jail" : where], slots: 4 });
+    closing.push(() => jail.close());
+    let sandbox: Sandbox = jail;
+    if (where === "over HTTP") {
+      const server = await startFusionServer({ jail, port: 0, concurrency: 4 });
+      closing.unshift(() => server.close());
+      sandbox = await openFusion({ url: server.url, maxConcurrency: 4 });
+      closing.unshift(() => sandbox.close());
+    }
     const limits = { memoryBytes: 700 * 1024 ** 2, processes: 32, outputBytes: 1024 ** 2 };
-    grader = createGrader({ sandbox: jail, rewardTimeoutS: 1, limits, cacheSize: 0, concurrency: 8 });
+    grader = createGrader({ sandbox, rewardTimeoutS: 1, limits, cacheSize: 0, concurrency: 8 });
   }, 60_000);
-  afterAll(() => jail?.close());
+  afterAll(async () => {
+    for (const close of closing) await close();
+  });
 
   test(`0 of ${wanted} are ungraded or rewarded, and no sibling gets another verdict`, {
     timeout: 3_000_000,
@@ -89,7 +103,7 @@ describe.each<JailLevel>(["jail", "landlock"])("hostile programs, level %s", (le
       }
     };
     await Promise.all([lane(0), lane(2)]);
-    if (process.env["WHET_HOSTILE"]) console.log(level, wanted, "hostile programs:", JSON.stringify(counts));
+    if (process.env["WHET_HOSTILE"]) console.log(where, wanted, "hostile programs:", JSON.stringify(counts));
     expect(surprises).toEqual([]);
   });
 });
