@@ -18,12 +18,15 @@ export const benchmark: Benchmark = {
     const size = quick ? { prompts: 16, tokens: 1024, steps: 2 } : { prompts: 256, tokens: 8192, steps: 5 };
     const folder = mkdtempSync(join(tmpdir(), "whetstone-bench-"));
     const context = `context_window=${size.tokens + 2048}`;
+    // Groups come one after another, as from a very fast engine, not all in one moment.
+    const spreadMs = quick ? 500 : 20_000;
     const server = await startServe([
       "engine=simulated",
       "tokenizer=nano-coder",
       "model_name=nano-coder",
       `answers=${here("../data/starter/train.jsonl")}`,
       `completion_tokens=constant:${size.tokens}`,
+      `sampling_latency=uniform:0:${spreadMs}`,
       context,
       `state_dir=${join(folder, "state")}`,
     ]);
@@ -91,7 +94,7 @@ export const benchmark: Benchmark = {
           },
         ],
         notes: [
-          `${size.steps} steps of ${size.prompts} prompts × 16 completions × ${size.tokens} tokens at lag 1, an engine without latencies, real grading`,
+          `${size.steps} steps of ${size.prompts} prompts × 16 completions × ${size.tokens} tokens at lag 1, sampled within ${spreadMs / 1000} s (${((size.prompts * 16 * size.tokens) / spreadMs / 1000).toFixed(1)} million tokens a second), real grading`,
           `${availableParallelism()} cores, shared with the simulated engine and the jail; load ${loadavg()[0]!.toFixed(1)}`,
         ],
       };

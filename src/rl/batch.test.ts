@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Grade } from "../runs/events.ts";
 import { buildBatch } from "./batch.ts";
+import { joinSequence } from "./datums.ts";
 import type { Completion, Group } from "./rollout.ts";
 import { batchMetrics } from "./step-metrics.ts";
 
@@ -23,9 +24,9 @@ function completion(verdict: Verdict, extra: Partial<Completion> = {}): Completi
     flags: [],
   };
   return {
+    sequence: joinSequence([1, 2, 3], [7, 8], [-1, -2]),
     tokens: Int32Array.of(7, 8),
     logprobs: Float32Array.of(-1, -2),
-    text: "",
     truncated: false,
     grade,
     ...extra,

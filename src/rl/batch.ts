@@ -47,11 +47,8 @@ export function buildBatch(
   }
   const scale = lossScale(config.loss_scale, chosen);
   const examples = chosen.map(({ completion, group, sample, advantage }) => {
-    const { prompt } = groups[group]!;
-    const tokens = new Int32Array(prompt.length + completion.tokens.length);
-    tokens.set(prompt);
-    tokens.set(completion.tokens, prompt.length);
-    return { ...makeDatum(tokens, completion.logprobs, prompt.length, advantage * scale), group, sample };
+    const datum = makeDatum(completion.sequence, groups[group]!.prompt.length, advantage * scale);
+    return { ...datum, group, sample };
   });
   return { groups: judged, examples };
 }

@@ -20,40 +20,50 @@ export function lossDatum({ datum, firstAction }: TrainingExample, loss: string)
   return { ...datum, lossFnInputs: { ...datum.lossFnInputs, sequence_ratio_mask: mask } };
 }
 
-/**
- * Builds one datum. `tokens` is the prompt and then the completion, `observationLength` the prompt's length, `logprobs` one per completion
- * token. Position i predicts token i + 1, so the first completion token is predicted at observationLength − 1.
- */
-export function makeDatum(
-  tokens: ArrayLike<number>,
+/** A sampled sequence as training takes it: what a datum is made of without a copy. */
+export interface Sequence {
+  /** The prompt and then the completion. */
+  tokens: Int32Array;
+  /** The sampler's log-probability of each token but the first, 0 within the prompt. */
+  logprobs: Float32Array;
+}
+
+/** Puts a completion behind its prompt. `logprobs` has one number per completion token. */
+export function joinSequence(
+  prompt: ArrayLike<number>,
+  completion: ArrayLike<number>,
   logprobs: ArrayLike<number>,
-  observationLength: number,
-  advantage: number,
-): TrainingExample {
-  const completion = tokens.length - observationLength;
-  if (observationLength < 1 || completion < 1) {
-    throw new RolloutError(
-      "rl/empty-sequence",
-      `A datum needs a prompt and a completion, got ${observationLength} and ${completion} tokens. Leave such samples out of training.`,
-    );
-  }
-  if (logprobs.length !== completion) {
+): Sequence {
+  if (logprobs.length !== completion.length) {
     throw new RolloutError(
       "rl/logprob-count",
-      `The sampler returned ${logprobs.length} logprobs for ${completion} tokens. The server's sampling is broken; update it.`,
+      `The sampler returned ${logprobs.length} logprobs for ${completion.length} tokens. The server's sampling is broken; update it.`,
+    );
+  }
+  const tokens = new Int32Array(prompt.length + completion.length);
+  tokens.set(prompt);
+  tokens.set(completion, prompt.length);
+  const all = new Float32Array(tokens.length);
+  all.set(logprobs, prompt.length);
+  return { tokens, logprobs: all.subarray(1) };
+}
+
+/** Builds one datum. Position i predicts token i + 1, so the first completion token is predicted at position promptLength − 1. */
+export function makeDatum({ tokens, logprobs }: Sequence, promptLength: number, advantage: number): TrainingExample {
+  if (promptLength < 1 || tokens.length <= promptLength) {
+    throw new RolloutError(
+      "rl/empty-sequence",
+      `A datum needs a prompt and a completion, got ${promptLength} and ${tokens.length - promptLength} tokens. Leave such samples out of training.`,
     );
   }
   const length = tokens.length - 1;
-  const firstAction = observationLength - 1;
-  const all = Int32Array.from(tokens);
-  const logprobsOfTargets = new Float32Array(length);
-  logprobsOfTargets.set(logprobs, firstAction);
+  const firstAction = promptLength - 1;
   return {
     datum: {
-      modelInput: textInput(all.subarray(0, length)),
+      modelInput: textInput(tokens.subarray(0, length)),
       lossFnInputs: {
-        target_tokens: tensor(all.subarray(1)),
-        logprobs: tensor(logprobsOfTargets),
+        target_tokens: tensor(tokens.subarray(1)),
+        logprobs: tensor(logprobs),
         advantages: tensor(new Float32Array(length).fill(advantage, firstAction)),
       },
     },

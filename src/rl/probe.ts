@@ -3,7 +3,7 @@
 import type { ServiceClient, TrainingClient } from "../client/index.ts";
 import { Random } from "../core/random.ts";
 import type { TrainConfig } from "./config.ts";
-import { lossDatum, makeDatum } from "./datums.ts";
+import { joinSequence, lossDatum, makeDatum } from "./datums.ts";
 
 export interface ProbeSettings
   extends Pick<TrainConfig, "model_name" | "lora_rank" | "seed" | "loss_fn" | "loss_fn_config"> {
@@ -47,7 +47,7 @@ export async function probeTraining(
   settings: ProbeSettings,
 ): Promise<number> {
   const { prompt, loss_fn: lossFn, loss_fn_config: lossFnConfig, signal } = settings;
-  const example = makeDatum([...prompt, ...tokens], logprobs, prompt.length, 1);
+  const example = makeDatum(joinSequence(prompt, tokens, logprobs), prompt.length, 1);
   const output = await training.forwardBackward([lossDatum(example, lossFn)], lossFn, { lossFnConfig, signal });
   const trained = output.lossFnOutputs[0]?.["logprobs"]?.data;
   if (!(trained instanceof Float32Array)) return Number.NaN;

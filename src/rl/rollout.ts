@@ -5,21 +5,28 @@ import type { Renderer } from "../renderers/index.ts";
 import type { Arrays, Grade, NewEvent } from "../runs/events.ts";
 import { maxResponseCharacters, type RecordedGroup } from "../runs/rollouts.ts";
 import { linkedController } from "./cancellation.ts";
-import { RolloutError } from "./datums.ts";
+import { joinSequence, RolloutError, type Sequence } from "./datums.ts";
 import type { Policy } from "./policies.ts";
 import type { Task } from "./tasks.ts";
 
-export interface Completion {
+/** What a judge sees. */
+export interface Answer {
   tokens: Int32Array;
   /** The sampler's log-probability of each token. */
   logprobs: Float32Array;
-  /** The answer as text, without reasoning and control tokens. */
+  /** Without reasoning and control tokens. */
   text: string;
   truncated: boolean;
+}
+
+/** A judged answer. Its text is written down and let go: a batch of long answers is large. */
+export interface Completion extends Omit<Answer, "text"> {
+  /** With its prompt, as training takes it; `tokens` and `logprobs` are the ends of its arrays. */
+  sequence: Sequence;
   grade: Grade;
 }
 
-export type Answer = Omit<Completion, "grade">;
+type SampledAnswer = Answer & Pick<Completion, "sequence">;
 
 /** One problem's completions, in the order of the samples. */
 export interface Group {
@@ -62,8 +69,8 @@ export type Judge = (task: Task, answer: Answer, signal: AbortSignal) => Promise
 export interface RolloutParts {
   renderer: Renderer;
   judge: Judge;
-  /** Makes an event durable. */
-  record(event: NewEvent, arrays?: Arrays): Promise<void>;
+  /** Makes an event durable. Of the arrays, those in `given` are the journal's from then on. */
+  record(event: NewEvent, arrays?: Arrays, given?: readonly (Int32Array | Float32Array)[]): Promise<void>;
   /** What an earlier process left of a group. */
   recorded?(place: Place, task: Task): RememberedGroup | undefined;
   samples: number;
@@ -105,18 +112,18 @@ export function sampleAndJudge(parts: RolloutParts): RollOut {
   };
 }
 
-type SampledGroup = Omit<Group, "completions" | "judged"> & { answers: Answer[] };
+type SampledGroup = Omit<Group, "completions" | "judged"> & { answers: SampledAnswer[] };
 
 /** Answers and their verdicts, put together. */
 export function judged(
   sampled: Omit<Group, "completions" | "judged">,
-  answers: readonly Answer[],
+  answers: readonly SampledAnswer[],
   graded: readonly { grade: Grade; start: number; end: number }[],
 ): Group {
   const { end } = sampled.sampled;
   return {
     ...sampled,
-    completions: answers.map((answer, sample) => ({ ...answer, grade: graded[sample]!.grade })),
+    completions: answers.map(({ text: _, ...answer }, sample) => ({ ...answer, grade: graded[sample]!.grade })),
     judged: {
       start: graded.reduce((first, { start }) => Math.min(first, start), Number.POSITIVE_INFINITY),
       end: graded.reduce((last, verdict) => Math.max(last, verdict.end), end),
@@ -135,13 +142,21 @@ async function sampleGroup(
   const seed = parts.seedFor(place, task);
   const start = Date.now();
   parts.sampling?.(1);
-  let answers: Answer[];
+  let answers: SampledAnswer[];
   try {
     answers = await sample(sampler, task, seed, parts, signal);
   } finally {
     parts.sampling?.(-1);
   }
   const end = Date.now();
+  const tokens = joined(
+    Int32Array,
+    answers.map((answer) => answer.tokens),
+  );
+  const logprobs = joined(
+    Float32Array,
+    answers.map((answer) => answer.logprobs),
+  );
   await parts.record(
     {
       type: "group-sampled",
@@ -160,17 +175,8 @@ async function sampleGroup(
       start,
       end,
     },
-    {
-      prompt: task.prompt,
-      tokens: joined(
-        Int32Array,
-        answers.map(({ tokens }) => tokens),
-      ),
-      logprobs: joined(
-        Float32Array,
-        answers.map(({ logprobs }) => logprobs),
-      ),
-    },
+    { prompt: task.prompt, tokens, logprobs },
+    [tokens, logprobs],
   );
   return {
     problem: task.id,
@@ -188,7 +194,7 @@ async function sample(
   seed: number | undefined,
   { renderer, samples, temperature }: RolloutParts,
   signal: AbortSignal,
-): Promise<Answer[]> {
+): Promise<SampledAnswer[]> {
   const response = await sampler.sample({
     prompt: task.prompt,
     numSamples: samples,
@@ -205,7 +211,8 @@ async function sample(
     if (!logprobs)
       throw new RolloutError("rl/logprob-count", "The server returned samples without logprobs; training needs them.");
     const { message, reasoningOpen = false } = renderer.parseResponse(tokens);
-    return { tokens, logprobs, text: message.content, truncated: stopReason === "length" || reasoningOpen };
+    const truncated = stopReason === "length" || reasoningOpen;
+    return { ...behind(task.prompt, tokens, logprobs), text: message.content, truncated };
   });
 }
 
@@ -216,9 +223,9 @@ export function recall(
 ): SampledGroup {
   const { prompt, tokens, logprobs } = arrays() as { prompt: Int32Array; tokens: Int32Array; logprobs: Float32Array };
   let offset = 0;
-  const answers = sampled.samples.map(({ tokens: count, truncated, text }): Answer => {
+  const answers = sampled.samples.map(({ tokens: count, truncated, text }): SampledAnswer => {
     const own = tokens.subarray(offset, offset + count);
-    const answer = { tokens: own, logprobs: logprobs.subarray(offset, offset + count), truncated };
+    const answer = { ...behind(prompt, own, logprobs.subarray(offset, offset + count)), truncated };
     offset += count;
     // A long answer's text is cut in the journal, its tokens are not.
     const whole = text.length < maxResponseCharacters || !renderer;
@@ -226,6 +233,20 @@ export function recall(
   });
   const { problem, source, policy, start, end } = sampled;
   return { problem, source, prompt, policy, answers, sampled: { start, end } };
+}
+
+/** A completion behind its prompt. */
+function behind(
+  prompt: Int32Array,
+  tokens: Int32Array,
+  logprobs: Float32Array,
+): Pick<Completion, "sequence" | "tokens" | "logprobs"> {
+  const sequence = joinSequence(prompt, tokens, logprobs);
+  return {
+    sequence,
+    tokens: sequence.tokens.subarray(prompt.length),
+    logprobs: sequence.logprobs.subarray(prompt.length - 1),
+  };
 }
 
 function joined<Item extends Int32Array | Float32Array>(

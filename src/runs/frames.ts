@@ -9,7 +9,7 @@ import type { Arrays } from "./events.ts";
 
 export const headerBytes = 28;
 const formatVersion = 1;
-const jsonDeflated = 1;
+export const jsonDeflated = 1;
 /** Smaller parts are stored as they are. */
 const deflateFrom = 512;
 
@@ -22,13 +22,13 @@ export interface FrameHeader {
   arraysCrc: number;
 }
 
-/** The bytes of one frame, in pieces to be written one after another. */
-export function encodeFrame(json: string, arrays: Arrays): Uint8Array[] {
+/** The bytes of one frame, in pieces to be written one after another: header, JSON, arrays. In a `hurry` arrays stay as they are. */
+export function encodeFrame(json: string, arrays: Arrays, hurry = false): [Buffer, Buffer, ...Uint8Array[]] {
   const plain = Buffer.from(json);
   const packed = deflatedIfSmaller(plain);
   // Without empty pieces: zlib takes one for a request to begin anew.
   const sections = Object.entries(arrays)
-    .flatMap(([name, array]) => encodeArray(name, array))
+    .flatMap(([name, array]) => encodeArray(name, array, hurry))
     .filter(({ length }) => length > 0);
   let arraysCrc = 0;
   for (const section of sections) arraysCrc = crc32(section, arraysCrc);
@@ -48,9 +48,9 @@ export function encodeFrame(json: string, arrays: Arrays): Uint8Array[] {
   return [header, packed ?? plain, ...sections];
 }
 
-function encodeArray(name: string, array: Int32Array | Float32Array): Uint8Array[] {
+function encodeArray(name: string, array: Int32Array | Float32Array, hurry: boolean): Uint8Array[] {
   const plain = Buffer.from(array.buffer, array.byteOffset, array.byteLength);
-  const packed = worthDeflating(plain) ? deflatedIfSmaller(plain) : undefined;
+  const packed = !hurry && worthDeflating(plain) ? deflatedIfSmaller(plain) : undefined;
   const label = Buffer.from(name);
   const head = Buffer.alloc(1 + label.length + 10);
   head.writeUInt8(label.length, 0);

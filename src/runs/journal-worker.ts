@@ -24,6 +24,8 @@ export type FromWorker =
   | { kind: "durable"; count: number; bytes: number }
   | { kind: "failed"; error: { code: string; message: string } };
 
+/** With more events than this waiting, arrays are written without being deflated: the trainer waits for what comes after them. */
+const unhurried = 4;
 /** A segment is closed when it has grown to this. */
 const segmentBytes = 64 * 1024 * 1024;
 
@@ -113,10 +115,15 @@ guarded(() => {
     guarded(() => {
       const batch = waiting.splice(0);
       if (batch.length === 0) return;
-      for (const { json, arrays } of batch) writer.write(encodeFrame(json, arrays));
+      const hurry = batch.length > unhurried;
+      const frames = batch.map(({ json, arrays }) => {
+        const frame = encodeFrame(json, arrays, hurry);
+        writer.write(frame);
+        return frame;
+      });
       writer.sync();
       send({ kind: "durable", count: batch.length, bytes: writer.bytes });
-      for (const { json } of batch) files.take(JSON.parse(json) as RunEvent);
+      for (const [index, { json }] of batch.entries()) files.take(JSON.parse(json) as RunEvent, frames[index]);
     });
   };
   port.on("message", (message: ToWorker) => {

@@ -77,15 +77,21 @@ export class Journal {
     return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * 0.99))]!;
   }
 
-  /** Writes an event. Resolves when it is on disk: only then may anything that depends on it be sent. */
-  append(event: NewEvent, arrays: Arrays = {}): Promise<void> {
+  /**
+   * Writes an event. Resolves when it is on disk: only then may anything that depends on it be sent. Arrays are copied; those in
+   * `given` are taken as they are, and the caller has them no longer.
+   */
+  append(event: NewEvent, arrays: Arrays = {}, given: readonly (Int32Array | Float32Array)[] = []): Promise<void> {
     if (this.#failure) return Promise.reject(this.#failure);
     if (this.#closed) return Promise.reject(new Error("the journal is closed"));
     const stamped = { ...event, at: Date.now() } as RunEvent;
     const message: ToWorker = { kind: "append", json: toJsonLine(stamped).trimEnd(), arrays };
     return new Promise((resolve, reject) => {
       this.#pending.push({ event: stamped, asked: performance.now(), resolve, reject });
-      this.#worker.postMessage(message);
+      this.#worker.postMessage(
+        message,
+        given.map(({ buffer }) => buffer as ArrayBuffer),
+      );
     });
   }
 

@@ -91,12 +91,12 @@ export function logLines(event: RunEvent, groupsToLog: number, groups: readonly 
             ? line("WARNING", `${said}, every reward is the same: nothing to learn, skipped; rewards ${rewards}`)
             : line("INFO", `${said}; rewards ${rewards}`),
         ];
-        const first = group?.sampled.samples[0];
-        if (index < groupsToLog && first)
+        const first = index < groupsToLog ? group?.sampled.samples[0] : undefined;
+        if (first)
           lines.push(
             line(
               "INFO",
-              `step ${event.step} group ${index} sample 0 (${group.graded[0]?.grade.status}):\n${first.text}`,
+              `step ${event.step} group ${index} sample 0 (${group!.graded[0]?.grade.status}):\n${first.text}`,
             ),
           );
         return lines;

@@ -1,15 +1,16 @@
 // The files people read, made from the journal: metrics.jsonl, timing.jsonl, checkpoints.jsonl, logs.log, rollouts/, evaluations/.
 // Each is a fold over the events, so whatever a crash left out is written when the journal is next read from its beginning.
-import { existsSync, mkdirSync } from "node:fs";
+import { appendFileSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { writeFileAtomic } from "../core/files.ts";
+import { replaceFile } from "../core/files.ts";
 import { toJsonLine } from "../core/jsonl.ts";
 import { runFiles } from "./directory.ts";
 import type { EventOf, RunEvent } from "./events.ts";
 import { FoldedFile } from "./folded-file.ts";
+import { decodeHeader, decodeJson, type encodeFrame, type FrameHeader, jsonDeflated } from "./frames.ts";
 import { logLines } from "./log.ts";
 import { MetricsRecords } from "./records.ts";
-import { type RecordedGroup, type RolloutRecord, rolloutRecords, stepFile } from "./rollouts.ts";
+import { type RecordedGroup, rolloutRecords, stepFile } from "./rollouts.ts";
 
 export class RunFiles {
   readonly #path: string;
@@ -38,14 +39,15 @@ export class RunFiles {
       .map(({ path }) => path);
   }
 
-  take(event: RunEvent): void {
+  /** `frame`: the event as it was written to the journal. */
+  take(event: RunEvent, frame?: ReturnType<typeof encodeFrame>): void {
     for (const record of this.#records.take(event)) this.#metrics.append(toJsonLine(record), record.step);
     switch (event.type) {
       case "started":
         this.#groupsToLog = Number(event.config["num_groups_to_log"] ?? 0);
         break;
       case "group-sampled":
-        this.#groupsOf(event)[event.group] = { sampled: event, graded: [] };
+        this.#groupsOf(event)[event.group] = new HeldGroup(event, frame);
         break;
       case "graded": {
         const group = this.#groupsOf(event)[event.group];
@@ -91,25 +93,52 @@ export class RunFiles {
 
   #writeRollouts({ step, groups }: EventOf<"update-submitted">): void {
     const recorded = this.#groups.get(`train ${step}`) ?? [];
-    const records = recorded.flatMap((group) =>
-      rolloutRecords(step, group, groups[group.sampled.group]?.advantages ?? []),
+    this.#writeRecords(runFiles.rollouts, stepFile(step), recorded, ({ sampled, graded }) =>
+      rolloutRecords(step, { sampled, graded }, groups[sampled.group]?.advantages ?? []),
     );
-    this.#writeRecords(runFiles.rollouts, stepFile(step), records);
   }
 
   #writeEvaluation({ step, outcomes }: EventOf<"evaluated">): void {
     const recorded = this.#groups.get(`eval ${step}`) ?? [];
     this.#groups.delete(`eval ${step}`);
-    const answers = recorded.flatMap((group) => rolloutRecords(step, group, []));
-    this.#writeRecords(runFiles.evaluations, answersFile(step), answers);
-    this.#writeRecords(runFiles.evaluations, stepFile(step), outcomes);
+    this.#writeRecords(runFiles.evaluations, answersFile(step), recorded, ({ sampled, graded }) =>
+      rolloutRecords(step, { sampled, graded }, []),
+    );
+    this.#writeRecords(runFiles.evaluations, stepFile(step), outcomes, (outcome) => [outcome]);
   }
 
-  /** In one piece, once: a file that is there was written from the same events. */
-  #writeRecords(folder: string, name: string, records: readonly (RolloutRecord | object)[]): void {
+  /** In one piece, once: a file that is there was written from the same events. Items are opened one after another. */
+  #writeRecords<Item>(
+    folder: string,
+    name: string,
+    items: readonly Item[],
+    recordsOf: (item: Item) => readonly object[],
+  ): void {
     mkdirSync(join(this.#path, folder), { recursive: true });
     const path = join(this.#path, folder, name);
-    if (!existsSync(path)) writeFileAtomic(path, records.map(toJsonLine).join(""));
+    if (existsSync(path)) return;
+    replaceFile(path, (temporary) => {
+      writeFileSync(temporary, "");
+      // A group may be missing where the journal was damaged.
+      for (const item of items) if (item) appendFileSync(temporary, recordsOf(item).map(toJsonLine).join(""));
+    });
+  }
+}
+
+/** A sampled group until its step is written. A large one is held as it is in the journal: a batch of long answers is large. */
+class HeldGroup implements RecordedGroup {
+  readonly graded: RecordedGroup["graded"] = [];
+  readonly #held: { event: RecordedGroup["sampled"] } | { header: FrameHeader; json: Buffer };
+
+  constructor(event: RecordedGroup["sampled"], frame: ReturnType<typeof encodeFrame> | undefined) {
+    const header = frame && decodeHeader(frame[0]);
+    this.#held = header && (header.flags & jsonDeflated) !== 0 ? { header, json: frame[1] } : { event };
+  }
+
+  /** Read anew at each call. */
+  get sampled(): RecordedGroup["sampled"] {
+    const held = this.#held;
+    return "event" in held ? held.event : (JSON.parse(decodeJson(held.header, held.json)!) as RecordedGroup["sampled"]);
   }
 }
 
