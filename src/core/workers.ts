@@ -6,7 +6,8 @@ import { moduleUrl, runsFromSource } from "./program.ts";
 /** Starts `entry` (the file URL of a .ts module) in a worker thread; `data` is its `workerData.data`. */
 export function startWorker(entry: URL, data: unknown, options: WorkerOptions = {}): Worker {
   const file = runsFromSource ? new URL("./worker.mjs", import.meta.url) : moduleUrl(entry);
-  return new Worker(file, { ...options, workerData: { entry: entry.href, data } });
+  // None of the flags that this process was started with is needed there, and some (--input-type) are errors in a thread.
+  return new Worker(file, { execArgv: [], ...options, workerData: { entry: entry.href, data } });
 }
 
 /** Node's flags that make `node FILE.ts` work in a checkout, for child processes. */
