@@ -1,5 +1,6 @@
 // Each loss against numbers worked out by hand, value and derivative.
 import { describe, expect, test } from "vitest";
+import { Random } from "../core/random.ts";
 import { gradients, input, interpret, sum } from "../graph/index.ts";
 import type { LossName } from "./engine.ts";
 import { configInputs, losses } from "./losses.ts";
@@ -58,5 +59,29 @@ describe("losses", () => {
   test("dro adds the squared drift, also where the advantage is zero", () => {
     expectPair(evaluate("dro", -1, [-1.5, 2], { beta: 0.1 }), 2.0125, -1.95);
     expectPair(evaluate("dro", -1, [-1.5, 0], { beta: 0.1 }), 0.0125, 0.05);
+  });
+
+  test("gspo weighs every position by its sequence's ratio, and clips that", () => {
+    const { derive } = losses.gspo.sequence!;
+    const logprobs = Float32Array.of(-0.5, -1);
+    const ratios = derive(Float32Array.of(-1, -0.5), { logprobs, sequence_ratio_mask: Float32Array.of(0, 1) });
+    expect([...ratios].map((value) => value.toFixed(5))).toEqual(["1.64872", "1.64872"]);
+    // A = 1: clipped at 1.2, no gradient. A = -1: the ratio counts in full.
+    expectPair(evaluate("gspo", -1, [-0.5, 1, ratios[0]!]), -1.2, 0);
+    expectPair(evaluate("gspo", -0.5, [-1, -1, ratios[1]!]), 1.6487212181, 1.6487212181);
+  });
+
+  test.each(Object.keys(losses) as LossName[])("%s in plain numbers is its graph", (name) => {
+    const random = new Random("losses", name);
+    const loss = losses[name];
+    for (let round = 0; round < 50; round++) {
+      const lp = -2 * random.float();
+      const values = loss.inputs.map((input) => (input === "logprobs" ? -2 * random.float() : random.normal()));
+      if (name === "gspo") values[2] = Math.exp(random.normal());
+      const { value, slope } = loss.term(lp, values, loss.config);
+      const [graphValue, graphSlope] = evaluate(name, lp, values);
+      expect(graphValue).toBeCloseTo(value, 5);
+      expect(graphSlope).toBeCloseTo(slope, 5);
+    }
   });
 });

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { randomWeights, tinyConfig } from "../../test/support/tiny-model.ts";
 import { Random } from "../core/random.ts";
-import type { AdamSettings, LoraSpec, TrainingBatch, TrainingDatum } from "./engine.ts";
+import type { AdamSettings, LoraSpec, LossTensor, TrainingBatch, TrainingDatum } from "./engine.ts";
 import { initialAdapter } from "./lora.ts";
 import type { AdapterWeights } from "./model-types.ts";
 import { Trainer } from "./trainer.ts";
@@ -194,6 +194,39 @@ describe("Trainer", () => {
       trainer.optimStep(id, { ...adam, learningRate: 1e-3 });
     }
     expect(losses).toEqual([...losses].sort((a, b) => b - a));
+  });
+
+  test("gspo's gradient is that of cross-entropy with the sequence's ratio times the advantage as weights", async () => {
+    const [datum] = sampleData() as [TrainingDatum];
+    const length = datum.tokens.length;
+    const mask = { data: new Float32Array(length).fill(1, 2), shape: [length] };
+    const probe = newAdapter();
+    const { logprobs } = await trainer.forwardBackward(probe, { ...batchOf([datum]), forwardOnly: true });
+    const lp = logprobs[0]!.data as Float32Array;
+    const { advantages, target_tokens } = datum.lossInputs as { advantages: LossTensor; target_tokens: LossTensor };
+    // Close to the policy, so that nothing is clipped.
+    const sampled = { data: lp.map((value, index) => value + (index % 2 === 0 ? 0.05 : -0.02)), shape: [length] };
+    const inputs = { target_tokens, advantages, logprobs: sampled, sequence_ratio_mask: mask };
+    const gspo = newAdapter();
+    await trainer.forwardBackward(gspo, {
+      data: [{ ...datum, lossInputs: inputs }],
+      loss: "gspo",
+      lossConfig: {},
+      forwardOnly: false,
+    });
+    const drift = lp.slice(2).reduce((sum, value, index) => sum + value - sampled.data[index + 2]!, 0) / (length - 2);
+    const weights = { data: Float32Array.from(advantages.data, (value) => Math.exp(drift) * value), shape: [length] };
+    const twin = newAdapter();
+    await trainer.forwardBackward(twin, {
+      data: [{ ...datum, lossInputs: { target_tokens, weights } }],
+      loss: "cross_entropy",
+      lossConfig: {},
+      forwardOnly: false,
+    });
+    const [got, wanted] = [flat(trainer.accumulatedGradient(gspo)), flat(trainer.accumulatedGradient(twin))];
+    const largest = Math.max(...wanted.map(Math.abs));
+    expect(largest).toBeGreaterThan(0);
+    for (const [index, value] of got.entries()) expect(Math.abs(value - wanted[index]!)).toBeLessThan(1e-4 * largest);
   });
 
   test("a loss that is not finite is refused, and the gradient stays as it was", async () => {
