@@ -12,7 +12,7 @@ import { startServe } from "../test/contract/serve-process.ts";
 import { venvWith } from "../test/support/venv.ts";
 import type { Benchmark, BenchReport } from "./report.ts";
 
-const sdk = "tinker==0.25.0";
+const sdk = "tinker==0.36.0";
 const turns = 2;
 const settings = {
   data: 128,

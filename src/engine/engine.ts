@@ -3,6 +3,7 @@
 // the client's sequence numbers; calls for different models and samplers may overlap. What an engine is given has been checked by
 // the server: shapes, ranges and settings are as these types say.
 import type { LossName } from "../protocol/losses.ts";
+import type { DrawSettings } from "../protocol/sampling.ts";
 import type { PromptScoreRequest, PromptScores, TopkRow } from "./scores.ts";
 
 export interface EngineModelInfo {
@@ -66,15 +67,9 @@ export interface AdamSettings {
   gradClipNorm: number;
 }
 
-export interface SampleSettings {
+export interface SampleSettings extends DrawSettings {
   maxTokens: number | undefined;
   seed: number | undefined;
-  /** 0: greedy. */
-  temperature: number;
-  /** -1: off. */
-  topK: number;
-  /** 1: off. */
-  topP: number;
   stopTokens: readonly number[];
   /** False: an end-of-sequence token that the engine itself knows does not end a sample either. */
   stopAtEnd?: boolean;

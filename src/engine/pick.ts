@@ -1,15 +1,7 @@
 // Chooses a token from a distribution: greedy, or by chance after top-k and top-p. The draw depends on the row alone, so a sample
 // with a seed is the same in any batch.
 import type { Random } from "../core/random.ts";
-
-export interface PickSettings {
-  /** 0: the most likely token. */
-  temperature: number;
-  /** -1: off. */
-  topK: number;
-  /** 1: off. */
-  topP: number;
-}
+import type { DrawSettings } from "../protocol/sampling.ts";
 
 /** The index of the largest value; the first of equal ones. */
 export function argmax(values: Float32Array): number {
@@ -28,7 +20,7 @@ export function tempered(logprobs: Float32Array, temperature: number): Float32Ar
  * of what is left, top-p keeps the fewest most likely ones whose share reaches p. Of equally likely tokens the lower id counts as
  * more likely.
  */
-export function draw(probs: Float32Array, settings: PickSettings, random: Random): number {
+export function draw(probs: Float32Array, settings: DrawSettings, random: Random): number {
   const limitsK = settings.topK > 0 && settings.topK < probs.length;
   const point = random.float();
   if (!limitsK && settings.topP >= 1) return drawFrom(probs, point);

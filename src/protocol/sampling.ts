@@ -44,6 +44,18 @@ export const samplingParams = message({
 });
 /** How completions are drawn. */
 export type SamplingParams = z.output<typeof samplingParams>;
+
+/** How a token is drawn: the settings that go to an engine as they are. */
+export type DrawSettings = Omit<SamplingParams, "stop" | "seed" | "maxTokens">;
+
+/** What the numbers among the settings may be; `off` is allowed beside the range. */
+export const samplingRanges: Readonly<
+  Record<keyof DrawSettings, { wire: string; low: number; high: number; off?: number }>
+> = {
+  temperature: { wire: "temperature", low: 0, high: 100 },
+  topK: { wire: "top_k", low: 0, high: 0x7fffffff, off: -1 },
+  topP: { wire: "top_p", low: Number.MIN_VALUE, high: 1 },
+};
 export const defaultSamplingParams: Readonly<SamplingParams> = z.decode(samplingParams, {});
 
 const sampleRequestFields = {

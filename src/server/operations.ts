@@ -95,8 +95,12 @@ function sizeOf(result: Result): number {
       for (const { data } of Object.values(outputs)) bytes += data.byteLength + 64;
     return bytes;
   }
-  const { sequences, promptLogprobs, topkPromptLogprobs } = result.output;
-  for (const { tokens, logprobs } of sequences) bytes += tokens.byteLength + (logprobs?.byteLength ?? 0) + 64;
-  for (const row of topkPromptLogprobs ?? []) bytes += 32 + 32 * (row?.length ?? 0);
-  return bytes + (promptLogprobs?.byteLength ?? 0);
+  const { sequences, promptLogprobs, topkPromptLogprobs, targetPromptLogprobs, promptAltTokens } = result.output;
+  const rowBytes = (rows: readonly (readonly unknown[] | null)[] = []) =>
+    rows.reduce((sum, row) => sum + 32 + 32 * (row?.length ?? 0), 0);
+  for (const { tokens, logprobs, topkSampledLogprobs } of sequences)
+    bytes += tokens.byteLength + (logprobs?.byteLength ?? 0) + 64 + rowBytes(topkSampledLogprobs);
+  for (const tensor of [targetPromptLogprobs, promptAltTokens?.tokens, promptAltTokens?.logprobs])
+    bytes += tensor?.data.byteLength ?? 0;
+  return bytes + (promptLogprobs?.byteLength ?? 0) + rowBytes(topkPromptLogprobs);
 }

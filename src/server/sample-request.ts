@@ -7,6 +7,7 @@ import {
   type SampleRequest,
   type SampleResponse,
   type SamplingParams,
+  samplingRanges,
   type Tensor,
   tensor,
   tensorProblem,
@@ -38,7 +39,7 @@ export function checkSample(wire: SampleRequest, model: EngineModelInfo, text: M
       `The prompt holds an image or audio chunk, and ${model.name} reads text only. Send encoded_text chunks.`,
     );
   checkTokens(prompt, model, "The prompt");
-  const { maxTokens, seed, temperature, topK, topP, stop } = wire.samplingParams;
+  const { maxTokens, seed, stop, ...drawing } = wire.samplingParams;
   const longest = prompt.length + (maxTokens ?? 1);
   if (longest > model.maxContextLength)
     throw new ServerError(
@@ -52,10 +53,10 @@ export function checkSample(wire: SampleRequest, model: EngineModelInfo, text: M
   within("topk_sample_logprobs", wire.topkSampleLogprobs, 0, mostTopk);
   within("prompt_alt_tokens_k", wire.promptAltTokensK, 0, Math.floor(maxScores / prompt.length));
   if (maxTokens !== undefined) within("max_tokens", maxTokens, 1, model.maxContextLength);
-  within("temperature", temperature, 0, 100);
-  if (topK !== -1) within("top_k", topK, 0, 0x7fffffff);
-  if (topP === 0) within("top_p", topP, Number.MIN_VALUE, 1);
-  within("top_p", topP, 0, 1);
+  for (const [key, { wire: name, low, high, off }] of Object.entries(samplingRanges)) {
+    const value = drawing[key as keyof typeof samplingRanges];
+    if (value !== off) within(name, value, low, high);
+  }
   const lastN = checkLastN(wire, prompt.length);
   const targets = wire.targetPromptLogprobs && checkTargets(wire.targetPromptLogprobs, prompt.length, model);
   return {
@@ -63,11 +64,11 @@ export function checkSample(wire: SampleRequest, model: EngineModelInfo, text: M
       prompt,
       numSamples: wire.numSamples,
       settings: {
+        ...drawing,
+        // Some clients say "off" with 0.
+        topK: drawing.topK === 0 ? -1 : drawing.topK,
         maxTokens,
         seed: seed === undefined ? undefined : foldSeed(seed),
-        temperature,
-        topK: topK === 0 ? -1 : topK,
-        topP,
         ...toStops(stop, model, text),
       },
       topkSampleLogprobs: wire.topkSampleLogprobs,
