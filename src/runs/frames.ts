@@ -12,6 +12,8 @@ const formatVersion = 1;
 export const jsonDeflated = 1;
 /** Smaller parts are stored as they are. */
 const deflateFrom = 512;
+/** So are larger arrays: deflating one would hold up for seconds whoever waits for it, and holds it twice meanwhile. */
+const deflateTo = 8 * 1024 * 1024;
 
 export interface FrameHeader {
   flags: number;
@@ -50,7 +52,7 @@ export function encodeFrame(json: string, arrays: Arrays, hurry = false): [Buffe
 
 function encodeArray(name: string, array: Int32Array | Float32Array, hurry: boolean): Uint8Array[] {
   const plain = Buffer.from(array.buffer, array.byteOffset, array.byteLength);
-  const packed = !hurry && worthDeflating(plain) ? deflatedIfSmaller(plain) : undefined;
+  const packed = !hurry && plain.length <= deflateTo && worthDeflating(plain) ? deflatedIfSmaller(plain) : undefined;
   const label = Buffer.from(name);
   const head = Buffer.alloc(1 + label.length + 10);
   head.writeUInt8(label.length, 0);

@@ -61,6 +61,12 @@ const graded = (batch: number, group: number, phase: "train" | "eval" = "train")
   start: 2,
   end: 3,
 });
+/** As large as a group of long answers: worth deflating, and slow enough to write for others to wait. */
+const largeArrays = (fill: number) => ({
+  prompt: Int32Array.of(1),
+  tokens: new Int32Array(10_000).fill(fill),
+  logprobs: new Float32Array(10_000).fill(-fill),
+});
 const submitted = (step: number): NewEvent => ({
   type: "update-submitted",
   step,
@@ -238,6 +244,21 @@ describe("the files made from it", () => {
     });
   });
 
+  test("long answers stand in them whole, from this process or the one before", async () => {
+    const text = "a long answer ".repeat(500);
+    const long = (batch: number, group: number) =>
+      ({ ...sampled(batch, group), samples: [{ tokens: 3, truncated: false, text }] }) as NewEvent;
+    const folder = newFolder();
+    await write(folder, [long(0, 0), arrays], graded(0, 0), [long(0, 1), arrays], graded(0, 1), submitted(0), [
+      long(1, 0),
+      arrays,
+    ]);
+    await write(folder, graded(1, 0), submitted(1));
+    const responses = (step: number) =>
+      lines(folder, `rollouts/step_00000${step}.jsonl`).map(({ response }) => response);
+    expect([responses(0), responses(1)]).toEqual([[text, text], [text]]);
+  });
+
   test("are written anew where they do not say what the journal says", async () => {
     const folder = newFolder();
     await write(folder, log("hello"), stepDone(0), stepDone(1), stepDone(2));
@@ -283,6 +304,28 @@ describe("the files made from it", () => {
     expect(text).toMatch(/\[WARNING\] step 0 group 0 p0: mixed, every reward is the same/);
     expect(text).toMatch(/step 0 server: loss:sum -1\.5 .*grad_norm":3/);
   });
+});
+
+test("arrays that are given away are moved, and events that come in a crowd are read back as they were", async () => {
+  const folder = newFolder();
+  const journal = await Journal.open(folder);
+  const kept = largeArrays(1);
+  await journal.append(sampled(0, 0), kept);
+  expect(kept.tokens).toHaveLength(10_000);
+  await Promise.all(
+    Array.from({ length: 20 }, (_, group) => {
+      const given = largeArrays(group);
+      const appended = journal.append(sampled(1, group), given, [given.tokens, given.logprobs]);
+      expect([given.prompt.length, given.tokens.length, given.logprobs.length]).toEqual([1, 0, 0]);
+      return appended;
+    }),
+  );
+  await journal.close();
+  const entries = [...readJournal(folder)].filter(({ event }) => event.type === "group-sampled");
+  expect(entries.map((entry) => entry.arrays())).toEqual([
+    kept,
+    ...Array.from({ length: 20 }, (_, group) => largeArrays(group)),
+  ]);
 });
 
 test("a long journal is cut into segments, and old ones lose their arrays when asked", async () => {
