@@ -84,7 +84,7 @@ try {
     },
     testTasks: [],
     // Without seeds, so that a prompt takes the time it takes other clients.
-    seedBits: 0,
+    fixedSeeds: true,
     configHash: "bench",
     userMetadata: {},
     drain: never,

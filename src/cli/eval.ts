@@ -188,8 +188,6 @@ async function measure(
   });
   const policy: Policy = { version: 0, open: () => Promise.resolve({ sampler, version: 0 }) };
   const progress = new Progress({ label, total: tasks.length * settings.eval_num_samples });
-  const seedOf = (seed: number) =>
-    engine.kind === "hosted" ? undefined : engine.kind === "embedded" ? seed : seed >>> 1;
   let graded = 0;
   try {
     const rollOut = sampleAndJudge({
@@ -204,7 +202,7 @@ async function measure(
       },
       samples: settings.eval_num_samples,
       temperature: settings.eval_temperature,
-      seedFor: (_, task) => seedOf(evaluationSeed(settings.seed, task)),
+      seedFor: (_, task) => (engine.kind === "hosted" ? undefined : evaluationSeed(settings.seed, task)),
     });
     const evaluation = await evaluate(tasks, policy, rollOut, signal);
     progress.end();

@@ -131,8 +131,8 @@ async function trainInto(run: Run, config: TrainConfig, kind: EngineKind, interr
       checkGrader: () => grading.check(drain),
       trainTasks: taskSource(problems, resolved, renderer),
       testTasks,
-      // The hosted service does not say what one seed means for several samples of a request; other servers take 31 bits.
-      seedBits: kind === "hosted" ? 0 : kind === "embedded" ? 32 : 31,
+      // The hosted service does not say what one seed means for several samples of a request.
+      fixedSeeds: kind !== "hosted",
       configHash: configHash(record),
       userMetadata: { renderer_name: renderer.name, log_path: run.path },
       drain,

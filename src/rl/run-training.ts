@@ -135,7 +135,7 @@ async function trainInto<Problem extends TrainingProblem>(
       checkGrader: async () => {},
       trainTasks,
       testTasks,
-      seedBits: options.fixedSeeds === false ? 0 : 31,
+      fixedSeeds: options.fixedSeeds ?? true,
       configHash: configHash(record),
       userMetadata: { renderer_name: renderer.name, log_path: run.path },
       drain,

@@ -56,7 +56,7 @@ export class TrainSession {
           ...rollouts,
           samples: config.eval_num_samples,
           temperature: config.eval_temperature,
-          seedFor: (_, task) => seedOf(evaluationSeed(config.seed, task), parts.seedBits),
+          seedFor: (_, task) => (parts.fixedSeeds ? evaluationSeed(config.seed, task) : undefined),
         }),
       ),
       isDone: (version) => recovered.isEvaluated(version),
@@ -81,7 +81,7 @@ export class TrainSession {
           samples: completionsPerPrompt(config),
           temperature: config.temperature,
           seedFor: ({ batch, group }) =>
-            seedOf(new Random("sample", config.seed, batch, group).uint32(), parts.seedBits),
+            parts.fixedSeeds ? new Random("sample", config.seed, batch, group).uint32() : undefined,
           sampling: (change) => sampling.change(change),
         }),
       ),
@@ -145,9 +145,4 @@ export class TrainSession {
     await this.policies.settled();
     this.watch.close();
   }
-}
-
-/** A seed as the server takes it. */
-function seedOf(value: number, bits: TrainParts["seedBits"]): number | undefined {
-  return bits === 0 ? undefined : bits === 32 ? value : value >>> 1;
 }

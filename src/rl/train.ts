@@ -29,8 +29,8 @@ export interface TrainParts {
   checkGrader(): Promise<void>;
   trainTasks: TaskSource;
   testTasks: readonly Task[];
-  /** Bits of the seeds sent with samples; 0 for servers that would give every sample of a request the same one. */
-  seedBits: 0 | 31 | 32;
+  /** False for servers that would give every sample of a request the same seed. */
+  fixedSeeds: boolean;
   configHash: string;
   userMetadata: Record<string, string>;
   /** Aborted: finish the update under way, keep what is complete, save, stop. */
