@@ -84,7 +84,7 @@ try {
     },
     testTasks: [],
     // Without seeds, so that a prompt takes the time it takes other clients.
-    fixedSeeds: true,
+    fixedSeeds: false,
     configHash: "bench",
     userMetadata: {},
     drain: never,
