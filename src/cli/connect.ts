@@ -67,7 +67,8 @@ export async function connectEngine(
     server = await EmbeddedServer.start({
       stateDir: options.stateDir,
       logFile: options.logFile,
-      args: [`audit=${join(options.stateDir, "audit.jsonl")}`],
+      // A run samples from a few policies at a time; each holds its weights and what it has computed of prompts.
+      args: [`audit=${join(options.stateDir, "audit.jsonl")}`, "max_samplers=6"],
       onRestart: (reason) => options.logger.warn(`the embedded engine ended (${reason}) and is started again`),
       ...(options.onLost ? { onLost: options.onLost } : {}),
     });

@@ -46,6 +46,11 @@ export const ServeOptions = z.strictObject({
     .describe("where runs and checkpoints are kept; ~/.cache/whetstone/serve/… unless given"),
   max_body_mb: z.number().positive().max(4096).default(64).describe("largest request body"),
   max_queue: z.int().min(1).default(4096).describe("requests accepted and not finished; more get 429"),
+  max_samplers: z
+    .int()
+    .min(1)
+    .default(64)
+    .describe("samplers held in memory; idle ones of saved weights make room and are opened again when asked"),
   session_timeout_s: z
     .number()
     .positive()
@@ -153,6 +158,7 @@ async function start(options: Options, parts: EngineParts): Promise<TinkerServer
     port: options.port,
     maxBodyBytes: Math.floor(options.max_body_mb * 2 ** 20),
     maxQueue: options.max_queue,
+    maxSamplers: options.max_samplers,
     sessionTimeoutMs: options.session_timeout_s * 1000,
     gapLimitMs: options.gap_limit_s * 1000,
     clientFlags: options.client_flags,
