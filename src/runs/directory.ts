@@ -42,8 +42,9 @@ const ownNames: ReadonlySet<string> = new Set([
   "curves.svg",
   "report.html",
 ]);
-const ownPattern =
-  /^(config-\d{3}\.json|metrics\.jsonl\.bak|timing\.jsonl\.bak|events\.out\.tfevents\..*|run\.lock\..*|.*\.part)$/;
+const ownPattern = /^(config-\d{3}\.json|metrics\.jsonl\.bak|timing\.jsonl\.bak|events\.out\.tfevents\..*)$/;
+/** What a kill in the middle of writing a file or taking the lock leaves. */
+const leftover = /^(run\.lock\..+|.+\.part)$/;
 
 export type ExistingBehavior = "ask" | "resume" | "delete" | "raise";
 
@@ -93,7 +94,8 @@ export async function openRunDirectory(
   const absolute = resolve(path);
   if (existsSync(absolute) && !statSync(absolute).isDirectory())
     throw new RunError("runs/not-a-directory", `log_path=${path} is a file. Name a folder, or leave log_path out.`);
-  const occupied = existsSync(absolute) && !readdirSync(absolute).every((name) => beforeFirstStep.has(name));
+  const occupied =
+    existsSync(absolute) && !readdirSync(absolute).every((name) => beforeFirstStep.has(name) || leftover.test(name));
   if (!occupied) {
     makeRunDirectory(path);
     return { state: "new", release: lockRunDirectory(path) };
@@ -153,7 +155,7 @@ export function emptyRunDirectory(path: string): void {
   const absolute = resolve(path);
   const guarded = [parse(absolute).root, homedir(), process.cwd()].map((folder) => resolve(folder));
   const names = readdirSync(absolute);
-  const foreign = names.filter((name) => !ownNames.has(name) && !ownPattern.test(name));
+  const foreign = names.filter((name) => !ownNames.has(name) && !ownPattern.test(name) && !leftover.test(name));
   if (guarded.includes(absolute) || !isRunDirectory(absolute) || foreign.length > 0) {
     throw new RunError(
       "runs/delete-refused",

@@ -39,6 +39,8 @@ describe("the run directory", () => {
     for (const name of ["logs.log", "metrics.jsonl", "timing.jsonl", "checkpoints.jsonl"])
       writeFileSync(join(runPath(), name), "");
     mkdirSync(join(runPath(), "journal"));
+    // A kill may come while the lock is taken, or while config.json is written.
+    for (const name of ["run.lock.4711-0", "config.json.4711.part"]) writeFileSync(join(runPath(), name), "");
     expect(await open(runPath(), "raise")).toBe("new");
   });
 
