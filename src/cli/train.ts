@@ -5,7 +5,7 @@ import { questionTemplateHash } from "../data/question.ts";
 import type { Renderer } from "../renderers/index.ts";
 import { linkedController } from "../rl/cancellation.ts";
 import { completionsPerPrompt, type TrainConfig } from "../rl/config.ts";
-import { judgeByTests } from "../rl/judge.ts";
+import { judgeByTests, trainingPatienceMs } from "../rl/judge.ts";
 import { checkIdentity, configChanges, configHash, describeChange } from "../rl/resume.ts";
 import { openSinks } from "../rl/sinks.ts";
 import { evaluationTasks, idsHash, taskSource } from "../rl/tasks.ts";
@@ -24,9 +24,6 @@ import { parseTrainArguments, resolveConfig, trainOptionsHelp } from "./train-co
 import { TrainDisplay } from "./train-display.ts";
 import { report } from "./train-report.ts";
 import { Workbench } from "./workbench.ts";
-
-/** The sandbox may be away this long before completions are left ungraded. */
-const patienceMs = 5 * 60_000;
 
 export const command: Command = {
   help: () =>
@@ -125,7 +122,7 @@ async function trainInto(run: Run, config: TrainConfig, kind: EngineKind, interr
       renderer,
       judge: judgeByTests({
         grader: grading.grader,
-        patienceMs,
+        patienceMs: trainingPatienceMs,
         onWaiting: (message) => logger.warn(message),
       }),
       checkGrader: () => grading.check(drain),

@@ -6,6 +6,9 @@ import type { GradeResult, Grader } from "../grading/index.ts";
 import type { Grade } from "../runs/events.ts";
 import type { Judge } from "./rollout.ts";
 
+/** While training, the sandbox may be away this long before completions are left ungraded. */
+export const trainingPatienceMs = 5 * 60_000;
+
 export interface JudgeOptions {
   grader: Grader;
   /** How long a sandbox may be away before answers are left ungraded. */

@@ -13,7 +13,7 @@ import { RunView } from "../runs/view.ts";
 import { loadTokenizer } from "../tokenizer/index.ts";
 import { linkedController } from "./cancellation.ts";
 import { completionsPerPrompt, presetConfig, TrainConfig, validateConfig } from "./config.ts";
-import { judgeByTests } from "./judge.ts";
+import { judgeByTests, trainingPatienceMs } from "./judge.ts";
 import { ownTaskSource, ownTasks, problemsFingerprint, type TrainingProblem } from "./own-problems.ts";
 import { judgeByReward, type RewardFunction } from "./own-reward.ts";
 import { checkIdentity, configChanges, configHash } from "./resume.ts";
@@ -21,9 +21,6 @@ import type { Judge } from "./rollout.ts";
 import { openSinks } from "./sinks.ts";
 import { idsHash } from "./tasks.ts";
 import { train } from "./train.ts";
-
-/** The sandbox may be away this long before completions are left ungraded. */
-const patienceMs = 5 * 60_000;
 
 /** What to train, on what, and who is told. */
 export interface TrainingOptions<Problem extends TrainingProblem = TrainingProblem> {
@@ -177,7 +174,8 @@ function resolveConfig(options: {
 function judgeOf<Problem extends TrainingProblem>(options: TrainingOptions<Problem>): Judge {
   const { reward, grader, problems, testProblems = [], onMessage } = options;
   if (reward) return judgeByReward([...problems, ...testProblems], reward);
-  if (grader) return judgeByTests({ grader, patienceMs, onWaiting: (message) => onMessage?.(message) });
+  if (grader)
+    return judgeByTests({ grader, patienceMs: trainingPatienceMs, onWaiting: (message) => onMessage?.(message) });
   throw new ConfigError(
     "config/no-judge",
     "Nothing says what a good answer is. Give a reward function, or a grader and tests.",

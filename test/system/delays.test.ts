@@ -1,13 +1,11 @@
 // The same run whatever the timing: answers of the server and of the sandbox are held back for random times, and the adapter is bit for
 // bit the same. One lag here; all with WHET_LAGS=0,1,2,4 ./whet test test/system/delays
-import { spawn } from "node:child_process";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { expect, test } from "vitest";
 import { startServe } from "../contract/serve-process.ts";
 import { delayingProxy } from "../support/delaying-proxy.ts";
 import { temporaryFolders } from "../support/folders.ts";
-import { cleanEnvironment, whetPath } from "../support/whet.ts";
+import { startSandbox } from "../support/sandbox-process.ts";
 import { finalAdapter, metricsOf, train } from "./killing.ts";
 
 const newFolder = temporaryFolders();
@@ -22,21 +20,6 @@ const settings = [
   "tensorboard=false",
   "allow_unclipped=true",
 ];
-
-async function startSandbox() {
-  const child = spawn(whetPath, ["sandbox", "port=0"], {
-    env: cleanEnvironment(),
-    stdio: ["ignore", "pipe", "ignore"],
-  });
-  const url = await new Promise<string>((resolve, reject) => {
-    createInterface({ input: child.stdout }).on("line", (line) => {
-      const found = /http:\/\/127\.0\.0\.1:\d+/.exec(line)?.[0];
-      if (found) resolve(found);
-    });
-    child.once("exit", (code) => reject(new Error(`./whet sandbox ended with ${code}`)));
-  });
-  return { url, stop: () => child.kill("SIGTERM") };
-}
 
 test.each(lags)(
   "max_lag=%i: two runs under different delays end with the same adapter",
@@ -65,7 +48,7 @@ test.each(lags)(
       expect(results[1]).toEqual(results[0]);
     } finally {
       await server.close();
-      sandbox.stop();
+      await sandbox.stop();
     }
   },
 );

@@ -1,12 +1,11 @@
 // The same training, whatever the parts: embedded, or a server and a sandbox started by someone else; and parts that go away for a while.
-import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { expect, test } from "vitest";
 import { readJsonLines } from "../../src/core/jsonl.ts";
 import { startServe } from "../contract/serve-process.ts";
 import { temporaryFolders } from "../support/folders.ts";
-import { cleanEnvironment, runWhet, whetPath } from "../support/whet.ts";
+import { startSandbox } from "../support/sandbox-process.ts";
+import { runWhet } from "../support/whet.ts";
 import { expectNothingTwice, type Moment, momentOf } from "./killing.ts";
 
 const newFolder = temporaryFolders();
@@ -27,33 +26,6 @@ const metricsOf = (path: string) =>
       Object.entries(record).filter(([name]) => !/^(time|pipeline|journal|grade\/(wall|queue|cached))/.test(name)),
     ),
   );
-
-/** `./whet sandbox` as a process of its own, on a port that can be taken again. */
-async function startSandbox(
-  port = 0,
-): Promise<{ url: string; port: number; child: ChildProcess; stop(): Promise<void> }> {
-  const child = spawn(whetPath, ["sandbox", `port=${port}`], {
-    env: cleanEnvironment(),
-    stdio: ["ignore", "pipe", "ignore"],
-  });
-  const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
-  const url = await new Promise<string>((resolve, reject) => {
-    createInterface({ input: child.stdout! }).on("line", (line) => {
-      const found = /http:\/\/127\.0\.0\.1:\d+/.exec(line)?.[0];
-      if (found) resolve(found);
-    });
-    child.once("exit", (code) => reject(new Error(`./whet sandbox ended with ${code}`)));
-  });
-  return {
-    url,
-    port: Number(new URL(url).port),
-    child,
-    stop: async () => {
-      child.kill("SIGTERM");
-      await exited;
-    },
-  };
-}
 
 test("a separate server and a separate sandbox give the same metrics for the same seed", async () => {
   const embedded = join(newFolder(), "run");
