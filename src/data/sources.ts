@@ -4,7 +4,7 @@ import { createReadStream } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { basename, dirname, extname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { Hub, type HubFile, type HubProgress, type HubSnapshot, isHubId } from "../core/hub.ts";
+import { Hub, type HubFile, type HubProgress, type HubSnapshot, isHubId } from "../hub/hub.ts";
 import { DataError } from "./errors.ts";
 
 /** A part of a data set. */

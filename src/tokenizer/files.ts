@@ -3,7 +3,7 @@ import { readdir, readFile, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { messageOf } from "../core/errors.ts";
-import type { Hub } from "../core/hub.ts";
+import type { Hub } from "../hub/hub.ts";
 import { TokenizerError } from "./errors.ts";
 
 /** What a tokenizer is made of. */

@@ -1,5 +1,5 @@
 // From a name to a tokenizer.
-import { Hub, isHubId } from "../core/hub.ts";
+import { Hub, isHubId } from "../hub/hub.ts";
 import { TokenizerError } from "./errors.ts";
 import { besideTokenizer, downloadTokenizer, findLocally, readTokenizerFiles } from "./files.ts";
 import { JsonTokenizer, type Tokenizer } from "./tokenizer.ts";

@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { startHub } from "../../test/data/hub-stand-in.ts";
 import { golden, qwen3Folder, sharedIsThere, temporaryFolder } from "../../test/data/shared.ts";
 import { tinyTokenizerFolder } from "../../test/data/tiny-tokenizer.ts";
-import { Hub } from "../core/hub.ts";
+import { Hub } from "../hub/hub.ts";
 import { loadTokenizer } from "./load.ts";
 import type { Tokenizer } from "./tokenizer.ts";
 

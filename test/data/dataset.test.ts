@@ -7,7 +7,6 @@ import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { parquetWriteBuffer } from "hyparquet-writer";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { Hub } from "../../src/core/hub.ts";
 import {
   deepcoderId,
   describeSummary,
@@ -18,6 +17,7 @@ import {
   type TestsCheck,
 } from "../../src/data/index.ts";
 import { normalizeTests } from "../../src/grading/index.ts";
+import { Hub } from "../../src/hub/hub.ts";
 import { temporaryFolders } from "../support/folders.ts";
 import { deepcoderFiles } from "./deepcoder.ts";
 import { type StandInHub, startHub } from "./hub-stand-in.ts";

@@ -3,10 +3,10 @@
 // stopped; what is in the cache is not asked for again; without a network the last known listing is used.
 import { mkdir, readFile, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { cacheFolder } from "./cache.ts";
+import { cacheFolder } from "../core/cache.ts";
+import { messageOf, WhetstoneError } from "../core/errors.ts";
+import { writeFileAtomic } from "../core/files.ts";
 import { downloadFile } from "./download.ts";
-import { messageOf, WhetstoneError } from "./errors.ts";
-import { writeFileAtomic } from "./files.ts";
 import { fetchWithRetries, HttpStatusError } from "./http-retry.ts";
 
 /** The hub cannot be reached, refuses, or sends something else than it announced. */

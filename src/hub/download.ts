@@ -4,10 +4,10 @@ import { createHash, type Hash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { open, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
-import { WhetstoneError } from "./errors.ts";
-import { syncFolder } from "./files.ts";
+import { WhetstoneError } from "../core/errors.ts";
+import { syncFolder } from "../core/files.ts";
+import { takeLock } from "../core/lock-file.ts";
 import { ConnectionError, pauseOrThrow, type RetryOptions, statusError } from "./http-retry.ts";
-import { takeLock } from "./lock-file.ts";
 
 /** What arrived is not what was announced. */
 export class DownloadError extends WhetstoneError {}
