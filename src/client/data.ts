@@ -1,6 +1,7 @@
 // Training data as callers write them, checked, cut into requests and encoded. Batches are large, so this runs in slices and lets
 // the event loop turn in between; numbers go from the caller's lists and arrays straight into the request's bytes. A request of typed
 // arrays, in which nothing can be wrong any more, is written when it may be sent: a large batch is never in memory a second time.
+import { turnTaker } from "../core/turns.ts";
 import {
   type DatumSource,
   estimateDatumBytes,
@@ -18,7 +19,6 @@ import {
 } from "../protocol/index.ts";
 import type { BytesPool } from "./bytes-pool.ts";
 import { InvalidInputError } from "./errors.ts";
-import { yieldToLoop } from "./wait.ts";
 
 /** Token ids. */
 export type TokenList = Int32Array | readonly number[];
@@ -38,7 +38,7 @@ export interface DatumInput {
 }
 
 /** Work is cut so that one slice takes about this long. */
-const sliceMs = 4;
+const turnMs = 4;
 
 /** A request of a batch, checked. */
 export interface EncodedBatch {
@@ -94,13 +94,10 @@ class BatchWriter {
   async write(): Promise<ForwardBackwardEncoder> {
     if (this.#encoder) return this.#encoder;
     const encoder = new ForwardBackwardEncoder(this.#request, (size) => this.#pool.take(size));
-    let sliceStart = performance.now();
+    const takeTurns = turnTaker(turnMs);
     for (const index of this.#request.data.keys()) {
       encodeNext(encoder, this.#first + index);
-      if (performance.now() - sliceStart >= sliceMs) {
-        await yieldToLoop();
-        sliceStart = performance.now();
-      }
+      await takeTurns();
     }
     this.#encoder = encoder;
     return encoder;

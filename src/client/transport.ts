@@ -2,10 +2,11 @@
 // says why none did. It uses undici's dispatch interface directly, which makes no stream and no AbortController per request.
 import { Readable } from "node:stream";
 import { type Dispatcher, Pool } from "undici";
+import { nextTurn } from "../core/turns.ts";
 import { apiPrefix, jsonType } from "../protocol/index.ts";
 import { APIConnectionError, APITimeoutError, ClientClosedError } from "./errors.ts";
 import { type ResolvedOptions, userAgent } from "./options.ts";
-import { Pacer, yieldToLoop } from "./wait.ts";
+import { Pacer } from "./wait.ts";
 
 export interface HttpRequest {
   method: "GET" | "POST" | "PUT" | "DELETE";
@@ -213,7 +214,7 @@ function bodyOf({ body }: HttpRequest): string | Uint8Array | Readable | null {
 /** Megabytes written in one go would hold up the event loop while the system copies them. */
 async function* slices(body: Uint8Array): AsyncGenerator<Uint8Array> {
   for (let start = 0; start < body.length; start += sliceBytes) {
-    if (start > 0) await yieldToLoop();
+    if (start > 0) await nextTurn();
     yield body.subarray(start, start + sliceBytes);
   }
 }

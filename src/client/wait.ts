@@ -45,13 +45,6 @@ export function sleep(ms: number, ...signals: Signals): Promise<void> {
   });
 }
 
-/** Lets timers, sockets and other callbacks run. */
-export function yieldToLoop(): Promise<void> {
-  return new Promise((resolve) => {
-    setImmediate(resolve);
-  });
-}
-
 /** Follows `promise` until a signal is aborted; the promise itself goes on. */
 export function untilAborted<T>(promise: Promise<T>, ...signals: Signals): Promise<T> {
   if (signals.every((signal) => signal === undefined)) return promise;

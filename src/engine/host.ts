@@ -1,7 +1,7 @@
 // Everything that computes, on the thread it runs on: the loaded models, their trainers and samplers, and whose turn it is.
 // Training calls run one after another; samplers advance step by step in between, and get as much time as training takes.
 import { performance } from "node:perf_hooks";
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { nextTurn } from "../core/turns.ts";
 import { BaseModel } from "./base-model.ts";
 import { loadAdapter, loadOptimizer, readLora, saveAdapter, saveTrainingState } from "./checkpoint.ts";
 import type {

@@ -1,6 +1,7 @@
 // Turns a forward/backward request from the wire into what an engine takes, and refuses everything an engine should never see:
 // unknown losses and keys, wrong dtypes, shapes and lengths, token ids outside the vocabulary, NaN and infinity.
 import { createHash, type Hash } from "node:crypto";
+import { turnTaker } from "../core/turns.ts";
 import type { EngineModelInfo, LossTensor, TrainingBatch, TrainingDatum } from "../engine/engine.ts";
 import {
   type Datum,
@@ -17,16 +18,18 @@ import {
   textTokens,
 } from "../protocol/index.ts";
 import { ServerError } from "./errors.ts";
-import { Slices } from "./slices.ts";
 
 /** Soft targets multiply a sequence by K; this bounds what one tensor may unfold to. */
 const maxTensorValues = 1 << 24;
+
+/** Between two datums, other requests are answered this often. */
+export const turnMs = 8;
 
 /** Validates and converts, in slices that leave the event loop room. */
 export async function toTrainingBatch(
   request: ForwardBackwardRequest,
   model: EngineModelInfo,
-  slices = new Slices(),
+  takeTurns = turnTaker(turnMs),
 ): Promise<TrainingBatch> {
   const loss = lossOf(request.lossFn);
   const rules: LossDeclaration = lossTable[loss];
@@ -35,13 +38,13 @@ export async function toTrainingBatch(
   const data: TrainingDatum[] = [];
   for (const [index, datum] of request.data.entries()) {
     data.push(toDatum(datum, index, loss, rules, model));
-    await slices.pause();
+    await takeTurns();
   }
   return { data, loss, lossConfig, forwardOnly: request.forwardOnly };
 }
 
 /** What a request says, in short: the same for a repeat of it, whatever the order of its map entries, and for no other. */
-export async function fingerprintOf(request: ForwardBackwardRequest, slices = new Slices()): Promise<string> {
+export async function fingerprintOf(request: ForwardBackwardRequest, takeTurns = turnTaker(turnMs)): Promise<string> {
   const hash = createHash("sha256");
   const { lossFn, lossFnConfig, forwardOnly } = request;
   hash.update(JSON.stringify([lossFn, sorted(lossFnConfig), forwardOnly, request.data.length]));
@@ -58,7 +61,7 @@ export async function fingerprintOf(request: ForwardBackwardRequest, slices = ne
         updateArray(hash, sparse.colIndices);
       }
     }
-    await slices.pause();
+    await takeTurns();
   }
   return `forward_backward ${hash.digest("base64")}`;
 }

@@ -1,15 +1,15 @@
 // Models and their training: everything that carries a model's sequence number.
+import { turnTaker } from "../core/turns.ts";
 import type { AdamSettings, LoraSpec } from "../engine/engine.ts";
 import { type AdamParams, type LoraConfig, parseTinkerPath, protobufType, trainingRoutes } from "../protocol/index.ts";
 import { parseRecipient } from "./age.ts";
 import type { App } from "./app.ts";
-import { fingerprintOf, toTrainingBatch } from "./batch.ts";
+import { fingerprintOf, toTrainingBatch, turnMs } from "./batch.ts";
 import type { TrainingEncoding } from "./decode-training.ts";
 import { ServerError } from "./errors.ts";
 import { translated } from "./json.ts";
 import type { Operation } from "./operations.ts";
 import { type Call, serve } from "./route.ts";
-import { Slices } from "./slices.ts";
 import type { TrainingRequest } from "./training.ts";
 import { requireTrainingPath } from "./training-refusals.ts";
 
@@ -158,9 +158,9 @@ async function forwardBackward(app: App, call: Call, json: TrainingEncoding) {
   const sequence = checkSequence(request.seqId);
   return refusable(app, request.modelId, sequence, async () => {
     const record = app.registry.model(request.modelId);
-    const slices = new Slices();
-    const fingerprint = await fingerprintOf(request, slices);
-    const batch = await toTrainingBatch(request, app.training.engineModel(record.baseModel), slices);
+    const takeTurns = turnTaker(turnMs);
+    const fingerprint = await fingerprintOf(request, takeTurns);
+    const batch = await toTrainingBatch(request, app.training.engineModel(record.baseModel), takeTurns);
     return app.training.forwardBackward({ modelId: request.modelId, sequence, fingerprint, bytes }, batch);
   });
 }
