@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { duration, Progress } from "./progress.ts";
+import { Progress } from "./progress.ts";
 
 /** A stream and a clock of the test's own. */
 function setup(isTTY: boolean, total?: number) {
@@ -25,7 +25,7 @@ test("plain output: a line now and then, no control characters", () => {
     progress.update(done);
   }
   progress.end("done");
-  expect(written).toEqual(["graded 20/100 20%, 40s left\n", "graded 40/100 40%, 30s left\n", "done\n"]);
+  expect(written).toEqual(["graded 20/100 20%, 0:40 left\n", "graded 40/100 40%, 0:30 left\n", "done\n"]);
 });
 
 test("on a terminal: one line that redraws, cleared around printed lines", () => {
@@ -33,12 +33,12 @@ test("on a terminal: one line that redraws, cleared around printed lines", () =>
   pass(200);
   progress.update(2, { note: "1 bad" });
   expect(written.at(-1)!.startsWith("\r\u001b[2K█")).toBe(true);
-  expect(written.at(-1)).toMatch(/█+░+ graded 2\/4 50%, 0s left {2}1 bad$/);
+  expect(written.at(-1)).toMatch(/█+░+ graded 2\/4 50%, 0:00 left {2}1 bad$/);
   expect(written.at(-1)!.length).toBeLessThan(80 + 5);
   progress.update(3);
   expect(written).toHaveLength(1);
   progress.print("problem 7 is bad");
-  expect(written.slice(1, 3)).toEqual(["\r\u001b[2K", "problem 7 is bad\n"]);
+  expect(written[1]!.startsWith("\r\u001b[2Kproblem 7 is bad\n█")).toBe(true);
   progress.end();
   expect(written.at(-1)).toBe("\r\u001b[2K");
 });
@@ -47,13 +47,5 @@ test("without a total the share may be given instead", () => {
   const { progress, written, pass } = setup(false);
   pass(10_000);
   progress.update(7, { fraction: 0.25 });
-  expect(written).toEqual(["graded 7 25%, 30s left\n"]);
-});
-
-test.each([
-  [4_400, "4s"],
-  [65_000, "1m 5s"],
-  [3_725_000, "1h 2m"],
-])("%d ms", (milliseconds, text) => {
-  expect(duration(milliseconds)).toBe(text);
+  expect(written).toEqual(["graded 7 25%, 0:30 left\n"]);
 });

@@ -1,17 +1,12 @@
 // Progress of long work on stderr: a bar that redraws itself on a terminal, an occasional plain line everywhere else.
 import { stderr } from "node:process";
-
-export interface ProgressStream {
-  write(text: string): unknown;
-  isTTY?: boolean;
-  columns?: number;
-}
+import { bar, clock, Display, type Terminal } from "../runs/display.ts";
 
 export interface ProgressOptions {
   label: string;
   /** How many there are; without it only counts are shown, unless `update` is given a fraction. */
   total?: number;
-  stream?: ProgressStream;
+  stream?: Terminal;
   /** Milliseconds, for tests. */
   now?: () => number;
 }
@@ -22,11 +17,11 @@ const plainMs = 10_000;
 export class Progress {
   readonly #label: string;
   readonly #total: number | undefined;
-  readonly #stream: ProgressStream;
+  readonly #display: Display;
+  readonly #columns: number;
   readonly #now: () => number;
   readonly #started: number;
   #shownAt: number;
-  #drawn = false;
   #done = 0;
   #fraction: number | undefined;
   #note = "";
@@ -34,7 +29,9 @@ export class Progress {
   constructor(options: ProgressOptions) {
     this.#label = options.label;
     this.#total = options.total;
-    this.#stream = options.stream ?? stderr;
+    const stream = options.stream ?? stderr;
+    this.#display = new Display(stream);
+    this.#columns = stream.columns ?? 80;
     this.#now = options.now ?? (() => performance.now());
     this.#started = this.#now();
     this.#shownAt = this.#started;
@@ -46,23 +43,21 @@ export class Progress {
     if (more.fraction !== undefined) this.#fraction = more.fraction;
     if (more.note !== undefined) this.#note = more.note;
     const now = this.#now();
-    if (now - this.#shownAt < (this.#stream.isTTY ? redrawMs : plainMs)) return;
+    if (now - this.#shownAt < (this.#display.live ? redrawMs : plainMs)) return;
     this.#shownAt = now;
-    if (this.#stream.isTTY) this.#draw();
-    else this.#stream.write(`${this.#line()}\n`);
+    if (this.#display.live) this.#draw();
+    else this.#display.line(this.#line());
   }
 
   /** Prints a line that stays, above the bar. */
   print(text: string): void {
-    this.#clear();
-    this.#stream.write(`${text}\n`);
-    if (this.#stream.isTTY) this.#draw();
+    this.#display.line(text);
   }
 
   /** Takes the bar away; prints `text` when given. */
   end(text?: string): void {
-    this.#clear();
-    if (text !== undefined) this.#stream.write(`${text}\n`);
+    this.#display.end();
+    if (text !== undefined) this.#display.line(text);
   }
 
   #share(): number | undefined {
@@ -75,31 +70,14 @@ export class Progress {
     const count = this.#total === undefined ? `${this.#done}` : `${this.#done}/${this.#total}`;
     const percent = share === undefined ? "" : ` ${Math.floor(share * 100)}%`;
     const left = share && share < 1 ? ((this.#now() - this.#started) * (1 - share)) / share : 0;
-    const eta = left > 0 ? `, ${duration(left)} left` : "";
+    const eta = left > 0 ? `, ${clock(left / 1000)} left` : "";
     return `${this.#label} ${count}${percent}${eta}${this.#note ? `  ${this.#note}` : ""}`;
   }
 
   #draw(): void {
-    const width = this.#stream.columns ?? 80;
     const share = this.#share();
     const line = this.#line();
-    const room = Math.min(30, width - line.length - 4);
-    const filled = share === undefined ? 0 : Math.round(share * room);
-    const bar = share === undefined || room < 8 ? "" : `${"█".repeat(filled)}${"░".repeat(room - filled)} `;
-    this.#stream.write(`\r\u001b[2K${`${bar}${line}`.slice(0, width - 1)}`);
-    this.#drawn = true;
+    const room = Math.min(30, this.#columns - line.length - 4);
+    this.#display.status(share === undefined || room < 8 ? line : `${bar(share, 1, room)} ${line}`);
   }
-
-  #clear(): void {
-    if (this.#drawn) this.#stream.write("\r\u001b[2K");
-    this.#drawn = false;
-  }
-}
-
-/** 3725000 ms as "1h 2m". */
-export function duration(milliseconds: number): string {
-  const seconds = Math.round(milliseconds / 1000);
-  if (seconds < 60) return `${seconds}s`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)}m ${seconds % 60}s`;
-  return `${Math.floor(seconds / 3600)}h ${Math.floor((seconds % 3600) / 60)}m`;
 }

@@ -1,4 +1,4 @@
-// Files that are either wholly there or not there at all.
+// Files that are either wholly there or not there at all, and the paths that may name them.
 import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 
@@ -37,6 +37,12 @@ export function makeFolder(path: string): void {
     // Another process may have made it at this moment.
     if ((error as NodeJS.ErrnoException).code !== "EEXIST" || !statSync(folder).isDirectory()) throw error;
   }
+}
+
+/** A relative path that stays below the folder it is used in: no `..`, no empty or odd part, not too long for a file system. */
+export function isInside(path: string): boolean {
+  if (path.length > 1000 || path.includes("\0")) return false;
+  return path.split("/").every((part) => !["", ".", ".."].includes(part) && part.length <= 255);
 }
 
 /** Makes a rename or a new entry in a folder durable. */

@@ -1,8 +1,9 @@
 // Takes files out of an npm package's tarball. It reads plain ustar entries, which is what npm writes.
 import { createReadStream } from "node:fs";
 import { chmod, mkdir, open } from "node:fs/promises";
-import { dirname, join, normalize } from "node:path";
+import { dirname, join } from "node:path";
 import { createGunzip } from "node:zlib";
+import { isInside } from "./files.ts";
 
 const blockBytes = 512;
 
@@ -17,8 +18,7 @@ export async function untar(tarball: string, folder: string, wanted: (name: stri
     const name = (prefix === "" ? "" : `${prefix}/`) + text(header, 0, 100);
     const plain = header[156] === 0 || header[156] === 0x30; // "0"
     const path = name.replace(/^[^/]+\//, "");
-    const inside = !normalize(path).startsWith("..");
-    await source.copy(size, plain && inside && wanted(path) ? join(folder, path) : undefined);
+    await source.copy(size, plain && isInside(path) && wanted(path) ? join(folder, path) : undefined);
     await source.take((blockBytes - (size % blockBytes)) % blockBytes);
   }
 }

@@ -1,4 +1,5 @@
 // Which files may be placed in a program's working directory and fetched from it.
+import { isInside } from "../core/files.ts";
 import type { ExecuteRequest } from "./jail.ts";
 import { type Limits, SandboxError } from "./sandbox.ts";
 
@@ -30,11 +31,8 @@ export function checkFiles(request: ExecuteRequest, limits: Limits): void {
   }
 }
 
-/** Relative, without `..`, empty or odd parts. */
 function checkPath(path: string): void {
-  const parts = path.split("/");
-  const good = path.length <= 1024 && !path.includes("\0") && parts.every((part) => !["", ".", ".."].includes(part));
-  if (!good) {
+  if (!isInside(path)) {
     throw refused(
       `${JSON.stringify(path)} is not a path below the working directory. Use a relative path without "..".`,
     );

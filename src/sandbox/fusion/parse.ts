@@ -1,5 +1,6 @@
 // Reads the body of /run_code as Sandbox Fusion does: unknown fields are ignored, numbers may be texts, and what is wrong is named
 // field by field in the shape of a 422 answer.
+import { isInside } from "../../core/files.ts";
 import { fusionLanguages } from "./api.ts";
 import { excessOf } from "./modest.ts";
 
@@ -132,11 +133,6 @@ export function parseRunCode(body: Uint8Array, rules: ParseRules): ParsedRequest
 function fromBase64(text: string): Uint8Array | undefined {
   const plain = text.replaceAll(/[^A-Za-z0-9+/=]/g, "");
   return plain.length % 4 === 0 ? Buffer.from(plain, "base64") : undefined;
-}
-
-function isInside(path: string): boolean {
-  if (path === "" || path.startsWith("/") || path.includes("\0") || path.length > 1_000) return false;
-  return path.split("/").every((part) => part !== ".." && part !== "." && part !== "" && part.length <= 255);
 }
 
 /** Echoes small values only. */
