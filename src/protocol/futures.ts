@@ -15,7 +15,6 @@ export const retrieveFutureRequest = message({
   request_id: z.string(),
   allow_metadata_only: fallback(z.boolean(), false),
 });
-export type RetrieveFutureRequest = z.output<typeof retrieveFutureRequest>;
 
 /** Whether work is held up, and by what. */
 export type QueueState = "active" | "paused_capacity" | "paused_rate_limit" | "unknown";
@@ -27,14 +26,12 @@ export const tryAgainResponse = message({
   queue_state: optional(z.string()),
   queue_state_reason: optional(z.string()),
 });
-export type TryAgainResponse = z.output<typeof tryAgainResponse>;
 
 /** Ready, but large: the client asks again without `allow_metadata_only` when it has room for it. */
 export const completeMetadataResponse = message({
   status: z.literal("complete_metadata"),
   response_payload_size: z.int().min(0),
 });
-export type CompleteMetadataResponse = z.output<typeof completeMetadataResponse>;
 
 /** Whose fault a failed request was. */
 export type FailureCategory = "user" | "server" | "unknown";
@@ -45,7 +42,6 @@ export const requestFailedResponse = message({
   category: fallback(z.string(), "unknown"),
   code: optional(z.string()),
 });
-export type RequestFailedResponse = z.output<typeof requestFailedResponse>;
 
 /** Which of a sampler's requests have finished since the cursor; held open while there are none. */
 export const retrieveFuturesRequest = message({
@@ -59,7 +55,6 @@ export const retrieveFuturesRequest = message({
   /** Results that were fetched and may be freed. */
   retrieved_request_ids: fallback(z.array(z.string()), []),
 });
-export type RetrieveFuturesRequest = z.output<typeof retrieveFuturesRequest>;
 export const retrieveFuturesResponse = message({
   completions: z.array(
     message({

@@ -173,7 +173,6 @@ export const traceExportResponse = message({
   url: optional(z.string()),
   error: optional(z.string()),
 });
-export type TraceExportResponse = z.output<typeof traceExportResponse>;
 
 export const samplerResponse = message({
   /** The sampler's id. */

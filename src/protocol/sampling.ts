@@ -14,7 +14,6 @@ export const createSamplingSessionRequest = message({
   base_model: optional(z.string()),
   model_path: optional(z.string()),
 });
-export type CreateSamplingSessionRequest = z.output<typeof createSamplingSessionRequest>;
 export const createSamplingSessionResponse = message({ sampling_session_id: z.string(), type: optional(z.string()) });
 
 /** Gives a copy of a sampling client its place among the others: its sequence ids start at 10⁹ times this. */

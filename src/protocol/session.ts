@@ -56,7 +56,6 @@ export const createSessionRequest = message({
   project_id: optional(z.string()),
   display_name: optional(z.string()),
 });
-export type CreateSessionRequest = z.output<typeof createSessionRequest>;
 export const createSessionResponse = message({
   session_id: z.string(),
   type: optional(z.string()),
@@ -64,7 +63,6 @@ export const createSessionResponse = message({
   warning_message: optional(z.string()),
   error_message: optional(z.string()),
 });
-export type CreateSessionResponse = z.output<typeof createSessionResponse>;
 
 export const sessionHeartbeatRequest = message({
   type: fallback(z.literal("session_heartbeat"), "session_heartbeat"),
@@ -84,7 +82,6 @@ export const finishSessionRequest = message({
   reason: message({ type: z.enum(finishReasons) }),
   detail: optional(z.string()),
 });
-export type FinishSessionRequest = z.output<typeof finishSessionRequest>;
 
 export const healthResponse = message({ status: z.string() });
 

@@ -129,7 +129,6 @@ export const createModelRequest = message({
   lora_config: optional(loraConfig),
   optimizer_config: optional(optimizerConfig),
 });
-export type CreateModelRequest = z.output<typeof createModelRequest>;
 export const createModelResponse = message({ model_id: z.string(), type: optional(z.string()) });
 
 export const unloadModelRequest = message({
@@ -189,7 +188,6 @@ export const optimStepRequest = message({
   adam_params: optional(adamParams),
   optimizer_params: optional(z.looseObject({ type: z.string() })),
 });
-export type OptimStepRequest = z.output<typeof optimStepRequest>;
 export const optimStepResponse = message({
   /** What the server measured, such as the gradient's norm. */
   metrics: optional(z.record(z.string(), z.number())),
@@ -209,7 +207,6 @@ export const saveWeightsRequest = message({
   overwrite: fallback(z.boolean(), false),
   user_metadata: optional(checkpointMetadata),
 });
-export type SaveWeightsRequest = z.output<typeof saveWeightsRequest>;
 export const saveWeightsResponse = message({
   /** `tinker://…`, to load or sample them by. */
   path: z.string(),
@@ -229,13 +226,11 @@ export const saveWeightsForSamplerRequest = message({
   ttl_seconds: optional(z.int()),
   user_metadata: optional(checkpointMetadata),
 });
-export type SaveWeightsForSamplerRequest = z.output<typeof saveWeightsForSamplerRequest>;
 export const saveWeightsForSamplerResponse = message({
   path: optional(z.string()),
   sampling_session_id: optional(z.string()),
   type: optional(z.string()),
 });
-export type SaveWeightsForSamplerResponse = z.output<typeof saveWeightsForSamplerResponse>;
 
 /** The weights as files to download, encrypted for the given age recipients if there are any. */
 export const saveWeightsExternalRequest = message({
@@ -246,7 +241,6 @@ export const saveWeightsExternalRequest = message({
   ttl_seconds: optional(z.int()),
   age_encryption_recipients: optional(z.array(z.string()).max(10)),
 });
-export type SaveWeightsExternalRequest = z.output<typeof saveWeightsExternalRequest>;
 export const saveWeightsExternalResponse = message({
   /** Where the server lists them. */
   path: z.string(),
@@ -272,7 +266,6 @@ export const loadWeightsRequest = message({
   weights_access_token: optional(z.string()),
   optimizer_config: optional(optimizerConfig),
 });
-export type LoadWeightsRequest = z.output<typeof loadWeightsRequest>;
 export const loadWeightsResponse = message({
   /** Where from. */
   path: optional(z.string()),

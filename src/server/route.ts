@@ -1,7 +1,7 @@
 // What a handler is, and what it gets to see of a request. Messages are read and written by the route's own schemas; a handler
 // takes one and gives the other.
 import type { z } from "zod";
-import { type Route, type RouteName, routes } from "../protocol/index.ts";
+import type { Route } from "../protocol/index.ts";
 import type { App } from "./app.ts";
 import { ServerError } from "./errors.ts";
 import type { Answer } from "./http.ts";
@@ -49,9 +49,6 @@ export function serve<Group extends Readonly<Record<string, Route>>>(
     large: options.large?.includes(name) ?? false,
   }));
 }
-
-/** The protocol's own routes; all have a handler. */
-export const protocolRoutes: readonly RouteName[] = Object.keys(routes) as RouteName[];
 
 /** Plain JSON bodies are read on the main thread; the largest are prompts. */
 export const plainBodyLimit = 4 << 20;
