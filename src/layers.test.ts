@@ -35,7 +35,8 @@ test("the table of docs/architecture.md has a row for every folder of src/, and 
   expect([...layers.keys()].toSorted()).toEqual(folders.map((entry) => entry.name).toSorted());
 });
 
-test.each([...layers])("%s/ imports only what its row allows", (folder, allowed = [...layers.keys()]) => {
+const bounded = [...layers].filter((row): row is [string, readonly string[]] => row[1] !== undefined);
+test.each(bounded)("%s/ imports only what its row allows", (folder, allowed) => {
   expect(allowed.filter((name) => !layers.has(name))).toEqual([]);
   expect(importsOf(folder).filter((target) => target !== folder && !allowed.includes(target))).toEqual([]);
 });
