@@ -1,7 +1,7 @@
 // From graded groups to one training batch: baselines, advantages, which groups teach something, datums.
 import { type AdvantageName, batchAdvantages, computeAdvantages, shouldSkip } from "./advantages.ts";
 import type { TrainConfig } from "./config.ts";
-import { makeDatum, type TrainingExample } from "./datums.ts";
+import { advantageArray, makeDatum, type TrainingExample } from "./datums.ts";
 import type { Completion, Group } from "./rollout.ts";
 
 /** Below this share of graded completions a group is dropped: the survivors would be a biased sample. */
@@ -46,11 +46,27 @@ export function buildBatch(
     }
   }
   const scale = lossScale(config.loss_scale, chosen);
+  const advantagesOf = sharedAdvantages();
   const examples = chosen.map(({ completion, group, sample, advantage }) => {
-    const datum = makeDatum(completion.sequence, groups[group]!.prompt.length, advantage * scale);
+    const advantages = advantagesOf(groups[group]!, advantage * scale);
+    const datum = makeDatum(completion.sequence, groups[group]!.prompt.length, advantages);
     return { ...datum, group, sample };
   });
   return { groups: judged, examples };
+}
+
+/** One array per group and advantage, as long as the group's longest sequence: a batch of long answers holds few of them. */
+function sharedAdvantages(): (group: Group, advantage: number) => Float32Array {
+  const known = new Map<Group, Map<number, Float32Array>>();
+  return (group, advantage) => {
+    const ofGroup = known.get(group) ?? new Map<number, Float32Array>();
+    known.set(group, ofGroup);
+    const { length } = group.prompt;
+    const longest = group.completions.reduce((most, { tokens }) => Math.max(most, tokens.length), 0);
+    const array = ofGroup.get(advantage) ?? advantageArray(length, length + longest, advantage);
+    ofGroup.set(advantage, array);
+    return array;
+  };
 }
 
 function judgeGroups(groups: readonly Group[], name: AdvantageName): JudgedGroup[] {

@@ -48,8 +48,20 @@ export function joinSequence(
   return { tokens, logprobs: all.subarray(1) };
 }
 
-/** Builds one datum. Position i predicts token i + 1, so the first completion token is predicted at position promptLength − 1. */
-export function makeDatum({ tokens, logprobs }: Sequence, promptLength: number, advantage: number): TrainingExample {
+/** An advantage for every position of a sequence as long as `tokens`: 0 where the prompt is predicted. */
+export function advantageArray(promptLength: number, tokens: number, advantage: number): Float32Array {
+  return new Float32Array(Math.max(0, tokens - 1)).fill(advantage, promptLength - 1);
+}
+
+/**
+ * Builds one datum. Position i predicts token i + 1, so the first completion token is predicted at position promptLength − 1.
+ * `advantages` may be longer than the sequence: completions of one prompt with the same advantage share theirs.
+ */
+export function makeDatum(
+  { tokens, logprobs }: Sequence,
+  promptLength: number,
+  advantages: Float32Array,
+): TrainingExample {
   if (promptLength < 1 || tokens.length <= promptLength) {
     throw new RolloutError(
       "rl/empty-sequence",
@@ -57,16 +69,15 @@ export function makeDatum({ tokens, logprobs }: Sequence, promptLength: number, 
     );
   }
   const length = tokens.length - 1;
-  const firstAction = promptLength - 1;
   return {
     datum: {
       modelInput: textInput(tokens.subarray(0, length)),
       lossFnInputs: {
         target_tokens: tensor(tokens.subarray(1)),
         logprobs: tensor(logprobs),
-        advantages: tensor(new Float32Array(length).fill(advantage, firstAction)),
+        advantages: tensor(advantages.subarray(0, length)),
       },
     },
-    firstAction,
+    firstAction: promptLength - 1,
   };
 }

@@ -63,6 +63,12 @@ export class Pipeline {
     this.#arrived();
   }
 
+  /** A policy could not be made: nothing more will come. */
+  fail(error: unknown): void {
+    if (!this.#controller.signal.aborted) this.#failure ??= { error };
+    this.#controller.abort(error);
+  }
+
   /** The batches in order, each when its last group is done. Ends at `end`, or when drained. */
   async *batches(): AsyncGenerator<{ batch: number; groups: Group[] }, void, undefined> {
     for (let batch = this.#options.first; batch < this.#options.end; batch++) {
@@ -103,10 +109,7 @@ export class Pipeline {
       return Promise.all(groups);
     })();
     // A failure is kept until the batch is asked for, and ends the others at once.
-    running.catch((error: unknown) => {
-      if (!signal.aborted) this.#failure ??= { error };
-      this.#controller.abort(error);
-    });
+    running.catch((error: unknown) => this.fail(error));
     this.#batches.set(batch, running);
   }
 

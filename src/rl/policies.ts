@@ -35,7 +35,7 @@ export class Policies {
   readonly #options: PoliciesOptions;
   readonly #paths: Map<number, string>;
   readonly #retired = new Set<string>();
-  #newest: Policy | undefined;
+  #newest: { version: number; policy: Promise<Policy> } | undefined;
   #retiring: Promise<void> = Promise.resolve();
   #cannotRetire = false;
 
@@ -46,18 +46,20 @@ export class Policies {
 
   /**
    * Makes the weights as they are now the policy of `version`. Without a change since the version before, that one's sampler serves.
-   * To be called before the next update is submitted.
+   * Resolves when that has its place among the training requests, so that the next update may be submitted; the policy comes later.
    */
-  async publish(version: number, changed: boolean): Promise<Policy> {
-    if (!this.#options.needed(version))
-      return { version, open: () => Promise.reject(new Error(`policy ${version} was not published`)) };
+  async publish(version: number, changed: boolean): Promise<{ policy: Promise<Policy> }> {
+    if (!this.#options.needed(version)) {
+      const open = () => Promise.reject(new Error(`policy ${version} was not published`));
+      return { policy: Promise.resolve({ version, open }) };
+    }
     const path = this.#paths.get(version);
-    const policy =
+    const known =
       (path === undefined ? undefined : await this.#reopen(version, path)) ??
-      (changed ? undefined : await this.#unchanged(version)) ??
-      (await this.#save(version));
-    this.#newest = policy;
-    return policy;
+      (changed ? undefined : await this.#unchanged(version));
+    const policy = known ? Promise.resolve(known) : this.#save(version);
+    this.#newest = { version, policy };
+    return { policy };
   }
 
   /** A version before the newest, published by an earlier process; opened when first needed. */
@@ -95,9 +97,10 @@ export class Policies {
   }
 
   async #unchanged(version: number): Promise<Policy | undefined> {
+    if (this.#newest?.version !== version - 1) return undefined;
+    const { sampler } = await (await this.#newest.policy).open();
     const path = this.#paths.get(version - 1);
-    if (this.#newest?.version !== version - 1 || path === undefined) return undefined;
-    const { sampler } = await this.#newest.open();
+    if (path === undefined) return undefined;
     return this.#published(version, path, sampler, Date.now(), this.#options.record);
   }
 
@@ -129,7 +132,7 @@ export class Policies {
     const path = this.#paths.get(version);
     const policy = path === undefined ? undefined : await this.#reopen(version, path);
     if (policy) return policy.open();
-    const newest = await this.#newest!.open();
+    const newest = await (await this.#newest!.policy).open();
     this.#options.logger.warn(
       `policy ${version} is gone from the server, so its remaining groups are sampled from version ${newest.version}: ` +
         "this run is no longer exactly the one it would have been",

@@ -3,7 +3,7 @@
 import type { ServiceClient, TrainingClient } from "../client/index.ts";
 import { Random } from "../core/random.ts";
 import type { TrainConfig } from "./config.ts";
-import { joinSequence, lossDatum, makeDatum } from "./datums.ts";
+import { advantageArray, joinSequence, lossDatum, makeDatum } from "./datums.ts";
 
 export interface ProbeSettings
   extends Pick<TrainConfig, "model_name" | "lora_rank" | "seed" | "loss_fn" | "loss_fn_config"> {
@@ -47,7 +47,8 @@ export async function probeTraining(
   settings: ProbeSettings,
 ): Promise<number> {
   const { prompt, loss_fn: lossFn, loss_fn_config: lossFnConfig, signal } = settings;
-  const example = makeDatum(joinSequence(prompt, tokens, logprobs), prompt.length, 1);
+  const advantages = advantageArray(prompt.length, prompt.length + tokens.length, 1);
+  const example = makeDatum(joinSequence(prompt, tokens, logprobs), prompt.length, advantages);
   const output = await training.forwardBackward([lossDatum(example, lossFn)], lossFn, { lossFnConfig, signal });
   const trained = output.lossFnOutputs[0]?.["logprobs"]?.data;
   if (!(trained instanceof Float32Array)) return Number.NaN;

@@ -8,7 +8,7 @@ import { TrainConfig } from "./config.ts";
 import { evaluationMetrics, summarizeOutcomes } from "./evaluate.ts";
 import { TrainError } from "./resume.ts";
 import { type Group, judged, type RememberedGroup, recall } from "./rollout.ts";
-import { recentSteps, type StepTimes, stepMetrics, stepTimes } from "./step-metrics.ts";
+import { recentSteps, type StepTimes, stepMetrics, stepTimes, updateMetrics } from "./step-metrics.ts";
 import type { TrainStepResult } from "./train-step.ts";
 
 /** Settings that decide what is made of recorded groups; any other would need new answers or new updates. */
@@ -93,6 +93,7 @@ function replayStep(
   const rules = { ...recordedRules, ...changes };
   const changed = Object.keys(changes).length > 0;
   const batch = changed ? buildBatch(reward(groups, rules, changes), rules) : before;
+  const update = done && (changed ? updateUnder(batch, before, done) : recordedUpdate(done));
   return stepMetrics({
     step: event.step,
     datasetOffset: event.datasetOffset,
@@ -101,7 +102,7 @@ function replayStep(
     maxLag: recordedRules.max_lag,
     learningRate: submitted?.rule.adam.learningRate ?? recordedRules.learning_rate,
     batch,
-    update: done && (changed ? updateUnder(batch, before, done) : recordedUpdate(done)),
+    update: update && updateMetrics(batch.examples, update),
     spans: event.spans,
     observed: event.observed,
     recent,

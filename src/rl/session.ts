@@ -1,13 +1,14 @@
 // The parts of a run between one start and the next, put together: the pipeline that samples ahead, the policies it samples from, the
 // evaluations and checkpoints that run beside, and the record of every step. Parts do not know each other; this file does.
 import { Random } from "../core/random.ts";
-import { Activity } from "../runs/timing.ts";
+import type { Span } from "../runs/events.ts";
+import { Activity, measured } from "../runs/timing.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { completionsPerPrompt, type TrainConfig } from "./config.ts";
 import { evaluationSeed } from "./evaluate.ts";
 import { Evaluations } from "./evaluations.ts";
 import { batchesOf, Pipeline } from "./pipeline.ts";
-import { Policies, type Policy } from "./policies.ts";
+import { Policies } from "./policies.ts";
 import { recordedTasks } from "./recorded-tasks.ts";
 import type { Start } from "./resume.ts";
 import { type Place, sampleAndJudge } from "./rollout.ts";
@@ -25,6 +26,8 @@ export class TrainSession {
   readonly watch: Watch;
   /** The step at which training ends. */
   readonly end: number;
+  #publishing: Promise<unknown> = Promise.resolve();
+  #published: Span[] = [];
 
   constructor({ training, position, recovered }: Start, config: TrainConfig, parts: TrainParts) {
     const { run, service, drain } = parts;
@@ -127,10 +130,32 @@ export class TrainSession {
     this.end = end;
   }
 
-  /** A policy version exists: what waits for it begins. */
-  use(policy: Policy): void {
-    this.pipeline.use(policy);
-    this.evaluations.startIfDue(policy);
+  /**
+   * Makes the weights as they are now the policy of `version`. Resolves when the next update may be submitted; what waits for the
+   * policy begins when it is there.
+   */
+  async publish(version: number, changed: boolean): Promise<void> {
+    const { policy } = await this.policies.publish(version, changed);
+    const used = this.watch
+      .stage("publishing the policy", () => measured(this.#published, "weights", () => policy))
+      .then((there) => {
+        this.pipeline.use(there);
+        this.evaluations.startIfDue(there);
+      });
+    used.catch((error: unknown) => this.pipeline.fail(error));
+    this.#publishing = Promise.all([this.#publishing, used]);
+    this.#publishing.catch(() => {});
+  }
+
+  /** The times of publishing that ended since this was last asked. */
+  takePublished(): Span[] {
+    return this.#published.splice(0);
+  }
+
+  /** Waits until every policy is there and all that is to be measured was. */
+  async finish(): Promise<void> {
+    await this.#publishing;
+    await this.evaluations.finish();
   }
 
   /** Rejects when something that runs beside the loop has failed. */
@@ -141,7 +166,12 @@ export class TrainSession {
 
   /** Stops what is under way and waits until it has stopped. */
   async close(): Promise<void> {
-    await Promise.allSettled([this.pipeline.close(), this.evaluations.close(), this.checkpoints.settled()]);
+    await Promise.allSettled([
+      this.#publishing,
+      this.pipeline.close(),
+      this.evaluations.close(),
+      this.checkpoints.settled(),
+    ]);
     await this.policies.settled();
     this.watch.close();
   }

@@ -18,8 +18,8 @@ export interface StepFacts {
   maxLag: number;
   learningRate: number;
   batch: Batch;
-  /** Undefined: no group taught anything, so nothing was trained. */
-  update: TrainStepResult | undefined;
+  /** The update's figures (updateMetrics). Undefined: no group taught anything, so nothing was trained. */
+  update: Readonly<Record<string, number>> | undefined;
   spans: readonly Span[];
   /** What only the moment could tell, by metric name. */
   observed: Readonly<Record<string, number>>;
@@ -40,7 +40,7 @@ export function stepMetrics(facts: StepFacts): Record<string, number> {
   return {
     ...batchMetrics(batch),
     "optim/lr": facts.learningRate,
-    ...(update && updateMetrics(batch.examples, update)),
+    ...update,
     "progress/batch": step,
     ...(maxSteps > 0 ? { "progress/done_frac": (step + 1) / maxSteps } : {}),
     "data/offset": datasetOffset,
@@ -96,7 +96,7 @@ export function batchMetrics(batch: Batch): Record<string, number> {
 }
 
 /** The update, and how far the policy that sampled was from the one that was trained. */
-function updateMetrics(
+export function updateMetrics(
   examples: readonly TrainingExample[],
   { lossSum, server, logprobs }: TrainStepResult,
 ): Record<string, number> {
@@ -120,7 +120,7 @@ function updateMetrics(
 /** How the pipeline did: how old the policies were, who waited for whom, and how close the pace is to the best possible one. */
 function pipelineMetrics({ step, batch, spans, recent }: StepFacts): Record<string, number> {
   const total = durationOf(spans, "total");
-  const training = spans.filter(({ name }) => name === "train" || name === "weights");
+  const training = spans.filter(({ name }) => name === "train");
   const sum = (pick: (times: StepTimes) => number) => recent.reduce((all, times) => all + pick(times), 0);
   return {
     "pipeline/lag": Math.max(0, ...batch.groups.map(({ group }) => step - group.policy)),

@@ -6,7 +6,7 @@ import type { Activity } from "../runs/timing.ts";
 import type { Batch } from "./batch.ts";
 import type { TrainConfig } from "./config.ts";
 import type { Recovered } from "./recovery.ts";
-import { recentSteps, type StepTimes, stepMetrics, stepTimes } from "./step-metrics.ts";
+import { recentSteps, type StepTimes, stepMetrics, stepTimes, updateMetrics } from "./step-metrics.ts";
 import { type TrainStepResult, updateRule } from "./train-step.ts";
 
 export interface StepObservations {
@@ -56,21 +56,29 @@ export class StepRecorder {
     return rule;
   }
 
-  /** The server has applied the update. */
-  async applied(step: number, update: TrainStepResult, { start, end }: Span): Promise<void> {
-    if (this.#recovered.isStepDone(step)) return;
+  /** The server has applied the update. Returns its figures; its logprobs are the journal's from here on. */
+  async applied(
+    step: number,
+    batch: Batch,
+    update: TrainStepResult,
+    { start, end }: Span,
+  ): Promise<Record<string, number>> {
+    const figures = updateMetrics(batch.examples, update);
+    if (this.#recovered.isStepDone(step)) return figures;
     const { lossSum, server, logprobs } = update;
     await this.#journal.append(
       { type: "update-done", step, lossSum, server, start, end },
       logprobs ? { logprobs } : {},
+      logprobs ? [logprobs] : [],
     );
+    return figures;
   }
 
   /** The step is over. */
   async done(
     facts: Pick<EventOf<"step-done">, "step" | "datasetOffset" | "spans"> & {
       batch: Batch;
-      update: TrainStepResult | undefined;
+      update: Record<string, number> | undefined;
       rule: UpdateRule;
     },
   ): Promise<void> {

@@ -82,14 +82,13 @@ async function trainFrom(
   parts: TrainParts,
 ): Promise<TrainOutcome> {
   const session = new TrainSession(start, config, parts);
-  const { pipeline, policies, evaluations, checkpoints, recorder, watch, end } = session;
+  const { pipeline, policies, checkpoints, recorder, watch, end } = session;
   const { events, drain } = parts;
   try {
-    const policy = await policies.publish(position.step, true);
+    await session.publish(position.step, true);
     // Batches that an earlier process began are finished by the policies that began them.
     for (let version = Math.max(0, position.step - config.max_lag); version < position.step; version++)
       pipeline.use(policies.recall(version));
-    session.use(policy);
 
     events.stage(position.step, "sampling and grading");
     for await (const { batch: step, groups } of pipeline.batches()) {
@@ -103,15 +102,14 @@ async function trainFrom(
       // Without a datum neither call is made: an optimizer step without a gradient would still move the weights by momentum.
       events.stage(step, "training");
       const train = () => measured(spans, "train", () => trainStep(start.training, batch.examples, rule, watch.signal));
-      const update = batch.examples.length > 0 ? await watch.stage("training", train) : undefined;
-      if (update) await recorder.applied(step, update, spans.at(-1)!);
+      const applied = batch.examples.length > 0 ? await watch.stage("training", train) : undefined;
+      const update = applied && (await recorder.applied(step, batch, applied, spans.at(-1)!));
 
-      events.stage(step, "weights");
-      const publish = () => measured(spans, "weights", () => policies.publish(step + 1, update !== undefined));
-      session.use(await watch.stage("publishing the policy", publish));
+      await session.publish(step + 1, update !== undefined);
       const { datasetOffset } = position;
       Object.assign(position, { step: step + 1, datasetOffset: datasetOffset + groups.length });
       checkpoints.saveIfDue(position, end);
+      spans.push(...session.takePublished());
       await recorder.done({ step, datasetOffset, batch, update, rule, spans });
       events.stage(step + 1, "sampling and grading");
     }
@@ -124,7 +122,7 @@ async function trainFrom(
     if (start.from?.step !== position.step || (!interrupted && !start.from.final))
       await watch.stage("saving", () => checkpoints.save(name, position, !interrupted));
     events.stage(position.step, "evaluating");
-    if (!interrupted) await evaluations.finish();
+    if (!interrupted) await session.finish();
     return { ...position, interrupted: drain.aborted };
   } finally {
     await session.close();
