@@ -72,7 +72,7 @@ export const TrainConfig = z.strictObject({
     .int()
     .min(0)
     .max(64)
-    .default(0)
+    .default(1)
     .describe("policy versions that sampling may be behind training; 0: one after the other, 1: overlapped"),
   allow_unclipped: z
     .boolean()
@@ -188,6 +188,7 @@ export const presets: Readonly<Record<TrainConfig["preset"], Partial<TrainConfig
     test_data: "starter",
     eval_max_problems: 0,
     eval_every: 25,
+    max_lag: 0,
   },
 };
 
