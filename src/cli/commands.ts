@@ -18,6 +18,14 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     summary: "what a server offers: models, context windows, renderers, prices",
     load: () => import("./models.ts"),
   },
+  control: {
+    summary: "asks a live run to pause, go on, save, evaluate, stop, or change its learning rate",
+    load: () => import("./control.ts"),
+  },
+  diagnose: {
+    summary: "what is wrong with a run, live or finished, and what to do about it",
+    load: () => import("./diagnose.ts"),
+  },
   replay: {
     summary: "a recorded run's figures again from its journal, and what other settings would have changed",
     load: () => import("./replay.ts"),

@@ -8,7 +8,7 @@ import { completionsPerPrompt, type TrainConfig } from "../rl/config.ts";
 import { judgeByTests, trainingPatienceMs } from "../rl/judge.ts";
 import { checkIdentity, configChanges, configHash, describeChange } from "../rl/resume.ts";
 import { openSinks } from "../rl/sinks.ts";
-import { evaluationTasks, idsHash, taskSource } from "../rl/tasks.ts";
+import { evaluationTasks, idsHash, overlapOf, taskSource } from "../rl/tasks.ts";
 import { type TrainOutcome, train } from "../rl/train.ts";
 import { defaultRunPath, openRunDirectory, readRunConfig } from "../runs/directory.ts";
 import { Display } from "../runs/display.ts";
@@ -89,6 +89,7 @@ async function trainInto(run: Run, config: TrainConfig, kind: EngineKind, interr
     const { problems, tests } = await loadData(run, bench, renderer);
     const resolved = bench.config;
     const testTasks = tests ? evaluationTasks(tests, resolved, renderer) : [];
+    const overlap = tests ? overlapOf(problems, tests) : 0;
 
     const recorded = readRunConfig(run.path);
     const record = {
@@ -104,6 +105,7 @@ async function trainInto(run: Run, config: TrainConfig, kind: EngineKind, interr
       eval_problems: testTasks.length,
       eval_ids_hash: idsHash(testTasks),
       prompt_template: questionTemplateHash(),
+      ...(overlap > 0 ? { train_test_overlap: overlap } : {}),
       wandb_run_id: recorded?.["wandb_run_id"] ?? crypto.randomUUID().slice(0, 8),
       started_at: recorded?.["started_at"] ?? new Date().toISOString(),
     };
@@ -122,6 +124,7 @@ async function trainInto(run: Run, config: TrainConfig, kind: EngineKind, interr
       renderer,
       judge: judgeByTests({
         grader: grading.grader,
+        comparator: resolved.comparator,
         patienceMs: trainingPatienceMs,
         onWaiting: (message) => logger.warn(message),
       }),

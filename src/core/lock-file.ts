@@ -64,6 +64,11 @@ function setAside(file: string): void {
   rmSync(aside, { force: true });
 }
 
+/** The live process that has a lock, this one included. */
+export function lockHolder(file: string): number | undefined {
+  return holderOf(file);
+}
+
 /** The live process that a lock file names. */
 function holderOf(file: string): number | undefined {
   let content: string;

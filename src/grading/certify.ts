@@ -93,6 +93,30 @@ function knowNothingPrograms(tests: readonly NormalizedTest[]): [name: string, c
   ];
 }
 
+/**
+ * Names of know-nothing programs that would pass. Their outputs are known, so nothing is run: a run can ask this of every problem it
+ * meets.
+ */
+export function wouldFool(problem: GradeRequest["problem"]): string[] {
+  const { tests, comparator } = problem;
+  const fooledBy = new Set<string>();
+  const [first] = tests;
+  if (first?.kind === "stdin") {
+    const passes = (output: (input: string) => string) =>
+      tests.every((test) => test.kind === "stdin" && outputsMatch(output(test.input), test.expected, comparator));
+    if (passes(() => "")) fooledBy.add("empty");
+    if (passes((input) => input)) fooledBy.add("echo");
+  } else if (first?.kind === "functional") {
+    const passes = tests.every(
+      (test) =>
+        test.kind === "functional" && test.args.length > 0 && writeJson(test.args[0]!) === writeJson(test.expected),
+    );
+    if (passes) fooledBy.add("echo");
+  }
+  if (oneAnswerFitsAll(problem)) fooledBy.add("constant");
+  return [...fooledBy];
+}
+
 /** Whether a program that always gives the first test's answer would pass; decided here, without running anything. */
 function oneAnswerFitsAll({ tests, comparator }: GradeRequest["problem"]): boolean {
   const [first, ...rest] = tests;

@@ -28,6 +28,8 @@ export class Checkpoints {
   #last: Promise<void> = Promise.resolve();
   #failure: { error: unknown } | undefined;
   #savedStep = -1;
+  /** Versions whose save this process began. */
+  readonly #begun = new Set<number>();
 
   constructor(options: CheckpointsOptions) {
     this.#options = options;
@@ -37,6 +39,12 @@ export class Checkpoints {
   saveIfDue(position: Position, end: number): void {
     const { every } = this.#options;
     if (every <= 0 || position.step % every !== 0 || position.step === end) return;
+    this.saveNow(position);
+  }
+
+  /** Begins a save, unless this version is saved already. */
+  saveNow(position: Position): void {
+    if (this.#begun.has(position.step)) return;
     this.#begin(checkpointName(position.step), position, false).catch(() => {});
   }
 
@@ -62,6 +70,7 @@ export class Checkpoints {
   #begin(name: string, position: Position, final: boolean): Promise<void> {
     const { training, ttlSeconds, signal } = this.#options;
     const start = Date.now();
+    this.#begun.add(position.step);
     const ttl = ttlSeconds > 0 && !final ? { ttlSeconds } : {};
     // Both are queued before either is awaited.
     const saves = Promise.all([

@@ -159,6 +159,12 @@ export const TrainConfig = z.strictObject({
     .min(0)
     .default(1800)
     .describe("seconds without progress after which a stage is named; after twice that the run ends; 0: never"),
+  on_error: z
+    .enum(["warn", "pause", "stop", "rollback"])
+    .default("warn")
+    .describe(
+      "what a finding of level error does: rollback goes back to the last healthy checkpoint with half the learning rate, twice at most",
+    ),
   save_every: z.int().min(-1).default(10).describe("steps between checkpoints; 0 or -1: only at the end"),
   ttl_seconds: count.default(604_800).describe("life of periodic checkpoints on the server; 0: for ever"),
   num_groups_to_log: count.default(4).describe("groups per step written in full to logs.log"),

@@ -13,6 +13,8 @@ export interface EvaluationsOptions {
   /** The last version, which is always measured. */
   end: number;
   tasks: readonly Task[];
+  /** Versions that somebody asked to measure. */
+  asked: ReadonlySet<number>;
   rollOut: RollOut;
   isDone(version: number): boolean;
   hasStarted(version: number): boolean;
@@ -37,8 +39,9 @@ export class Evaluations {
 
   /** Whether a version is to be measured and was not yet. */
   isDue(version: number): boolean {
-    const { every, end, tasks, isDone } = this.#options;
-    return every > 0 && tasks.length > 0 && (version % every === 0 || version === end) && !isDone(version);
+    const { every, end, tasks, asked, isDone } = this.#options;
+    const regular = every > 0 && (version % every === 0 || version === end);
+    return tasks.length > 0 && (regular || asked.has(version)) && !isDone(version);
   }
 
   /** The oldest version that an evaluation still samples from. */

@@ -2,22 +2,30 @@
 // patience is spent has no reward and is left out of training.
 import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { GradeResult, Grader } from "../grading/index.ts";
+import { weakTestsFlag } from "../diagnosis/evidence.ts";
+import { wouldFool } from "../grading/certify.ts";
+import type { Comparator, GradeResult, Grader } from "../grading/index.ts";
 import type { Grade } from "../runs/events.ts";
 import type { Judge } from "./rollout.ts";
 
 /** While training, the sandbox may be away this long before completions are left ungraded. */
 export const trainingPatienceMs = 5 * 60_000;
 
+/** Problems whose tests were looked at; one is looked at again when there are more. */
+const mostRemembered = 100_000;
+
 export interface JudgeOptions {
   grader: Grader;
+  /** How outputs are compared, where the tests are looked at without running anything. */
+  comparator?: Comparator;
   /** How long a sandbox may be away before answers are left ungraded. */
   patienceMs: number;
   /** Called when the sandbox does not answer and the loop waits for it. */
   onWaiting?(message: string): void;
 }
 
-export function judgeByTests({ grader, patienceMs, onWaiting }: JudgeOptions): Judge {
+export function judgeByTests({ grader, comparator, patienceMs, onWaiting }: JudgeOptions): Judge {
+  const known = new Map<string, boolean>();
   return async (task, answer, signal) => {
     const tests = await task.loadTests();
     const request = {
@@ -25,10 +33,14 @@ export function judgeByTests({ grader, patienceMs, onWaiting }: JudgeOptions): J
       response: answer.text,
       truncated: answer.truncated,
     };
+    const isWeak =
+      known.get(task.id) ?? wouldFool({ id: task.id, tests, ...(comparator && { comparator }) }).length > 0;
+    if (known.size > mostRemembered) known.clear();
+    known.set(task.id, isWeak);
     const deadline = Date.now() + patienceMs;
     for (let pauseMs = 1000; ; pauseMs = Math.min(15_000, pauseMs * 2)) {
       const result = await grader.grade(request, { signal });
-      if (result.verdict !== "ungraded" || Date.now() + pauseMs > deadline) return gradeOf(result);
+      if (result.verdict !== "ungraded" || Date.now() + pauseMs > deadline) return gradeOf(result, isWeak);
       onWaiting?.(`the sandbox gives no verdicts (${result.message ?? result.status}); trying until it does`);
       await sleep(pauseMs, undefined, { signal });
     }
@@ -36,8 +48,10 @@ export function judgeByTests({ grader, patienceMs, onWaiting }: JudgeOptions): J
 }
 
 /** What the loop keeps of a verdict. */
-function gradeOf(result: GradeResult): Grade {
-  const { verdict, status, reward, formatOk, passed, total, ran, wallMs, queueMs, cached, flags, code } = result;
+function gradeOf(result: GradeResult, isWeak: boolean): Grade {
+  const { verdict, status, reward, formatOk, passed, total, ran, wallMs, queueMs, cached, code } = result;
+  // The problem's and not the program's: training on it rewards programs that solve nothing.
+  const flags = isWeak ? [...result.flags, weakTestsFlag] : result.flags;
   return {
     verdict,
     status,

@@ -38,3 +38,9 @@ function statusOf(error: unknown): number | undefined {
   if (error instanceof RequestFailedError && /not-found|not_found/.test(error.serverCode ?? "")) return 404;
   return error instanceof Error && error.cause !== undefined ? statusOf(error.cause) : undefined;
 }
+
+/** True where the engine met infinite or missing numbers: training has diverged. */
+export function isDiverged(error: unknown): boolean {
+  if (error instanceof RequestFailedError && /^engine\/non-finite-/.test(error.serverCode ?? "")) return true;
+  return error instanceof Error && error.cause !== undefined && isDiverged(error.cause);
+}

@@ -2,6 +2,7 @@
 import type { CheckpointRecord } from "../runs/checkpoints.ts";
 import type { EventOf, UpdateRule } from "../runs/events.ts";
 import type { JournalEntry } from "../runs/read-journal.ts";
+import { Course } from "./course.ts";
 import type { Place, RememberedGroup } from "./rollout.ts";
 
 /** Where training stands: the next step and how many prompts were consumed. */
@@ -30,6 +31,8 @@ export class Recovered {
   readonly #evaluationStarted = new Set<number>();
   readonly #steps = new Map<number, EventOf<"step-done">>();
   readonly policies = new Map<number, string>();
+  /** What was asked of the run. */
+  readonly course = new Course();
   /** Steps of which an update was submitted: they are trained again from the same groups. */
   readonly #updated = new Set<number>();
 
@@ -80,6 +83,13 @@ export class Recovered {
     return this.#evaluationStarted.has(version);
   }
 
+  /** Versions whose evaluation was begun, or asked for, and has not ended. */
+  openEvaluations(): number[] {
+    return [...new Set([...this.#evaluationStarted, ...this.course.evaluations])].filter(
+      (version) => !this.#evaluated.has(version),
+    );
+  }
+
   /** The first step that was never trained, and the prompts consumed before it. */
   frontier(start: Position): Position {
     let { step, datasetOffset } = start;
@@ -102,6 +112,7 @@ export class Recovered {
   }
 
   #take({ event, arrays, hasArrays }: JournalEntry, from: number): void {
+    this.course.take(event);
     switch (event.type) {
       case "group-sampled":
         if (event.phase === "eval" || event.batch >= from)

@@ -1,15 +1,20 @@
 // The parts of a run between one start and the next, put together: the pipeline that samples ahead, the policies it samples from, the
 // evaluations and checkpoints that run beside, and the record of every step. Parts do not know each other; this file does.
 import { Random } from "../core/random.ts";
+import { ControlInbox } from "../runs/controls.ts";
 import type { Span } from "../runs/events.ts";
 import { Activity, measured } from "../runs/timing.ts";
+import { type LinkedController, linkedController } from "./cancellation.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { completionsPerPrompt, type TrainConfig } from "./config.ts";
+import { Controls } from "./controls.ts";
+import type { Course } from "./course.ts";
 import { evaluationSeed } from "./evaluate.ts";
 import { Evaluations } from "./evaluations.ts";
 import { batchesOf, Pipeline } from "./pipeline.ts";
 import { Policies } from "./policies.ts";
 import { recordedTasks } from "./recorded-tasks.ts";
+import type { Recovered } from "./recovery.ts";
 import type { Start } from "./resume.ts";
 import { type Place, sampleAndJudge } from "./rollout.ts";
 import { StepRecorder } from "./step-recorder.ts";
@@ -23,14 +28,25 @@ export class TrainSession {
   readonly evaluations: Evaluations;
   readonly checkpoints: Checkpoints;
   readonly recorder: StepRecorder;
+  readonly controls: Controls;
   readonly watch: Watch;
   /** The step at which training ends. */
   readonly end: number;
   #publishing: Promise<unknown> = Promise.resolve();
   #published: Span[] = [];
+  readonly #stop: LinkedController;
+  readonly #recovered: Recovered;
+
+  /** Aborted by a signal to the process, or because somebody asked the run to stop. */
+  get drain(): AbortSignal {
+    return this.#stop.signal;
+  }
 
   constructor({ training, position, recovered }: Start, config: TrainConfig, parts: TrainParts) {
-    const { run, service, drain } = parts;
+    const { run, service } = parts;
+    const { course } = recovered;
+    const stop = linkedController(parts.drain);
+    const drain = stop.signal;
     const first = position.step;
     const end = config.max_steps < 0 ? Number.POSITIVE_INFINITY : Math.max(config.max_steps, first);
     const frontier = recovered.frontier(position);
@@ -53,6 +69,7 @@ export class TrainSession {
       every: config.eval_every,
       end,
       tasks: parts.testTasks,
+      asked: course.evaluations,
       rollOut: watch.progress(
         "evaluating",
         sampleAndJudge({
@@ -118,16 +135,51 @@ export class TrainSession {
         if (config.keep_journal === "checkpoint") run.journal.thin(step);
       },
     });
+    const { checkpoints } = this;
+    const controls = new Controls({
+      runPath: run.path,
+      inbox: new ControlInbox(run.path, (message) => run.logger.warn(message)),
+      course,
+      learningRate: config.learning_rate,
+      frontier: frontier.step,
+      startedAt: run.openedAt,
+      record,
+      save: (at) => checkpoints.saveNow(at),
+      evaluate: async (version) => {
+        await this.#publishing.catch(() => {});
+        if (evaluations.isDue(version)) evaluations.startIfDue(await (await policies.publish(version, true)).policy);
+        return parts.testTasks.length > 0;
+      },
+      stop: () => stop.abort(new Error("asked to stop")),
+      logger: run.logger,
+      onPause: (step, paused) => parts.events.stage(step, paused ? "paused" : "sampling and grading"),
+      drain,
+      cancel,
+    });
     this.recorder = new StepRecorder(run.journal, recovered, config, {
       datasetSize: parts.trainTasks.size,
+      learningRate: () => controls.learningRate,
       groupsInFlight: () => pipeline.groupsInFlight,
       sampling,
     });
+    this.controls = controls;
+    this.#stop = stop;
+    this.#recovered = recovered;
     this.pipeline = pipeline;
     this.policies = policies;
     this.evaluations = evaluations;
     this.watch = watch;
     this.end = end;
+  }
+
+  /** Begins with a version: batches and evaluations of earlier ones are finished by the policies that began them. */
+  async begin(first: number, maxLag: number): Promise<void> {
+    await this.publish(first, true);
+    for (let version = Math.max(0, first - maxLag); version < first; version++)
+      this.pipeline.use(this.policies.recall(version));
+    for (const version of this.#recovered.openEvaluations())
+      if (version < first && this.#recovered.policies.has(version))
+        this.evaluations.startIfDue(this.policies.recall(version));
   }
 
   /**
@@ -164,6 +216,16 @@ export class TrainSession {
     this.evaluations.throwIfFailed();
   }
 
+  /** Finishes the update under way, saves, ends; with an error where `reason` is one to tell. */
+  stop(reason: Error): void {
+    this.#stop.abort(reason);
+  }
+
+  /** What was asked of the run. */
+  get course(): Course {
+    return this.#recovered.course;
+  }
+
   /** Stops what is under way and waits until it has stopped. */
   async close(): Promise<void> {
     await Promise.allSettled([
@@ -174,5 +236,6 @@ export class TrainSession {
     ]);
     await this.policies.settled();
     this.watch.close();
+    this.#stop.unlink();
   }
 }

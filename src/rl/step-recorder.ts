@@ -1,5 +1,6 @@
 // Writes a step down: before its update is submitted, when the server has applied it, and when it is over. A step that the journal
 // already has is trained again without a word.
+import { statfsSync } from "node:fs";
 import type { EventOf, Span, UpdateRule } from "../runs/events.ts";
 import type { Journal } from "../runs/journal.ts";
 import type { Activity } from "../runs/timing.ts";
@@ -9,8 +10,16 @@ import type { Recovered } from "./recovery.ts";
 import { recentSteps, type StepTimes, stepMetrics, stepTimes, updateMetrics } from "./step-metrics.ts";
 import { type TrainStepResult, updateRule } from "./train-step.ts";
 
+/** Bytes that can be written where the run lies. */
+function freeBytes(path: string): number {
+  const { bavail, bsize } = statfsSync(path);
+  return bavail * bsize;
+}
+
 export interface StepObservations {
   datasetSize: number;
+  /** Of the next update. */
+  learningRate(): number;
   groupsInFlight(): number;
   sampling: Activity;
 }
@@ -40,7 +49,7 @@ export class StepRecorder {
   async submitted(step: number, batch: Batch): Promise<UpdateRule> {
     const known = this.#recovered.ruleOf(step);
     if (known) return known;
-    const rule = updateRule(this.#config);
+    const rule = updateRule({ ...this.#config, learning_rate: this.#observations.learningRate() });
     await this.#journal.append({
       type: "update-submitted",
       step,
@@ -92,6 +101,7 @@ export class StepRecorder {
       "pipeline/sample_idle_frac": Math.max(0, 1 - sampledMs / Math.max(1, ended - this.#stepStarted)),
       "journal/bytes": this.#journal.bytes,
       "journal/append_p99_ms": this.#journal.appendP99Ms,
+      "journal/disk_free": freeBytes(this.#journal.runPath),
     };
     this.#stepStarted = ended;
     this.#sampledBefore = sampling.busyMs;

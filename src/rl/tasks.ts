@@ -98,6 +98,12 @@ export function evaluationTasks(
   );
 }
 
+/** Test problems that are training problems too: the same id, or the same statement. */
+export function overlapOf(train: Dataset, tests: Dataset): number {
+  const statements = new Set(train.problems.map(({ question }) => question));
+  return tests.problems.filter(({ id, question }) => train.byId(id) !== undefined || statements.has(question)).length;
+}
+
 /** Names a choice of problems in config.json. */
 export function idsHash(tasks: readonly Task[]): string {
   const hash = createHash("sha256");

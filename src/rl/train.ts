@@ -11,6 +11,7 @@ import { type Batch, buildBatch } from "./batch.ts";
 import { checkpointName } from "./checkpoints.ts";
 import type { TrainConfig } from "./config.ts";
 import type { Evaluation } from "./evaluate.ts";
+import { Findings, RollBack, rollBackIfAsked } from "./findings.ts";
 import { isModelLost } from "./lost.ts";
 import type { Position } from "./recovery.ts";
 import { resume, type Start, TrainError } from "./resume.ts";
@@ -58,13 +59,16 @@ const mostRecoveries = 5;
 /** Trains until `max_steps`, or until it is drained. */
 export async function train(config: TrainConfig, parts: TrainParts): Promise<TrainOutcome> {
   const { run, service } = parts;
+  const findings = new Findings(run, config);
   let reached = -1;
   for (let recoveries = 0; ; ) {
+    await rollBackIfAsked(run, config);
     const start = await resume(service, config, run, parts.userMetadata, parts.cancel);
     const progress = { ...start.position };
     try {
-      return await trainFrom(start, progress, config, parts);
+      return await trainFrom(start, progress, findings, config, parts);
     } catch (error) {
+      if (error instanceof RollBack || (await findings.canRollBack(error, progress.step))) continue;
       if (!isModelLost(error) || parts.cancel.aborted) throw error;
       recoveries = progress.step > reached ? 0 : recoveries + 1;
       if (recoveries > mostRecoveries) throw error;
@@ -78,20 +82,18 @@ export async function train(config: TrainConfig, parts: TrainParts): Promise<Tra
 async function trainFrom(
   start: Start,
   position: Position,
+  findings: Findings,
   config: TrainConfig,
   parts: TrainParts,
 ): Promise<TrainOutcome> {
   const session = new TrainSession(start, config, parts);
-  const { pipeline, policies, checkpoints, recorder, watch, end } = session;
-  const { events, drain } = parts;
+  const { pipeline, checkpoints, recorder, controls, watch, end, drain } = session;
+  const { events } = parts;
   try {
-    await session.publish(position.step, true);
-    // Batches that an earlier process began are finished by the policies that began them.
-    for (let version = Math.max(0, position.step - config.max_lag); version < position.step; version++)
-      pipeline.use(policies.recall(version));
+    await session.begin(position.step, config.max_lag);
 
     events.stage(position.step, "sampling and grading");
-    for await (const { batch: step, groups } of pipeline.batches()) {
+    for await (const { batch: step, groups } of controls.heed(pipeline.batches(), position)) {
       session.throwIfFailed();
       if (config.canary_every > 0 && step > 0 && step % config.canary_every === 0) await parts.checkGrader();
       const batch = buildBatch(groups, config);
@@ -111,6 +113,7 @@ async function trainFrom(
       checkpoints.saveIfDue(position, end);
       spans.push(...session.takePublished());
       await recorder.done({ step, datasetOffset, batch, update, rule, spans });
+      await findings.act(step, session);
       events.stage(step + 1, "sampling and grading");
     }
 
@@ -123,6 +126,8 @@ async function trainFrom(
       await watch.stage("saving", () => checkpoints.save(name, position, !interrupted));
     events.stage(position.step, "evaluating");
     if (!interrupted) await session.finish();
+    await findings.say();
+    if (drain.reason instanceof TrainError) throw drain.reason;
     return { ...position, interrupted: drain.aborted };
   } finally {
     await session.close();

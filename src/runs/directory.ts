@@ -21,6 +21,7 @@ export const runFiles = {
   evaluations: "evaluations",
   lock: "run.lock",
   journal: "journal",
+  controls: "controls",
 } as const;
 
 /** What a run that failed before its config was written leaves behind: starting over loses nothing. */
@@ -31,6 +32,7 @@ const beforeFirstStep: ReadonlySet<string> = new Set([
   runFiles.checkpoints,
   runFiles.journal,
   runFiles.lock,
+  runFiles.controls,
   "engine",
   "server.log",
 ]);

@@ -3,12 +3,9 @@
 // Names are as in the code (camelCase); the files people read have their own spelling. Times are milliseconds since the epoch.
 import { z } from "zod";
 import { CheckpointRecord } from "./checkpoints.ts";
+import { Control } from "./controls.ts";
+import { Finding, figure } from "./findings.ts";
 
-/** JSON has no NaN or infinity: the journal writes those as text (core/jsonl.ts). */
-const figure = z.preprocess(
-  (value) => (value === "NaN" || value === "Infinity" || value === "-Infinity" ? Number(value) : value),
-  z.custom<number>((value) => typeof value === "number"),
-);
 const index = z.int().min(0);
 const figures = z.record(z.string(), figure);
 
@@ -152,9 +149,23 @@ export const RunEvent = z.discriminatedUnion("type", [
   /** A checkpoint is on the server. */
   event("saved", { record: CheckpointRecord, start: z.number(), end: z.number() }),
   /** Steps from `to` on are run anew: what the journal says of them so far no longer counts. */
-  event("rewound", { to: index, reason: z.string() }),
+  event("rewound", {
+    to: index,
+    reason: z.string(),
+    /** on_error=rollback: the finding that called for it, and the learning rate from there on. */
+    rollback: z.object({ finding: z.string(), learningRate: z.number() }).optional(),
+  }),
+  /** Somebody asked for something; it holds from the update of `step` on. `id` is the request's. */
+  event("control", { step: index, id: z.string(), by: z.string(), control: Control }),
+  /** The diagnosis found something after `step` was done; `action` is what on_error makes of it. */
+  event("finding", { step: index, finding: Finding, action: z.enum(["none", "pause", "stop", "rollback"]) }),
   /** A process ended its part of the run. */
-  event("stopped", { outcome: z.enum(["finished", "interrupted", "failed"]), error: z.string().optional() }),
+  event("stopped", {
+    outcome: z.enum(["finished", "interrupted", "failed"]),
+    error: z.string().optional(),
+    /** The error's code, as docs/errors.md lists it. */
+    code: z.string().optional(),
+  }),
 ]);
 /** Something that happened in a run. */
 export type RunEvent = z.output<typeof RunEvent>;

@@ -1,7 +1,7 @@
 // A run that is being written: its directory, which is this process's alone, its journal, its messages, and whatever listens.
 import { statfsSync } from "node:fs";
 import { join } from "node:path";
-import { messageOf } from "../core/errors.ts";
+import { messageOf, WhetstoneError } from "../core/errors.ts";
 import { writeFileAtomic } from "../core/files.ts";
 import { keepConfig, lockRunDirectory, RunError, runFiles } from "./directory.ts";
 import type { Display } from "./display.ts";
@@ -17,6 +17,8 @@ export class Run {
   readonly display: Display;
   readonly journal: Journal;
   readonly logger: RunLogger;
+  /** Milliseconds since the epoch. */
+  readonly openedAt = Date.now();
   /** Keys whose value is another than in the session before. */
   changes: readonly { key: string; was: unknown; is: unknown }[] = [];
   #sinks: SinkGroup | undefined;
@@ -74,6 +76,7 @@ export class Run {
         type: "stopped",
         outcome,
         ...(error === undefined ? {} : { error: messageOf(error) }),
+        ...(error instanceof WhetstoneError ? { code: error.code } : {}),
       });
       await this.#sinks?.close(outcome === "finished" ? 0 : 1);
       await this.journal.close();

@@ -23,6 +23,12 @@ export class RunView {
   /** The outcomes of every evaluation that counts, by the step whose policy it measured. */
   readonly evaluations = new Map<number, ProblemOutcome[]>();
   checkpoints: CheckpointRecord[] = [];
+  /** What was asked of the run, oldest first. */
+  readonly controls: EventOf<"control">[] = [];
+  /** What the diagnosis said while it ran, oldest first. */
+  readonly findings: EventOf<"finding">[] = [];
+  /** Whether the run waits for somebody to let it go on. */
+  paused = false;
   readonly #join = new MetricsRecords();
 
   /** The view of what is on disk. */
@@ -76,6 +82,15 @@ export class RunView {
       case "saved":
         this.checkpoints.push(event.record);
         this.savingSeconds += (event.end - event.start) / 1000;
+        break;
+      case "control":
+        this.controls.push(event);
+        if (event.control.kind === "pause" || event.control.kind === "go-on")
+          this.paused = event.control.kind === "pause";
+        break;
+      case "finding":
+        this.findings.push(event);
+        if (event.action === "pause") this.paused = true;
         break;
       case "stopped":
         if (session) Object.assign(session, { outcome: event.outcome, error: event.error });

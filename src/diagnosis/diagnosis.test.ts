@@ -1,0 +1,204 @@
+// Every rule, on a journal with its fault and on healthy ones. Real runs with these faults: scripts/diagnosis-runs.ts.
+import { readFileSync } from "node:fs";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import * as synthetic from "../../test/support/synthetic-run.ts";
+import { type Figures, healthyStep, ids, journal, opened, run, stepDone } from "../../test/support/synthetic-run.ts";
+import type { NewEvent } from "../runs/events.ts";
+import { Diagnosis, diagnose } from "./diagnosis.ts";
+import { binomialTail } from "./rule.ts";
+import { rules } from "./rules.ts";
+import { diagnosisDocsPath, withTable } from "./table.ts";
+
+const failed = (code: string, error = "it broke"): NewEvent[] => [
+  ...run(3),
+  { type: "stopped", outcome: "failed", error, code },
+];
+const from = (first: number, change: Figures) => (step: number, figures: Figures) =>
+  step >= first ? { ...figures, ...change } : figures;
+const allWrong = { mean_correct: 0, groups_mixed: 0, groups_all_pass: 0, groups_all_fail: 8 };
+const started = (change: Record<string, unknown>): NewEvent => ({
+  type: "started",
+  session: 0,
+  config: { ...synthetic.config, ...change },
+  changes: [],
+});
+const saved = (record: Record<string, unknown>): NewEvent => ({
+  type: "saved",
+  record: { name: "000003", step: 3, dataset_offset: 24, state_path: "tinker://a/weights/000003", ...record },
+  start: 0,
+  end: 1,
+});
+const atStart = new Date(synthetic.startedAt).toISOString();
+
+/** Per rule: a journal with its fault, the level, and the step after which it first shows. */
+const cases: Record<string, [level: string, since: number, events: NewEvent[]]> = {
+  "api-key-missing": ["error", 2, failed("cli/key-refused")],
+  "sandbox-unreachable": ["error", 2, failed("sandbox/fusion-unreachable")],
+  "sandbox-errors": ["error", 2, failed("rl/ungraded")],
+  "renderer-unknown": ["error", 2, failed("renderer/unknown")],
+  "out-of-memory": ["error", 2, failed("client/server-error", "CUDA out of memory")],
+  "checkpoints-missing": ["error", 2, failed("rl/checkpoints-gone")],
+  "numbers-not-finite": ["error", 2, failed("engine/non-finite-loss")],
+  "server-unreachable": ["error", 2, failed("client/connection")],
+  "disk-full": ["error", 2, failed("runs/write-failed")],
+  "settings-refused": ["error", 2, failed("config/resume-mismatch")],
+  failed: ["error", 2, failed("rl/sample-count")],
+  collapse: ["error", 5, run(8, from(4, { ...allWrong, mean_correct: 0.02, groups_mixed: 1, groups_all_fail: 7 }))],
+  "loss-exploding": ["error", 6, run(8, from(6, { loss: -40 }))],
+  "entropy-runaway": ["error", 7, run(9, from(6, { "optim/entropy": 1.5, mean_correct: 0.2 }))],
+  "entropy-collapse": ["warning", 7, run(9, from(6, { "optim/entropy": 0.001, mean_correct: 0.4 }))],
+  "lag-too-large": [
+    "warning",
+    6,
+    run(8, (step, figures) => ({
+      ...figures,
+      "pipeline/lag": Math.min(8, step),
+      "optim/kl_sample_train_v2": 0.01 * step,
+    })),
+  ],
+  "sampler-trainer-disagree": ["warning", 1, run(3, from(0, { "optim/kl_sample_train_v2": 0.05 }))],
+  "format-dropping": ["warning", 7, run(9, from(5, { format_rate: 0.55 }))],
+  "reward-flat-zero": ["error", 3, run(9, from(0, allWrong))],
+  "reward-flat-one": [
+    "warning",
+    4,
+    run(6, from(0, { mean_correct: 1, groups_mixed: 0, groups_all_pass: 8, groups_all_fail: 0 })),
+  ],
+  "groups-equal": ["error", 4, run(12, from(0, { groups_mixed: 0, groups_all_pass: 3, groups_all_fail: 5 }))],
+  "reward-without-pass1": [
+    "warning",
+    19,
+    [
+      ...run(20),
+      synthetic.evaluated(0, synthetic.evaluation(0.3)),
+      synthetic.evaluated(20, synthetic.evaluation(0.31)),
+    ],
+  ],
+  "pass1-falling": [
+    "warning",
+    3,
+    [...run(4), synthetic.evaluated(0, synthetic.evaluation(0.6)), synthetic.evaluated(4, synthetic.evaluation(0.4))],
+  ],
+  "format-low": ["error", 2, run(4, from(0, { format_rate: 0.03 }))],
+  "truncated-answers": ["warning", 3, run(6, from(2, { "sample/truncated_rate": 0.5 }))],
+  "timeouts-dominate": [
+    "warning",
+    2,
+    run(4, from(0, { "grade/status/time_limit": 100, "grade/status/pass": 10, "grade/status/wrong_answer": 18 })),
+  ],
+  "ungraded-share": ["warning", 4, run(6, from(3, { "grade/ungraded_rate": 0.05 }))],
+  "flags-rising": ["warning", 5, run(7, from(4, { "grade/flags/reads-no-input": 30 }))],
+  "weak-tests": ["error", 0, run(4, from(0, { "grade/flags/weak-tests": 64 }))],
+  "slow-sandbox": ["warning", 4, run(6, from(0, { "time/total": 20, "time/grade_tail": 15 }))],
+  "data-repeated": ["warning", 1, run(8, (step, figures) => ({ ...figures, "data/epoch": step }))],
+  "train-test-overlap": ["error", 0, [opened[0]!, started({ train_test_overlap: 60 }), stepDone(0, healthyStep(0))]],
+  "stage-starves": ["note", 9, run(12, from(0, { "pipeline/train_idle_frac": 0.9 }))],
+  "checkpoint-expiring": ["error", 3, [...opened, saved({ saved_at: atStart, ttl_seconds: 8 }), ...run(8).slice(2)]],
+  "disk-filling": ["warning", 3, run(5, from(3, { "journal/disk_free": 300 * 2 ** 20 }))],
+};
+
+test("every rule has a case here", () => {
+  expect(Object.keys(cases).toSorted()).toEqual(rules.map(({ id }) => id).toSorted());
+});
+
+test.each(Object.entries(cases))("%s", (id, [level, since, events]) => {
+  const all = journal(events);
+  const found = diagnose("runs/x", all, all.at(-1)!.at).find(({ finding }) => finding.id === id);
+  expect(found).toMatchObject({ since, finding: { level } });
+  const { finding } = found!;
+  expect(rules.find((rule) => rule.id === id)!.levels).toContain(finding.level);
+  // Evidence, a meaning and a remedy: and no number that was never there.
+  expect(finding.message).not.toMatch(/NaN|undefined/);
+  expect(
+    finding.figures.length + (finding.steps?.length ?? 0) + (finding.message.includes("error") ? 1 : 0),
+  ).toBeGreaterThan(0);
+  expect(finding.means.length * finding.remedy.length).toBeGreaterThan(0);
+});
+
+const noiseOf = (seed: number) => {
+  let state = seed >>> 0;
+  return () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state / 2 ** 32;
+  };
+};
+
+test("healthy runs, whatever their noise, have no warning", () => {
+  fc.assert(
+    fc.property(fc.integer(), fc.integer({ min: 1, max: 60 }), (seed, count) => {
+      const noise = noiseOf(seed);
+      const events = journal([
+        ...opened,
+        ...Array.from({ length: count }, (_, step) => stepDone(step, healthyStep(step, noise))),
+        { type: "stopped", outcome: "finished" },
+      ]);
+      const found = diagnose("runs/x", events, events.at(-1)!.at);
+      expect(found.filter(({ finding }) => finding.level !== "note")).toEqual([]);
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test("the rules never throw, whatever the figures are or lack", () => {
+  const names = [...new Set(Object.values(cases).flatMap(([, , events]) => events.flatMap(metricNames)))];
+  const value = fc.oneof(fc.double(), fc.double({ min: 0, max: 1 }), fc.integer({ min: 0, max: 200 }));
+  const figures = fc.dictionary(fc.constantFrom(...names), value);
+  fc.assert(
+    fc.property(fc.array(figures, { maxLength: 25 }), (steps) => {
+      const events = journal([...opened, ...steps.map((metrics, step) => stepDone(step, metrics))]);
+      for (const { finding } of diagnose("runs/x", events, events.at(-1)!.at)) expect(finding.id).toBeTruthy();
+    }),
+    { numRuns: 200 },
+  );
+});
+
+const metricNames = (event: NewEvent) => (event.type === "step-done" ? Object.keys(event.metrics) : []);
+
+test("a finding is said once, again when it is worse, and anew after a rewind", () => {
+  const diagnosis = new Diagnosis("runs/x");
+  const said: string[] = [];
+  const take = (events: readonly NewEvent[]) => {
+    for (const event of journal(events))
+      for (const { step, finding } of diagnosis.take(event)) said.push(`${step} ${finding.level} ${finding.id}`);
+  };
+  const cut = run(10, from(2, { "sample/truncated_rate": 0.5 })).slice(2);
+  take(opened);
+  take(cut);
+  expect(said).toEqual(["3 warning truncated-answers"]);
+  take([{ type: "rewound", to: 2, reason: "test" }]);
+  take(run(12, from(4, { "sample/truncated_rate": 1 })).slice(4));
+  expect(said).toEqual(["3 warning truncated-answers", "4 warning truncated-answers", "6 error truncated-answers"]);
+});
+
+test("what was found in steps that were run anew, and how an earlier process ended, no longer counts", () => {
+  const events = journal([
+    ...cases["collapse"]![2],
+    { type: "rewound", to: 2, reason: "test" },
+    ...run(8).slice(4),
+    { type: "stopped", outcome: "failed", error: "gone", code: "client/connection" },
+    { type: "opened", pid: 2 },
+  ]);
+  const found = diagnose("runs/x", events, events.at(-1)!.at);
+  expect(found.map(({ rewound, finding }) => [finding.id, rewound])).toContainEqual(["collapse", true]);
+  expect(found.filter(({ rewound }) => !rewound)).toEqual([]);
+});
+
+test("one hard batch among good ones is no collapse", () => {
+  const hard = run(20, (step, figures) => (step === 9 ? { ...figures, ...allWrong } : figures));
+  expect(ids(diagnose("runs/x", journal(hard), 0))).not.toContain("collapse");
+});
+
+test("the binomial tail sums to one, and is that of a small case by hand", () => {
+  expect(binomialTail(1, 2, 0.5)).toBeCloseTo(0.75);
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 100 }), fc.double({ min: 0.01, max: 0.99, noNaN: true }), (trials, rate) => {
+      expect(binomialTail(trials, trials, rate)).toBeCloseTo(1, 6);
+    }),
+  );
+});
+
+test("docs/diagnosis.md has the table that the rules give", () => {
+  const page = readFileSync(diagnosisDocsPath, "utf8");
+  expect(page).toBe(withTable(page));
+});

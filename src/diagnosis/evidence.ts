@@ -1,0 +1,112 @@
+// What the rules look at, folded from a run's journal: one record per step of the present attempt, evaluations, checkpoints, answers that
+// were flagged, how the last process ended. Nothing here grows with the number of answers.
+import type { CheckpointRecord } from "../runs/checkpoints.ts";
+import type { EventOf, RunEvent } from "../runs/events.ts";
+
+/** A step's figures, by the names of docs/metrics.md. */
+export interface StepFigures {
+  step: number;
+  figures: Readonly<Record<string, number>>;
+}
+
+/** An answer that somebody should look at. */
+export interface Sample {
+  step: number;
+  group: number;
+  sample: number;
+  problem: string;
+}
+
+/** Flagged answers that are kept, newest last. */
+const mostFlagged = 200;
+
+export class Evidence {
+  runPath = "";
+  config: Readonly<Record<string, unknown>> = {};
+  /** In order, without gaps; steps that were rewound are gone. */
+  readonly steps: StepFigures[] = [];
+  /** By the step whose policy was measured, in order. */
+  evaluations: StepFigures[] = [];
+  checkpoints: CheckpointRecord[] = [];
+  /** Answers that passed and were flagged by the grader. */
+  flaggedPasses: (Sample & { flags: string[] })[] = [];
+  /** How the last process ended; undefined while one is at work or was killed. */
+  end: EventOf<"stopped"> | undefined;
+  /** The learning rate of the newest update. */
+  learningRate: number | undefined;
+  /** When the newest event happened: the time that rules go by. */
+  now = 0;
+  readonly #problems = new Map<string, string>();
+
+  take(event: RunEvent): void {
+    this.now = Math.max(this.now, event.at);
+    switch (event.type) {
+      case "opened":
+        this.end = undefined;
+        break;
+      case "started":
+        this.config = event.config;
+        break;
+      case "group-sampled":
+        if (event.phase === "train") this.#problems.set(`${event.batch} ${event.group}`, event.problem);
+        break;
+      case "graded":
+        if (event.phase === "train") this.#graded(event);
+        break;
+      case "update-submitted":
+        this.learningRate = event.rule.adam.learningRate;
+        break;
+      case "step-done":
+        this.steps.push({ step: event.step, figures: event.metrics });
+        for (const key of [...this.#problems.keys()])
+          if (Number(key.split(" ")[0]) <= event.step) this.#problems.delete(key);
+        break;
+      case "evaluated":
+        this.evaluations = [
+          ...this.evaluations.filter(({ step }) => step !== event.step),
+          { step: event.step, figures: event.metrics },
+        ].sort((a, b) => a.step - b.step);
+        break;
+      case "saved":
+        this.checkpoints.push(event.record);
+        break;
+      case "rewound":
+        this.steps.splice(0, this.steps.length, ...this.steps.filter(({ step }) => step < event.to));
+        this.evaluations = this.evaluations.filter(({ step }) => step <= event.to);
+        this.checkpoints = this.checkpoints.filter(({ step }) => step <= event.to);
+        this.flaggedPasses = this.flaggedPasses.filter(({ step }) => step < event.to);
+        break;
+      case "stopped":
+        this.end = event;
+        break;
+    }
+  }
+
+  /** The newest steps, at most `count`, oldest first; those that lack the figure are left out where one is named. */
+  last(count: number, name?: string): StepFigures[] {
+    const from = name === undefined ? this.steps : this.steps.filter(({ figures }) => figures[name] !== undefined);
+    return from.slice(-count);
+  }
+
+  /** The newest step's number; -1 before the first. */
+  get step(): number {
+    return this.steps.at(-1)?.step ?? -1;
+  }
+
+  /** A number of the config. */
+  setting(key: string, fallback: number): number {
+    const value = this.config[key];
+    return typeof value === "number" ? value : fallback;
+  }
+
+  #graded({ batch, group, sample, grade }: EventOf<"graded">): void {
+    const flags = grade.flags.filter((flag) => flag !== weakTestsFlag);
+    if (grade.verdict !== "pass" || flags.length === 0) return;
+    const problem = this.#problems.get(`${batch} ${group}`) ?? "";
+    this.flaggedPasses.push({ step: batch, group, sample, problem, flags });
+    if (this.flaggedPasses.length > mostFlagged) this.flaggedPasses.shift();
+  }
+}
+
+/** The grader's flag for a problem whose tests a know-nothing program passes. */
+export const weakTestsFlag = "weak-tests";

@@ -1,0 +1,76 @@
+// A rule: one thing that can go wrong, how it shows, what it means and what to do. The table is rules.ts; docs/diagnosis.md is made
+// from it.
+import type { Finding, FindingLevel } from "../runs/findings.ts";
+import type { Evidence, StepFigures } from "./evidence.ts";
+
+export interface Rule {
+  /** Stable. */
+  id: string;
+  /** The levels it may have, for the table. */
+  levels: readonly FindingLevel[];
+  /** When it speaks, for the table. */
+  when: string;
+  means: string;
+  remedy: string;
+  /**
+   * The policy was harmed by its training, so an earlier checkpoint and a smaller learning rate can cure it (on_error=rollback). Such a
+   * rule looks only at figures that the same seed gives again: no time, no evaluation that runs beside.
+   */
+  curable?: boolean;
+  /** It is about how a process ended, and over when the next one begins. */
+  aboutEnd?: boolean;
+  /** Undefined: nothing to say. */
+  check(evidence: Evidence): Sighting | undefined;
+}
+
+/** What a rule saw. */
+export type Sighting = Pick<Finding, "level" | "message" | "figures"> &
+  Partial<Pick<Finding, "steps" | "samples" | "means" | "remedy" | "command">>;
+
+/** A finding of a rule. */
+export function findingOf(rule: Rule, sighting: Sighting): Finding {
+  return { id: rule.id, means: rule.means, remedy: rule.remedy, ...sighting };
+}
+
+/** The mean of a figure; NaN without one. */
+export function meanOf(steps: readonly StepFigures[], name: string): number {
+  const values = valuesOf(steps, name);
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+export function valuesOf(steps: readonly StepFigures[], name: string): number[] {
+  return steps.flatMap(({ figures }) => (figures[name] === undefined ? [] : [figures[name]]));
+}
+
+export function medianOf(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = Math.floor(sorted.length / 2);
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+}
+
+/** The sum of a figure, 0 where it is missing. */
+export const sumOf = (steps: readonly StepFigures[], name: string) =>
+  steps.reduce((sum, { figures }) => sum + (figures[name] ?? 0), 0);
+
+/** The first and the last of the steps. */
+export const spanOf = (steps: readonly StepFigures[]): [number, number] => [steps[0]!.step, steps.at(-1)!.step];
+
+/** A figure of each step, as evidence. */
+export const evidenceOf = (steps: readonly StepFigures[], ...names: string[]): Finding["figures"] =>
+  names.flatMap((name) =>
+    steps.flatMap(({ step, figures }) => (figures[name] === undefined ? [] : [{ name, step, value: figures[name] }])),
+  );
+
+export const percent = (share: number) => `${Math.round(100 * share)}%`;
+export const short = (value: number) => String(Number(value.toPrecision(3)));
+
+/** The chance of at most `hits` in `trials` where each hits with probability `rate`. */
+export function binomialTail(hits: number, trials: number, rate: number): number {
+  let sum = 0;
+  let logTerm = trials * Math.log1p(-rate);
+  for (let k = 0; k <= hits; k++) {
+    sum += Math.exp(logTerm);
+    logTerm += Math.log((trials - k) / (k + 1)) + Math.log(rate) - Math.log1p(-rate);
+  }
+  return Math.min(1, sum);
+}

@@ -1,0 +1,145 @@
+// Rules about the judge: outages, time limits, programs that aim at it, tests that anything passes.
+import { whet } from "../../core/program.ts";
+import { type StepFigures, weakTestsFlag } from "../evidence.ts";
+import { evidenceOf, meanOf, percent, type Rule, short, spanOf, sumOf } from "../rule.ts";
+
+/** Completions with a status. */
+const statuses = (steps: readonly StepFigures[]) =>
+  steps.reduce(
+    (sum, { figures }) =>
+      sum +
+      Object.entries(figures).reduce((all, [name, value]) => (name.startsWith("grade/status/") ? all + value : all), 0),
+    0,
+  );
+
+/** Flagged completions; one with two flags counts twice. */
+const flagged = (steps: readonly StepFigures[]) =>
+  steps.reduce(
+    (sum, { figures }) =>
+      sum +
+      Object.entries(figures).reduce(
+        (all, [name, value]) =>
+          name.startsWith("grade/flags/") && !name.endsWith(`/${weakTestsFlag}`) ? all + value : all,
+        0,
+      ),
+    0,
+  );
+
+const timeouts: Rule = {
+  id: "timeouts-dominate",
+  levels: ["note", "warning"],
+  when: "30% of the programs of three steps run into the time limit; a note in the first 10 steps below 60%",
+  means:
+    "programs loop endlessly or recurse without end; normal early on, a waste of sandbox time when it lasts. Or reward_timeout is too short for this machine",
+  remedy: "reduce reward_timeout so that loops cost less; raise it if right programs need longer",
+  check(evidence) {
+    const steps = evidence.last(3);
+    const share = sumOf(steps, "grade/status/time_limit") / Math.max(1, statuses(steps));
+    if (steps.length < 3 || share < 0.3) return undefined;
+    return {
+      level: share < 0.6 && evidence.step < 10 ? "note" : "warning",
+      message: `${percent(share)} of the programs ran into the time limit (reward_timeout=${evidence.setting("reward_timeout", 6)} s)`,
+      steps: spanOf(steps),
+      figures: evidenceOf(steps, "grade/status/time_limit", "grade/wall_p95"),
+      command: `${whet} show run=${evidence.runPath} step=${evidence.step}`,
+    };
+  },
+};
+
+const ungraded: Rule = {
+  id: "ungraded-share",
+  levels: ["warning", "error"],
+  when: "2% of the answers of three steps have no verdict; error from 10% on (one step above 20% ends the run)",
+  means:
+    "the sandbox fails now and then: what it does not judge is not learned from, and what is left is a biased sample",
+  remedy: "check the sandbox: its memory, its disk, its number of workers",
+  check(evidence) {
+    const steps = evidence.last(3);
+    const share = meanOf(steps, "grade/ungraded_rate");
+    if (steps.length < 3 || !(share >= 0.02)) return undefined;
+    return {
+      level: share >= 0.1 ? "error" : "warning",
+      message: `${percent(share)} of the answers could not be graded`,
+      steps: spanOf(steps),
+      figures: evidenceOf(steps, "grade/ungraded_rate", "groups_ungraded"),
+      command: `${whet} doctor`,
+    };
+  },
+};
+
+const flagsRising: Rule = {
+  id: "flags-rising",
+  levels: ["warning", "error"],
+  when: "the grader flags 10% of the programs of three steps, at least three times the share of the first three; error from 50% on",
+  means:
+    "more and more programs reach for the judge (frames, exit handlers, branches per test, constants) rather than for the problem",
+  remedy: "look at the flagged programs; strengthen the tests they pass",
+  check(evidence) {
+    const now = evidence.last(3);
+    const first = evidence.steps.slice(0, 3);
+    if (evidence.steps.length < 4) return undefined;
+    const [share, before] = [now, first].map((steps) => flagged(steps) / Math.max(1, statuses(steps))) as [
+      number,
+      number,
+    ];
+    if (share < 0.1 || share < 3 * before) return undefined;
+    const samples = evidence.flaggedPasses.slice(-8);
+    return {
+      level: share >= 0.5 ? "error" : "warning",
+      message: `${percent(share)} of the programs are flagged; it was ${percent(before)} at the beginning`,
+      steps: spanOf(now),
+      figures: now.flatMap(({ step, figures }) =>
+        Object.entries(figures).flatMap(([name, value]) =>
+          name.startsWith("grade/flags/") ? [{ name, step, value }] : [],
+        ),
+      ),
+      samples: samples.map(({ step, group, sample, problem }) => ({ step, group, sample, problem })),
+      command: `${whet} show run=${evidence.runPath} step=${samples.at(-1)?.step ?? evidence.step}`,
+    };
+  },
+};
+
+const weakTests: Rule = {
+  id: "weak-tests",
+  levels: ["note", "warning", "error"],
+  when: "a program that knows nothing (empty, echo, a constant) would pass the tests of problems the run met: warning from 5% of the answers of 10 steps on, error from 25%",
+  means: "these tests reward answers that solve nothing, and training finds such answers",
+  remedy: "certify the problems and leave those out that fail (blocked_ids=…), or add tests",
+  check(evidence) {
+    const steps = evidence.last(10).filter(({ figures }) => figures[`grade/flags/${weakTestsFlag}`] !== undefined);
+    if (steps.length === 0) return undefined;
+    const share = sumOf(steps, `grade/flags/${weakTestsFlag}`) / Math.max(1, statuses(evidence.last(10)));
+    return {
+      level: share >= 0.25 ? "error" : share >= 0.05 ? "warning" : "note",
+      message: `${percent(share)} of the answers of the last ${evidence.last(10).length} steps are for problems whose tests a know-nothing program passes`,
+      steps: spanOf(steps),
+      figures: evidenceOf(steps, `grade/flags/${weakTestsFlag}`),
+      command: `${whet} certify ${String(evidence.config["train_data"] ?? "FILE")} show=bad`,
+    };
+  },
+};
+
+const slowSandbox: Rule = {
+  id: "slow-sandbox",
+  levels: ["warning"],
+  when: "in each of 5 steps, more than half of the time, at least 5 s, passes between the last answer and the last verdict",
+  means: "the sandbox cannot keep up: every step waits for verdicts",
+  remedy:
+    "give it more workers (sandbox_max_concurrency, several sandbox_url), run fewer tests (max_tests), or overlap it with max_lag=1",
+  check(evidence) {
+    const steps = evidence.last(5, "time/grade_tail");
+    if (steps.length < 5) return undefined;
+    const waits = ({ figures }: StepFigures) => figures["time/grade_tail"]! >= Math.max(5, figures["time/total"]! / 2);
+    if (!steps.every(waits)) return undefined;
+    const [tail, total] = [sumOf(steps, "time/grade_tail"), sumOf(steps, "time/total")];
+    return {
+      level: "warning",
+      message: `${short(tail / steps.length)} of ${short(total / steps.length)} s a step are waits for the sandbox`,
+      steps: spanOf(steps),
+      figures: evidenceOf(steps, "time/grade_tail", "grade/queue_p95", "grade/wall_p95"),
+      command: `${whet} doctor`,
+    };
+  },
+};
+
+export const gradingRules: readonly Rule[] = [timeouts, ungraded, flagsRising, weakTests, slowSandbox];

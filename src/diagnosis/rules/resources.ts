@@ -1,0 +1,145 @@
+// Rules about what a run uses up: data, time, checkpoints, the disk.
+import { whet } from "../../core/program.ts";
+import { evidenceOf, meanOf, percent, type Rule, short, spanOf, valuesOf } from "../rule.ts";
+
+const metric = { epoch: ["data", "epoch"].join("/"), free: "journal/disk_free" };
+
+const repeated: Rule = {
+  id: "data-repeated",
+  levels: ["note", "warning"],
+  when: "every problem was met once and they come again; warning when they come the fifth time, or twice in one step",
+  means:
+    "the data are used up: what follows is learned from problems that were seen before, and rewards say less about new ones",
+  remedy: "add problems, or end here and compare evaluations",
+  check(evidence) {
+    const epoch = evidence.steps.at(-1)?.figures[metric.epoch] ?? 0;
+    const [problems, prompts] = [evidence.setting("train_problems", 0), evidence.setting("group_size", 0)];
+    const twice = problems > 0 && prompts > problems && evidence.steps.length > 0;
+    if (epoch < 1 && !twice) return undefined;
+    return {
+      level: epoch >= 4 || twice ? "warning" : "note",
+      message: twice
+        ? `a step takes ${prompts} problems, and there are ${problems}`
+        : `the ${problems} training problems come for the ${epoch + 1}. time`,
+      steps: [evidence.step, evidence.step],
+      figures: evidenceOf(evidence.last(1), metric.epoch),
+    };
+  },
+};
+
+const overlap: Rule = {
+  id: "train-test-overlap",
+  levels: ["warning", "error"],
+  when: "a test problem is a training problem too (same id or same statement); error from 10% of the test problems on",
+  means: "Pass@1 measures what was trained on, not what was learned",
+  remedy: "leave them out of the training data (blocked_ids=…)",
+  check(evidence) {
+    const shared = evidence.config["train_test_overlap"];
+    const tests = evidence.setting("eval_problems", 0);
+    if (typeof shared !== "number" || shared === 0 || tests === 0) return undefined;
+    return {
+      level: shared >= 0.1 * tests ? "error" : "warning",
+      message: `${shared} of the test problems are training problems too (${tests} are evaluated)`,
+      figures: [
+        { name: "train_test_overlap", value: shared },
+        { name: "eval_problems", value: tests },
+      ],
+    };
+  },
+};
+
+const starved: Rule = {
+  id: "stage-starves",
+  levels: ["note"],
+  when: "over 10 steps the trainer waits 70% of the time for answers, or the sampler 70% for updates",
+  means: "one stage holds up the other: the step is as slow as the slower of the two",
+  remedy:
+    "let them overlap (max_lag=1), or give the slower stage more room: more samplers, shorter answers, a faster trainer",
+  check(evidence) {
+    const steps = evidence.last(10);
+    if (steps.length < 10) return undefined;
+    const [train, sample] = [meanOf(steps, "pipeline/train_idle_frac"), meanOf(steps, "pipeline/sample_idle_frac")];
+    const trainerWaits = train >= 0.7;
+    if (!trainerWaits && !(sample >= 0.7)) return undefined;
+    const lag = evidence.setting("max_lag", 0);
+    return {
+      level: "note",
+      message: trainerWaits
+        ? `the trainer waits ${percent(train)} of the time for answers`
+        : `the sampler waits ${percent(sample)} of the time for updates`,
+      steps: spanOf(steps),
+      figures: evidenceOf(
+        steps.slice(-1),
+        "pipeline/train_idle_frac",
+        "pipeline/sample_idle_frac",
+        "pipeline/bound_ratio",
+      ),
+      ...(lag === 0 ? { command: `${whet} train log_path=NEW max_lag=1` } : {}),
+    };
+  },
+};
+
+const expiring: Rule = {
+  id: "checkpoint-expiring",
+  levels: ["warning", "error"],
+  when: "a quarter of the life of the newest checkpoint is left, at most a day, and no newer one is due before; error when it is over",
+  means: "the server deletes checkpoints after ttl_seconds; without one the run cannot be resumed",
+  remedy: "save now, or resume the run before that; set ttl_seconds=0 or higher for the next one",
+  check(evidence) {
+    const newest = evidence.checkpoints.at(-1);
+    if (!newest?.saved_at || newest.ttl_seconds === undefined || newest.final) return undefined;
+    const life = newest.ttl_seconds * 1000;
+    const left = Date.parse(newest.saved_at) + life - evidence.now;
+    if (left > Math.min(life / 4, 24 * 3600_000)) return undefined;
+    const hours = Math.abs(left) / 3600_000;
+    const span = hours >= 1 ? `${short(hours)} hours` : `${short(Math.abs(left) / 1000)} s`;
+    return {
+      level: left <= 0 ? "error" : "warning",
+      message:
+        left <= 0
+          ? `the newest checkpoint (${newest.name}) expired ${span} ago`
+          : `the newest checkpoint (${newest.name}) expires in ${span}`,
+      steps: [newest.step, Math.max(newest.step, evidence.step)],
+      figures: [
+        { name: "ttl_seconds", value: newest.ttl_seconds },
+        { name: "seconds left", value: Math.round(left / 1000) },
+      ],
+      command: `${whet} control run=${evidence.runPath} save`,
+    };
+  },
+};
+
+const disk: Rule = {
+  id: "disk-filling",
+  levels: ["warning", "error"],
+  when: "less than 512 MiB are free where the run is written, or less than what the steps to come will need at this pace; error below 128 MiB",
+  means: "the run will end when the disk is full (nothing is lost: it resumes once there is room)",
+  remedy:
+    "free some space; keep_journal=checkpoint drops tokens of steps before the newest checkpoint; prune checkpoints",
+  check(evidence) {
+    const steps = evidence.last(10, metric.free);
+    const free = valuesOf(steps, metric.free).at(-1);
+    if (free === undefined) return undefined;
+    const [first, last] = [steps[0]!, steps.at(-1)!];
+    const used = (first.figures[metric.free] ?? 0) - free;
+    const perStep = steps.length > 1 ? Math.max(0, used / (last.step - first.step)) : 0;
+    const left = evidence.setting("max_steps", -1) - 1 - evidence.step;
+    // A pace that a few steps show is no forecast for thousands: only what is left of this run, and only near the end of the disk.
+    const short512 = free < 512 * 2 ** 20;
+    const runsOut = left > 0 && steps.length >= 10 && perStep * left > free && free < 8 * 2 ** 30;
+    if (!short512 && !runsOut) return undefined;
+    const mib = (bytes: number) => `${Math.round(bytes / 2 ** 20)} MiB`;
+    return {
+      level: free < 128 * 2 ** 20 ? "error" : "warning",
+      message: `${mib(free)} are free${perStep > 0 ? `, ${mib(perStep)} less with every step` : ""}`,
+      steps: spanOf(steps),
+      figures: [
+        ...evidenceOf([last], metric.free, "journal/bytes"),
+        { name: "bytes per step", value: Math.round(perStep) },
+      ],
+      command: `${whet} checkpoints run=${evidence.runPath}`,
+    };
+  },
+};
+
+export const resourceRules: readonly Rule[] = [repeated, overlap, starved, expiring, disk];

@@ -1,0 +1,23 @@
+// The table of docs/diagnosis.md, made from the rules: `node --import ./src/core/ts-loader.mjs src/diagnosis/table.ts` writes it, a test
+// compares it.
+import { readFileSync, writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { rules } from "./rules.ts";
+
+export const diagnosisDocsPath = fileURLToPath(new URL("../../docs/diagnosis.md", import.meta.url));
+
+const [begin, end] = ["<!-- made from the rules: begin -->", "<!-- made from the rules: end -->"];
+
+/** The page with its table as the rules say. */
+export function withTable(page: string): string {
+  const rows = rules.map(({ id, levels, when, means, remedy, curable }) => {
+    const cells = [`\`${id}\`${curable ? " ↺" : ""}`, levels.join(", "), when, means, remedy];
+    return `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
+  });
+  const table = ["| id | level | when | most likely means | what to do |", "| --- | --- | --- | --- | --- |", ...rows];
+  const [before, after] = [page.indexOf(begin) + begin.length, page.indexOf(end)];
+  return `${page.slice(0, before)}\n\n${table.join("\n")}\n\n${page.slice(after)}`;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url))
+  writeFileSync(diagnosisDocsPath, withTable(readFileSync(diagnosisDocsPath, "utf8")));

@@ -1,0 +1,147 @@
+// Takes what people ask of the run (runs/controls.ts) and does it: between two steps, also while the next batch is still being sampled,
+// because until its update is submitted the policy is that step's. A request is in the journal before it is acted on, with the step from
+// which it holds; so a resumed run repeats it, whatever the lag.
+import { whet } from "../core/program.ts";
+import { type ControlInbox, type ControlRequest, describeControl } from "../runs/controls.ts";
+import type { NewEvent } from "../runs/events.ts";
+import type { Logger } from "../runs/log.ts";
+import type { Course } from "./course.ts";
+import type { Position } from "./recovery.ts";
+
+/** How often a waiting run looks for requests. */
+const lookEveryMs = 200;
+
+export interface ControlsOptions {
+  runPath: string;
+  inbox: ControlInbox;
+  course: Course;
+  /** The config's; a control changes it. */
+  learningRate: number;
+  /** The first step that was never submitted: earlier ones are repeated as they were, and what is asked waits for this one. */
+  frontier: number;
+  /** When this process began: a request to stop from before was meant for another. */
+  startedAt: number;
+  record(event: NewEvent): Promise<void>;
+  save(position: Position): void;
+  /** False where there is nothing to evaluate on. */
+  evaluate(version: number): Promise<boolean>;
+  stop(): void;
+  logger: Logger;
+  /** Told when the run begins to wait, and when it goes on. */
+  onPause(step: number, paused: boolean): void;
+  drain: AbortSignal;
+  cancel: AbortSignal;
+}
+
+export class Controls {
+  readonly #options: ControlsOptions;
+
+  constructor(options: ControlsOptions) {
+    this.#options = options;
+  }
+
+  /** The learning rate of the next update that was never submitted. */
+  get learningRate(): number {
+    return this.#options.course.learningRate ?? this.#options.learningRate;
+  }
+
+  /** Gives on the batches, and between them does what was asked. Holds them back while the run is paused; ends when it is drained. */
+  async *heed<Batch>(
+    batches: AsyncIterator<Batch, void, undefined>,
+    position: Readonly<Position>,
+  ): AsyncGenerator<Batch, void, undefined> {
+    const { course, frontier, drain } = this.#options;
+    const waits = course.pausedBy !== undefined;
+    for (;;) {
+      if (waits && position.step === frontier) this.#sayPaused(frontier);
+      // Asked of an earlier process, which did not live to see it done.
+      if (course.saves.delete(position.step)) this.#options.save({ ...position });
+      const next = batches.next();
+      await this.#attend(next, position);
+      if (drain.aborted) return;
+      const result = await next;
+      if (result.done) return;
+      yield result.value;
+    }
+  }
+
+  /** Holds the next update back; `by` was written down already. */
+  hold(by: string, step: number): void {
+    this.#options.course.pausedBy = by;
+    this.#sayPaused(step);
+  }
+
+  /** Does what is asked until the batch is there and nothing holds it back. */
+  async #attend(next: Promise<unknown>, position: Readonly<Position>): Promise<void> {
+    const { inbox, course, frontier, drain, cancel } = this.#options;
+    const open = position.step >= frontier;
+    const batch = { here: false, failed: false };
+    const arrived = next.then(
+      () => Object.assign(batch, { here: true }),
+      () => Object.assign(batch, { failed: true }),
+    );
+    for (;;) {
+      for (const request of inbox.waiting())
+        if (open || request.control.kind === "stop") await this.#take(request, position);
+      const held = open && course.pausedBy !== undefined && !drain.aborted && !cancel.aborted;
+      if (batch.failed || (batch.here && !held)) return;
+      await soon(batch.here ? [] : [arrived], [drain, cancel]);
+    }
+  }
+
+  async #take(request: ControlRequest, position: Readonly<Position>): Promise<void> {
+    const { inbox, course, record, logger, startedAt } = this.#options;
+    const { id, by, control, askedAt } = request;
+    if (course.taken.has(id)) return inbox.remove(request);
+    if (control.kind === "stop" && askedAt < startedAt) {
+      logger.info("a request to stop from before this start is dropped");
+      return inbox.remove(request);
+    }
+    const event = { type: "control", step: position.step, id, by, control } as const;
+    await record(event);
+    inbox.remove(request);
+    const wasPaused = course.pausedBy !== undefined;
+    course.take({ ...event, at: Date.now() });
+    logger.info(`step ${position.step}: ${describeControl(control)}, asked by ${by}`);
+    switch (control.kind) {
+      case "pause":
+        this.#sayPaused(position.step);
+        break;
+      case "go-on":
+        if (wasPaused) this.#options.onPause(position.step, false);
+        break;
+      case "save":
+        course.saves.delete(position.step);
+        this.#options.save({ ...position });
+        break;
+      case "evaluate":
+        if (!(await this.#options.evaluate(position.step)))
+          logger.warn(
+            "there is nothing to evaluate on: this run was started with eval_every=0 or without test problems",
+          );
+        break;
+      case "stop":
+        this.#options.stop();
+        break;
+    }
+  }
+
+  #sayPaused(step: number): void {
+    const { course, logger, onPause, runPath } = this.#options;
+    onPause(step, true);
+    logger.warn(
+      `paused before the update of step ${step} (asked by ${course.pausedBy}). To go on: ${whet} control run=${runPath} go-on`,
+    );
+  }
+}
+
+/** Resolves when one of the promises has, a signal is aborted, or it is time to look again. */
+async function soon(promises: readonly Promise<unknown>[], signals: readonly AbortSignal[]): Promise<void> {
+  let wake: () => void = () => {};
+  const woken = new Promise<void>((resolve) => (wake = resolve));
+  const timer = setTimeout(wake, lookEveryMs);
+  for (const signal of signals) signal.addEventListener("abort", wake, { once: true });
+  await Promise.race([woken, ...promises]);
+  clearTimeout(timer);
+  for (const signal of signals) signal.removeEventListener("abort", wake);
+}
