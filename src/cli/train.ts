@@ -3,12 +3,11 @@ import { whet } from "../core/program.ts";
 import { describeSummary } from "../data/index.ts";
 import { questionTemplateHash } from "../data/question.ts";
 import type { Renderer } from "../renderers/index.ts";
+import { beginRun } from "../rl/begin-run.ts";
 import { linkedController } from "../rl/cancellation.ts";
-import { completionsPerPrompt, type TrainConfig } from "../rl/config.ts";
+import type { TrainConfig } from "../rl/config.ts";
 import { judgeByTests, trainingPatienceMs } from "../rl/judge.ts";
-import { checkIdentity, configChanges, configHash, describeChange } from "../rl/resume.ts";
-import { openSinks } from "../rl/sinks.ts";
-import { evaluationTasks, idsHash, overlapOf, taskSource } from "../rl/tasks.ts";
+import { evaluationTasks, overlapOf, taskSource } from "../rl/tasks.ts";
 import { type TrainOutcome, train } from "../rl/train.ts";
 import { defaultRunPath, openRunDirectory, readRunConfig } from "../runs/directory.ts";
 import { Display } from "../runs/display.ts";
@@ -91,30 +90,21 @@ async function trainInto(run: Run, config: TrainConfig, kind: EngineKind, interr
     const testTasks = tests ? evaluationTasks(tests, resolved, renderer) : [];
     const overlap = tests ? overlapOf(problems, tests) : 0;
 
-    const recorded = readRunConfig(run.path);
-    const record = {
-      ...resolved,
-      base_url: redact(resolved.base_url),
-      sandbox_url: redact(resolved.sandbox_url),
-      completions_per_prompt: completionsPerPrompt(resolved),
+    const { record, told } = await beginRun(run, resolved, {
+      renderer,
       engine: kind,
       sandbox: grading.description.kind,
-      data_fingerprint: problems.fingerprint,
-      train_problems: problems.size,
-      test_fingerprint: tests?.fingerprint ?? null,
-      eval_problems: testTasks.length,
-      eval_ids_hash: idsHash(testTasks),
-      prompt_template: questionTemplateHash(),
-      ...(overlap > 0 ? { train_test_overlap: overlap } : {}),
-      wandb_run_id: recorded?.["wandb_run_id"] ?? crypto.randomUUID().slice(0, 8),
-      started_at: recorded?.["started_at"] ?? new Date().toISOString(),
-    };
-    const changes = recorded ? configChanges(recorded, record) : [];
-    checkIdentity(changes, resolved.force_resume);
-    for (const change of changes) logger.warn(`going on with another setting: ${describeChange(change)}`);
-    await run.begin(record, changes);
+      train: problems,
+      test: tests,
+      testTasks,
+      more: {
+        base_url: redact(resolved.base_url),
+        sandbox_url: redact(resolved.sandbox_url),
+        prompt_template: questionTemplateHash(),
+        ...(overlap > 0 ? { train_test_overlap: overlap } : {}),
+      },
+    });
     showConfig(run, record);
-    run.attach(await openSinks(run, resolved, record));
     const display = new TrainDisplay(run.display, logger, resolved);
     run.journal.listen((event) => display.take(event));
 
@@ -133,8 +123,7 @@ async function trainInto(run: Run, config: TrainConfig, kind: EngineKind, interr
       testTasks,
       // The hosted service does not say what one seed means for several samples of a request.
       fixedSeeds: kind !== "hosted",
-      configHash: configHash(record),
-      userMetadata: { renderer_name: renderer.name, log_path: run.path },
+      ...told,
       drain,
       cancel: cancel.signal,
       events: display,

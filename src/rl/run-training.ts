@@ -5,21 +5,19 @@ import type { ServiceClient } from "../client/index.ts";
 import { ConfigError } from "../core/errors.ts";
 import type { Grader } from "../grading/index.ts";
 import { chooseRenderer, type Renderer } from "../renderers/index.ts";
-import { defaultRunPath, openRunDirectory, readRunConfig } from "../runs/directory.ts";
+import { defaultRunPath, openRunDirectory } from "../runs/directory.ts";
 import { Display } from "../runs/display.ts";
 import type { RunEvent } from "../runs/events.ts";
 import { Run } from "../runs/run.ts";
 import { RunView } from "../runs/view.ts";
 import { loadTokenizer } from "../tokenizer/index.ts";
+import { beginRun } from "./begin-run.ts";
 import { linkedController } from "./cancellation.ts";
-import { completionsPerPrompt, presetConfig, TrainConfig, validateConfig } from "./config.ts";
+import { presetConfig, TrainConfig, validateConfig } from "./config.ts";
 import { judgeByTests, trainingPatienceMs } from "./judge.ts";
 import { ownTaskSource, ownTasks, problemsFingerprint, type TrainingProblem } from "./own-problems.ts";
 import { judgeByReward, type RewardFunction } from "./own-reward.ts";
-import { checkIdentity, configChanges, configHash } from "./resume.ts";
 import type { Judge } from "./rollout.ts";
-import { openSinks } from "./sinks.ts";
-import { idsHash } from "./tasks.ts";
 import { train } from "./train.ts";
 
 /** What to train, on what, and who is told. */
@@ -98,25 +96,14 @@ async function trainInto<Problem extends TrainingProblem>(
     const trainTasks = ownTaskSource(problems, config, renderer);
     const testLimits = { ...config, max_tokens: config.eval_max_tokens || config.max_tokens };
     const testTasks = ownTasks(testProblems, testLimits, renderer);
-    const recorded = readRunConfig(run.path);
-    const record = {
-      ...config,
-      renderer_name: renderer.name,
-      completions_per_prompt: completionsPerPrompt(config),
+    const { told } = await beginRun(run, config, {
+      renderer,
       engine: "server",
       sandbox: options.reward ? "own reward" : "own grader",
-      data_fingerprint: problemsFingerprint(problems),
-      train_problems: problems.length,
-      test_fingerprint: testProblems.length > 0 ? problemsFingerprint(testProblems) : null,
-      eval_problems: testTasks.length,
-      eval_ids_hash: idsHash(testTasks),
-      wandb_run_id: recorded?.["wandb_run_id"] ?? crypto.randomUUID().slice(0, 8),
-      started_at: recorded?.["started_at"] ?? new Date().toISOString(),
-    };
-    const changes = recorded ? configChanges(recorded, record) : [];
-    checkIdentity(changes, config.force_resume);
-    await run.begin(record, changes);
-    run.attach(await openSinks(run, config, record));
+      train: { fingerprint: problemsFingerprint(problems), size: problems.length },
+      test: testProblems.length > 0 ? { fingerprint: problemsFingerprint(testProblems) } : undefined,
+      testTasks,
+    });
     run.journal.listen((event) => {
       try {
         options.onEvent?.(event);
@@ -133,8 +120,7 @@ async function trainInto<Problem extends TrainingProblem>(
       trainTasks,
       testTasks,
       fixedSeeds: options.fixedSeeds ?? true,
-      configHash: configHash(record),
-      userMetadata: { renderer_name: renderer.name, log_path: run.path },
+      ...told,
       drain,
       cancel: cancel.signal,
       events: { stage: () => {}, evaluated: () => {} },
