@@ -84,8 +84,20 @@ export class Evidence {
 
   /** The newest steps, at most `count`, oldest first; those that lack the figure are left out where one is named. */
   last(count: number, name?: string): StepFigures[] {
-    const from = name === undefined ? this.steps : this.steps.filter(({ figures }) => figures[name] !== undefined);
-    return from.slice(-count);
+    const found: StepFigures[] = [];
+    for (let index = this.steps.length - 1; index >= 0 && found.length < count; index--) {
+      const step = this.steps[index]!;
+      if (name === undefined || step.figures[name] !== undefined) found.unshift(step);
+    }
+    return found;
+  }
+
+  /** The first steps that have the figure, at most `count`. */
+  first(count: number, name: string): StepFigures[] {
+    const found: StepFigures[] = [];
+    for (let index = 0; index < this.steps.length && found.length < count; index++)
+      if (this.steps[index]!.figures[name] !== undefined) found.push(this.steps[index]!);
+    return found;
   }
 
   /** The newest step's number; -1 before the first. */

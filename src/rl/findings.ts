@@ -4,7 +4,7 @@
 import { whet } from "../core/program.ts";
 import { Diagnosis, type Raised } from "../diagnosis/diagnosis.ts";
 import { isCurable } from "../diagnosis/rules.ts";
-import type { EventOf } from "../runs/events.ts";
+import type { EventOf, RunEvent } from "../runs/events.ts";
 import type { Finding } from "../runs/findings.ts";
 import type { Run } from "../runs/run.ts";
 import type { TrainConfig } from "./config.ts";
@@ -34,36 +34,36 @@ export class Findings {
     this.#run = run;
     this.#policy = config.on_error;
     const diagnosis = new Diagnosis(run.path);
-    for (const { event } of run.journal.entries()) {
+    const follow = (event: RunEvent) => {
       this.#course.take(event);
-      this.#pending.push(...diagnosis.take(event));
+      const raised = diagnosis.take(event);
+      // How a process ended is for those who look afterwards.
+      if (event.type !== "stopped") this.#pending.push(...raised);
+      if (event.type === "rewound") this.#pending = this.#pending.filter(({ step }) => step < event.to);
       if (event.type === "finding")
         this.#pending = this.#pending.filter(({ finding }) => !isSame(finding, event.finding));
-      // What a process found at its end is for those who look afterwards.
-      if (event.type === "opened") this.#pending = [];
-    }
-    run.journal.listen((event) => {
-      this.#course.take(event);
-      if (event.type !== "stopped") this.#pending.push(...diagnosis.take(event));
-    });
+    };
+    for (const { event } of run.journal.entries()) follow(event);
+    run.journal.listen(follow);
   }
 
   /** Says what was found after a step, and does about it what on_error asks. Throws RollBack. */
   async act(step: number, session: TrainSession): Promise<void> {
     const due = this.#pending.filter((raised) => raised.step <= step);
-    this.#pending = this.#pending.filter((raised) => raised.step > step);
-    for (const raised of due) {
-      const action = this.#actionFor(raised.finding);
-      await this.#write(raised, action);
-      if (action === "rollback") throw new RollBack();
-      if (action === "pause") session.controls.hold(`on_error, ${raised.finding.id}`, step + 1);
-      if (action === "stop") session.stop(stopped(step, raised.finding));
-    }
+    const acting = due.find(({ finding }) => this.#actionFor(finding) !== "none");
+    // What calls for something is written last: once it is, nothing else of this step is left to say.
+    for (const raised of due) if (raised !== acting) await this.#write(raised, "none");
+    if (!acting) return;
+    const action = this.#actionFor(acting.finding);
+    await this.#write(acting, action);
+    if (action === "rollback") throw new RollBack();
+    if (action === "pause") session.controls.hold(`on_error, ${acting.finding.id}`, step + 1);
+    if (action === "stop") session.stop(stopped(step, acting.finding));
   }
 
   /** Says what was found since the last step. */
   async say(): Promise<void> {
-    for (const raised of this.#pending.splice(0)) await this.#write(raised, "none");
+    for (const raised of [...this.#pending]) await this.#write(raised, "none");
   }
 
   /** Whether an error means that training diverged and on_error allows going back; then it is written down. */

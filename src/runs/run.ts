@@ -1,5 +1,5 @@
 // A run that is being written: its directory, which is this process's alone, its journal, its messages, and whatever listens.
-import { statfsSync } from "node:fs";
+import { rmSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf, WhetstoneError } from "../core/errors.ts";
 import { writeFileAtomic } from "../core/files.ts";
@@ -78,6 +78,8 @@ export class Run {
         ...(error === undefined ? {} : { error: messageOf(error) }),
         ...(error instanceof WhetstoneError ? { code: error.code } : {}),
       });
+      // What came too late for this run must not surprise whoever goes on with it.
+      if (outcome === "finished") rmSync(join(this.path, runFiles.controls), { recursive: true, force: true });
       await this.#sinks?.close(outcome === "finished" ? 0 : 1);
       await this.journal.close();
     } catch (failure) {

@@ -1,7 +1,11 @@
 // A program that trains, asks things of its own run at given steps, and kills itself at a given event: what a test needs to have the same
 // controls at the same steps in two runs. Its one argument is JSON.
+import { createHash } from "node:crypto";
+import { fileURLToPath } from "node:url";
 import { runTraining } from "whetstone/rl";
 import { ServiceClient } from "whetstone/tinker";
+import { readJsonLines } from "../../src/core/jsonl.ts";
+import { buildMessages } from "../../src/data/question.ts";
 import { type Control, requestControl } from "../../src/runs/controls.ts";
 
 export interface ControlledRun {
@@ -18,25 +22,39 @@ export interface ControlledRun {
   killAt?: string;
 }
 
+interface Row {
+  id: string;
+  problem: string;
+  kind: string;
+}
+
 const given = JSON.parse(process.argv[2]!) as ControlledRun;
 const service = new ServiceClient({ baseUrl: given.baseUrl, apiKey: given.apiKey });
-const problems = Array.from({ length: 60 }, (_, index) => ({ id: `p${index}`, prompt: `Print ${index}.` }));
+const rows = readJsonLines(fileURLToPath(new URL("../../data/starter/train.jsonl", import.meta.url))) as Row[];
+const problems = rows
+  .filter(({ kind }) => kind === "stdin")
+  .slice(0, 60)
+  .map(({ id, problem }) => ({
+    id,
+    prompt: buildMessages({ question: problem, starterCode: null, call: null }, { systemRole: false }),
+  }));
 
 await runTraining({
   service,
   problems,
   testProblems: problems.slice(0, 2).map((problem) => ({ ...problem, id: `test-${problem.id}` })),
-  // Half of what begins as programs do is right; noise never is.
-  reward: ({ text }) => (text.startsWith("```python") && text.length % 7 > 2 ? 1 : 0),
+  // Three of four answers that begin as programs do are right; noise never is.
+  reward: ({ text }) =>
+    text.startsWith("```python") && createHash("sha256").update(text).digest()[0]! % 4 > 0 ? 1 : 0,
   config: {
     preset: "nano",
     max_steps: given.steps,
     max_lag: given.lag,
     group_size: 8,
-    batch_size: 32,
+    batch_size: 48,
     learning_rate: given.learningRate ?? 2.5e-3,
     on_error: given.onError ?? "warn",
-    max_tokens: 24,
+    max_tokens: 64,
     eval_every: 100,
     save_every: 3,
     log_path: given.path,

@@ -38,7 +38,7 @@ const collapse: Rule = {
   remedy: "go back to a checkpoint before it with a smaller learning rate; on_error=rollback does so by itself",
   check(evidence) {
     const now = evidence.last(2);
-    const before = evidence.steps.slice(0, -2).slice(-10);
+    const before = evidence.steps.slice(-12, -2);
     if (now.length < 2 || before.length === 0) return undefined;
     const [earlier, trials] = [solved(before), judged(before)];
     // A rate that few groups vouch for is taken to be lower than it looks.
@@ -69,7 +69,7 @@ const lossExploding: Rule = {
   id: "loss-exploding",
   levels: ["error"],
   curable: true,
-  when: "the loss is not a number, or per token above 1 and 20 times its usual size",
+  when: "the loss is not a number, or per token above 0.3 (more than advantages alone can make) and 20 times its usual size",
   means: "importance ratios or gradients run away: the learning rate is too high",
   remedy:
     "reduce the learning rate (the usual one for large models is 1e-5 to 4e-5), or use loss_fn=ppo, which bounds the ratios",
@@ -78,7 +78,7 @@ const lossExploding: Rule = {
     const loss = step?.figures["loss"];
     if (step === undefined || loss === undefined) return undefined;
     const usual = medianOf(valuesOf(evidence.steps.slice(-21, -1), "loss").map(Math.abs));
-    const exploded = !Number.isFinite(loss) || (Math.abs(loss) > 1 && !(Math.abs(loss) < 20 * usual));
+    const exploded = !Number.isFinite(loss) || (Math.abs(loss) > 0.3 && !(Math.abs(loss) < 20 * usual));
     if (!exploded) return undefined;
     return {
       level: "error",
@@ -94,10 +94,10 @@ const lossExploding: Rule = {
 function entropies(
   evidence: Evidence,
 ): { first: StepFigures[]; last: StepFigures[]; least: number; most: number } | undefined {
-  const trained = evidence.steps.filter(({ figures }) => figures["optim/entropy"] !== undefined);
-  if (trained.length < 4) return undefined;
-  const first = trained.slice(0, Math.min(5, trained.length - 2));
-  const last = trained.slice(-2);
+  const last = evidence.last(2, "optim/entropy");
+  const early = evidence.first(7, "optim/entropy");
+  if (early.length < 4) return undefined;
+  const first = early.slice(0, Math.min(5, early.length - 2));
   const usual = medianOf(valuesOf(first, "optim/entropy"));
   const ratios = valuesOf(last, "optim/entropy").map((entropy) => entropy / usual);
   return { first, last, least: Math.min(...ratios), most: Math.max(...ratios) };
@@ -213,12 +213,12 @@ const formatDropping: Rule = {
   id: "format-dropping",
   levels: ["warning", "error"],
   curable: true,
-  when: "over three steps, 15 points fewer answers have a code block than in the best three steps before; error at 40 points",
+  when: "over three steps, 15 points fewer answers have a code block than in the best three of the 50 steps before; error at 40 points",
   means: "the model is degenerating",
   remedy: "check the renderer, reduce the learning rate",
   check(evidence) {
     const now = evidence.last(3);
-    const before = evidence.steps.slice(0, -3);
+    const before = evidence.steps.slice(-53, -3);
     if (now.length < 3 || before.length === 0) return undefined;
     let best = 0;
     for (let end = Math.min(3, before.length); end <= before.length; end++)

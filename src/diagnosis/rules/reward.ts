@@ -13,6 +13,10 @@ function lastStretch(evidence: Evidence, holds: (step: StepFigures) => boolean):
 const completions = (evidence: Evidence) =>
   evidence.setting("completions_per_prompt", evidence.setting("batch_size", 0) / evidence.setting("group_size", 1));
 
+/** A reward function of the user's need not call any answer right: then only equal rewards teach nothing. */
+const counts = (evidence: Evidence, { figures }: StepFigures) =>
+  evidence.config["sandbox"] !== "own reward" || figures["n_datums"] === 0;
+
 const flatAtZero: Rule = {
   id: "reward-flat-zero",
   levels: ["warning", "error"],
@@ -21,7 +25,7 @@ const flatAtZero: Rule = {
     "the problems are too hard, so there is no positive signal; or the policy collapsed, or no answer can pass (wrong renderer, broken tests)",
   remedy: "train on easier problems, raise batch_size for more completions per problem; look at answers first",
   check(evidence) {
-    const steps = lastStretch(evidence, ({ figures }) => figures["mean_correct"] === 0);
+    const steps = lastStretch(evidence, (step) => step.figures["mean_correct"] === 0 && counts(evidence, step));
     if (steps.length < 4) return undefined;
     return {
       level: steps.length >= 8 ? "error" : "warning",
@@ -64,7 +68,7 @@ const groupsEqual: Rule = {
     const equal = ({ figures }: StepFigures) => (figures["groups_mixed"] ?? 0) === 0;
     const recent = evidence.last(5);
     const mixed = sumOf(recent, "groups_mixed") / Math.max(1, sumOf(recent, "groups_total"));
-    if (recent.length < 5 || mixed > 0.05) return undefined;
+    if (recent.length < 5 || mixed > 0.05 || !recent.every((step) => counts(evidence, step))) return undefined;
     const stretch = lastStretch(evidence, equal);
     const solved = meanOf(recent, "mean_correct") >= 0.95;
     const learned = solved && meanOf(evidence.steps.slice(0, 5), "mean_correct") < 0.95;

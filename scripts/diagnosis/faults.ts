@@ -1,0 +1,166 @@
+// Runs of the embedded engine with one fault each, and the findings that must appear.
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { readJournal } from "../../src/runs/read-journal.ts";
+import { RunView } from "../../src/runs/view.ts";
+import { startServe } from "../../test/contract/serve-process.ts";
+import { ownReward } from "./own-reward.ts";
+import { echoTests, starter, write } from "./problems.ts";
+import { train, whet } from "./whet.ts";
+
+export interface Fault {
+  /** Findings that must appear; empty: no warning may. */
+  wants: readonly string[];
+  /** Makes the run; says why it could not be made. */
+  run(path: string): Promise<string | undefined>;
+}
+
+const fault = (wants: readonly string[], run: (path: string) => Promise<unknown>): Fault => ({
+  wants,
+  run: async (path) => {
+    const skipped = await run(path);
+    return typeof skipped === "string" ? skipped : undefined;
+  },
+});
+
+const settings = (wants: readonly string[], given: Record<string, string | number | boolean>) =>
+  fault(wants, (path) => train(path, given));
+
+export const faults: Record<string, Fault> = {
+  "learning-rate-40x": settings(
+    ["collapse", "format-dropping", "truncated-answers", "reward-flat-zero", "groups-equal"],
+    {
+      learning_rate: 0.1,
+      max_steps: 14,
+    },
+  ),
+  "learning-rate-12x": settings(["collapse", "entropy-runaway"], { learning_rate: 0.03, max_steps: 10 }),
+  "learning-rate-100": settings(["collapse"], { learning_rate: 100, max_steps: 6 }),
+  "learning-rate-1e38": settings(["numbers-not-finite"], { learning_rate: 1e38, max_steps: 6 }),
+  "lag-8-unclipped": settings(["lag-too-large"], { max_lag: 8, allow_unclipped: true, max_steps: 16 }),
+  "lag-4-learning-rate-8x": settings(["lag-too-large", "flags-rising", "collapse", "entropy-runaway"], {
+    max_lag: 4,
+    allow_unclipped: true,
+    learning_rate: 0.02,
+    max_steps: 12,
+  }),
+  "lag-4-quadratic-loss": settings(["loss-exploding"], {
+    max_lag: 4,
+    loss_fn: "dro",
+    learning_rate: 0.02,
+    max_steps: 10,
+  }),
+  "wrong-renderer": settings(["format-low", "reward-flat-zero"], { renderer_name: "role_colon", max_steps: 6 }),
+  "tiny-max-tokens": settings(["truncated-answers"], { max_tokens: 24, max_steps: 6 }),
+  "too-hard": fault(["reward-flat-zero", "groups-equal"], (path) => {
+    const rows = starter("test").filter(({ part }) => part.startsWith("unseen"));
+    return train(path, { train_data: write(`${path}.jsonl`, rows), max_steps: 10 });
+  }),
+  "too-easy": fault(["reward-flat-one", "groups-equal"], async (path) => {
+    // A policy that was trained, on problems that it always solves.
+    const server = await startServe([`state_dir=${path}.state`]);
+    try {
+      const settings = { base_url: server.baseUrl, preset: "nano" };
+      await trainOn(server.apiKey, `${path}.first`, { ...settings, max_steps: 30 });
+      const solved = new Set<string>();
+      for (const { event } of readJournal(`${path}.first`))
+        if (event.type === "update-submitted" && event.step >= 18)
+          for (const { problem, outcome } of event.groups) if (outcome === "all-pass") solved.add(problem);
+      const rows = starter("train").filter(({ id }) => solved.has(id));
+      await trainOn(server.apiKey, path, {
+        ...settings,
+        load_checkpoint_path: RunView.read(`${path}.first`).newest!.state_path!,
+        train_data: write(`${path}.jsonl`, rows),
+        max_steps: 7,
+      });
+    } finally {
+      await server.close();
+    }
+  }),
+  "weak-tests": fault(["weak-tests", "reward-without-pass1"], (path) =>
+    train(path, {
+      train_data: write(`${path}.jsonl`, echoTests(starter("train"))),
+      max_steps: 16,
+      eval_every: 8,
+      eval_max_problems: 150,
+    }),
+  ),
+  "endless-loops": fault(["timeouts-dominate"], async (path) => {
+    const loops = starter("train").map((row) => ({ ...row, solutions: ["while True: pass"] }));
+    const server = await startServe([
+      "engine=simulated",
+      "tokenizer=nano-coder",
+      "model_name=nano-coder",
+      "solve_rate=constant:0.7",
+      `answers=${write(`${path}.jsonl`, loops)}`,
+      `state_dir=${path}.state`,
+    ]);
+    try {
+      await trainOn(server.apiKey, path, {
+        base_url: server.baseUrl,
+        preset: "nano",
+        max_steps: 4,
+        batch_size: 32,
+        group_size: 4,
+        reward_timeout: 0.5,
+      });
+    } finally {
+      await server.close();
+    }
+  }),
+  "dead-sandbox": settings(["sandbox-unreachable"], { sandbox_url: "http://127.0.0.1:9/run_code", max_steps: 2 }),
+  "dead-server": fault(["server-unreachable"], (path) =>
+    trainOn("tml-diagnosis", path, { base_url: "http://127.0.0.1:9", preset: "nano", max_steps: 2 }),
+  ),
+  "wrong-key": fault(["api-key-missing"], async (path) => {
+    const server = await startServe([`state_dir=${path}.state`]);
+    try {
+      await trainOn("tml-another", path, { base_url: server.baseUrl, preset: "nano", max_steps: 2 });
+    } finally {
+      await server.close();
+    }
+  }),
+  "unknown-renderer": settings(["renderer-unknown"], { renderer_name: "qwen3_instruckt", max_steps: 2 }),
+  "other-seed-on-resume": fault(["settings-refused"], async (path) => {
+    await train(path, { max_steps: 2, batch_size: 16, group_size: 4 });
+    await train(path, { max_steps: 4, batch_size: 16, group_size: 4, seed: 5 });
+  }),
+  "checkpoints-deleted": fault(["checkpoints-missing"], async (path) => {
+    await train(path, { max_steps: 2, batch_size: 16, group_size: 4 });
+    rmSync(join(path, "engine"), { recursive: true });
+    await train(path, { max_steps: 4, batch_size: 16, group_size: 4 });
+  }),
+  "few-problems": fault(["data-repeated"], (path) =>
+    train(path, { train_data: write(`${path}.jsonl`, starter("train").slice(0, 8)), max_steps: 6 }),
+  ),
+  "train-is-test": settings(["train-test-overlap"], {
+    train_data: "data/starter/test.jsonl",
+    test_data: "data/starter/test.jsonl",
+    eval_every: 100,
+    eval_max_problems: 20,
+    max_steps: 2,
+  }),
+  "short-lived-checkpoints": settings(["checkpoint-expiring"], { ttl_seconds: 6, save_every: 3, max_steps: 14 }),
+  "small-disk": fault(["disk-filling"], async (path) => {
+    // A file system of 400 MiB that only this run sees; its journal is copied out before it is gone.
+    const script = `mkdir -p ${path}.disk && mount -t tmpfs -o size=400m tmpfs ${path}.disk && "$0" "$@"; cp -r ${path}.disk/run ${path}`;
+    const code = await whet(
+      ["train", `log_path=${path}.disk/run`, "max_steps=3", "eval_every=-1", "tensorboard=false"],
+      { log: `${path}.log`, prefix: ["unshare", "-m", "sh", "-c", script] },
+    );
+    return code === 0 ? undefined : "mounting a file system is not allowed here";
+  }),
+  "ungraded-answers": fault(["ungraded-share"], (path) => ownReward(path, { lose: 0.12, steps: 5 })),
+  "slow-judge": fault(["slow-sandbox"], (path) => ownReward(path, { waitMs: 6000, steps: 5 })),
+  "other-sampler": fault(["sampler-trainer-disagree"], (path) => ownReward(path, { shift: 0.5, steps: 4 })),
+  "one-answer": fault(["entropy-collapse"], (path) => ownReward(path, { shortest: true, steps: 20 })),
+};
+
+/** Trains against a server with this key. */
+async function trainOn(key: string, path: string, given: Record<string, string | number | boolean>): Promise<void> {
+  const all = { eval_every: -1, tensorboard: false, save_every: 5, ...given };
+  await whet(["train", `log_path=${path}`, ...Object.entries(all).map(([name, value]) => `${name}=${value}`)], {
+    log: `${path}.log`,
+    env: { TINKER_API_KEY: key },
+  });
+}

@@ -1,0 +1,69 @@
+// Runs with a judge or a sampler that has a fault: the library, on a real embedded engine.
+import { setTimeout as sleep } from "node:timers/promises";
+import { ServiceClient } from "../../src/client/index.ts";
+import { runTraining } from "../../src/rl/index.ts";
+import { startServe } from "../../test/contract/serve-process.ts";
+import { starter } from "./problems.ts";
+
+export interface JudgeFault {
+  steps: number;
+  /** The share of answers without a verdict. */
+  lose?: number;
+  /** How long a verdict takes. */
+  waitMs?: number;
+  /** How far the sampler's log-probabilities are off. */
+  shift?: number;
+  /** Only the length counts, so one answer is best for all. */
+  shortest?: boolean;
+}
+
+export async function ownReward(path: string, fault: JudgeFault): Promise<void> {
+  const server = await startServe([`state_dir=${path}.state`]);
+  const service = new ServiceClient({ baseUrl: server.baseUrl, apiKey: server.apiKey });
+  let judged = 0;
+  try {
+    await runTraining({
+      service: fault.shift === undefined ? service : shifted(service, fault.shift),
+      problems: starter("train").map(({ id, problem }) => ({ id, prompt: problem })),
+      reward: async ({ text }) => {
+        if (fault.waitMs !== undefined) await sleep(fault.waitMs);
+        judged++;
+        if (fault.lose !== undefined && judged % Math.round(1 / fault.lose) === 0) return null;
+        return fault.shortest
+          ? { reward: -text.length / 100, correct: false }
+          : { reward: text.length % 3, correct: text.length % 3 > 0 };
+      },
+      config: {
+        preset: "nano",
+        max_steps: fault.steps,
+        eval_every: 0,
+        log_path: path,
+        tensorboard: false,
+        behavior_if_log_dir_exists: "raise",
+      },
+    });
+  } finally {
+    await service.close();
+    await server.close();
+  }
+}
+
+/** A service whose samplers report other log-probabilities than the trainer has. */
+function shifted(service: ServiceClient, shift: number): ServiceClient {
+  const create = service.createSamplingClient.bind(service);
+  service.createSamplingClient = async (...given) => {
+    const client = await create(...given);
+    const sample = client.sample.bind(client);
+    const other = async (...request: Parameters<typeof sample>) => {
+      const response = await sample(...request);
+      for (const { logprobs } of response.sequences)
+        for (let index = 0; logprobs && index < logprobs.length; index++)
+          logprobs[index] = Math.min(0, logprobs[index]! - (index % 2) * shift);
+      return response;
+    };
+    // The loop awaits the response and nothing else of it.
+    client.sample = other as unknown as typeof client.sample;
+    return client;
+  };
+  return service;
+}

@@ -1,0 +1,82 @@
+// on_error: a learning rate that breaks the policy within a few steps, and what each setting makes of it. The long run that is rescued is
+// in docs/diagnosis.md.
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { requestControl } from "../../src/runs/controls.ts";
+import { readJournal } from "../../src/runs/read-journal.ts";
+import { RunView } from "../../src/runs/view.ts";
+import { temporaryFolders } from "../support/folders.ts";
+import { runWhet } from "../support/whet.ts";
+import { ControlledRuns } from "./controlled-runs.ts";
+import { finalAdapter } from "./killing.ts";
+
+const newFolder = temporaryFolders();
+let runs: ControlledRuns;
+beforeAll(async () => {
+  runs = await ControlledRuns.open(newFolder());
+}, 60_000);
+afterAll(() => runs.close());
+
+const plan = { lag: 0, ask: {}, steps: 5, learningRate: 0.06 };
+const eventsOf = (path: string) => [...readJournal(path)].map(({ event }) => event);
+const turns = (path: string) =>
+  eventsOf(path).flatMap((event) =>
+    event.type === "finding" && event.action !== "none"
+      ? [`${event.step} ${event.finding.id} ${event.action}`]
+      : event.type === "rewound"
+        ? [`to ${event.to} at ${event.rollback?.learningRate}`]
+        : [],
+  );
+
+test("rollback goes back with half the learning rate, exactly so after kills", { timeout: 240_000 }, async () => {
+  const calm = join(newFolder(), "calm");
+  const rollback = { ...plan, onError: "rollback" as const };
+  const { code, stderr } = await runs.start({ ...rollback, path: calm }).ended;
+  expect({ code, stderr: code === 0 ? "" : stderr }).toEqual({ code: 0, stderr: "" });
+  const collapses = turns(calm).filter((turn) => turn.endsWith("collapse rollback"));
+  expect(turns(calm)).toEqual([collapses[0], "to 0 at 0.03", collapses[1], "to 0 at 0.015"]);
+  const view = RunView.read(calm);
+  expect(view.records.filter(({ step }) => step < 5).map((record) => record["optim/lr"])).toEqual(Array(5).fill(0.015));
+  // Undone, so it is told but no longer an error of the run.
+  expect((await runWhet(["diagnose", calm])).stdout).toContain("these steps were run anew since");
+
+  // Killed between the first finding and going back, and before the second finding was written down.
+  const path = join(newFolder(), "killed");
+  const [first, second] = collapses.map((turn) => turn.split(" ")[0]);
+  expect((await runs.start({ ...rollback, path, killAt: `finding ${first}` }).ended).code).toBe(null);
+  expect((await runs.start({ ...rollback, path, killAt: `step-done ${second}` }).ended).code).toBe(null);
+  expect((await runs.start({ ...rollback, path }).ended).code).toBe(0);
+  expect(turns(path)).toEqual(turns(calm));
+  expect(finalAdapter(path, runs.stateDir)).toBe(finalAdapter(calm, runs.stateDir));
+  const replayed = await runWhet(["replay", `run=${path}`]);
+  expect(replayed.stdout).toContain("every recorded one is reproduced exactly");
+});
+
+test("stop saves and ends with an error; diagnose says the same", { timeout: 120_000 }, async () => {
+  const path = join(newFolder(), "run");
+  const { code, stderr } = await runs.start({ ...plan, onError: "stop", path }).ended;
+  expect(code).toBe(1);
+  expect(stderr).toContain("Training was stopped after step");
+  expect(RunView.read(path).newest!.name).toMatch(/^interrupted-/);
+  expect(eventsOf(path).at(-1)).toMatchObject({ type: "stopped", outcome: "failed", code: "rl/diagnosed" });
+  const diagnosed = await runWhet(["diagnose", path]);
+  expect(diagnosed.code).toBe(1);
+  expect(diagnosed.stdout).toMatch(/error collapse, after step \d/);
+  const lines = (await runWhet(["diagnose", `run=${path}`, "json=true"])).stdout.trim().split("\n");
+  const journalled = RunView.read(path).findings.map(({ finding }) => finding.id);
+  expect(lines.map((line) => (JSON.parse(line) as { id: string }).id)).toEqual(expect.arrayContaining(journalled));
+  expect(await runWhet(["diagnose", join(path, "journal")])).toMatchObject({ code: 2 });
+});
+
+test("pause waits for somebody; the pause is in the journal with its finding", { timeout: 120_000 }, async () => {
+  const path = join(newFolder(), "run");
+  const { ended, stderr } = runs.start({ ...plan, onError: "pause", path });
+  for (let tries = 0; tries < 600 && !stderr().includes("asked by on_error, collapse"); tries++) await sleep(100);
+  const view = RunView.read(path);
+  expect(view.paused).toBe(true);
+  expect(view.findings.at(-1)).toMatchObject({ finding: { id: "collapse" }, action: "pause" });
+  requestControl(path, { kind: "stop" }, "test");
+  expect((await ended).code).toBe(0);
+  expect(RunView.read(path).sessions.at(-1)!.outcome).toBe("interrupted");
+});
