@@ -116,6 +116,13 @@ test("steps that are repeated are not held back and take nothing; the first new 
   expect(done).toEqual([0, 1, 2, 3, 4]);
 });
 
+test("what is asked after the last step is left alone, and a paused run ends there", async () => {
+  const { run, ask, taken, done } = rig();
+  await run(counted(), (step) => step === 4 && ask({ kind: "pause" }));
+  expect(done).toEqual([0, 1, 2, 3, 4]);
+  expect(taken()).toEqual([]);
+});
+
 test("a request that was written down before a kill is not taken twice, and a stop from before a start is dropped", async () => {
   const course = new Course();
   const { run, ask, taken, done } = rig({ course });

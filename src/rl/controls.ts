@@ -2,6 +2,7 @@
 // because until its update is submitted the policy is that step's. A request is in the journal before it is acted on, with the step from
 // which it holds; so a resumed run repeats it, whatever the lag.
 import { whet } from "../core/program.ts";
+import { nextTurn } from "../core/turns.ts";
 import { type ControlInbox, type ControlRequest, describeControl } from "../runs/controls.ts";
 import type { NewEvent } from "../runs/events.ts";
 import type { Logger } from "../runs/log.ts";
@@ -35,6 +36,8 @@ export interface ControlsOptions {
 
 export class Controls {
   readonly #options: ControlsOptions;
+  /** Somebody was told that the run is paused. */
+  #said = false;
 
   constructor(options: ControlsOptions) {
     this.#options = options;
@@ -50,10 +53,8 @@ export class Controls {
     batches: AsyncIterator<Batch, void, undefined>,
     position: Readonly<Position>,
   ): AsyncGenerator<Batch, void, undefined> {
-    const { course, frontier, drain } = this.#options;
-    const waits = course.pausedBy !== undefined;
+    const { course, drain } = this.#options;
     for (;;) {
-      if (waits && position.step === frontier) this.#sayPaused(frontier);
       // Asked of an earlier process, which did not live to see it done.
       if (course.saves.delete(position.step)) this.#options.save({ ...position });
       const next = batches.next();
@@ -66,25 +67,28 @@ export class Controls {
   }
 
   /** Holds the next update back; `by` was written down already. */
-  hold(by: string, step: number): void {
+  hold(by: string): void {
     this.#options.course.pausedBy = by;
-    this.#sayPaused(step);
   }
 
   /** Does what is asked until the batch is there and nothing holds it back. */
-  async #attend(next: Promise<unknown>, position: Readonly<Position>): Promise<void> {
+  async #attend(next: Promise<IteratorResult<unknown, void>>, position: Readonly<Position>): Promise<void> {
     const { inbox, course, frontier, drain, cancel } = this.#options;
     const open = position.step >= frontier;
-    const batch = { here: false, failed: false };
+    const batch = { here: false, over: false };
     const arrived = next.then(
-      () => Object.assign(batch, { here: true }),
-      () => Object.assign(batch, { failed: true }),
+      ({ done = false }) => Object.assign(batch, { here: true, over: done }),
+      () => Object.assign(batch, { over: true }),
     );
+    // The end, or a failure, that is known already: nothing is left to hold back.
+    await nextTurn();
     for (;;) {
+      if (batch.over) return;
       for (const request of inbox.waiting())
         if (open || request.control.kind === "stop") await this.#take(request, position);
       const held = open && course.pausedBy !== undefined && !drain.aborted && !cancel.aborted;
-      if (batch.failed || (batch.here && !held)) return;
+      if (held && !this.#said) this.#sayPaused(position.step);
+      if (batch.here && !held) return;
       await soon(batch.here ? [] : [arrived], [drain, cancel]);
     }
   }
@@ -104,11 +108,9 @@ export class Controls {
     course.take({ ...event, at: Date.now() });
     logger.info(`step ${position.step}: ${describeControl(control)}, asked by ${by}`);
     switch (control.kind) {
-      case "pause":
-        this.#sayPaused(position.step);
-        break;
       case "go-on":
         if (wasPaused) this.#options.onPause(position.step, false);
+        this.#said = false;
         break;
       case "save":
         course.saves.delete(position.step);
@@ -128,6 +130,7 @@ export class Controls {
 
   #sayPaused(step: number): void {
     const { course, logger, onPause, runPath } = this.#options;
+    this.#said = true;
     onPause(step, true);
     logger.warn(
       `paused before the update of step ${step} (asked by ${course.pausedBy}). To go on: ${whet} control run=${runPath} go-on`,

@@ -57,7 +57,7 @@ export class Findings {
     const action = this.#actionFor(acting.finding);
     await this.#write(acting, action);
     if (action === "rollback") throw new RollBack();
-    if (action === "pause") session.controls.hold(`on_error, ${acting.finding.id}`, step + 1);
+    if (action === "pause") session.controls.hold(`on_error, ${acting.finding.id}`);
     if (action === "stop") session.stop(stopped(step, acting.finding));
   }
 

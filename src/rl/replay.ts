@@ -33,7 +33,7 @@ interface OpenStep {
 /** Computes every recorded step and evaluation again. */
 export function* replay(entries: Iterable<JournalEntry>, changes: ReplayChanges): Generator<Replayed, void, undefined> {
   const open = new Map<number, OpenStep>();
-  const times: StepTimes[] = [];
+  let times: (StepTimes & { step: number })[] = [];
   let config: TrainConfig | undefined;
   let datasetSize = 1;
   const stepOf = (step: number) => {
@@ -56,10 +56,11 @@ export function* replay(entries: Iterable<JournalEntry>, changes: ReplayChanges)
       stepOf(event.step).done = { event, logprobs: logprobs instanceof Float32Array ? logprobs : undefined };
     } else if (event.type === "rewound") {
       for (const step of [...open.keys()]) if (step >= event.to) open.delete(step);
+      times = times.filter(({ step }) => step < event.to);
     } else if (event.type === "step-done" && config) {
       const facts = stepOf(event.step);
       open.delete(event.step);
-      times.push(stepTimes(event.spans, config.max_lag));
+      times.push({ step: event.step, ...stepTimes(event.spans, config.max_lag) });
       const now = replayStep(event, facts, config, changes, times.slice(-recentSteps), datasetSize);
       yield { what: "step", step: event.step, recorded: event.metrics, now };
     } else if (event.type === "evaluated") {
