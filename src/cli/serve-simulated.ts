@@ -7,7 +7,7 @@ import { ConfigError } from "../core/errors.ts";
 import { readJsonLines } from "../core/jsonl.ts";
 import { decodeSimulatedTokens, SimulatedEngine, type SimulatedEngineOptions } from "../engine/simulated/engine.ts";
 import { hashOf } from "../engine/simulated/script.ts";
-import type { ModelText, ServerOptions } from "../server/index.ts";
+import { modelText, type ServerOptions } from "../server/index.ts";
 import { loadTokenizer, type Tokenizer } from "../tokenizer/index.ts";
 
 const forms = "none, constant:20, uniform:5:50, exponential:30, lognormal:MEDIAN:SIGMA";
@@ -115,16 +115,5 @@ function solutionsIn(
     const answers = (found?.solutions ?? []).map(fenced);
     known.set(key, answers);
     return answers;
-  };
-}
-
-/** A tokenizer as the server uses it for stop strings. */
-export function modelText(tokenizer: Tokenizer): ModelText {
-  return {
-    decode: (tokens) => tokenizer.decode(tokens, { skipSpecial: true }),
-    controlToken(token) {
-      const id = tokenizer.tokenId(token);
-      return id !== undefined && tokenizer.isSpecial(id) ? id : undefined;
-    },
   };
 }

@@ -13,6 +13,7 @@ import { AuditedEngine } from "../engine/audited.ts";
 import {
   clientFlags,
   type ModelText,
+  modelText,
   ServerError,
   type ServerOptions,
   startServer,
@@ -22,7 +23,7 @@ import { loadTokenizer } from "../tokenizer/index.ts";
 import type { Command } from "./command.ts";
 import { ensureRuntime } from "./engine-runtime.ts";
 import { describeOptions, parseArguments } from "./options.ts";
-import { modelText, simulatedOptions, simulatedParts } from "./serve-simulated.ts";
+import { simulatedOptions, simulatedParts } from "./serve-simulated.ts";
 
 const bundledModel = fileURLToPath(new URL("../../models/nano-coder", import.meta.url));
 

@@ -3,8 +3,8 @@
 // the client's sequence numbers; calls for different models and samplers may overlap. What an engine is given has been checked by
 // the server: shapes, ranges and settings are as these types say.
 import type { LossName } from "../protocol/losses.ts";
+import type { PromptAnswers, SampleQuestions, SequenceAnswers } from "../protocol/questions.ts";
 import type { DrawSettings } from "../protocol/sampling.ts";
-import type { PromptScoreRequest, PromptScores, TopkRow } from "./scores.ts";
 
 export interface EngineModelInfo {
   /** The name clients ask for, e.g. "Qwen/Qwen3-4B-Instruct-2507" or "nano-coder". */
@@ -77,25 +77,21 @@ export interface SampleSettings extends DrawSettings {
   shouldStop?: (tokens: readonly number[]) => boolean;
 }
 
-export interface SampleRequest extends PromptScoreRequest {
+export interface SampleRequest extends SampleQuestions {
   prompt: Int32Array;
   numSamples: number;
   settings: SampleSettings;
-  /** The likeliest tokens to report at every generated position; 0: none. */
-  topkSampleLogprobs?: number;
 }
 
-export interface SampledTokens {
+export interface SampledTokens extends SequenceAnswers {
   stopReason: "stop" | "length";
   /** The generated part only, the stop token included at its end. */
   tokens: Int32Array;
   logprobs: Float32Array;
-  /** One row per generated token, where `topkSampleLogprobs` asked for it. */
-  topkLogprobs?: readonly TopkRow[];
 }
 
-export interface SampleOutput extends PromptScores {
-  sequences: readonly SampledTokens[];
+export interface SampleOutput extends PromptAnswers {
+  sequences: SampledTokens[];
 }
 
 /** Where a sampler's weights come from. */

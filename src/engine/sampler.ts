@@ -2,6 +2,7 @@
 // steps. A request's result depends on its prompt, its settings and its seed alone.
 import { randomInt } from "node:crypto";
 import { Random } from "../core/random.ts";
+import type { SequenceAnswers } from "../protocol/questions.ts";
 import type { Snapshot } from "./base-model.ts";
 import type { DecodeKind } from "./decoder.ts";
 import type { SampledTokens, SampleOutput, SampleRequest, SampleSettings } from "./engine.ts";
@@ -11,7 +12,7 @@ import type { Qwen3Config } from "./model-types.ts";
 import { argmax, draw, tempered } from "./pick.ts";
 import { Prefiller, type PromptJob } from "./prefill.ts";
 import { type PromptBlock, PromptCache } from "./prompt-cache.ts";
-import { largest, ScoreKeeper, type TopkRow } from "./scores.ts";
+import { cutTo, promptScores, type Scores, sequenceScores } from "./scores.ts";
 
 export interface SamplerLimits {
   /** Samples that are decoded together; more wait. */
@@ -79,11 +80,11 @@ export class Sampler {
           settings,
           limit,
           random: new Random("sample", seed, index),
-          topk: request.topkSampleLogprobs ?? 0,
+          scores: sequenceScores(request),
           onToken: (token) => onToken?.(index, token),
         }),
     );
-    const scores = new ScoreKeeper(request, { temperature: settings.temperature, seed });
+    const scores = promptScores({ ...request, temperature: settings.temperature, seed });
     let settle!: (output: SampleOutput) => void;
     const result = new Promise<SampleOutput>((resolve) => {
       settle = resolve;
@@ -91,14 +92,14 @@ export class Sampler {
     let unfinished = samples.length;
     for (const sample of samples) {
       sample.onEnd = () => {
-        if (--unfinished === 0) settle({ sequences: samples.map((one) => one.output()), ...scores.output() });
+        if (--unfinished === 0) settle({ sequences: samples.map((one) => one.output()), ...scores.answers });
       };
     }
     const job: PromptJob = {
       prompt,
       everyLogprob: scores.wanted,
       cancelled: false,
-      onLogprobs: (position, logprobs) => scores.add(position, logprobs),
+      onLogprobs: (position, logprobs) => scores.add(position + 1, logprobs),
       onDone: (blocks) => this.#start(blocks, prompt.length, samples),
     };
     this.#prefiller.add(job);
@@ -164,11 +165,10 @@ class Sample implements LaneSample {
   readonly #limit: number;
   readonly #random: Random;
   readonly #onToken: (token: number) => void;
-  readonly #topk: number;
+  readonly #scores: Scores<SequenceAnswers>;
   readonly #stopTokens: ReadonlySet<number>;
   readonly #tokens: number[] = [];
   readonly #logprobs: number[] = [];
-  readonly #likeliest: TopkRow[] = [];
   #reason: "stop" | "length" | undefined;
   #cancelled = false;
   onEnd: () => void = () => {};
@@ -177,13 +177,13 @@ class Sample implements LaneSample {
     settings: RunnableRequest["settings"];
     limit: number;
     random: Random;
-    topk: number;
+    scores: Scores<SequenceAnswers>;
     onToken: (token: number) => void;
   }) {
     this.#settings = fields.settings;
     this.#limit = fields.limit;
     this.#random = fields.random;
-    this.#topk = fields.topk;
+    this.#scores = fields.scores;
     this.#onToken = fields.onToken;
     this.#stopTokens = new Set(fields.settings.stopTokens);
   }
@@ -213,7 +213,7 @@ class Sample implements LaneSample {
     if (!Number.isFinite(logprob)) throw notFinite(logprob);
     this.#tokens.push(token);
     this.#logprobs.push(logprob);
-    if (this.#topk > 0) this.#likeliest.push(largest(logprobs ?? probs.map(logOf), this.#topk));
+    if (this.#scores.wanted) this.#scores.add(this.#tokens.length - 1, logprobs ?? probs.map(logOf));
     this.#onToken(token);
     if (this.#stopTokens.has(token)) this.#end("stop");
     else if (this.#tokens.length >= this.#limit) this.#end("length");
@@ -223,7 +223,6 @@ class Sample implements LaneSample {
     if (this.ended || length > this.#tokens.length) return;
     this.#tokens.length = length;
     this.#logprobs.length = length;
-    if (this.#topk > 0) this.#likeliest.length = length;
     this.#end("stop");
   }
 
@@ -232,12 +231,9 @@ class Sample implements LaneSample {
   }
 
   output(): SampledTokens {
-    return {
-      stopReason: this.#reason!,
-      tokens: Int32Array.from(this.#tokens),
-      logprobs: Float32Array.from(this.#logprobs),
-      ...(this.#topk > 0 && { topkLogprobs: this.#likeliest }),
-    };
+    const tokens = Int32Array.from(this.#tokens);
+    const logprobs = Float32Array.from(this.#logprobs);
+    return cutTo({ stopReason: this.#reason!, tokens, logprobs, ...this.#scores.answers }, tokens.length);
   }
 
   #end(reason: "stop" | "length"): void {

@@ -1,97 +1,143 @@
-// What a request can ask about the tokens of its prompt. Every answer is made from the distribution of the token after a position,
-// so that engines only have to provide those distributions, one position after the other.
+// What a sample can be asked beside its completions (protocol/questions.ts says how), computed. Every answer is made from the
+// distribution of the token at a position, so that engines only have to provide those distributions, one after the other.
 import { Random } from "../core/random.ts";
+import type { TopkLogprobs } from "../protocol/arrays.ts";
+import type { PromptAnswers, SampleQuestions, SequenceAnswers } from "../protocol/questions.ts";
+import { type Tensor, tensor } from "../protocol/tensors.ts";
 import { argmax, draw, tempered } from "./pick.ts";
 
-/** The likeliest tokens of one position, likeliest first. */
-export type TopkRow = readonly [token: number, logprob: number][];
-
-export interface PromptScoreRequest {
-  /** The log-probability of every prompt token. */
-  promptLogprobs?: boolean;
-  /** The likeliest tokens at every prompt position; 0: none. */
-  topkPromptLogprobs?: number;
-  /** Tokens whose log-probability is wanted at each position from the second on: N - 1 lists. */
-  targetPromptLogprobs?: readonly Int32Array[];
-  /** Tokens to draw at every position from the second on, at the request's temperature; 0: none. */
-  promptAltTokens?: number;
+interface AskedPrompt extends SampleQuestions {
+  prompt: Int32Array;
+  temperature: number;
+  seed: number | string;
 }
 
-export interface PromptScores {
-  /** One per prompt token; NaN where undefined (the first). */
-  promptLogprobs?: Float32Array;
-  /** One row per prompt token, null where undefined. */
-  topkPromptLogprobs?: readonly (TopkRow | null)[];
-  /** As the request lists them. */
-  targetPromptLogprobs?: readonly Float32Array[];
-  /** Row-major [N - 1, k]. */
-  promptAltTokens?: { tokens: Int32Array; logprobs: Float32Array };
+/** Makes one answer. */
+interface Keeper<Answer> {
+  answer: Answer;
+  add(position: number, logprobs: Float32Array): void;
 }
+type Keepers<Answers, Asked> = {
+  readonly [Name in keyof Answers]-?: (asked: Asked) => Keeper<NonNullable<Answers[Name]>> | undefined;
+};
 
-/** Collects a prompt's scores, position by position, in any order. */
-export class ScoreKeeper {
-  readonly #prompt: Int32Array;
-  readonly #request: PromptScoreRequest;
-  readonly #temperature: number;
-  readonly #seed: number | string;
-  readonly #logprobs: Float32Array;
-  readonly #topk: (TopkRow | null)[];
-  readonly #targets: Float32Array[];
-  readonly #alternatives: { tokens: Int32Array; logprobs: Float32Array };
+/** For each answer about a prompt: what makes it, or undefined when nobody asked. */
+const promptKeepers: Keepers<PromptAnswers, AskedPrompt> = {
+  promptLogprobs({ promptLogprobs, promptLogprobsLastN, prompt }) {
+    if (!promptLogprobs) return undefined;
+    const answer = new Float32Array(prompt.length).fill(Number.NaN);
+    const first = firstOf(prompt, promptLogprobsLastN);
+    return {
+      answer,
+      add(position, logprobs) {
+        if (position >= first) answer[position] = logprobs[prompt[position]!]!;
+      },
+    };
+  },
+  topkPromptLogprobs({ topkPromptLogprobs: k = 0, promptLogprobsLastN, prompt }) {
+    if (k === 0) return undefined;
+    const answer: TopkLogprobs = new Array<null>(prompt.length).fill(null);
+    const first = firstOf(prompt, promptLogprobsLastN);
+    return {
+      answer,
+      add(position, logprobs) {
+        if (position >= first) answer[position] = largest(logprobs, k);
+      },
+    };
+  },
+  targetPromptLogprobs({ targetPromptLogprobs: targets }) {
+    if (!targets) return undefined;
+    const { data: tokens, shape, sparse } = targets;
+    const data = new Float32Array(tokens.length);
+    const answer: Tensor = { dtype: "float32", data, shape, ...(sparse && { sparse }) };
+    return {
+      answer,
+      add(position, logprobs) {
+        const row = position - 1;
+        const start = sparse ? sparse.crowIndices[row]! : row * shape[1]!;
+        const end = sparse ? sparse.crowIndices[row + 1]! : position * shape[1]!;
+        for (let index = start; index < end; index++)
+          if (tokens[index]! >= 0) data[index] = logprobs[Number(tokens[index])]!;
+      },
+    };
+  },
+  promptAltTokens({ promptAltTokensK: k = 0, prompt, temperature, seed }) {
+    if (k === 0) return undefined;
+    const shape = [prompt.length - 1, k];
+    const tokens = new Int32Array(shape[0]! * k);
+    const values = new Float32Array(tokens.length);
+    return {
+      answer: { tokens: tensor(tokens, shape), logprobs: tensor(values, shape) },
+      add(position, logprobs) {
+        const random = new Random("alternatives", seed, position - 1);
+        const probs = temperature === 0 ? logprobs : tempered(logprobs, temperature);
+        for (let index = (position - 1) * k; index < position * k; index++) {
+          const token = temperature === 0 ? argmax(probs) : draw(probs, { temperature, topK: -1, topP: 1 }, random);
+          tokens[index] = token;
+          values[index] = logprobs[token]!;
+        }
+      },
+    };
+  },
+};
 
-  constructor(
-    request: PromptScoreRequest & { prompt: Int32Array },
-    settings: { temperature: number; seed: number | string },
-  ) {
-    const { prompt } = request;
-    this.#prompt = prompt;
-    this.#request = request;
-    this.#temperature = settings.temperature;
-    this.#seed = settings.seed;
-    const drawn = (prompt.length - 1) * (request.promptAltTokens ?? 0);
-    this.#logprobs = new Float32Array(request.promptLogprobs ? prompt.length : 0).fill(Number.NaN);
-    this.#topk = new Array<TopkRow | null>(request.topkPromptLogprobs ? prompt.length : 0).fill(null);
-    this.#targets = (request.targetPromptLogprobs ?? []).map((tokens) => new Float32Array(tokens.length));
-    this.#alternatives = { tokens: new Int32Array(drawn), logprobs: new Float32Array(drawn) };
+const firstOf = (prompt: Int32Array, lastN = prompt.length) => prompt.length - lastN;
+
+/** For each answer about a completion, with a row per token: what makes it. */
+const sequenceKeepers: Keepers<SequenceAnswers, SampleQuestions> = {
+  topkSampledLogprobs({ topkSampleLogprobs: k = 0 }) {
+    if (k === 0) return undefined;
+    const answer: TopkLogprobs = [];
+    return {
+      answer,
+      add(position, logprobs) {
+        answer[position] = largest(logprobs, k);
+      },
+    };
+  },
+};
+
+/** Makes the answers that were asked for, position by position. */
+export class Scores<Answers> {
+  readonly #keepers: readonly (readonly [name: string, keeper: Keeper<unknown>])[];
+  readonly #length: number;
+
+  /** Positions from `length` on do not count. */
+  constructor(keepers: Readonly<Record<string, Keeper<unknown> | undefined>>, length = Number.POSITIVE_INFINITY) {
+    this.#keepers = Object.entries(keepers).flatMap(([name, keeper]) => (keeper ? [[name, keeper] as const] : []));
+    this.#length = length;
   }
 
   get wanted(): boolean {
-    const { promptLogprobs, topkPromptLogprobs, targetPromptLogprobs, promptAltTokens } = this.#request;
-    return Boolean(promptLogprobs || topkPromptLogprobs || targetPromptLogprobs || promptAltTokens);
+    return this.#keepers.length > 0;
   }
 
-  /** `logprobs` are those of the token after `position`. */
+  /** `logprobs` are those of the token at `position`, counted from 0; that of a prompt's first token is not known. */
   add(position: number, logprobs: Float32Array): void {
-    const next = position + 1;
-    if (next >= this.#prompt.length) return;
-    const { promptLogprobs, topkPromptLogprobs, targetPromptLogprobs, promptAltTokens } = this.#request;
-    if (promptLogprobs) this.#logprobs[next] = logprobs[this.#prompt[next]!]!;
-    if (topkPromptLogprobs) this.#topk[next] = largest(logprobs, topkPromptLogprobs);
-    for (const [index, token] of targetPromptLogprobs?.[position]?.entries() ?? [])
-      this.#targets[position]![index] = logprobs[token]!;
-    if (promptAltTokens) this.#draw(position, logprobs, promptAltTokens);
+    if (position < this.#length) for (const [, keeper] of this.#keepers) keeper.add(position, logprobs);
   }
 
-  #draw(position: number, logprobs: Float32Array, count: number): void {
-    const random = new Random("alternatives", this.#seed, position);
-    const probs = this.#temperature === 0 ? logprobs : tempered(logprobs, this.#temperature);
-    const settings = { temperature: this.#temperature, topK: -1, topP: 1 };
-    for (let index = position * count; index < (position + 1) * count; index++) {
-      const token = this.#temperature === 0 ? argmax(probs) : draw(probs, settings, random);
-      this.#alternatives.tokens[index] = token;
-      this.#alternatives.logprobs[index] = logprobs[token]!;
-    }
+  get answers(): Answers {
+    return Object.fromEntries(this.#keepers.map(([name, { answer }]) => [name, answer])) as Answers;
   }
+}
 
-  output(): PromptScores {
-    const { promptLogprobs, topkPromptLogprobs, targetPromptLogprobs, promptAltTokens } = this.#request;
-    return {
-      ...(promptLogprobs && { promptLogprobs: this.#logprobs }),
-      ...(topkPromptLogprobs && { topkPromptLogprobs: this.#topk }),
-      ...(targetPromptLogprobs && { targetPromptLogprobs: this.#targets }),
-      ...(promptAltTokens && { promptAltTokens: this.#alternatives }),
-    };
-  }
+const each = <Answers, Asked>(make: Keepers<Answers, Asked>, asked: Asked) =>
+  Object.fromEntries(
+    Object.entries<(asked: Asked) => Keeper<unknown> | undefined>(make).map(([name, keeper]) => [name, keeper(asked)]),
+  );
+
+export const promptScores = (asked: AskedPrompt) =>
+  new Scores<PromptAnswers>(each(promptKeepers, asked), asked.prompt.length);
+export const sequenceScores = (asked: SampleQuestions) => new Scores<SequenceAnswers>(each(sequenceKeepers, asked));
+
+type Rows = { slice(start: number, end: number): unknown };
+
+/** The first `length` tokens of a sequence, with what belongs to them. */
+export function cutTo<Sequence extends { stopReason: string }>(sequence: Sequence, length: number): Sequence {
+  const { stopReason, ...rows } = sequence;
+  const cut = Object.entries(rows as Record<string, Rows>).map(([name, values]) => [name, values.slice(0, length)]);
+  return { stopReason, ...Object.fromEntries(cut) } as Sequence;
 }
 
 /** The `count` largest values with their indices, largest first, the lower index first among equals. */

@@ -1,6 +1,7 @@
 // Watches the tokens of a request's samples for a stop that only the caller can see (a stop string). Tokens arrive while the
 // worker computes further ones; what it computed past the stop is cut off, so the result does not depend on how late the stop came.
 import type { SampledTokens, SampleOutput } from "./engine.ts";
+import { cutTo } from "./scores.ts";
 
 export class StopWatch {
   readonly #shouldStop: (tokens: readonly number[]) => boolean;
@@ -26,13 +27,7 @@ export class StopWatch {
   applyTo(output: SampleOutput): SampleOutput {
     const sequences = output.sequences.map((sequence, index): SampledTokens => {
       const length = this.#lengths.get(index);
-      if (length === undefined) return sequence;
-      return {
-        stopReason: "stop",
-        tokens: sequence.tokens.slice(0, length),
-        logprobs: sequence.logprobs.slice(0, length),
-        ...(sequence.topkLogprobs && { topkLogprobs: sequence.topkLogprobs.slice(0, length) }),
-      };
+      return length === undefined ? sequence : { ...cutTo(sequence, length), stopReason: "stop" };
     });
     return { ...output, sequences };
   }

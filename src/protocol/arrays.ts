@@ -57,6 +57,10 @@ export const float32Array = z.codec(
   },
 );
 
+/** Up to k [token, logprob] pairs for each token, null where there is none (the first of a prompt). */
+export type TopkLogprobs = ([token: number, logprob: number][] | null)[];
+export const topkRows: z.ZodType<TopkLogprobs> = z.array(z.array(z.tuple([z.int(), z.number()])).nullable());
+
 /** Base64 text ↔ bytes. */
 export const base64Bytes = z.codec(
   z.base64(),

@@ -10,6 +10,7 @@
 //   and `decodeX(bytes): X`.
 // - A decoder throws ProtocolError and nothing else. It checks that a message is well formed; whether its content makes sense
 //   (known model, matching lengths, finite numbers) is the server's to say. `tensorProblem` helps there.
+export type { TopkLogprobs } from "./arrays.ts";
 export { ProtocolError, type ProtocolErrorCode, type ProtocolIssue } from "./errors.ts";
 export * from "./futures.ts";
 export * from "./losses.ts";
@@ -30,6 +31,14 @@ export {
   ForwardBackwardEncoder,
 } from "./protobuf/request.ts";
 export { decodeSampleResponse, encodeSampleResponse } from "./protobuf/sample.ts";
+export {
+  type PromptAltTokens,
+  type PromptAnswers,
+  questionProblem,
+  questionsOf,
+  type SampleQuestions,
+  type SequenceAnswers,
+} from "./questions.ts";
 export * from "./rest.ts";
 export { pathOf, patternOf, type Route } from "./route.ts";
 export { apiPrefix, jsonType, protobufType, type RouteName, type Routes, routes } from "./routes.ts";

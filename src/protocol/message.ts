@@ -50,27 +50,30 @@ export const exactInteger = z.codec(
   },
 );
 
+/** How the code spells a wire name, and the other way round. */
+export const camel = (wire: string): string =>
+  wire.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+export const snake = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
 /** The schema of a JSON object whose keys are snake_case on the wire and camelCase in the code. */
 export function message<const S extends Shape>(shape: S): MessageSchema<S> {
-  const keys = Object.keys(shape).map(
-    (wire) => [wire, wire.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())] as const,
-  );
+  const keys = Object.keys(shape).map((wire) => [wire, camel(wire)] as const);
   const mayBeAbsent = new Set(keys.filter(([wire]) => shape[wire] instanceof z.ZodOptional).map(([wire]) => wire));
   return z.codec(z.object(shape), z.custom<Decoded<S>>(), {
     decode(wireObject) {
       const source = wireObject as Record<string, unknown>;
       const decoded: Record<string, unknown> = {};
-      for (const [wire, camel] of keys) {
+      for (const [wire, name] of keys) {
         const value = source[wire];
         if (value === undefined || (value === null && mayBeAbsent.has(wire))) continue;
-        decoded[camel] = value;
+        decoded[name] = value;
       }
       return decoded as Decoded<S>;
     },
     encode(value) {
       const source = value as Record<string, unknown>;
       const wireObject: Record<string, unknown> = {};
-      for (const [wire, camel] of keys) if (source[camel] !== undefined) wireObject[wire] = source[camel];
+      for (const [wire, name] of keys) if (source[name] !== undefined) wireObject[wire] = source[name];
       return wireObject as z.output<z.ZodObject<S>>;
     },
   }) as unknown as MessageSchema<S>;

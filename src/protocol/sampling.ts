@@ -2,10 +2,16 @@
 import { z } from "zod";
 import { float32Array, int32Array } from "./arrays.ts";
 import { submitResponse } from "./futures.ts";
-import { exactInteger, fallback, message, optional } from "./message.ts";
+import { exactInteger, fallback, message, optional, snake } from "./message.ts";
 import { chunkSchema, modelInputSchema } from "./model-input.ts";
+import {
+  type PromptAnswers,
+  promptAnswers,
+  questionFields,
+  type SequenceAnswers,
+  sequenceAnswers,
+} from "./questions.ts";
 import { route } from "./route.ts";
-import { type Tensor, tensorSchema } from "./tensors.ts";
 
 export const createSamplingSessionRequest = message({
   type: fallback(z.literal("create_sampling_session"), "create_sampling_session"),
@@ -66,18 +72,7 @@ const sampleRequestFields = {
   model_path: optional(z.string()),
   num_samples: fallback(z.int(), 1),
   sampling_params: samplingParams,
-  prompt_logprobs: optional(z.boolean()),
-  topk_prompt_logprobs: fallback(z.int(), 0),
-  /** The likeliest tokens at every generated position. */
-  topk_sample_logprobs: fallback(z.int(), 0),
-  /** int64 [N - 1, K]: row i names tokens to score at prompt position i + 1; -1 is not asked. */
-  target_prompt_logprobs: optional(tensorSchema),
-  /** Tokens to draw at every prompt position from the second on. */
-  prompt_alt_tokens_k: fallback(z.int(), 0),
-  /** Prompt logprobs of the last n positions only. */
-  prompt_logprobs_last_n: optional(z.int()),
-  /** For stable_reinforce. */
-  record_stability_info: optional(z.boolean()),
+  ...questionFields,
 };
 const sampleRequestHead = message(sampleRequestFields);
 
@@ -101,65 +96,42 @@ export function encodeSampleRequest(request: SampleRequest): string {
 export type StopReason = "stop" | "length";
 
 /** One completion. */
-export interface SampledSequence {
+export interface SampledSequence extends SequenceAnswers {
   /** Why it ended. */
   stopReason: StopReason;
   /** The generated part only; a stop token, or the tokens of a stop string, stand at its end. */
   tokens: Int32Array;
   /** The log-probability of each token when it was drawn. */
   logprobs?: Float32Array | undefined;
-  /** One row per token of `tokens`. */
-  topkSampledLogprobs?: TopkLogprobs | undefined;
   /** What the server calls this sequence; it comes with the answer to the submit. */
   sequenceId?: string | undefined;
 }
 
-/** Up to k [token, logprob] pairs for each token, null where there is none (the first of a prompt). */
-export type TopkLogprobs = ([token: number, logprob: number][] | null)[];
-
 /** Completions, and what was asked about the prompt. */
-export interface SampleResponse {
+export interface SampleResponse extends PromptAnswers {
   /** The completions. */
   sequences: SampledSequence[];
-  /** One per prompt token, NaN where undefined (the first). */
-  promptLogprobs?: Float32Array | undefined;
-  /** The likeliest tokens at each position of the prompt. */
-  topkPromptLogprobs?: TopkLogprobs | undefined;
   /** Tokens of the prompt that the server had computed before. */
   promptCacheHitTokens: number;
-  /** float32, of the shape and layout that was asked for. */
-  targetPromptLogprobs?: Tensor | undefined;
-  /** Tokens drawn at each position of the prompt. */
-  promptAltTokens?: PromptAltTokens | undefined;
 }
 
-/** Drawn tokens and their log-probabilities, both [N - 1, k]. */
-export interface PromptAltTokens {
-  /** Token ids, one row for each position of the prompt. */
-  tokens: Tensor;
-  /** Their log-probabilities. */
-  logprobs: Tensor;
-}
-
-const topkRows = z.array(z.array(z.tuple([z.int(), z.number()])).nullable());
+const answerFields = (forms: Readonly<Record<string, { json: z.ZodType }>>) =>
+  Object.fromEntries(Object.entries(forms).map(([name, { json }]) => [snake(name), optional(json)]));
 
 /** The JSON form of a sampling result. */
-export const sampleResponse: z.ZodType<SampleResponse> = message({
+export const sampleResponse = message({
   sequences: z.array(
     message({
       stop_reason: z.enum(["stop", "length"]),
       tokens: int32Array,
       logprobs: optional(float32Array),
-      topk_sampled_logprobs: optional(topkRows),
       sequence_id: optional(z.string()),
+      ...answerFields(sequenceAnswers),
     }),
   ),
-  prompt_logprobs: optional(float32Array),
-  topk_prompt_logprobs: optional(topkRows),
   prompt_cache_hit_tokens: fallback(z.int(), 0),
-  target_prompt_logprobs: optional(tensorSchema),
-  prompt_alt_tokens: optional(message({ tokens: tensorSchema, logprobs: tensorSchema })),
-});
+  ...answerFields(promptAnswers),
+}) as unknown as z.ZodType<SampleResponse>;
 
 export const samplingRoutes = {
   createSamplingSession: route("POST", "/create_sampling_session", {

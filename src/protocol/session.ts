@@ -43,8 +43,7 @@ export const dynamicConfig = message({
   sample_cancel_enabled: fallback(z.boolean(), false),
   sample_cancel_max_batch_size: fallback(z.int(), 64),
 });
-export type DynamicConfig = z.output<typeof dynamicConfig>;
-export const defaultDynamicConfig: Readonly<DynamicConfig> = z.decode(dynamicConfig, {});
+export const defaultDynamicConfig: Readonly<z.output<typeof dynamicConfig>> = z.decode(dynamicConfig, {});
 
 export const authTokenResponse = message({ jwt: z.string() });
 

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { ProtocolError } from "./errors.ts";
 import { submitResponse } from "./futures.ts";
-import { decode, encode, fallback, message, optional } from "./message.ts";
+import { decode, encode, exactInteger, fallback, message, optional } from "./message.ts";
 import { type Chunk, type EncodedTextChunk, type ModelInput, modelInputSchema } from "./model-input.ts";
 import { route } from "./route.ts";
 import { type Tensor, tensorSchema } from "./tensors.ts";
@@ -107,7 +107,7 @@ export const forwardBackwardOutput: z.ZodType<ForwardBackwardOutput> = message({
 
 export const loraConfig = message({
   rank: z.int(),
-  seed: optional(z.int()),
+  seed: optional(exactInteger),
   train_unembed: fallback(z.boolean(), true),
   train_mlp: fallback(z.boolean(), true),
   train_attn: fallback(z.boolean(), true),

@@ -34,7 +34,7 @@ export interface CheckpointRecord {
 const metadataFile = "checkpoint.json";
 
 /** Names are file names too: letters, digits, dots, dashes and underscores, not starting with a dot or dash. */
-export function checkName(name: string): string {
+export function checkName(name = ""): string {
   if (/^[A-Za-z0-9_][A-Za-z0-9._-]{0,199}$/.test(name)) return name;
   throw new ServerError(
     400,
@@ -70,7 +70,6 @@ export class CheckpointStore {
     options: { overwrite: boolean; ttlSeconds?: number | undefined },
     write: (dir: string) => Promise<void>,
   ): Promise<CheckpointRecord> {
-    checkName(fields.name);
     if (!options.overwrite) this.#refuseDuplicate(fields);
     const uid = randomUUID();
     const temporary = join(this.#incoming, uid);

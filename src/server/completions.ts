@@ -2,6 +2,7 @@
 // sampler and copy of its client. Positions in it are cursors; they carry this process's start, so that one from before a restart is
 // recognised.
 import { randomInt } from "node:crypto";
+import { wakened } from "./time-limit.ts";
 
 export interface Completion {
   requestId: string;
@@ -65,19 +66,4 @@ export class CompletionLog {
     }
     return log;
   }
-}
-
-function wakened(waiters: Set<() => void>, ms: number, signals: readonly AbortSignal[]): Promise<void> {
-  if (signals.some((signal) => signal.aborted)) return Promise.resolve();
-  return new Promise((resolve) => {
-    const finish = () => {
-      clearTimeout(timer);
-      waiters.delete(finish);
-      for (const signal of signals) signal.removeEventListener("abort", finish);
-      resolve();
-    };
-    const timer = setTimeout(finish, ms);
-    waiters.add(finish);
-    for (const signal of signals) signal.addEventListener("abort", finish);
-  });
 }

@@ -5,18 +5,20 @@ import {
   decodeForwardBackwardRequest,
   type ForwardBackwardRequest,
 } from "../protocol/index.ts";
-import { ServerError } from "./errors.ts";
-import { parseBody, sequenceIn, translated } from "./json.ts";
+import { fromProtocol, type NumberedRequest, ServerError } from "./errors.ts";
+import { parseBody, sequenceIn } from "./json.ts";
 
 export type TrainingEncoding = "protobuf" | "json" | "json-forward";
 
 export function decodeTrainingBody(bytes: Uint8Array, encoding: TrainingEncoding): ForwardBackwardRequest {
-  if (encoding === "protobuf") return translated(() => decodeForwardBackwardRequest(bytes));
-  const body = parseBody(bytes);
+  let refused: NumberedRequest | undefined;
   try {
-    return translated(() => decodeForwardBackwardJson(body, encoding === "json" ? "forward_backward" : "forward"));
-  } catch (error) {
-    if (error instanceof ServerError) error.refused = sequenceIn(body);
-    throw error;
+    if (encoding === "protobuf") return decodeForwardBackwardRequest(bytes);
+    const body = parseBody(bytes);
+    refused = sequenceIn(body);
+    return decodeForwardBackwardJson(body, encoding === "json" ? "forward_backward" : "forward");
+  } catch (cause) {
+    const error = fromProtocol(cause);
+    throw error instanceof ServerError ? Object.assign(error, { refused }) : error;
   }
 }

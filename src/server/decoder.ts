@@ -5,7 +5,7 @@ import { startWorker } from "../core/workers.ts";
 import type { ForwardBackwardRequest } from "../protocol/index.ts";
 import { decodeTrainingBody, type TrainingEncoding } from "./decode-training.ts";
 import type { DecodeJob, DecodeReply } from "./decode-worker.ts";
-import { ServerError } from "./errors.ts";
+import { ServerError, shuttingDown } from "./errors.ts";
 
 /** Bodies up to here are read in about 10 ms on the main thread. Protobuf is mostly block copies, JSON is not. */
 const inlineBytes: Readonly<Record<TrainingEncoding, number>> = {
@@ -54,11 +54,7 @@ export class Decoder {
     });
     const fail = (reason: string) => {
       if (this.#worker === worker) this.#worker = undefined;
-      const error = this.#closed
-        ? new ServerError(503, "server/shutting-down", "The server is shutting down. Try again when it is back.", {
-            retryAfterSeconds: 2,
-          })
-        : new Error(`the decoding worker ended: ${reason}`);
+      const error = this.#closed ? shuttingDown() : new Error(`the decoding worker ended: ${reason}`);
       for (const { reject } of this.#waiting.values()) reject(error);
       this.#waiting.clear();
     };

@@ -1,16 +1,24 @@
 // What the server refuses or cannot do. Every refusal carries an HTTP status and a stable code; the body that clients see is
 // `{"detail": "<message> [<code>]", "code": "<code>"}`, or `{"error", "category", "code"}` when an accepted operation fails.
 import { messageOf, WhetstoneError } from "../core/errors.ts";
+import type { Engine, EngineModelInfo } from "../engine/engine.ts";
 import { EngineError } from "../engine/errors.ts";
+import { ProtocolError } from "../protocol/index.ts";
 
 /** Whose fault a failed operation is, in the words of the API. */
 export type Category = "user" | "server";
 
+/** A training request's place. */
+export interface NumberedRequest {
+  modelId: string;
+  sequence: number;
+}
+
 export class ServerError extends WhetstoneError {
   readonly status: number;
   readonly retryAfterSeconds: number | undefined;
-  /** The sequence number that a refused training request had, where its body could be read that far. */
-  refused: { modelId: string; sequence: number } | undefined;
+  /** Set where a body was read elsewhere: the sequence number that the refused request had. */
+  refused: NumberedRequest | undefined;
 
   constructor(
     status: number,
@@ -26,6 +34,35 @@ export class ServerError extends WhetstoneError {
   get category(): Category {
     return this.status < 500 ? "user" : "server";
   }
+}
+
+export const shuttingDown = () =>
+  new ServerError(503, "server/shutting-down", "The server is shutting down. Try again when it is back.", {
+    retryAfterSeconds: 2,
+  });
+
+/** What an engine says about a base model; 400 when it has none of that name. */
+export function engineModel({ models }: Pick<Engine, "models">, baseModel: string): EngineModelInfo {
+  const info = models.find(({ name }) => name === baseModel);
+  if (info) return info;
+  throw new ServerError(
+    400,
+    "server/unknown-base-model",
+    `This server does not serve "${baseModel.slice(0, 100)}". It serves ${models.map(({ name }) => name).join(", ")}.`,
+  );
+}
+
+/** A number came again, with something else. */
+export const numberReused = (message: string) =>
+  new ServerError(400, "server/sequence-reused", `${message} Give each its own number.`);
+
+/** Gives a decoder's error its place in this server's answers; every other error is given back as it is. */
+export function fromProtocol(error: unknown): unknown {
+  if (!(error instanceof ProtocolError)) return error;
+  if (error.code === "protocol/invalid-message" || error.code === "protocol/not-expressible")
+    return new ServerError(422, "server/invalid-message", error.message);
+  if (error.code === "protocol/bad-path") return new ServerError(400, "server/bad-path", error.message);
+  return new ServerError(400, "server/malformed-body", error.message);
 }
 
 const diskProblems = new Set(["ENOSPC", "EDQUOT", "EROFS", "EIO", "EACCES", "EPERM", "EMFILE", "ENFILE"]);

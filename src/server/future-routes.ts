@@ -13,6 +13,7 @@ import {
 } from "../protocol/index.ts";
 import type { App } from "./app.ts";
 import { ServerError } from "./errors.ts";
+import type { Failure } from "./futures.ts";
 import { Answer, jsonAnswer } from "./http.ts";
 import type { Operation, Result } from "./operations.ts";
 import { serve } from "./route.ts";
@@ -64,21 +65,19 @@ function resultAnswer(
   operation: Operation,
   options: { protobuf: boolean; allowMetadataOnly: boolean },
 ): Answer {
-  const onSent = () => app.operations.futures.delivered(operation);
   const outcome = operation.outcome!;
-  if (!outcome.ok) {
-    const { message, category, code } = outcome.failure;
-    return jsonAnswer(encode(requestFailedResponse, { error: `${message} [${code}]`, category, code })).with({
-      onSent,
-    });
-  }
-  const { result } = outcome;
-  if (options.allowMetadataOnly && result.kind !== "json" && operation.bytes >= app.settings.announceBytes) {
+  const large = operation.bytes >= app.settings.announceBytes;
+  if (outcome.ok && outcome.result.kind !== "json" && large && options.allowMetadataOnly) {
     const announced = { status: "complete_metadata" as const, responsePayloadSize: operation.bytes };
     return jsonAnswer(encode(completeMetadataResponse, announced));
   }
-  return encodeResult(result, options.protobuf).with({ onSent });
+  const answer = outcome.ok ? encodeResult(outcome.result, options.protobuf) : failureAnswer(outcome.failure);
+  answer.onSent = () => app.operations.futures.delivered(operation);
+  return answer;
 }
+
+const failureAnswer = ({ message, category, code }: Failure) =>
+  jsonAnswer(encode(requestFailedResponse, { error: `${message} [${code}]`, category, code }));
 
 function encodeResult(result: Result, protobuf: boolean): Answer {
   if (result.kind === "json") return jsonAnswer(result.body);

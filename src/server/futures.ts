@@ -2,6 +2,7 @@
 // age. Ids carry the number of this process's start, so an id from before a restart is told apart from one that never was.
 import { randomBytes } from "node:crypto";
 import { failureOf, ServerError } from "./errors.ts";
+import { wakened } from "./time-limit.ts";
 
 export interface Failure {
   message: string;
@@ -119,20 +120,9 @@ export class FutureStore<Result> {
   }
 
   /** Resolves true once the future is settled, false when `ms` have passed or one of the signals fired first. */
-  wait(future: Future<Result>, ms: number, ...signals: readonly AbortSignal[]): Promise<boolean> {
-    if (future.outcome) return Promise.resolve(true);
-    if (signals.some((signal) => signal.aborted)) return Promise.resolve(false);
-    return new Promise((resolve) => {
-      const finish = () => {
-        clearTimeout(timer);
-        future.waiters.delete(finish);
-        for (const signal of signals) signal.removeEventListener("abort", finish);
-        resolve(future.outcome !== undefined);
-      };
-      const timer = setTimeout(finish, ms);
-      future.waiters.add(finish);
-      for (const signal of signals) signal.addEventListener("abort", finish);
-    });
+  async wait(future: Future<Result>, ms: number, ...signals: readonly AbortSignal[]): Promise<boolean> {
+    if (!future.outcome) await wakened(future.waiters, ms, signals);
+    return future.outcome !== undefined;
   }
 
   /** To be called when a result has been sent: from now on it is the first to go. */

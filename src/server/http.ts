@@ -5,41 +5,20 @@ import { pipeline } from "node:stream/promises";
 import { jsonType } from "../protocol/index.ts";
 import { failureOf, ServerError } from "./errors.ts";
 
-interface AnswerFields {
-  status: number;
-  headers?: Readonly<Record<string, string>>;
-  contentType?: string;
-  body?: string | Uint8Array | AsyncIterable<Uint8Array>;
-  /** Called when the last byte was handed to the client's connection. */
-  onSent?: () => void;
-}
-
 /** What goes back over the wire. A class, so that a handler's message is never taken for one. */
 export class Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly contentType: string | undefined;
-  readonly body: AnswerFields["body"];
-  readonly onSent: (() => void) | undefined;
+  readonly body: string | Uint8Array | AsyncIterable<Uint8Array> | undefined;
+  /** Called when the last byte was handed to the client's connection. */
+  onSent: (() => void) | undefined;
 
-  constructor(fields: AnswerFields) {
+  constructor(fields: Pick<Answer, "status"> & Partial<Pick<Answer, "headers" | "contentType" | "body">>) {
     this.status = fields.status;
     this.headers = fields.headers ?? {};
     this.contentType = fields.contentType;
     this.body = fields.body;
-    this.onSent = fields.onSent;
-  }
-
-  with(change: Partial<AnswerFields>): Answer {
-    const { status, headers, contentType, body, onSent } = this;
-    return new Answer({
-      status,
-      headers,
-      ...(contentType !== undefined && { contentType }),
-      ...(body !== undefined && { body }),
-      ...(onSent && { onSent }),
-      ...change,
-    });
   }
 }
 

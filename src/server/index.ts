@@ -4,4 +4,4 @@ export { ServerError } from "./errors.ts";
 export { Answer, errorAnswer } from "./http.ts";
 export { type Exchange, type Intercept, routeTable, type ServerOptions, startServer, TinkerServer } from "./server.ts";
 export { type ClientFlag, clientFlags } from "./session-routes.ts";
-export type { ModelText } from "./stop.ts";
+export { type ModelText, modelText } from "./stop.ts";

@@ -1,16 +1,13 @@
 // Request bodies in JSON: parsed, bounded in depth, and with nulls dropped, since the protocol treats null and absent alike.
-import type { z } from "zod";
-import { decode, ProtocolError, parseJson } from "../protocol/index.ts";
-import { ServerError } from "./errors.ts";
+import { parseJson } from "../protocol/index.ts";
+import { type NumberedRequest, ServerError } from "./errors.ts";
 
 /** Deeper than any message; beyond it, code that walks values would run out of stack. */
 const maxDepth = 64;
 
 /** The JSON object in a body. */
 export function parseBody(bytes: Uint8Array): Record<string, unknown> {
-  const value = translated(() =>
-    parseJson(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8")),
-  );
+  const value = parseJson(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8"));
   if (typeof value !== "object" || value === null || Array.isArray(value))
     throw new ServerError(
       400,
@@ -19,27 +16,6 @@ export function parseBody(bytes: Uint8Array): Record<string, unknown> {
     );
   dropNulls(value as Record<string, unknown>, 1);
   return value as Record<string, unknown>;
-}
-
-/** Reads a parsed body as a message; what does not fit is answered with 422. */
-export function readMessage<T extends z.ZodType>(schema: T, body: unknown): z.output<T> {
-  return translated(() => decode(schema, body));
-}
-
-/** Runs a decoder and gives its errors their place in this server's answers. */
-export function translated<T>(run: () => T): T {
-  try {
-    return run();
-  } catch (error) {
-    throw error instanceof ProtocolError ? fromProtocol(error) : error;
-  }
-}
-
-export function fromProtocol(error: Pick<ProtocolError, "code" | "message">): ServerError {
-  if (error.code === "protocol/invalid-message" || error.code === "protocol/not-expressible")
-    return new ServerError(422, "server/invalid-message", error.message);
-  if (error.code === "protocol/bad-path") return new ServerError(400, "server/bad-path", error.message);
-  return new ServerError(400, "server/malformed-body", error.message);
 }
 
 function dropNulls(value: Record<string, unknown> | unknown[], depth: number): void {
@@ -62,8 +38,8 @@ function dropNulls(value: Record<string, unknown> | unknown[], depth: number): v
   }
 }
 
-/** The model and sequence number in a body that is otherwise not what it should be. */
-export function sequenceIn(body: Readonly<Record<string, unknown>>): ServerError["refused"] {
+/** The model and sequence number in a body, whatever else it holds. */
+export function sequenceIn(body: Readonly<Record<string, unknown>>): NumberedRequest | undefined {
   const { model_id: modelId, seq_id: sequence } = body;
   return typeof modelId === "string" && Number.isInteger(sequence)
     ? { modelId, sequence: sequence as number }

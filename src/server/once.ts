@@ -1,10 +1,10 @@
 // Carries a piece of work out once per key, whatever number of times it is asked for; a failure may be tried again.
 
-/** Keys further back than this are forgotten. */
-const remembered = 4096;
+import { Recent } from "./recent.ts";
 
 export class Once<T> {
-  readonly #results = new Map<string, Promise<T>>();
+  /** Keys further back than this are forgotten. */
+  readonly #results = new Recent<string, Promise<T>>(4096);
 
   once(key: string, work: () => Promise<T>): Promise<T> {
     const known = this.#results.get(key);
@@ -12,7 +12,6 @@ export class Once<T> {
     const result = work();
     this.#results.set(key, result);
     result.catch(() => this.#results.delete(key));
-    if (this.#results.size > remembered) this.#results.delete(this.#results.keys().next().value!);
     return result;
   }
 }

@@ -3,7 +3,7 @@
 
 import { EngineError } from "../engine/errors.ts";
 import type { ForwardBackwardOutput, SampleResponse } from "../protocol/index.ts";
-import { ServerError } from "./errors.ts";
+import { ServerError, shuttingDown } from "./errors.ts";
 import { type Future, FutureStore, type FutureStoreOptions } from "./futures.ts";
 
 /** What an operation ends with. Tensors stay typed arrays until a poll says which encoding it wants. */
@@ -41,10 +41,7 @@ export class Operations {
 
   /** Throws when there is no room. `urgent` work, which others wait for, only has to find the server running. */
   admit(bytes: number, urgent = false): void {
-    if (this.#closing)
-      throw new ServerError(503, "server/shutting-down", "The server is shutting down. Try again when it is back.", {
-        retryAfterSeconds: 2,
-      });
+    if (this.#closing) throw shuttingDown();
     const { maxQueue, maxQueueBytes } = this.#limits;
     if (urgent) return;
     if (this.futures.pending >= maxQueue)
@@ -78,7 +75,7 @@ export class Operations {
   async settle(operation: Operation, work: () => Promise<Result>): Promise<void> {
     try {
       const result = await work();
-      this.futures.succeed(operation, result, sizeOf(result));
+      this.futures.succeed(operation, result, weightOf(result));
     } catch (error) {
       this.futures.fail(operation, error);
       if (error instanceof EngineError && error.code === "engine/worker-died") this.#limits.onEngineLost?.(error);
@@ -86,21 +83,9 @@ export class Operations {
   }
 }
 
-/** About how many bytes a result holds. */
-function sizeOf(result: Result): number {
-  if (result.kind === "json") return 256;
-  let bytes = 0;
-  if (result.kind === "training") {
-    for (const outputs of result.output.lossFnOutputs)
-      for (const { data } of Object.values(outputs)) bytes += data.byteLength + 64;
-    return bytes;
-  }
-  const { sequences, promptLogprobs, topkPromptLogprobs, targetPromptLogprobs, promptAltTokens } = result.output;
-  const rowBytes = (rows: readonly (readonly unknown[] | null)[] = []) =>
-    rows.reduce((sum, row) => sum + 32 + 32 * (row?.length ?? 0), 0);
-  for (const { tokens, logprobs, topkSampledLogprobs } of sequences)
-    bytes += tokens.byteLength + (logprobs?.byteLength ?? 0) + 64 + rowBytes(topkSampledLogprobs);
-  for (const tensor of [targetPromptLogprobs, promptAltTokens?.tokens, promptAltTokens?.logprobs])
-    bytes += tensor?.data.byteLength ?? 0;
-  return bytes + (promptLogprobs?.byteLength ?? 0) + rowBytes(topkPromptLogprobs);
+/** About how many bytes a value holds. */
+function weightOf(value: unknown): number {
+  if (ArrayBuffer.isView(value)) return value.byteLength + 64;
+  if (typeof value !== "object" || value === null) return 8;
+  return Object.values(value).reduce((sum: number, part) => sum + weightOf(part), 16);
 }

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { writeFileAtomic } from "../core/files.ts";
 import { JsonLinesWriter, readJsonLines, toJsonLine } from "../core/jsonl.ts";
 import type { LoraSpec } from "../engine/engine.ts";
-import { explainDisk, ServerError } from "./errors.ts";
+import { explainDisk, ServerError, shuttingDown } from "./errors.ts";
 
 export interface SessionRecord {
   id: string;
@@ -220,10 +220,7 @@ export class Registry {
   }
 
   #write(entry: JournalEntry): void {
-    if (this.#closed)
-      throw new ServerError(503, "server/shutting-down", "The server is shutting down. Try again when it is back.", {
-        retryAfterSeconds: 2,
-      });
+    if (this.#closed) throw shuttingDown();
     try {
       this.#journal.append(entry);
     } catch (error) {

@@ -14,7 +14,6 @@ import type { App } from "./app.ts";
 import type { CheckpointRecord } from "./checkpoints.ts";
 import { archiveAnswer, fileUrls } from "./downloads.ts";
 import { ServerError } from "./errors.ts";
-import { translated } from "./json.ts";
 import type { ModelRecord } from "./registry.ts";
 import { type Call, serve } from "./route.ts";
 import { searchSessions } from "./session-search.ts";
@@ -36,7 +35,7 @@ export const servedRestRoutes = serve(restRoutes, {
     return { samplerId: id, baseModel, modelPath };
   },
   weightsInfo(app, { tinkerPath }) {
-    const { baseModel, lora } = app.checkpoints.get(translated(() => parseTinkerPath(tinkerPath)));
+    const { baseModel, lora } = app.checkpoints.get(parseTinkerPath(tinkerPath));
     const { rank, trainUnembed, trainMlp, trainAttn } = lora;
     return { baseModel, isLora: true, loraRank: rank, trainUnembed, trainMlp, trainAttn };
   },
@@ -72,7 +71,7 @@ export const servedRestRoutes = serve(restRoutes, {
     await app.checkpoints.delete(checkpointOf(app, call));
   },
   async copyWeights(app, message, call) {
-    const source = app.checkpoints.get(translated(() => parseTinkerPath(message.sourcePath)));
+    const source = app.checkpoints.get(parseTinkerPath(message.sourcePath));
     const { kind, name, baseModel, lora, userMetadata } = source;
     const ttlSeconds = checkTtl(message.ttlSeconds);
     // A retry carries the key of its first try.

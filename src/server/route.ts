@@ -1,11 +1,11 @@
 // What a handler is, and what it gets to see of a request. Messages are read and written by the route's own schemas; a handler
 // takes one and gives the other.
 import type { z } from "zod";
-import type { Route } from "../protocol/index.ts";
+import { decode, type Route } from "../protocol/index.ts";
 import type { App } from "./app.ts";
-import { ServerError } from "./errors.ts";
+import { type NumberedRequest, ServerError } from "./errors.ts";
 import type { Answer } from "./http.ts";
-import { parseBody, readMessage } from "./json.ts";
+import { parseBody, sequenceIn } from "./json.ts";
 
 type Message<R extends Route> = R["request"] extends z.ZodType ? z.output<R["request"]> : undefined;
 type Reply<R extends Route> = R["response"] extends z.ZodType ? z.output<R["response"]> : undefined;
@@ -55,45 +55,31 @@ export const plainBodyLimit = 4 << 20;
 
 /** One request, its body read. */
 export class Call {
-  readonly parameters: Readonly<Record<string, string>>;
-  readonly query: URLSearchParams;
-  readonly bytes: Uint8Array<ArrayBuffer>;
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  declare readonly parameters: Readonly<Record<string, string>>;
+  declare readonly query: URLSearchParams;
+  declare readonly bytes: Uint8Array<ArrayBuffer>;
+  declare readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   /** Where this server is reached, for links. */
-  readonly origin: string;
+  declare readonly origin: string;
   /** Fires when the client is gone. */
-  readonly signal: AbortSignal;
+  declare readonly signal: AbortSignal;
+  /** The place of a training request, as soon as it is known. */
+  numbered: NumberedRequest | undefined;
 
-  constructor(fields: {
-    parameters: Readonly<Record<string, string>>;
-    query: URLSearchParams;
-    bytes: Uint8Array<ArrayBuffer>;
-    headers: Readonly<Record<string, string | string[] | undefined>>;
-    origin: string;
-    signal: AbortSignal;
-  }) {
-    this.parameters = fields.parameters;
-    this.query = fields.query;
-    this.bytes = fields.bytes;
-    this.headers = fields.headers;
-    this.origin = fields.origin;
-    this.signal = fields.signal;
+  constructor(fields: Pick<Call, "parameters" | "query" | "bytes" | "headers" | "origin" | "signal">) {
+    Object.assign(this, fields);
   }
 
   header(name: string): string {
     return String(this.headers[name] ?? "");
   }
 
-  /** The JSON body as this message. `onRefused` is told the body that could not be read as one. */
-  read<T extends z.ZodType>(schema: T, onRefused?: (body: Readonly<Record<string, unknown>>, error: unknown) => void) {
+  /** The JSON body as this message. */
+  read<T extends z.ZodType>(schema: T): z.output<T> {
     this.requireJson();
     const body = parseBody(this.bytes);
-    try {
-      return readMessage(schema, body);
-    } catch (error) {
-      onRefused?.(body, error);
-      throw error;
-    }
+    this.numbered = sequenceIn(body);
+    return decode(schema, body);
   }
 
   requireJson(): void {

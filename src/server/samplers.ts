@@ -1,11 +1,12 @@
 // Samplers: frozen weights to sample from. Those with a source on disk (a base model, a saved checkpoint) are opened in the engine
 // when they are used and may be closed when others need the room; an unnamed snapshot exists in the engine only.
 import type { Engine, EngineModelInfo, SampleOutput, SampleRequest, SamplerSource } from "../engine/engine.ts";
-import { parseTinkerPath, type SampleResponse } from "../protocol/index.ts";
+import { parseTinkerPath } from "../protocol/index.ts";
 import type { CheckpointStore } from "./checkpoints.ts";
 import type { CompletionLog } from "./completions.ts";
-import { ServerError } from "./errors.ts";
+import { engineModel, numberReused, ServerError } from "./errors.ts";
 import type { Operation, Operations } from "./operations.ts";
+import { Recent } from "./recent.ts";
 import type { ModelRecord, Registry, SamplerRecord } from "./registry.ts";
 
 interface OpenSampler {
@@ -35,7 +36,7 @@ export class Samplers {
   /** Least recently used first. */
   readonly #open = new Map<string, OpenSampler>();
   #openings = 0;
-  readonly #requests = new Map<string, { fingerprint: string; operation: Operation }>();
+  readonly #requests = new Recent<string, { fingerprint: string; operation: Operation }>(rememberedSamples);
   /** Samples under way, to be ended with this life of the server or by their client. */
   readonly #underWay = new Set<AbortController>();
   /** How many copies of its client a sampler has. */
@@ -57,10 +58,8 @@ export class Samplers {
     const fields = this.#resolve(source);
     const { record } = this.#parts.registry.createSampler(sessionId, sequence, fields);
     if (record.modelPath !== fields.modelPath || record.baseModel !== fields.baseModel)
-      throw new ServerError(
-        400,
-        "server/sequence-reused",
-        `sampling_session_seq_id ${sequence} of this session is sampler ${record.id}, made differently. Give each its own number.`,
+      throw numberReused(
+        `sampling_session_seq_id ${sequence} of this session is sampler ${record.id}, made differently.`,
       );
     return record;
   }
@@ -73,11 +72,7 @@ export class Samplers {
       snapshotOf: model.id,
     });
     if (!created)
-      throw new ServerError(
-        400,
-        "server/sequence-reused",
-        `sampling_session_seq_id ${sequence} of this session is already sampler ${record.id}. Give each its own number.`,
-      );
+      throw numberReused(`sampling_session_seq_id ${sequence} of this session is already sampler ${record.id}.`);
     await this.#makeRoom();
     const engineId = this.#nextEngineId(record.id);
     const ready = engine.createSampler(engineId, { kind: "live", modelId: model.id });
@@ -100,14 +95,8 @@ export class Samplers {
   }
 
   /** What the engine says about a sampler's model. */
-  modelOf(record: SamplerRecord): EngineModelInfo {
-    const info = this.#parts.engine.models.find((model) => model.name === record.baseModel);
-    if (info) return info;
-    throw new ServerError(
-      400,
-      "server/unknown-base-model",
-      `This server does not serve "${record.baseModel}". It serves ${this.#parts.engine.models.map((model) => model.name).join(", ")}.`,
-    );
+  modelOf({ baseModel }: Pick<SamplerRecord, "baseModel">): EngineModelInfo {
+    return engineModel(this.#parts.engine, baseModel);
   }
 
   /** The sampler behind a request that names its weights instead of a sampling session. */
@@ -129,32 +118,25 @@ export class Samplers {
     record: SamplerRecord,
     sequence: SampleSequence | undefined,
     request: SampleRequest,
-    options: { fingerprint: string; bytes: number; respond: (output: SampleOutput) => SampleResponse },
+    options: { fingerprint: string; bytes: number },
   ): Operation {
     const { operations, completions } = this.#parts;
     const key = sequence === undefined ? undefined : `${record.id}/${sequence}`;
     const known = key === undefined ? undefined : this.#requests.get(key);
     if (known) {
       if (known.fingerprint !== options.fingerprint)
-        throw new ServerError(
-          400,
-          "server/sequence-reused",
-          `seq_id ${sequence} of sampler ${record.id} was another request. Give each request its own number.`,
-        );
+        throw numberReused(`seq_id ${sequence} of sampler ${record.id} was another request.`);
       return known.operation;
     }
     operations.admit(options.bytes);
     const controller = new AbortController();
     const operation = operations.begin(options.bytes, () => controller.abort(cancelled()));
-    if (key !== undefined) {
-      this.#requests.set(key, { fingerprint: options.fingerprint, operation });
-      if (this.#requests.size > rememberedSamples) this.#requests.delete(this.#requests.keys().next().value!);
-    }
+    if (key !== undefined) this.#requests.set(key, { fingerprint: options.fingerprint, operation });
     this.#underWay.add(controller);
     void operations
       .settle(operation, async () => {
         const output = await this.#run(record, request, controller.signal);
-        return { kind: "sample", output: options.respond(output) };
+        return { kind: "sample", output: { ...output, promptCacheHitTokens: 0 } };
       })
       .then(() => {
         this.#underWay.delete(controller);
@@ -224,8 +206,7 @@ export class Samplers {
           "server/sampler-source",
           "Neither base_model nor model_path was given. Name the base model, or the checkpoint to sample from.",
         );
-      const fields = { baseModel };
-      this.modelOf({ ...fields, id: "", sessionId: "", sequence: 0 });
+      this.modelOf({ baseModel });
       return { baseModel, modelPath: undefined, checkpointUid: undefined };
     }
     const path = parseTinkerPath(modelPath);

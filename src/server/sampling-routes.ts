@@ -1,7 +1,6 @@
 // Sampling sessions and samples.
 import { samplingRoutes } from "../protocol/index.ts";
 import { ServerError } from "./errors.ts";
-import { translated } from "./json.ts";
 import { serve } from "./route.ts";
 import { checkSample } from "./sample-request.ts";
 import type { SampleSequence } from "./samplers.ts";
@@ -10,7 +9,7 @@ import { checkCount } from "./training-routes.ts";
 export const servedSamplingRoutes = serve(samplingRoutes, {
   createSamplingSession(app, { sessionId, samplingSessionSeqId, baseModel, modelPath }) {
     const sequence = checkCount(samplingSessionSeqId, "sampling_session_seq_id");
-    const { id } = translated(() => app.samplers.create(sessionId, sequence, { baseModel, modelPath }));
+    const { id } = app.samplers.create(sessionId, sequence, { baseModel, modelPath });
     return { samplingSessionId: id, type: "create_sampling_session" };
   },
   joinSamplingSession: (app, { samplingSessionId }) => ({
@@ -21,17 +20,13 @@ export const servedSamplingRoutes = serve(samplingRoutes, {
     const { samplingSessionId, baseModel, modelPath, seqId } = message;
     const record =
       samplingSessionId === undefined
-        ? translated(() => app.samplers.adHoc({ baseModel, modelPath }))
+        ? app.samplers.adHoc({ baseModel, modelPath })
         : app.samplers.get(samplingSessionId);
     const sequence = samplingSessionId === undefined || seqId === undefined ? undefined : checkSequence(seqId);
     app.sessions.touch(record.sessionId);
     const model = app.samplers.modelOf(record);
-    const { request, fingerprint, respond } = checkSample(message, model, app.settings.text?.(model.name));
-    const operation = app.samplers.sample(record, sequence, request, {
-      fingerprint,
-      respond,
-      bytes: call.bytes.length,
-    });
+    const { request, fingerprint } = checkSample(message, model, app.settings.text?.(model.name));
+    const operation = app.samplers.sample(record, sequence, request, { fingerprint, bytes: call.bytes.length });
     // The same again for a repeat, and no other sequence of the session has it.
     const prefix = sequence === undefined ? operation.id : `${record.sequence}.${sequence}`;
     return {

@@ -51,10 +51,10 @@ test("a refused request uses its number up, so the next one does not wait", asyn
   });
   await settled();
   expect(ran).toEqual([]);
-  queue.consume(1);
+  queue.refuse(1);
   await settled();
   expect(ran).toEqual([2]);
-  queue.consume(1);
+  queue.refuse(1);
   expect(queue.next).toBe(3);
 });
 
@@ -72,19 +72,38 @@ test("requests without a number run in the order of arrival", async () => {
 test("a refused number can be given to the next request, as long as nothing after it has begun", async () => {
   const queue = new SequenceQueue(60_000);
   const ran: string[] = [];
-  queue.consume(1);
+  queue.refuse(1);
   await settled();
-  queue.reopen(1);
   queue.add(1, async () => {
     ran.push("1 again");
   });
-  queue.consume(2);
+  queue.refuse(2);
   await settled();
   queue.add(3, async () => {
     ran.push("3");
   });
   await settled();
-  queue.reopen(2);
   expect(() => queue.add(2, async () => {})).toThrow(expect.objectContaining({ code: "server/sequence-passed" }));
   expect(ran).toEqual(["1 again", "3"]);
+});
+
+test("a refused number far ahead neither holds others up nor makes them late, and may be used when its turn comes", async () => {
+  const gaps: [number, number][] = [];
+  const queue = new SequenceQueue(1, (from, to) => gaps.push([from, to]));
+  const ran: number[] = [];
+  const add = (number: number) =>
+    queue.add(number, async () => {
+      ran.push(number);
+    });
+  for (const refused of [4, 1000, 3_000_000_000]) queue.refuse(refused);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  expect([gaps, queue.next]).toEqual([[], 1]);
+  for (const number of [1, 3, 2, 5]) add(number);
+  await settled();
+  expect([ran, queue.next, gaps]).toEqual([[1, 2, 3, 5], 6, []]);
+  queue.refuse(7);
+  add(7);
+  add(6);
+  await settled();
+  expect(ran.slice(4)).toEqual([6, 7]);
 });

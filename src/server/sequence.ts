@@ -1,7 +1,8 @@
 // Applies one model's training requests in the order of their sequence numbers, one after another, whatever order they arrive
 // in: the chunks of one batch come 2…n, then 1. A number that never comes (a client whose submit failed) holds the queue up for
 // a limited time; after that it is passed over and refused when it does come, so nothing is ever applied out of order.
-import { ServerError } from "./errors.ts";
+import { numberReused, ServerError } from "./errors.ts";
+import { Recent } from "./recent.ts";
 
 type Task = () => Promise<void>;
 
@@ -11,6 +12,8 @@ export class SequenceQueue {
   /** Requests without a number, in the order of arrival; they run when the numbered ones before them have. */
   readonly #unnumbered: Task[] = [];
   #next = 1;
+  /** Numbers of refused requests: nothing waits for them, and until their turn is over another request may have them. */
+  readonly #refused = new Recent<number, true>(4096);
   #running: Promise<void> | undefined;
   #closed = false;
   #gapTimer: NodeJS.Timeout | undefined;
@@ -34,6 +37,7 @@ export class SequenceQueue {
 
   /** Throws when the number's turn is over, or when it is taken. */
   check(sequence: number): void {
+    if (this.#refused.delete(sequence) && this.#next === sequence + 1) this.#next = sequence;
     if (sequence < this.#next)
       throw new ServerError(
         400,
@@ -41,12 +45,7 @@ export class SequenceQueue {
         `seq_id ${sequence} comes too late: the model is at ${this.#next}. Number requests 1, 2, 3, … and send each once; ` +
           "a number missing for too long is passed over.",
       );
-    if (this.#waiting.has(sequence))
-      throw new ServerError(
-        400,
-        "server/sequence-reused",
-        `seq_id ${sequence} is taken by another request. Give each request its own.`,
-      );
+    if (this.#waiting.has(sequence)) throw numberReused(`seq_id ${sequence} is taken by another request.`);
   }
 
   /** Queues a request. It must not throw: a failure is its own business. */
@@ -59,14 +58,11 @@ export class SequenceQueue {
     this.#advance();
   }
 
-  /** Uses up a number whose request was refused, so that what follows does not wait for it. */
-  consume(sequence: number): void {
-    if (sequence >= this.#next && !this.#waiting.has(sequence)) this.add(sequence, async () => {});
-  }
-
-  /** Makes the last number available again, when nothing after it has begun. */
-  reopen(sequence: number): void {
-    if (this.#next === sequence + 1) this.#next = sequence;
+  /** Uses up a number whose request was refused: what follows does not wait for it. */
+  refuse(sequence: number): void {
+    if (sequence < this.#next || this.#waiting.has(sequence)) return;
+    this.#refused.set(sequence, true);
+    this.#advance();
   }
 
   /** No further requests will come: runs what can run, and calls back instead of waiting for a missing number. */
@@ -88,6 +84,7 @@ export class SequenceQueue {
     if (this.#running || this.#closed) return;
     clearTimeout(this.#gapTimer);
     this.#gapTimer = undefined;
+    while (this.#refused.has(this.#next)) this.#next++;
     const numbered = this.#waiting.get(this.#next);
     if (numbered) {
       this.#waiting.delete(this.#next);

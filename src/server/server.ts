@@ -9,10 +9,9 @@ import type { Engine } from "../engine/engine.ts";
 import { apiPrefix, encode, patternOf } from "../protocol/index.ts";
 import { App, type AppSettings, defaultSettings } from "./app.ts";
 import { servedDownloadRoutes } from "./downloads.ts";
-import { ServerError } from "./errors.ts";
+import { fromProtocol, ServerError } from "./errors.ts";
 import { servedFutureRoutes } from "./future-routes.ts";
 import { Answer, emptyAnswer, errorAnswer, jsonAnswer, readBody, send } from "./http.ts";
-import { sequenceIn } from "./json.ts";
 import { servedRestRoutes } from "./rest-routes.ts";
 import { Call, plainBodyLimit, type ServedRoute } from "./route.ts";
 import { servedSamplingRoutes } from "./sampling-routes.ts";
@@ -187,10 +186,11 @@ export class TinkerServer {
     response.once("close", () => gone.abort());
     response.on("error", () => {});
     try {
-      let answer = await this.#answer(request, response, gone.signal).catch((error: unknown) => this.#refusalOf(error));
-      if (!answer) return;
-      if (this.#closing) answer = answer.with({ headers: { ...answer.headers, connection: "close" } });
-      await send(request, response, answer);
+      const answer = await this.#answer(request, response, gone.signal).catch((error: unknown) =>
+        this.#refusalOf(error),
+      );
+      if (this.#closing && !response.headersSent) response.setHeader("connection", "close");
+      if (answer) await send(request, response, answer);
     } catch (error) {
       // A client that leaves in the middle of a download is no news.
       if (!gone.signal.aborted) this.#options.log?.(`an answer could not be sent: ${messageOf(error)}`);
@@ -228,18 +228,15 @@ export class TinkerServer {
     const bytes = await readBody(request, entry.large ? maxBodyBytes : Math.min(plainBodyLimit, maxBodyBytes));
     const call = new Call({ ...fields, bytes, headers: request.headers, origin: originOf(request) ?? this.url });
     try {
-      const message =
-        route.request &&
-        call.read(route.request, (body, error) => {
-          if (error instanceof ServerError) error.refused = sequenceIn(body);
-        });
+      const message = route.request && call.read(route.request);
       const reply = await entry.handle(app, message, call);
       if (reply instanceof Answer) return reply;
       return route.response ? jsonAnswer(encode(route.response, reply)) : emptyAnswer;
-    } catch (error) {
-      // A refusal uses its sequence number up: the client goes on with the next.
-      if (error instanceof ServerError && error.refused)
-        app.training.refuse(error.refused.modelId, error.refused.sequence, error);
+    } catch (cause) {
+      const error = fromProtocol(cause);
+      // A refusal uses its sequence number up: the client goes on with the next, which must not wait.
+      const refused = error instanceof ServerError ? (error.refused ?? call.numbered) : undefined;
+      if (refused) app.training.refuse(refused, error as ServerError);
       throw error;
     }
   }

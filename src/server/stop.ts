@@ -1,6 +1,8 @@
 // Stop strings: the engine knows token ids only, so it asks after every token whether the text so far ends the sample.
 
-/** Token ids → text, as the model's tokenizer decodes them, control tokens left out. */
+import type { Tokenizer } from "../tokenizer/index.ts";
+
+/** Token ids → text, as the model's tokenizer decodes them, control tokens written out: a stop string may begin or end inside one. */
 export type Decode = (tokens: readonly number[]) => string;
 
 /** What the server has to know about a model's text. */
@@ -23,5 +25,16 @@ export function stopAtStrings(strings: readonly string[], decode: Decode): (toke
       if (strings.some((stop) => text.includes(stop))) return true;
       if (window >= tokens.length || Buffer.byteLength(text) >= longest + 8) return false;
     }
+  };
+}
+
+/** A tokenizer as the server uses it for stop strings. */
+export function modelText(tokenizer: Tokenizer): ModelText {
+  return {
+    decode: (tokens) => tokenizer.decode(tokens),
+    controlToken(token) {
+      const id = tokenizer.tokenId(token);
+      return id !== undefined && tokenizer.isSpecial(id) ? id : undefined;
+    },
   };
 }

@@ -5,11 +5,12 @@ import { type AdamParams, type LoraConfig, parseTinkerPath, protobufType, traini
 import { parseRecipient } from "./age.ts";
 import type { App } from "./app.ts";
 import { fingerprintOf, toTrainingBatch, turnMs } from "./batch.ts";
+import { checkName } from "./checkpoints.ts";
 import type { TrainingEncoding } from "./decode-training.ts";
 import { ServerError } from "./errors.ts";
-import { translated } from "./json.ts";
 import type { Operation } from "./operations.ts";
 import { type Call, serve } from "./route.ts";
+import { foldSeed } from "./sample-request.ts";
 import type { TrainingRequest } from "./training.ts";
 import { requireTrainingPath } from "./training-refusals.ts";
 
@@ -44,55 +45,36 @@ export const servedTrainingRoutes = serve(
     },
     forwardBackward: (app, _message, call) => forwardBackward(app, call, "json"),
     forward: (app, _message, call) => forwardBackward(app, call, "json-forward"),
-    optimStep(app, { modelId, seqId, adamParams, optimizerParams }, call) {
-      return sequenced(app, call, { modelId, seqId, content: { adamParams, optimizerParams } }, (request) => {
-        requireAdam(optimizerParams);
-        return app.training.optimStep(request, toAdam(adamParams));
-      });
+    optimStep(app, message, call) {
+      requireAdam(message.optimizerParams);
+      return submitted(app.training.optimStep(numbered(app, message, call), toAdam(message.adamParams)));
     },
-    saveWeights(app, { modelId, seqId, path, ttlSeconds, overwrite, userMetadata }, call) {
-      const content = { path, ttlSeconds, overwrite, userMetadata };
-      return sequenced(app, call, { modelId, seqId, content }, (request) =>
-        app.training.save(request, {
-          kind: "training",
-          name: requireName(path),
-          ttlSeconds: checkTtl(ttlSeconds),
-          overwrite,
-          userMetadata,
-        }),
-      );
+    saveWeights(app, message, call) {
+      const { path, ttlSeconds, overwrite, userMetadata } = message;
+      const options = { name: checkName(path), ttlSeconds: checkTtl(ttlSeconds), overwrite, userMetadata };
+      return submitted(app.training.save(numbered(app, message, call), { kind: "training", ...options }));
     },
-    saveWeightsForSampler(app, { modelId, seqId, path, samplingSessionSeqId, ttlSeconds, userMetadata }, call) {
-      const content = { path, samplingSessionSeqId, ttlSeconds, userMetadata };
-      return sequenced(app, call, { modelId, seqId, content }, (request) =>
-        path === undefined && samplingSessionSeqId !== undefined
-          ? app.training.snapshotForSampler(request, checkCount(samplingSessionSeqId, "sampling_session_seq_id"))
-          : app.training.save(request, {
-              kind: "sampler",
-              name: requireName(path),
-              ttlSeconds: checkTtl(ttlSeconds),
-              userMetadata,
-            }),
-      );
+    saveWeightsForSampler(app, message, call) {
+      const { path, samplingSessionSeqId, ttlSeconds, userMetadata } = message;
+      const request = numbered(app, message, call);
+      if (path === undefined && samplingSessionSeqId !== undefined) {
+        const sequence = checkCount(samplingSessionSeqId, "sampling_session_seq_id");
+        return submitted(app.training.snapshotForSampler(request, sequence));
+      }
+      const options = { name: checkName(path), ttlSeconds: checkTtl(ttlSeconds), userMetadata };
+      return submitted(app.training.save(request, { kind: "sampler", ...options }));
     },
-    saveWeightsExternal(app, { modelId, seqId, path, ttlSeconds, ageEncryptionRecipients: recipients = [] }, call) {
-      return sequenced(app, call, { modelId, seqId, content: { path, ttlSeconds, recipients } }, (request) =>
-        app.training.save(request, {
-          kind: "external",
-          name: path,
-          ttlSeconds: checkTtl(ttlSeconds),
-          // A name given again is a new download.
-          overwrite: true,
-          recipients: recipients.map(parseRecipient),
-        }),
-      );
+    saveWeightsExternal(app, message, call) {
+      const { path, ttlSeconds, ageEncryptionRecipients = [] } = message;
+      const recipients = ageEncryptionRecipients.map(parseRecipient);
+      // A name given again is a new download.
+      const options = { name: checkName(path), ttlSeconds: checkTtl(ttlSeconds), overwrite: true, recipients };
+      return submitted(app.training.save(numbered(app, message, call), { kind: "external", ...options }));
     },
     loadWeights(app, message, call) {
       const { modelId, path, optimizer } = message;
       if (modelId !== undefined)
-        return sequenced(app, call, { modelId, seqId: message.seqId, content: { path, optimizer } }, (request) =>
-          translated(() => app.training.loadWeights(request, { path, optimizer })),
-        );
+        return submitted(app.training.loadWeights(numbered(app, { ...message, modelId }, call), { path, optimizer }));
       const { sessionId, modelSeqId, userMetadata = {}, optimizerConfig } = message;
       if (sessionId === undefined || modelSeqId === undefined)
         throw new ServerError(
@@ -101,8 +83,7 @@ export const servedTrainingRoutes = serve(
           "Neither model_id nor session_id with model_seq_id was given. Say which model the weights go into.",
         );
       requireAdam(optimizerConfig);
-      const address = translated(() => requireTrainingPath(parseTinkerPath(path), path));
-      const checkpoint = app.checkpoints.get(address);
+      const checkpoint = app.checkpoints.get(requireTrainingPath(parseTinkerPath(path), path));
       const created = app.training.createModel(
         {
           sessionId,
@@ -136,7 +117,7 @@ function toLora(config: LoraConfig): LoraSpec {
     );
   if (!trainAttn && !trainMlp && !trainUnembed)
     throw new ServerError(400, "server/lora", "Nothing is to be trained. Set train_attn, train_mlp or train_unembed.");
-  return { rank, trainAttn, trainMlp, trainUnembed, ...(seed !== undefined && { seed }) };
+  return { rank, trainAttn, trainMlp, trainUnembed, ...(seed !== undefined && { seed: foldSeed(seed) }) };
 }
 
 /** Adam is the only optimizer there is. */
@@ -155,14 +136,14 @@ async function forwardBackward(app: App, call: Call, json: TrainingEncoding) {
   // A body whose encoding is neither is refused by its content type, before it is read as one of them.
   if (encoding !== "protobuf") call.requireJson();
   const request = await app.decoder.decode(call.bytes, encoding);
-  const sequence = checkSequence(request.seqId);
-  return refusable(app, request.modelId, sequence, async () => {
-    const record = app.registry.model(request.modelId);
-    const takeTurns = turnTaker(turnMs);
-    const fingerprint = await fingerprintOf(request, takeTurns);
-    const batch = await toTrainingBatch(request, app.training.engineModel(record.baseModel), takeTurns);
-    return app.training.forwardBackward({ modelId: request.modelId, sequence, fingerprint, bytes }, batch);
-  });
+  const { modelId, seqId } = request;
+  const place = placeOf(app, request);
+  call.numbered = { modelId, sequence: seqId };
+  const record = app.registry.model(modelId);
+  const takeTurns = turnTaker(turnMs);
+  const fingerprint = await fingerprintOf(request, takeTurns);
+  const batch = await toTrainingBatch(request, app.training.engineModel(record.baseModel), takeTurns);
+  return submitted(app.training.forwardBackward({ ...place, fingerprint, bytes }, batch));
 }
 
 function toAdam(params: AdamParams | undefined): AdamSettings {
@@ -187,33 +168,19 @@ function toAdam(params: AdamParams | undefined): AdamSettings {
   return { learningRate, beta1, beta2, epsilon: eps, weightDecay, gradClipNorm };
 }
 
-/** A small request with a sequence number: a repeat of it is the same request when its content is. */
-function sequenced(
-  app: App,
-  call: Call,
-  { modelId, seqId, content }: { modelId: string; seqId: number | undefined; content: unknown },
-  submit: (request: TrainingRequest) => Operation,
-) {
-  const sequence = checkSequence(seqId ?? 0);
-  const request = { modelId, sequence, fingerprint: JSON.stringify(content), bytes: call.bytes.length };
-  return refusable(app, modelId, sequence, async () => submit(request));
+const submitted = ({ id }: Operation) => ({ requestId: id });
+
+/** A small request in its place: a repeat of it is the same request when its content is. */
+function numbered(app: App, message: { modelId: string; seqId?: number | undefined }, call: Call): TrainingRequest {
+  const { modelId: _, seqId: __, ...content } = message;
+  return { ...placeOf(app, message), fingerprint: JSON.stringify(content), bytes: call.bytes.length };
 }
 
-/** A refusal uses the sequence number up: the client will not send it again, and later requests must not wait for it. */
-async function refusable(
-  app: App,
-  modelId: string,
-  sequence: number | undefined,
-  run: () => Promise<Operation>,
-): Promise<{ requestId: string }> {
+/** Whose turn a request is. It is a sign of life of its session, too. */
+function placeOf(app: App, { modelId, seqId = 0 }: { modelId: string; seqId?: number | undefined }) {
   const sessionId = app.registry.findModel(modelId)?.sessionId;
   if (sessionId !== undefined) app.sessions.touch(sessionId);
-  try {
-    return { requestId: (await run()).id };
-  } catch (error) {
-    if (error instanceof ServerError && sequence !== undefined) error.refused = { modelId, sequence };
-    throw error;
-  }
+  return { modelId, sequence: checkSequence(seqId) };
 }
 
 /** 0 stands for "none": protobuf cannot say it otherwise. */
@@ -233,9 +200,4 @@ export function checkTtl(ttlSeconds: number | undefined): number | undefined {
     "server/ttl",
     `ttl_seconds=${ttlSeconds} is out of range. Send a positive number of seconds, up to ten years, or none.`,
   );
-}
-
-function requireName(path: string | undefined): string {
-  if (path !== undefined) return path;
-  throw new ServerError(400, "server/checkpoint-name", "The checkpoint has no name. Send one as path.");
 }

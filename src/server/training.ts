@@ -21,9 +21,10 @@ import {
 } from "../protocol/index.ts";
 import { encryptFile, type Recipient } from "./age.ts";
 import { filesBelow } from "./archive.ts";
-import { type CheckpointRecord, type CheckpointStore, checkName } from "./checkpoints.ts";
-import { ServerError } from "./errors.ts";
+import type { CheckpointRecord, CheckpointStore } from "./checkpoints.ts";
+import { engineModel, type NumberedRequest, numberReused, ServerError, shuttingDown } from "./errors.ts";
 import type { Operation, Operations, Result } from "./operations.ts";
+import { Recent } from "./recent.ts";
 import type { ModelRecord, Registry } from "./registry.ts";
 import type { Samplers } from "./samplers.ts";
 import { SequenceQueue } from "./sequence.ts";
@@ -33,10 +34,8 @@ import { lost, requireFit, requireTrainingPath, unloaded } from "./training-refu
 interface LiveModel {
   record: ModelRecord;
   queue: SequenceQueue;
-  /** What became of each sequence number. */
-  requests: Map<number, { fingerprint: string; operation: Operation }>;
-  /** Numbers used up by a refused request. Clients may give them to the next request, or never use them again. */
-  refused: Set<number>;
+  /** What became of each sequence number; repeats of those further back are refused instead of recognised. */
+  requests: Recent<number, { fingerprint: string; operation: Operation }>;
   pending: Set<Operation>;
   creation: Operation;
 }
@@ -75,7 +74,6 @@ export interface SaveRequest {
   recipients?: readonly Recipient[];
 }
 
-/** Repeats of numbers further back than this are refused instead of recognised. */
 const rememberedRequests = 4096;
 
 export class Training {
@@ -109,11 +107,7 @@ export class Training {
       );
     const { record, created } = registry.createModel(sessionId, sequence, fields);
     if (!created && (record.baseModel !== fields.baseModel || !sameLora(record.lora, fields.lora)))
-      throw new ServerError(
-        400,
-        "server/sequence-reused",
-        `model_seq_id ${sequence} of this session is model ${record.id}, made differently. Give each model its own number.`,
-      );
+      throw numberReused(`model_seq_id ${sequence} of this session is model ${record.id}, made differently.`);
     const known = this.#live.get(record.id);
     if (known) return { operation: known.creation, modelId: record.id };
     return { operation: this.#open(record, load).creation, modelId: record.id };
@@ -121,14 +115,7 @@ export class Training {
 
   /** What the engine says about a base model; 400 when it has none of that name. */
   engineModel(baseModel: string): EngineModelInfo {
-    const { engine } = this.#parts;
-    const info = engine.models.find((model) => model.name === baseModel);
-    if (info) return info;
-    throw new ServerError(
-      400,
-      "server/unknown-base-model",
-      `This server does not serve "${baseModel.slice(0, 100)}". It serves ${engine.models.map((model) => model.name).join(", ")}.`,
-    );
+    return engineModel(this.#parts.engine, baseModel);
   }
 
   forwardBackward(request: TrainingRequest, batch: TrainingBatch): Operation {
@@ -157,7 +144,6 @@ export class Training {
   /** Saves under a name: training state, weights for sampling, or files to download. */
   save(request: TrainingRequest, options: SaveRequest): Operation {
     const { kind, name, recipients = [], userMetadata, ttlSeconds, overwrite = false } = options;
-    checkName(name);
     return this.#submit(request, async ({ record }) => {
       const { engine, checkpoints } = this.#parts;
       const fields = { runId: record.id, baseModel: record.baseModel, lora: record.lora, kind, name, userMetadata };
@@ -214,11 +200,7 @@ export class Training {
   drain(): void {
     for (const live of this.#live.values())
       live.queue.drain(() => {
-        for (const operation of live.pending)
-          this.#parts.operations.futures.fail(
-            operation,
-            new ServerError(503, "server/shutting-down", "The server is shutting down. Try again when it is back."),
-          );
+        for (const operation of live.pending) this.#parts.operations.futures.fail(operation, shuttingDown());
       });
   }
 
@@ -240,15 +222,11 @@ export class Training {
   }
 
   /** Uses up the sequence number of a request that was refused, so that the ones behind it do not wait for it. */
-  refuse(modelId: string, sequence: number | undefined, refusal: ServerError): void {
+  refuse({ modelId, sequence }: NumberedRequest, refusal: ServerError): void {
     const record = this.#parts.registry.findModel(modelId);
-    if (!record || sequence === undefined || record.state !== "live" || refusal.status === 429 || refusal.status >= 500)
-      return;
+    if (record?.state !== "live" || refusal.status === 429 || refusal.status >= 500) return;
     const live = this.#open(record);
-    if (live.requests.has(sequence) || sequence < live.queue.next) return;
-    live.refused.add(sequence);
-    if (live.refused.size > rememberedRequests) live.refused.delete(live.refused.values().next().value!);
-    live.queue.consume(sequence);
+    if (!live.requests.has(sequence)) live.queue.refuse(sequence);
   }
 
   #recordStep(record: ModelRecord, sequence: number): void {
@@ -273,23 +251,13 @@ export class Training {
     const known = sequence === undefined ? undefined : live.requests.get(sequence);
     if (known) {
       if (known.fingerprint === fingerprint) return known.operation;
-      throw new ServerError(
-        400,
-        "server/sequence-reused",
-        `seq_id ${sequence} of model ${record.id} was another request. Give each request its own number.`,
-      );
+      throw numberReused(`seq_id ${sequence} of model ${record.id} was another request.`);
     }
-    if (sequence !== undefined) {
-      if (live.refused.delete(sequence)) live.queue.reopen(sequence);
-      live.queue.check(sequence);
-    }
+    if (sequence !== undefined) live.queue.check(sequence);
     operations.admit(bytes, sequence === live.queue.next);
     registry.touch(record);
     const operation = operations.begin(bytes);
-    if (sequence !== undefined) {
-      live.requests.set(sequence, { fingerprint, operation });
-      if (live.requests.size > rememberedRequests) live.requests.delete(live.requests.keys().next().value!);
-    }
+    if (sequence !== undefined) live.requests.set(sequence, { fingerprint, operation });
     live.pending.add(operation);
     live.queue.add(sequence, async () => {
       await operations.settle(operation, () => work(live));
@@ -311,7 +279,7 @@ export class Training {
       ),
     );
     const creation = operations.begin(0);
-    const live: LiveModel = { record, queue, requests: new Map(), refused: new Set(), pending: new Set(), creation };
+    const live: LiveModel = { record, queue, requests: new Recent(rememberedRequests), pending: new Set(), creation };
     this.#live.set(record.id, live);
     queue.add(undefined, () =>
       operations.settle(creation, async () => {

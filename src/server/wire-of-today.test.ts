@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import { call, datum, newModel, numbers, poll, start, stepBody, trainBody } from "../../test/support/tinker-server.ts";
 import { simulatedModelName } from "../engine/simulated/engine.ts";
+import { decodeSampleResponse, encode, sampleResponse } from "../protocol/index.ts";
 
 type Server = Awaited<ReturnType<typeof start>>;
 
@@ -150,7 +151,7 @@ test("listings leave external weights out for SDK versions that refuse them", as
 });
 
 test("one poll tells which samples have finished, from where the client was; a cancelled one has failed", async () => {
-  const server = await start({ pollHoldMs: 60 }, { samplingLatency: "constant:30" });
+  const server = await start({ pollHoldMs: 60 }, { samplingLatency: "constant:1000" });
   const { sample, sampler } = await newSampler(server);
   const ask = (cursor: number, retrieved: string[] = []) =>
     call(server, "/retrieve_futures", {
@@ -189,4 +190,72 @@ test("copying weights again with the same key is the same copy", async () => {
   expect(again).toBe(first);
   expect(other).not.toBe(first);
   expect((await call(server, "/training_runs?project_id=p")).body.training_runs).toHaveLength(2);
+});
+
+test("every question about a sample is answered alike in both encodings, sparse ones in their own layout", async () => {
+  const server = await start();
+  const { sample } = await newSampler(server);
+  const sparse =
+    '{"dtype":"int64","data":[5,7,9],"shape":[2,2000000000],"sparse_crow_indices":[0,2,3],"sparse_col_indices":[0,1999999999,4]}';
+  const asked = `,"prompt_logprobs":true,"topk_prompt_logprobs":2,"topk_sample_logprobs":3,"prompt_alt_tokens_k":2,"prompt_logprobs_last_n":1,"target_prompt_logprobs":${sparse}`;
+  const submitted = await sample("0", "3", "[1,2,3]", asked);
+  expect((await sample("0", "3", "[1,2,3]", asked)).body).toEqual(submitted.body);
+  expect((await sample("0", "3", "[1,2,3]", asked.replace("[5,7,9]", "[5,7,8]"))).body.code).toBe(
+    "server/sequence-reused",
+  );
+  const json = (await poll(server, submitted)).body;
+  const proto = decodeSampleResponse((await poll(server, submitted, { Accept: "application/x-protobuf" })).body);
+  expect(encode(sampleResponse, proto)).toEqual({ ...json, type: undefined });
+  expect(json.prompt_logprobs.slice(0, 2)).toEqual([null, null]);
+  expect(json.topk_prompt_logprobs.map((row: unknown[] | null) => row?.length)).toEqual([undefined, undefined, 2]);
+  const { data, shape, sparse_crow_indices: rows } = json.target_prompt_logprobs;
+  expect([data.length, data.every((value: number) => value < 0), shape, rows]).toEqual([3, true, [2, 2e9], [0, 2, 3]]);
+  expect(json.prompt_alt_tokens.tokens.shape).toEqual([2, 2]);
+  for (const { tokens, topk_sampled_logprobs } of json.sequences)
+    expect(topk_sampled_logprobs).toHaveLength(tokens.length);
+});
+
+test.each([
+  [`"topk_prompt_logprobs":257`, /^topk_prompt_logprobs=257 is out of range. Send 0 to 256/],
+  [`"topk_sample_logprobs":-1`, /^topk_sample_logprobs=-1/],
+  [`"prompt_alt_tokens_k":100000000`, /^prompt_alt_tokens_k/],
+  [`"prompt_logprobs_last_n":1`, /not asked for/],
+  [`"prompt_logprobs":true,"prompt_logprobs_last_n":3`, /Send 1 to 2/],
+  [`"target_prompt_logprobs":{"dtype":"float32","data":[1,2],"shape":[2,1]}`, /dtype float32/],
+  [`"target_prompt_logprobs":{"dtype":"int64","data":[1,2,3],"shape":[3,1]}`, /shape \[3,1\]/],
+  [`"target_prompt_logprobs":{"dtype":"int64","data":[1],"shape":[2,1]}`, /does not fit together/],
+  [`"target_prompt_logprobs":{"dtype":"int64","data":[-1,-1],"shape":[2,1]}`, /no token at all/],
+  [`"target_prompt_logprobs":{"dtype":"int64","data":[-2,9],"shape":[2,1]}`, /token id -2/],
+  [`"target_prompt_logprobs":{"dtype":"int64","data":[9,9007199254740991],"shape":[2,1]}`, /token id 9007199254740991/],
+])("%s is refused with what is wrong", async (asked, message) => {
+  const server = await start();
+  const { sample } = await newSampler(server);
+  const { status, body } = await sample("0", "1", "[1,2,3]", `,${asked}`);
+  expect([status, body.code]).toEqual([400, "server/sampling"]);
+  expect(body.detail).toMatch(message);
+});
+
+test.each(["-1", "1.5", '"one"', "true", "[1]", "2147483648", "9007199254740993", "1e300"])(
+  "a training request with seq_id %s is refused, and nothing waits for it",
+  async (seqId) => {
+    const server = await start({ gapLimitMs: 600_000 });
+    const { modelId } = await newModel(server);
+    const refused = await call(server, "/optim_step", undefined, {
+      raw: `{"model_id":"${modelId}","seq_id":${seqId},"adam_params":{}}`,
+    });
+    expect([400, 422]).toContain(refused.status);
+    for (const seq of [1, 2])
+      expect((await poll(server, await call(server, "/optim_step", stepBody(modelId, seq)))).body.metrics.step).toBe(
+        seq,
+      );
+  },
+);
+
+test("a LoRA seed may have 64 bits", async () => {
+  const server = await start();
+  const { sessionId } = await newModel(server);
+  const made = await call(server, "/create_model", undefined, {
+    raw: `{"session_id":"${sessionId}","model_seq_id":1,"base_model":"${simulatedModelName}","lora_config":{"rank":8,"seed":18446744073709551615}}`,
+  });
+  expect((await poll(server, made)).body.model_id).toBe(`${sessionId}:train:1`);
 });

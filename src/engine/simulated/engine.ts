@@ -4,6 +4,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Random } from "../../core/random.ts";
+import type { PromptAnswers } from "../../protocol/questions.ts";
 import type {
   AdamSettings,
   Engine,
@@ -17,7 +18,7 @@ import type {
   TrainingOutput,
 } from "../engine.ts";
 import { EngineError } from "../errors.ts";
-import { type PromptScores, ScoreKeeper } from "../scores.ts";
+import { promptScores, sequenceScores } from "../scores.ts";
 import { baseWeights, ClassBigram, weightCount } from "./class-bigram.ts";
 import { type Distribution, parseDistribution } from "./distribution.ts";
 import { Learner } from "./learner.ts";
@@ -184,19 +185,19 @@ export class SimulatedEngine implements Engine {
   }
 
   #generate(model: ClassBigram, request: SampleRequest, limit: number, random: Random): SampledTokens {
-    const { prompt, settings, topkSampleLogprobs: topk = 0 } = request;
+    const { prompt, settings } = request;
+    const scores = sequenceScores(request);
     const endOfText = this.#info.vocabSize - 1;
     const stops = new Set([...settings.stopTokens, ...(settings.stopAtEnd === false ? [] : [endOfText])]);
     const tokens: number[] = [];
     const logprobs: number[] = [];
-    const likeliest: [number, number][][] = [];
     let previous = prompt.at(-1) ?? endOfText;
     let stopReason: SampledTokens["stopReason"] = "length";
     while (tokens.length < limit) {
       const { token, logprob } = model.draw(previous, random, settings);
       tokens.push(token);
       logprobs.push(logprob);
-      if (topk > 0) likeliest.push(model.top(previous, topk));
+      if (scores.wanted) scores.add(tokens.length - 1, model.logprobs(previous));
       previous = token;
       if (stops.has(token) || settings.shouldStop?.(tokens)) {
         stopReason = "stop";
@@ -207,15 +208,15 @@ export class SimulatedEngine implements Engine {
       stopReason,
       tokens: Int32Array.from(tokens),
       logprobs: Float32Array.from(logprobs),
-      ...(topk > 0 && { topkLogprobs: likeliest }),
+      ...scores.answers,
     };
   }
 
-  #promptScores(model: ClassBigram, request: SampleRequest, seed: number | string): PromptScores {
-    const keeper = new ScoreKeeper(request, { temperature: request.settings.temperature, seed });
+  #promptScores(model: ClassBigram, request: SampleRequest, seed: number | string): PromptAnswers {
+    const keeper = promptScores({ ...request, temperature: request.settings.temperature, seed });
     if (keeper.wanted)
-      for (const [position, token] of request.prompt.entries()) keeper.add(position, model.logprobs(token));
-    return keeper.output();
+      for (const [position, token] of request.prompt.entries()) keeper.add(position + 1, model.logprobs(token));
+    return keeper.answers;
   }
 
   async #modelOf(source: SamplerSource): Promise<ClassBigram> {

@@ -2,113 +2,61 @@
 // each of its fields is one flat array with a byte offset per datum.
 import type { Tensor } from "../tensors.ts";
 import type { ForwardBackwardOutput } from "../training.ts";
-import {
-  doubleEntrySize,
-  dtypes,
-  packedSize,
-  readDoubleEntry,
-  readValues,
-  setEntry,
-  writeDoubleEntry,
-  writePacked,
-} from "./request.ts";
-import { blockSize, malformed, narrowed, Reader, utf8, varintSize, Writer } from "./wire.ts";
+import { bytesOf, doubleEntry, encodeFields, type Field, readDoubleEntry } from "./fields.ts";
+import { setEntry } from "./request.ts";
+import { dtypes, packed, readValues, valueBytes } from "./tensor.ts";
+import { malformed, narrowed, Reader, utf8 } from "./wire.ts";
 
 type Outputs = Record<string, Tensor>;
 
-interface BatchField {
-  name: string;
-  dtype: Tensor["dtype"];
-  trailingShape: readonly number[];
-  tensors: Tensor[];
-  byteLength: number;
-}
-
-interface Batch {
-  count: number;
-  signature: string;
-  fields: BatchField[];
-}
-
-const itemSize = (dtype: Tensor["dtype"]) => (dtype === "int64" ? 8 : 4);
-
-function batchesOf(outputs: readonly Outputs[]): Batch[] {
-  const batches: Batch[] = [];
-  for (const output of outputs) {
-    const entries = Object.entries(output);
-    const signature = JSON.stringify(entries.map(([name, value]) => [name, value.dtype, value.shape.slice(1)]));
-    let batch = batches.at(-1);
-    if (batch?.signature !== signature) {
-      const fields = entries.map(
-        ([name, { dtype, shape }]): BatchField => ({
-          name,
-          dtype,
-          trailingShape: shape.slice(1),
-          tensors: [],
-          byteLength: 0,
-        }),
-      );
-      batch = { count: 0, signature, fields };
-      batches.push(batch);
-    }
-    batch.count++;
-    for (const [index, [, value]] of entries.entries()) {
-      const field = batch.fields[index]!;
-      field.tensors.push(value);
-      field.byteLength += value.data.length * itemSize(value.dtype);
-    }
-  }
-  return batches;
-}
-
-const fieldSize = (field: BatchField, count: number) =>
-  blockSize(field.byteLength) + blockSize(8 * (count + 1)) + 2 + packedSize(field.trailingShape);
-
-const fieldEntrySize = (field: BatchField, count: number) =>
-  blockSize(utf8(field.name).length) + blockSize(fieldSize(field, count));
-
-function batchSize(batch: Batch): number {
-  let size = 1 + varintSize(batch.count);
-  for (const field of batch.fields) size += blockSize(fieldEntrySize(field, batch.count));
-  return size;
-}
-
 /** The protobuf body of a forward/backward result. */
 export function encodeForwardBackwardOutput(output: ForwardBackwardOutput): Uint8Array {
-  const type = utf8(output.lossFnOutputType);
-  const batches = batchesOf(output.lossFnOutputs);
-  const metrics = Object.entries(output.metrics);
-  let size = type.length > 0 ? blockSize(type.length) : 0;
-  for (const batch of batches) size += blockSize(batchSize(batch));
-  for (const [name] of metrics) size += blockSize(doubleEntrySize(name));
-
-  const writer = new Writer(size);
-  if (type.length > 0) writer.block(1, type);
-  for (const batch of batches) writeBatch(writer, batch);
-  for (const [name, value] of metrics) writeDoubleEntry(writer, 3, name, value);
-  return writer.finish();
+  const { lossFnOutputType: type, lossFnOutputs, metrics } = output;
+  return encodeFields([
+    ...(type === "" ? [] : [[1, utf8(type)] as const]),
+    ...runsOf(lossFnOutputs).map((run): Field => [2, encodeRun(run)]),
+    ...Object.entries(metrics).map(([name, value]): Field => [3, doubleEntry(name, value)]),
+  ]);
 }
 
-function writeBatch(writer: Writer, batch: Batch): void {
-  writer.head(2, batchSize(batch));
-  for (const field of batch.fields) {
-    writer.head(2, fieldEntrySize(field, batch.count));
-    writer.block(1, utf8(field.name));
-    writer.head(2, fieldSize(field, batch.count));
-    const offsets = new BigInt64Array(batch.count + 1);
-    let offset = 0;
-    writer.head(1, field.byteLength);
-    for (const [index, { data, dtype }] of field.tensors.entries()) {
-      if (data instanceof Int32Array) writer.rawInt64s(data);
-      else writer.raw(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
-      offset += data.length * itemSize(dtype);
-      offsets[index + 1] = BigInt(offset);
-    }
-    writer.array(2, offsets);
-    writer.number(3, dtypes[field.dtype]);
-    writePacked(writer, 4, field.trailingShape);
+function runsOf(outputs: readonly Outputs[]): Outputs[][] {
+  const runs: Outputs[][] = [];
+  let signature: string | undefined;
+  for (const output of outputs) {
+    const own = JSON.stringify(Object.entries(output).map(([name, { dtype, shape }]) => [name, dtype, shape.slice(1)]));
+    if (own === signature) runs.at(-1)!.push(output);
+    else runs.push([output]);
+    signature = own;
   }
-  writer.number(3, batch.count);
+  return runs;
+}
+
+function encodeRun(run: readonly Outputs[]): Uint8Array {
+  const fields = Object.keys(run[0]!).map((name): Field => {
+    const column = encodeColumn(run.map((output) => output[name]!));
+    return [
+      2,
+      encodeFields([
+        [1, utf8(name)],
+        [2, column],
+      ]),
+    ];
+  });
+  return encodeFields([...fields, [3, run.length]]);
+}
+
+/** The tensors of one name, one after the other. */
+function encodeColumn(tensors: readonly Tensor[]): Uint8Array {
+  const { dtype, shape } = tensors[0]!;
+  const parts = tensors.map(valueBytes);
+  const offsets = new BigInt64Array(parts.length + 1);
+  for (const [index, part] of parts.entries()) offsets[index + 1] = offsets[index]! + BigInt(part.length);
+  return encodeFields([
+    [1, Buffer.concat(parts)],
+    [2, bytesOf(offsets)],
+    [3, dtypes[dtype]],
+    ...(shape.length > 1 ? [[4, packed(shape.slice(1))] as const] : []),
+  ]);
 }
 
 /** Reads a forward/backward result. Throws `protocol/malformed-protobuf` and nothing else. */

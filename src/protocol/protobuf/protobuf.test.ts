@@ -335,20 +335,31 @@ describe("round trips", () => {
     const logprobs = fc
       .array(fc.float({ min: -100, max: 0, noNaN: true }), { minLength: 1, maxLength: 9 })
       .map((values) => new Float32Array(values));
+    // An answer without a row is as good as none, and is read as none.
+    const table = fc.array(
+      fc.option(
+        fc.array(fc.tuple(fc.nat(), fc.float({ min: -50, max: 0, noNaN: true })), { minLength: 1, maxLength: 4 }),
+      ),
+      { minLength: 1 },
+    );
+    const scores = logprobs.map((values) => tensor(values, [values.length, 1]));
     const response = fc.record(
       {
         sequences: fc.array(
           fc.record(
-            { stopReason: fc.constantFrom("stop" as const, "length" as const), tokens: int32s, logprobs },
+            {
+              stopReason: fc.constantFrom("stop" as const, "length" as const),
+              tokens: int32s,
+              logprobs,
+              topkSampledLogprobs: table,
+            },
             { requiredKeys: ["stopReason", "tokens"] },
           ),
         ),
         promptLogprobs: logprobs,
-        topkPromptLogprobs: fc.array(
-          fc.option(
-            fc.array(fc.tuple(fc.nat(), fc.float({ min: -50, max: 0, noNaN: true })), { minLength: 1, maxLength: 4 }),
-          ),
-        ),
+        topkPromptLogprobs: table,
+        targetPromptLogprobs: scores,
+        promptAltTokens: fc.record({ tokens: int32s.map((ids) => tensor(ids)), logprobs: scores }),
         promptCacheHitTokens: fc.nat(),
       },
       { requiredKeys: ["sequences", "promptCacheHitTokens"] },

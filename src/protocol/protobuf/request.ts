@@ -9,17 +9,18 @@ import type {
   ForwardBackwardRequest,
   ForwardBackwardSource,
   LossFnConfig,
-  TensorSource,
 } from "../training.ts";
-import { blockSize, malformed, narrowed, Reader, utf8, varintSize, Writer, wireType } from "./wire.ts";
-
-export const dtypes = { float32: 1, int64: 2, int32: 3, bfloat16: 4 } as const;
+import { decodeFields, doubleEntry, encodeFields, type Field, readDoubleEntry } from "./fields.ts";
+import { readTensor, tensorSize, writeTensor } from "./tensor.ts";
+import { blockSize, malformed, Reader, utf8, varintSize, Writer, wireType } from "./wire.ts";
 
 /** Writes the body of `POST /forward_backward`, one datum at a time, so that a large batch need not be encoded in one go. */
 export class ForwardBackwardEncoder {
   readonly #writer: Writer;
   readonly #request: Omit<ForwardBackwardSource, "seqId">;
   readonly #sizes: readonly number[];
+  /** What follows the data. */
+  readonly #tail: Uint8Array;
   #written = 0;
 
   /** `allocate` gives at least as many bytes as it is asked for. Throws `protocol/not-expressible` for image asset pointers. */
@@ -28,15 +29,13 @@ export class ForwardBackwardEncoder {
     allocate: (size: number) => Uint8Array = Buffer.allocUnsafeSlow,
   ) {
     const modelId = utf8(request.modelId);
-    const lossFn = utf8(request.lossFn);
+    const lossFn: Field[] = request.lossFn === "" ? [] : [[4, utf8(request.lossFn)]];
     this.#request = request;
     this.#sizes = request.data.map(datumSize);
-    let size = largestSeqIdSize;
+    this.#tail = encodeFields([...lossFn, ...configFields(request.lossFnConfig, request.forwardOnly)]);
+    let size = largestSeqIdSize + this.#tail.length;
     if (modelId.length > 0) size += blockSize(modelId.length);
     for (const datum of this.#sizes) size += blockSize(datum);
-    if (lossFn.length > 0) size += blockSize(lossFn.length);
-    size += configSize(request.lossFnConfig);
-    if (request.forwardOnly) size += 2;
     this.#writer = new Writer(allocate(size));
     if (modelId.length > 0) this.#writer.block(1, modelId);
   }
@@ -59,12 +58,7 @@ export class ForwardBackwardEncoder {
   finish(seqId: number): Uint8Array {
     while (this.next());
     const writer = this.#writer;
-    const lossFn = utf8(this.#request.lossFn);
-    if (lossFn.length > 0) writer.block(4, lossFn);
-    const config = Object.entries(this.#request.lossFnConfig);
-    for (const [key, value] of config) if (typeof value === "number") writeDoubleEntry(writer, 5, key, value);
-    writer.number(6, this.#request.forwardOnly ? 1 : 0);
-    for (const [key, value] of config) writeConfigValue(writer, key, value);
+    writer.raw(this.#tail);
     writer.number(2, seqId);
     return writer.bytes.subarray(0, writer.position);
   }
@@ -78,80 +72,39 @@ export function encodeForwardBackwardRequest(request: ForwardBackwardSource): Ui
   return new ForwardBackwardEncoder(request).finish(request.seqId);
 }
 
-/** An entry of a map<string, double>. */
-export const doubleEntrySize = (key: string) => blockSize(utf8(key).length) + 9;
-
-export function writeDoubleEntry(writer: Writer, field: number, key: string, value: number): void {
-  writer.head(field, doubleEntrySize(key));
-  writer.block(1, utf8(key));
-  writer.double(2, value);
+/** Settings come in two forms; the newer one (7) also takes text: a message of a double (1) or a string (2). */
+function configFields(config: LossFnConfig, forwardOnly: boolean): Field[] {
+  const entries = Object.entries(config);
+  const numbers = entries.flatMap(([key, value]): Field[] =>
+    typeof value === "number" ? [[5, doubleEntry(key, value)]] : [],
+  );
+  const values = entries.map(
+    ([key, value]): Field => [
+      7,
+      encodeFields([
+        [1, utf8(key)],
+        [2, configValue(value)],
+      ]),
+    ],
+  );
+  return [...numbers, [6, forwardOnly ? 1 : 0], ...values];
 }
 
-export function readDoubleEntry(entry: Reader): [key: string, value: number] {
-  let key = "";
-  let value = 0;
-  while (entry.next()) {
-    if (entry.field === 1) key = entry.string();
-    else if (entry.field === 2) value = entry.double();
-    else entry.skip();
-  }
-  return [key, value];
-}
-
-/** A setting's value in the newer of its two forms, which also takes text: a message of a double (1) or a string (2). */
-const configValueSize = (value: number | string) => (typeof value === "number" ? 9 : blockSize(utf8(value).length));
-
-const configEntrySize = (key: string, value: number | string) =>
-  blockSize(utf8(key).length) + blockSize(configValueSize(value));
-
-function configSize(config: LossFnConfig): number {
-  let size = 0;
-  for (const [key, value] of Object.entries(config)) {
-    if (typeof value === "number") size += blockSize(doubleEntrySize(key));
-    size += blockSize(configEntrySize(key, value));
-  }
-  return size;
-}
-
-function writeConfigValue(writer: Writer, key: string, value: number | string): void {
-  writer.head(7, configEntrySize(key, value));
-  writer.block(1, utf8(key));
-  writer.head(2, configValueSize(value));
-  if (typeof value === "number") writer.double(1, value);
-  else writer.block(2, utf8(value));
+function configValue(value: number | string): Uint8Array {
+  if (typeof value === "string") return encodeFields([[2, utf8(value)]]);
+  const writer = new Writer(9);
+  writer.double(1, value);
+  return writer.finish();
 }
 
 function readConfigEntry(entry: Reader): [key: string, value: number | string] {
   let key = "";
   let value: number | string = 0;
-  while (entry.next()) {
-    if (entry.field === 1) key = entry.string();
-    else if (entry.field === 2) {
-      const inner = entry.message();
-      while (inner.next()) {
-        if (inner.field === 1) value = inner.double();
-        else if (inner.field === 2) value = inner.string();
-        else inner.skip();
-      }
-    } else entry.skip();
-  }
+  decodeFields(entry, {
+    1: (at) => (key = at.string()),
+    2: (at) => decodeFields(at.message(), { 1: (at) => (value = at.double()), 2: (at) => (value = at.string()) }),
+  });
   return [key, value];
-}
-
-/** A repeated int64 field, packed; nothing when empty. */
-export function packedSize(values: readonly number[]): number {
-  if (values.length === 0) return 0;
-  let size = 0;
-  for (const value of values) size += varintSize(value);
-  return blockSize(size);
-}
-
-export function writePacked(writer: Writer, field: number, values: readonly number[]): void {
-  if (values.length === 0) return;
-  let size = 0;
-  for (const value of values) size += varintSize(value);
-  writer.head(field, size);
-  for (const value of values) writer.varint(value);
 }
 
 function datumSize(datum: DatumSource): number {
@@ -215,33 +168,6 @@ function writeChunk(writer: Writer, chunk: ChunkSource, size: number): void {
   }
 }
 
-export function tensorSize(value: TensorSource): number {
-  const bytes = value.data.length * (value.dtype === "int64" ? 8 : 4);
-  return blockSize(value.sparse ? sparseSize(value, bytes) : bytes) + 2 + packedSize(value.shape);
-}
-
-function sparseSize(value: TensorSource, bytes: number): number {
-  const { crowIndices, colIndices } = value.sparse!;
-  return blockSize(bytes) + blockSize(8 * crowIndices.length) + blockSize(8 * colIndices.length);
-}
-
-export function writeTensor(writer: Writer, value: TensorSource, name: string): void {
-  if (value.sparse) {
-    writer.head(2, sparseSize(value, value.data.length * (value.dtype === "int64" ? 8 : 4)));
-    writeValues(writer, value, name);
-    writer.int64s(2, value.sparse.crowIndices);
-    writer.int64s(3, value.sparse.colIndices);
-  } else writeValues(writer, value, name);
-  writer.number(3, dtypes[value.dtype]);
-  writePacked(writer, 4, value.shape);
-}
-
-function writeValues(writer: Writer, { data, dtype }: TensorSource, name: string): void {
-  if (data instanceof Float32Array) writer.array(1, data);
-  else if (data instanceof Int32Array || data instanceof BigInt64Array) writer.int64s(1, data);
-  else writer.list(1, data, dtype, name);
-}
-
 /** Reads the body of `POST /forward_backward`. Throws `protocol/malformed-protobuf` and nothing else. */
 export function decodeForwardBackwardRequest(bytes: Uint8Array): ForwardBackwardRequest {
   const reader = new Reader(bytes);
@@ -295,10 +221,7 @@ function readChunk(reader: Reader): Chunk {
 
 function readTextChunk(reader: Reader): Chunk {
   let tokens = new Int32Array();
-  while (reader.next()) {
-    if (reader.field === 1) tokens = reader.int32s();
-    else reader.skip();
-  }
+  decodeFields(reader, { 1: (at) => (tokens = at.int32s()) });
   return { type: "encoded_text", tokens };
 }
 
@@ -306,22 +229,18 @@ function readImageChunk(reader: Reader): Chunk {
   let data: Uint8Array = new Uint8Array();
   let format = "";
   let expectedTokens: number | undefined;
-  while (reader.next()) {
-    if (reader.field === 1) data = reader.copy();
-    else if (reader.field === 2) format = reader.string();
-    else if (reader.field === 3) expectedTokens = reader.int32();
-    else reader.skip();
-  }
+  decodeFields(reader, {
+    1: (at) => (data = at.copy()),
+    2: (at) => (format = at.string()),
+    3: (at) => (expectedTokens = at.int32()),
+  });
   if (format !== "png" && format !== "jpeg") throw malformed(`image format "${format}" is neither png nor jpeg`);
   return { type: "image", data, format, ...(expectedTokens !== undefined && { expectedTokens }) };
 }
 
 function readDmelChunk(reader: Reader): Chunk {
   let dmel: Uint8Array = new Uint8Array();
-  while (reader.next()) {
-    if (reader.field === 1) dmel = reader.copy();
-    else reader.skip();
-  }
+  decodeFields(reader, { 1: (at) => (dmel = at.copy()) });
   return { type: "dmel", dmel };
 }
 
@@ -335,64 +254,4 @@ function readTensorEntry(reader: Reader): [key: string, value: Tensor] {
   }
   if (!value) throw malformed(`loss input "${key}" has no tensor`);
   return [key, value];
-}
-
-export function readTensor(reader: Reader): Tensor {
-  let dense: Uint8Array<ArrayBuffer> | undefined;
-  let sparse: ReturnType<typeof readSparse> | undefined;
-  let dtype = 0;
-  const shape: number[] = [];
-  while (reader.next()) {
-    if (reader.field === 1) {
-      dense = reader.aligned(1);
-      sparse = undefined;
-    } else if (reader.field === 2) {
-      sparse = readSparse(reader.message());
-      dense = undefined;
-    } else if (reader.field === 3) dtype = reader.enum();
-    else if (reader.field === 4) reader.sizes(shape);
-    else reader.skip();
-  }
-  const { data, ...kind } = readValues(sparse?.values ?? dense ?? new Uint8Array(), dtype);
-  const value: Tensor = { dtype: kind.dtype, data, shape: shape.length > 0 ? shape : [data.length] };
-  if (sparse) value.sparse = { crowIndices: sparse.crowIndices, colIndices: sparse.colIndices };
-  return value;
-}
-
-function readSparse(reader: Reader) {
-  let values = new Uint8Array();
-  let crowIndices = new Int32Array();
-  let colIndices = new Int32Array();
-  while (reader.next()) {
-    if (reader.field === 1) values = reader.aligned(1);
-    else if (reader.field === 2) crowIndices = readIndices(reader);
-    else if (reader.field === 3) colIndices = readIndices(reader);
-    else reader.skip();
-  }
-  return { values, crowIndices, colIndices };
-}
-
-function readIndices(reader: Reader): Int32Array<ArrayBuffer> {
-  const indices = narrowed(reader.aligned(8));
-  if (indices instanceof BigInt64Array) throw malformed("an index of a sparse tensor is out of range");
-  return indices;
-}
-
-/** Raw values of a declared dtype; int32 widens to int64 and bfloat16 to float32. `bytes` starts its own buffer. */
-export function readValues(bytes: Uint8Array<ArrayBuffer>, dtype: number): Pick<Tensor, "dtype" | "data"> {
-  const itemSize = dtype === dtypes.int64 ? 8 : dtype === dtypes.bfloat16 ? 2 : 4;
-  if (bytes.length % itemSize !== 0)
-    throw malformed(`a tensor of ${itemSize}-byte values (dtype ${dtype}) has ${bytes.length} bytes`);
-  const count = bytes.length / itemSize;
-  if (dtype === dtypes.float32)
-    return { dtype: "float32", data: new Float32Array(bytes.buffer, bytes.byteOffset, count) };
-  if (dtype === dtypes.int64) return { dtype: "int64", data: narrowed(bytes) };
-  if (dtype === dtypes.int32) return { dtype: "int64", data: new Int32Array(bytes.buffer, bytes.byteOffset, count) };
-  if (dtype === dtypes.bfloat16) {
-    const bits = new Uint32Array(count);
-    const halves = new Uint16Array(bytes.buffer, bytes.byteOffset, count);
-    for (let index = 0; index < count; index++) bits[index] = halves[index]! << 16;
-    return { dtype: "float32", data: new Float32Array(bits.buffer) };
-  }
-  throw malformed(`tensor dtype ${dtype} is unknown; use 1 (float32) or 2 (int64)`);
 }
