@@ -12,7 +12,6 @@ import {
   ProtocolError,
   parseJson,
   pathOf,
-  protobufType,
   type Route,
   routes,
 } from "../protocol/index.ts";
@@ -20,9 +19,11 @@ import { BytesPool } from "./bytes-pool.ts";
 import { Credentials } from "./credentials.ts";
 import { APIResponseError, ClientClosedError } from "./errors.ts";
 import { Heartbeat } from "./heartbeat.ts";
+import { Notices } from "./notices.ts";
 import { protocolVersion, type QueueStateEvent, type ResolvedOptions, userAgent } from "./options.ts";
-import { BillingPause, type RetryContext, type RetryPolicy, withRetries } from "./retry.ts";
+import { BillingPause, policiesOf, type RetryContext, type RetryPolicy, withRetries } from "./retry.ts";
 import { SampleGate } from "./sample-gate.ts";
+import { TrainingEncoding } from "./training-encoding.ts";
 import { type HttpAnswer, type HttpRequest, Transport, textOf } from "./transport.ts";
 import { Budget, untilAborted } from "./wait.ts";
 
@@ -30,9 +31,11 @@ export interface CallOptions {
   /** What is asked, for messages; default: the path's last part. */
   what?: string;
   policy?: RetryPolicy;
-  onRetry?: () => void;
+  onRetry?: RetryContext["onRetry"];
   /** True for an answer that no further try would change. */
   isFinal?: (answer: HttpAnswer) => Promise<boolean>;
+  /** False: a redirect is an answer like others. */
+  follow?: boolean;
 }
 
 /** What a route is asked with. */
@@ -56,20 +59,18 @@ export function requestOf<R extends Route>(route: R, question: Question<R>): Htt
   return { method: route.method, path, body, contentType: jsonType, headers, signal };
 }
 
-/** Tells the user, now and then, that something takes long. */
-export interface SlowNotice {
-  check(now: number): void;
-}
-
 export class Connection {
   readonly options: ResolvedOptions;
   readonly transport: Transport;
   readonly credentials: Credentials;
+  readonly notices: Notices;
+  readonly policies: ReturnType<typeof policiesOf>;
   readonly billing: BillingPause;
   /** Aborted, with a ClientClosedError, when the client is closed. */
   readonly closing: AbortSignal;
-  readonly sampleGate: SampleGate;
+  readonly sampleGate = new SampleGate();
   readonly bodies = new BytesPool();
+  readonly trainingEncoding: TrainingEncoding;
   /** Bytes of training data being submitted, and of large results being fetched. */
   trainingBytes = new Budget(defaultClientConfig.fwdbwdDispatchBytesSemaphoreSize);
   resultBytes = new Budget(defaultClientConfig.inflightResponseBytesSemaphoreSize);
@@ -79,32 +80,18 @@ export class Connection {
   #heartbeat: Heartbeat | undefined;
   #modelCount = 0;
   #samplerCount = 0;
-  /** Undefined: not known yet. False: training data go as JSON. */
-  #protobuf: boolean | undefined;
-  #probe: Promise<boolean> | undefined;
-  #lastSlowNotice = Number.NEGATIVE_INFINITY;
-  readonly #deprecations = new Set<string>();
   readonly #queueStates = new Map<string, QueueStateEvent["state"]>();
-  #lastPauseWarning = Number.NEGATIVE_INFINITY;
 
   constructor(options: ResolvedOptions) {
     this.options = options;
     this.transport = new Transport(options);
     this.credentials = new Credentials(options.credential, options.credentialCommand);
-    this.billing = new BillingPause(options.timings, options.onWarning);
+    this.notices = new Notices(options.onWarning, 12 * options.timings.noticeMs);
+    this.policies = policiesOf(options);
+    this.billing = new BillingPause(options.timings.retryMaxMs, this.notices);
     this.closing = this.#closer.signal;
-    this.sampleGate = new SampleGate(options.timings);
+    this.trainingEncoding = new TrainingEncoding((request) => this.sendOnce(request), this.notices);
     setMaxListeners(0, this.closing);
-  }
-
-  /** Retries a fixed number of times: what starts and ends things. */
-  get shortPolicy(): RetryPolicy {
-    return { maxRetries: this.options.maxRetries, windowMs: 0 };
-  }
-
-  /** Retries for minutes: submits and REST calls. */
-  get longPolicy(): RetryPolicy {
-    return { maxRetries: this.options.maxRetries, windowMs: this.options.timings.retryWindowMs };
   }
 
   /** The server's flags; asked once, and again only if that failed. */
@@ -154,67 +141,8 @@ export class Connection {
 
   /** What a wait for `what` goes by. */
   retryContext(what: string, signal: AbortSignal | undefined): RetryContext {
-    const { timings, onWarning: warn } = this.options;
-    return { what, timings, warn, billing: this.billing, signals: [signal, this.closing] };
-  }
-
-  /**
-   * False for a server that reads training data as JSON only (SkyRL 0.3). Most servers are never asked: only an answer to protobuf
-   * that such a server would give leads to a question, with an empty body, that each kind refuses in its own way.
-   */
-  get protobuf(): boolean {
-    return this.#protobuf ?? true;
-  }
-
-  /** Whether this refusal of a protobuf body means that the server reads none. */
-  async refusesProtobuf(answer: HttpAnswer): Promise<boolean> {
-    if (this.#protobuf !== undefined || ![415, 422, 500].includes(answer.status)) return false;
-    this.#probe ??= this.#askForProtobuf().finally(() => {
-      this.#probe = undefined;
-    });
-    return !(await this.#probe);
-  }
-
-  /** Remembers that the server has read a protobuf body. */
-  readsProtobuf(): void {
-    this.#protobuf = true;
-  }
-
-  async #askForProtobuf(): Promise<boolean> {
-    const request: HttpRequest = {
-      method: "POST",
-      path: routes.forwardBackward.path,
-      body: new Uint8Array(),
-      contentType: protobufType,
-    };
-    try {
-      const answer = await this.sendOnce(request);
-      const { status } = answer;
-      const issues = status === 422 ? issuesOf(textOf(answer)) : [];
-      const unread = status === 415 || issues.some(({ type, loc }) => type === "missing" && loc?.join() === "body");
-      this.#protobuf = !unread;
-      if (unread)
-        this.options.onWarning("This server reads no protobuf; training data are sent as JSON, which is slower.");
-    } catch {
-      // The call that led here is tried again, and leads here again.
-    }
-    return this.#protobuf ?? true;
-  }
-
-  /** For the wait of one operation: says so when it takes long, at most once a minute for all of them together. */
-  slowNotice(operation: string, id: string): SlowNotice {
-    const { timings, onWarning } = this.options;
-    const started = performance.now();
-    const intervalMs = 12 * timings.noticeMs;
-    return {
-      check: (now) => {
-        if (now - started < intervalMs || now - this.#lastSlowNotice < intervalMs) return;
-        this.#lastSlowNotice = now;
-        onWarning(
-          `${operation} of ${id} is not ready after ${Math.round((now - started) / 1000)} s; waiting on. A server that compiles needs minutes for the first request of each shape.`,
-        );
-      },
-    };
+    const { notices, billing, closing } = this;
+    return { what, timings: this.options.timings, notices, billing, signals: [signal, closing] };
   }
 
   /** Reads an answer as a JSON message. */
@@ -233,10 +161,11 @@ export class Connection {
     if (event.state === "active") this.#queueStates.delete(event.id);
     else this.#queueStates.set(event.id, event.state);
     if (this.options.onQueueState) this.options.onQueueState(event);
-    else if (event.state !== "active" && performance.now() - this.#lastPauseWarning >= 60_000) {
-      this.#lastPauseWarning = performance.now();
-      this.options.onWarning(`The queue of ${event.id} is ${event.state}${event.reason ? `: ${event.reason}` : ""}.`);
-    }
+    else if (event.state !== "active")
+      this.notices.say(
+        "queue",
+        `The queue of ${event.id} is ${event.state}${event.reason ? `: ${event.reason}` : ""}.`,
+      );
   }
 
   async close(): Promise<void> {
@@ -266,7 +195,7 @@ export class Connection {
     const what = "the client configuration";
     const route = routes.clientConfig;
     const request = requestOf(route, { message: { sdkVersion: protocolVersion } });
-    const config = this.read(route.response, await this.#callNow(request, { what, policy: this.longPolicy }), what);
+    const config = this.read(route.response, await this.#callNow(request, { what }), what);
     this.billing.maxPauseMs = config.billingExceptionMaxPauseDurationSec * 1000;
     this.trainingBytes = new Budget(config.fwdbwdDispatchBytesSemaphoreSize);
     this.resultBytes = new Budget(config.inflightResponseBytesSemaphoreSize);
@@ -282,7 +211,7 @@ export class Connection {
     const request: HttpRequest = { method: "POST", path: routes.authToken.path, body: "{}", signal: this.closing };
     const answer = await withRetries(
       () => this.transport.send(request, credential),
-      this.shortPolicy,
+      this.policies.start,
       this.retryContext("auth/token", undefined),
     );
     return this.read(routes.authToken.response, answer, "auth/token").jwt;
@@ -298,7 +227,7 @@ export class Connection {
       projectId,
       displayName,
     };
-    const session = await this.ask(routes.createSession, { message }, { policy: this.shortPolicy });
+    const session = await this.ask(routes.createSession, { message }, { policy: this.policies.start });
     for (const text of [session.errorMessage, session.warningMessage]) if (text) onWarning(`The server says: ${text}`);
     this.closing.throwIfAborted();
     const beat = routes.sessionHeartbeat;
@@ -326,26 +255,26 @@ export class Connection {
 
   #callNow(
     request: HttpRequest,
-    { what = nameOf(request), policy = this.longPolicy, onRetry, isFinal }: CallOptions,
+    { what = nameOf(request), policy = this.policies.call, onRetry, isFinal, follow = true }: CallOptions,
   ): Promise<HttpAnswer> {
     const idempotencyKey = randomUUID();
-    const send = async () => this.#noted(await this.#follow(request, await this.credentials.current(), idempotencyKey));
+    const send = async () => {
+      const apiKey = await this.credentials.current();
+      const answer = await this.transport.send(request, apiKey, idempotencyKey);
+      return this.#noted(follow ? await this.#follow(answer, request, apiKey, idempotencyKey) : answer);
+    };
     return withRetries(send, policy, { ...this.retryContext(what, request.signal), onRetry, isFinal });
   }
 
   /** Passes a server's word on what will go away on to the user, once. */
   #noted(answer: HttpAnswer): HttpAnswer {
     const note = answer.headers["x-deprecation-note"];
-    if (typeof note === "string" && !this.#deprecations.has(note)) {
-      this.#deprecations.add(note);
-      this.options.onWarning(`The server says: ${note}`);
-    }
+    if (typeof note === "string") this.notices.once(`The server says: ${note}`);
     return answer;
   }
 
-  /** Sends a request and goes where a redirect points, on the same server only: the key must not leave it. */
-  async #follow(request: HttpRequest, apiKey: string, idempotencyKey: string): Promise<HttpAnswer> {
-    let answer = await this.transport.send(request, apiKey, idempotencyKey);
+  /** Goes where a redirect points, on the same server only: the key must not leave it. */
+  async #follow(answer: HttpAnswer, request: HttpRequest, apiKey: string, idempotencyKey: string): Promise<HttpAnswer> {
     for (let hops = 0; hops < maxRedirects && answer.status >= 300 && answer.status < 400; hops++) {
       const path = this.transport.pathOf(answer.headers["location"]);
       if (path === undefined) break;
@@ -362,15 +291,6 @@ const finishTimeoutMs = 2000;
 /** Missed heartbeats after which the user is warned. */
 const warnAfterBeats = 12;
 const nameOf = (request: { path: string }) => request.path.split("?", 1)[0]!.slice(1);
-
-function issuesOf(text: string): { type?: unknown; loc?: unknown[] }[] {
-  try {
-    const { detail } = JSON.parse(text) as { detail?: unknown };
-    return Array.isArray(detail) ? (detail as { type?: unknown; loc?: unknown[] }[]) : [];
-  } catch {
-    return [];
-  }
-}
 
 /** An answer of status 200 that cannot be read. */
 export function badResponse(what: string, cause: Error): APIResponseError {

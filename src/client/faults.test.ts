@@ -13,8 +13,6 @@ const quick: Partial<Timings> = {
   retryBaseMs: 1,
   retryMaxMs: 4,
   retryWindowMs: 10_000,
-  pauseMs: 5,
-  backpressureMs: 2,
 };
 
 beforeEach(async () => {
@@ -424,7 +422,7 @@ describe("abort and close", () => {
   });
 
   test("a sample can be aborted while it is held back, submitted or polled", async () => {
-    const sampling = await connect({ timings: { backpressureMs: 60_000 } }).createSamplingClient({ baseModel: "tiny" });
+    const sampling = await connect({ timings: { retryBaseMs: 30_000 } }).createSamplingClient({ baseModel: "tiny" });
     for (const [route, fault] of [
       ["/asample", refusal(429)],
       ["/asample", "hang"],

@@ -18,18 +18,20 @@ export interface Timings {
   pollTimeoutMs: number;
   /** Between two signs of life. */
   heartbeatIntervalMs: number;
-  /** Delays before a further try: base · 2ⁿ, at most max, less up to a quarter at random. */
+  /**
+   * Delays before a further try: base · 2ⁿ, at most max, less up to a quarter at random. After a 429, samples are held back for twice the
+   * base (ten times for a large prompt).
+   */
   retryBaseMs: number;
-  /** Longest pause between two tries. */
+  /**
+   * Longest pause between two tries, and the pause between questions to a server that needs time: an account that cannot be charged (402),
+   * a trace; three times that for an archive.
+   */
   retryMaxMs: number;
   /** Submits and REST calls are retried for this long; a conflict (409) for a twentieth of it. */
   retryWindowMs: number;
   /** What fails for this long is mentioned to the user, with the reason; what takes 12 times as long too, once a minute. */
   noticeMs: number;
-  /** How long samples are held back after a 429; five times that for large prompts. Submits stay throttled for ten times as long. */
-  backpressureMs: number;
-  /** Between questions to a server that needs time: an account that cannot be charged (402), a trace; six times that for an archive. */
-  pauseMs: number;
   /** Sampling fails when no sample has finished for this long. */
   stuckMs: number;
 }
@@ -43,8 +45,6 @@ export const defaultTimings: Readonly<Timings> = {
   retryMaxMs: 10_000,
   retryWindowMs: 300_000,
   noticeMs: 5_000,
-  backpressureMs: 1_000,
-  pauseMs: 5_000,
   stuckMs: 7_200_000,
 };
 

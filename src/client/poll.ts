@@ -15,9 +15,8 @@ import {
 } from "../protocol/index.ts";
 import { badResponse, type Connection } from "./connection.ts";
 import { APITimeoutError, detailOf, RequestFailedError, statusError } from "./errors.ts";
-import { Attempts, endless } from "./retry.ts";
+import { Attempts } from "./retry.ts";
 import { type HttpAnswer, textOf } from "./transport.ts";
-import { sleep } from "./wait.ts";
 
 export interface PollTarget<T> {
   requestId: string;
@@ -33,71 +32,49 @@ export interface PollTarget<T> {
   signal?: AbortSignal | undefined;
 }
 
-const badRequestRetries = 3;
-/** A server that answers "not ready" faster than this is not holding its polls. */
-const quickAnswerMs = 50;
-
 /** What a poll's answer says. `unready`: the server does not have the result yet. */
 type PollAnswer<T> =
   | { kind: "result"; value: T }
   | { kind: "metadata"; bytes: number }
   | { kind: "unready"; state: QueueState; reason: string | undefined }
-  | { kind: "failure"; isFinal: boolean };
+  | { kind: "failure" };
 
 /** Polls until the result is there. Throws RequestFailedError, what `lost` makes, or an APIStatusError. */
 export async function poll<T>(connection: Connection, target: PollTarget<T>): Promise<T> {
-  const signals = [target.signal, connection.closing];
-  const what = `retrieve_future (${target.operation})`;
-  const attempts = new Attempts(connection.retryContext(what, target.signal), endless);
-  const slow = connection.slowNotice(target.operation, target.queueId);
-  const unheld = new UnheldPolls();
+  const { operation, queueId, signal } = target;
+  const context = {
+    ...connection.retryContext(`retrieve_future (${operation})`, signal),
+    waitsFor: `${operation} of ${queueId}`,
+    errorOf: (answer: HttpAnswer) => failureOf(target, answer),
+  };
+  const attempts = new Attempts(context, connection.policies.poll);
   let heldBytes = 0;
-  let badRequests = 0;
   try {
     for (let iteration = 0; ; iteration++) {
       const started = performance.now();
-      slow.check(started);
-      let answer: HttpAnswer;
-      try {
-        answer = await sendPoll(connection, target, iteration, heldBytes === 0);
-      } catch (error) {
+      const answer = await sendPoll(connection, target, iteration, heldBytes === 0).catch((error: unknown) => ({
+        error,
+      }));
+      if ("error" in answer) {
         // A server that held the poll for longer than we wait (SkyRL does) is simply asked again.
-        if (!(error instanceof APITimeoutError)) await attempts.again(error);
+        if (answer.error instanceof APITimeoutError) await attempts.notYet(performance.now() - started);
+        else await attempts.again(answer.error);
         continue;
       }
-      const read = readAnswer(target, answer, badRequests);
+      const read = readAnswer(target, answer);
       if (read.kind === "result") return read.value;
-      if (read.kind === "failure") {
-        if (answer.status === 400) badRequests++;
-        if (read.isFinal) throw failureOf(target, answer);
-        // The first 5xx is asked again at once; a server that stays down is not hammered.
-        if (answer.status !== 400) await attempts.again(answer, { atOnce: answer.status >= 500 });
-        continue;
-      }
-      attempts.reset();
-      if (read.kind === "metadata") {
+      if (read.kind === "failure") await attempts.again(answer);
+      else if (read.kind === "unready") {
+        connection.reportQueueState({ id: queueId, state: read.state, reason: read.reason });
+        await attempts.notYet(performance.now() - started);
+      } else {
         if (heldBytes > 0) throw badResponse("retrieve_future", new Error("it announced its size twice."));
-        await connection.resultBytes.take(read.bytes, ...signals);
+        await connection.resultBytes.take(read.bytes, ...context.signals);
         heldBytes = Math.max(1, read.bytes);
-        continue;
       }
-      badRequests = 0;
-      connection.reportQueueState({ id: target.queueId, state: read.state, reason: read.reason });
-      const pauseMs = unheld.pauseAfter(performance.now() - started);
-      if (pauseMs > 0) await sleep(pauseMs, ...signals);
     }
   } finally {
     if (heldBytes > 0) connection.resultBytes.give(heldBytes);
-  }
-}
-
-/** A server that says "not ready" at once, instead of holding the poll, is asked more and more slowly. */
-class UnheldPolls {
-  #count = 0;
-
-  pauseAfter(tookMs: number): number {
-    this.#count = tookMs < quickAnswerMs ? this.#count + 1 : 0;
-    return this.#count > 1 ? Math.min(10 * 2 ** (this.#count - 2), 1000) : 0;
   }
 }
 
@@ -125,13 +102,10 @@ function sendPoll<T>(
   });
 }
 
-function readAnswer<T>(target: PollTarget<T>, answer: HttpAnswer, badRequests: number): PollAnswer<T> {
+function readAnswer<T>(target: PollTarget<T>, answer: HttpAnswer): PollAnswer<T> {
   const { status } = answer;
   if (status === 408) return { kind: "unready", ...tryAgainOf(answer) };
-  if (status >= 400) {
-    const transient = status === 402 || status === 429 || status >= 500;
-    return { kind: "failure", isFinal: !transient && !(status === 400 && badRequests < badRequestRetries) };
-  }
+  if (status >= 400) return { kind: "failure" };
   try {
     if (String(answer.headers["content-type"] ?? "").includes(protobufType)) {
       if (!target.protobuf)

@@ -8,7 +8,7 @@ let service: ServiceClient;
 
 beforeEach(async () => {
   server = await ScriptedServer.start();
-  const timings = { pauseMs: 2 };
+  const timings = { retryMaxMs: 4 };
   service = new ServiceClient({ apiKey: "tml-test", baseUrl: server.url, timings });
 });
 

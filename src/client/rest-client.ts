@@ -21,10 +21,10 @@ import {
 } from "../protocol/index.ts";
 import { badResponse, type Connection, type Question, requestOf } from "./connection.ts";
 import { claimsOf } from "./credentials.ts";
-import { statusError, TinkerError } from "./errors.ts";
+import { TinkerError } from "./errors.ts";
 import { protocolVersion } from "./options.ts";
-import { type HttpAnswer, textOf } from "./transport.ts";
-import { sleep } from "./wait.ts";
+import { Attempts } from "./retry.ts";
+import type { HttpAnswer } from "./transport.ts";
 
 /** Options of every call. */
 export interface RestOptions {
@@ -46,9 +46,6 @@ export interface PageOptions extends RestOptions {
   offset?: number | undefined;
 }
 
-const archiveTries = 6;
-/** An archive takes this many pauses to build. */
-const archivePauses = 6;
 const archiveLifetimeMs = 15 * 60_000;
 
 /** Looks after what lies at the server: runs, checkpoints, sessions, samplers, usage. */
@@ -203,6 +200,8 @@ export class RestClient {
   /** Exports a session's trace and returns its address; waits while the server writes it. */
   async exportSessionTrace(sessionId: string, options: RestOptions = {}): Promise<string> {
     const question = { parameters: { session: sessionId } };
+    const context = this.#connection.retryContext(`The trace of ${sessionId}`, options.signal);
+    const attempts = new Attempts(context, this.#connection.policies.report);
     for (;;) {
       const { status, url, error } = await this.#ask("export_session_trace", routes.traceExport, question, options);
       if (status === "ready" && url !== undefined) return url;
@@ -211,7 +210,7 @@ export class RestClient {
           "client/trace-export",
           `The server could not export the trace of ${sessionId}: ${error ?? "no reason given"}. Try again later.`,
         );
-      await sleep(this.#connection.options.timings.pauseMs, options.signal, this.#connection.closing);
+      await attempts.notYet(0, context.timings.retryMaxMs);
     }
   }
 
@@ -264,14 +263,8 @@ export class RestClient {
 
   async #archive(parameters: Record<string, string>, { signal }: RestOptions): Promise<ArchiveResponse> {
     const request = requestOf(routes.archive, { parameters, signal });
-    for (let attempt = 1; ; attempt++) {
-      // 503 means "being built", which takes longer than the usual retries wait.
-      const answer = await this.#connection.sendOnce(request);
-      if (answer.status < 400) return this.#readArchive(answer);
-      if (answer.status !== 503 || attempt >= archiveTries) throw statusError("archive", answer.status, textOf(answer));
-      const { pauseMs } = this.#connection.options.timings;
-      await sleep(archivePauses * pauseMs, signal, this.#connection.closing);
-    }
+    const options = { what: "archive", policy: this.#connection.policies.archive, follow: false };
+    return this.#readArchive(await this.#connection.call(request, options));
   }
 
   #readArchive(answer: HttpAnswer): ArchiveResponse {

@@ -1,6 +1,5 @@
 // Lets samples be submitted as fast as the server wants them: a bound on submits under way and on their bytes, both much tighter
 // for a while after the server has said "too many", and a pause for everybody right after it.
-import type { Timings } from "./options.ts";
 import { abortable, Pacer, type Signals } from "./wait.ts";
 
 const submitsUsually = 400;
@@ -8,7 +7,7 @@ const submitsThrottled = 10;
 /** While throttled, a prompt counts for this many times its size. */
 const throttledWeight = 20;
 
-/** Throttling lasts this many times as long as a pause. */
+/** Throttling lasts this many times as long as the pause. */
 const throttledTimes = 10;
 
 /** Encoding a prompt, and often opening a connection: hundreds at once would hold up the event loop. */
@@ -20,7 +19,6 @@ interface Waiting {
 }
 
 export class SampleGate {
-  readonly #timings: Readonly<Timings>;
   #bytesLeft = 10_485_760;
   #active = 0;
   #heldUntil = Number.NEGATIVE_INFINITY;
@@ -28,10 +26,6 @@ export class SampleGate {
   readonly #waiting: Waiting[] = [];
   #timer: NodeJS.Timeout | undefined;
   readonly #starts = new Pacer(startsPerTurn);
-
-  constructor(timings: Readonly<Timings>) {
-    this.#timings = timings;
-  }
 
   setByteBudget(bytes: number): void {
     this.#bytesLeft = bytes;
@@ -54,7 +48,7 @@ export class SampleGate {
   backOff(holdMs: number): void {
     const now = performance.now();
     this.#heldUntil = Math.max(this.#heldUntil, now + holdMs);
-    this.#throttledUntil = now + throttledTimes * this.#timings.backpressureMs;
+    this.#throttledUntil = now + throttledTimes * holdMs;
   }
 
   #mayEnter(): boolean {

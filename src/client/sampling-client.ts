@@ -10,32 +10,26 @@ import {
   encodeSampleRequest,
   type ModelInput,
   modelInputLength,
+  questionsOf,
   routes,
+  type SampleQuestions,
   type SampleRequest,
   type SampleResponse,
   type SamplerResponse,
   type SamplingParams,
   type SubmitResponse,
-  type Tensor,
 } from "../protocol/index.ts";
 import { Connection } from "./connection.ts";
 import { type TokenList, toModelInput } from "./data.ts";
-import {
-  APIConnectionError,
-  APIStatusError,
-  InvalidInputError,
-  StuckError,
-  statusError,
-  TinkerError,
-} from "./errors.ts";
+import { APIConnectionError, InvalidInputError, StuckError, statusError, TinkerError } from "./errors.ts";
 import { APIFuture } from "./future.ts";
 import { type ClientOptions, resolveOptions } from "./options.ts";
 import { poll } from "./poll.ts";
-import { Attempts, endless, isTransientStatus, retryAfter } from "./retry.ts";
-import { sleep, untilAborted } from "./wait.ts";
+import { Attempts, type RetryContext, withRetries } from "./retry.ts";
+import { untilAborted } from "./wait.ts";
 
 /** What to sample. */
-export interface SampleOptions {
+export interface SampleOptions extends Omit<SampleQuestions, "promptLogprobs"> {
   /** What the completions go on from. */
   prompt: ModelInput | TokenList;
   /** Default 1. */
@@ -44,18 +38,6 @@ export interface SampleOptions {
   samplingParams?: Partial<SamplingParams> | undefined;
   /** Also returns the log-probability of every prompt token. */
   includePromptLogprobs?: boolean | undefined;
-  /** Also returns the k likeliest tokens at every prompt position. */
-  topkPromptLogprobs?: number | undefined;
-  /** Also returns the k likeliest tokens at every generated position. */
-  topkSampleLogprobs?: number | undefined;
-  /** int64 [N - 1, K]: row i names tokens to score at prompt position i + 1; -1 is not asked. */
-  targetPromptLogprobs?: Tensor | undefined;
-  /** Also draws k tokens at every prompt position from the second on. */
-  promptAltTokensK?: number | undefined;
-  /** Prompt logprobs of the last n positions only. */
-  promptLogprobsLastN?: number | undefined;
-  /** Keeps what the loss stable_reinforce needs, on servers that have it. */
-  recordStabilityInfo?: boolean | undefined;
   /** Stops waiting, and stops asking when the request was not sent yet. */
   signal?: AbortSignal | undefined;
 }
@@ -69,7 +51,7 @@ export interface ExportedSamplingClient {
 }
 
 /** The sampler lost a request, which can simply be asked again. */
-class LostSampleError extends TinkerError {}
+class LostSampleError extends APIConnectionError {}
 
 /** Numbers of one client's requests; those of its copies start at multiples of this. */
 const numbersPerCopy = 1_000_000_000;
@@ -78,11 +60,8 @@ const largestCopy = 9_000_000;
 
 /** Bytes that one prompt token counts for when it is submitted. */
 const bytesPerToken = 10;
-const largePromptBytes = 131_072;
 /** A server that accepts samples and does not know them afterwards is given up after this many in a row. */
 const maxUnknown = 3;
-/** A submit is repeated twice; then the sample is asked for anew. */
-const submitPolicy = { maxRetries: 2, windowMs: 0 };
 
 /** Samples from weights that do not change any more. */
 export class SamplingClient {
@@ -176,13 +155,7 @@ export class SamplingClient {
       numSamples,
       prompt,
       samplingParams: samplingParamsOf(options, config.seedLimit),
-      promptLogprobs: options.includePromptLogprobs ?? false,
-      topkPromptLogprobs: options.topkPromptLogprobs ?? 0,
-      topkSampleLogprobs: options.topkSampleLogprobs ?? 0,
-      promptAltTokensK: options.promptAltTokensK ?? 0,
-      promptLogprobsLastN: options.promptLogprobsLastN,
-      targetPromptLogprobs: options.targetPromptLogprobs,
-      recordStabilityInfo: options.recordStabilityInfo ?? false,
+      ...questionsOf({ ...options, promptLogprobs: options.includePromptLogprobs }),
     };
     const run = async () => {
       const response = await this.#sampleUntilDone(request, config, signal);
@@ -212,11 +185,15 @@ export class SamplingClient {
     config: ClientConfig,
     signal: AbortSignal | undefined,
   ): Promise<SampleResponse> {
-    const attempts = new Attempts(this.#connection.retryContext("sample", signal), endless);
+    const onRetry: RetryContext["onRetry"] = (_delayMs, { error }) => this.#checkProgress(error, config);
+    const context = { ...this.#connection.retryContext("sample", signal), onRetry };
+    const attempts = new Attempts(context, this.#connection.policies.sample);
     let unknown = 0;
     const lost = (status: number, detail: string) => {
       const refused = statusError("retrieve_future (Sample)", status, detail);
-      return status === 410 || ++unknown < maxUnknown ? new LostSampleError(refused.code, refused.message) : refused;
+      return status === 410 || ++unknown < maxUnknown
+        ? new LostSampleError(refused.message, {}, refused.code)
+        : refused;
     };
     for (;;) {
       try {
@@ -224,9 +201,8 @@ export class SamplingClient {
         this.#lastProgress = performance.now();
         return response;
       } catch (error) {
-        const isFinal = config.sampleNoRetries || !isRetryable(error);
-        if (!isFinal) this.#checkProgress(error, config);
-        await attempts.again(error, { isFinal });
+        if (config.sampleNoRetries) throw error;
+        await attempts.again(error);
       }
     }
   }
@@ -256,28 +232,24 @@ export class SamplingClient {
   /** Posts one sample until it has its id; a server with too many slows this whole session down. */
   async #submit(request: SampleRequest, signal: AbortSignal | undefined): Promise<SubmitResponse> {
     const connection = this.#connection;
+    const { sampleGate, closing } = connection;
     const bytes = estimateBytes(request.prompt);
-    const attempts = new Attempts(connection.retryContext("sample", signal), submitPolicy);
     let body: string | undefined;
+    // An unanswered submit may have arrived: the same bytes, with the same seq_id, are the same request.
     const send = () => {
       body ??= encodeSampleRequest(request);
       const headers = { "X-Tinker-Sampling-Backpressure": "1" };
       return connection.sendOnce({ method: "POST", path: routes.sample.path, body, headers, signal });
     };
-    for (;;) {
-      // An unanswered submit may have arrived: the same bytes, with the same seq_id, are the same request.
-      const outcome = await connection.sampleGate
-        .run(bytes, send, signal, connection.closing)
-        .catch((error: unknown) => ({ error }));
-      if ("error" in outcome) await attempts.again(outcome.error);
-      else if (outcome.status < 400) return connection.read(routes.sample.response, outcome, "sample");
-      else if (outcome.status === 429) {
-        const holdMs =
-          retryAfter(outcome) ?? connection.options.timings.backpressureMs * (bytes > largePromptBytes ? 5 : 1);
-        connection.sampleGate.backOff(holdMs);
-        await sleep(holdMs, signal, connection.closing);
-      } else await attempts.again(outcome, { isFinal: outcome.status !== 402 });
-    }
+    const onRetry: RetryContext["onRetry"] = (delayMs, { status }) => {
+      if (status === 429) sampleGate.backOff(delayMs);
+    };
+    const answer = await withRetries(
+      () => sampleGate.run(bytes, send, signal, closing),
+      connection.policies.submitSample(bytes),
+      { ...connection.retryContext("sample", signal), onRetry },
+    );
+    return connection.read(routes.sample.response, answer, "sample");
   }
 
   /** Gives up when nothing of this client has come back for a long time. */
@@ -312,14 +284,9 @@ export async function openSampler(
     modelPath,
     baseModel,
   };
-  const policy = connection.shortPolicy;
+  const policy = connection.policies.start;
   const { samplingSessionId } = await connection.ask(routes.createSamplingSession, { message, signal }, { policy });
   return new SamplingClient(connection, samplingSessionId);
-}
-
-function isRetryable(error: unknown): boolean {
-  if (error instanceof LostSampleError || error instanceof APIConnectionError) return true;
-  return error instanceof APIStatusError && isTransientStatus(error.status);
 }
 
 /** With the protocol's defaults. One stop string is sent as a list of one, which every server takes. */

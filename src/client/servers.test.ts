@@ -59,6 +59,37 @@ describe("a server that reads no protobuf", () => {
     expect(warnings).toEqual([expect.stringContaining("no protobuf")]);
   });
 
+  test.each([500, 501])("and breaks (%i) over every such body gets JSON too", async (status) => {
+    const training = await train();
+    server.script("/forward_backward", refusal(status), refusal(status), refusal(422, "model_id"), accepted);
+    expect((await training.forwardBackward(data, "ppo")).lossFnOutputs).toHaveLength(1);
+    const types = server.seen("/forward_backward").map(({ headers }) => String(headers["content-type"]).split("/")[1]);
+    expect(types).toEqual(["x-protobuf", "x-protobuf", "json", "json"]);
+  });
+
+  test.each([400, 405, 406])("and only says %i gets the same data as JSON, under the same number", async (status) => {
+    const warnings: string[] = [];
+    const training = await train({
+      onWarning: (message) => warnings.push(message),
+      maxRetries: 0,
+      timings: { retryWindowMs: 0 },
+    });
+    server.script("/forward_backward", refusal(status, "There was an error parsing the body"), accepted, accepted);
+    for (const _ of [1, 2]) expect((await training.forwardBackward(data, "ppo")).lossFnOutputs).toHaveLength(1);
+    const seen = server.seen("/forward_backward").slice(1);
+    expect(seen.map(({ json }) => json["seq_id"])).toEqual([1, 2]);
+    expect(warnings).toEqual([expect.stringContaining("no protobuf")]);
+  });
+
+  test("is not made of one that refuses the data themselves: its own words are raised, and the number is used again", async () => {
+    const training = await train();
+    server.script("/forward_backward", refusal(400, "weights are NaN"), refusal(400, "json too"));
+    await expect(training.forwardBackward(data, "ppo")).rejects.toThrow("weights are NaN");
+    await training.forwardBackward(data, "cross_entropy");
+    const seen = server.seen("/forward_backward").map(({ headers }) => String(headers["content-type"]).split("/")[1]);
+    expect(seen).toEqual(["x-protobuf", "json", "x-protobuf"]);
+  });
+
   test("is not suspected in one that does, whatever it answers", async () => {
     const training = await train();
     server.script("/forward_backward", unread, refusal(422, "loss_fn"));
@@ -70,6 +101,35 @@ describe("a server that reads no protobuf", () => {
 });
 
 describe("what the user is told", () => {
+  test("a server that is gone is mentioned once, not once for each of a hundred samples", async () => {
+    const warnings: string[] = [];
+    const service = connect({
+      onWarning: (message) => warnings.push(message),
+      timings: { noticeMs: 30, retryMaxMs: 20 },
+    });
+    const sampling = await service.createSamplingClient({ baseModel: "tiny" });
+    server.script("/asample", ...Array.from({ length: 2000 }, () => refusal(503, "rebooting")));
+    const samples = Array.from({ length: 100 }, () => sampling.sample({ prompt: [1, 2] }).catch(() => undefined));
+    while (warnings.length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+    await service.close();
+    await Promise.all(samples);
+    expect(warnings[0]).toMatch(/^sample has failed for .*until it works.*rebooting/);
+    expect(warnings.length).toBeLessThan(10);
+  });
+
+  test("a server that is full is mentioned too, with its own words", async () => {
+    const warnings: string[] = [];
+    const service = connect({ onWarning: (message) => warnings.push(message), timings: { noticeMs: 10 } });
+    const sampling = await service.createSamplingClient({ baseModel: "tiny" });
+    server.script("/asample", ...Array.from({ length: 40 }, () => refusal(429, "too many requests wait")));
+    await sampling.sample({ prompt: [1, 2] });
+    expect(warnings[0]).toMatch(
+      /^sample has failed for \d+ s \(\d+ tries\) and is tried again.*too many requests wait/,
+    );
+    // It waited as often as it was told to, and asked under one number.
+    expect(new Set(server.seen("/asample").map(({ json }) => json["seq_id"])).size).toBe(1);
+  });
+
   test("a call that fails for a while says so, with the reason, and goes on", async () => {
     const warnings: string[] = [];
     const training = await train({ onWarning: (message) => warnings.push(message), timings: { noticeMs: 20 } });

@@ -1,5 +1,15 @@
 // The entry: makes training, sampling and REST clients, which share its connections, session and heartbeat.
-import { decode, type LoraConfig, routes, type ServerCapabilities } from "../protocol/index.ts";
+import type { z } from "zod";
+import {
+  decode,
+  encodeText,
+  type LoraConfig,
+  type OperationType,
+  type Routes,
+  routes,
+  type ServerCapabilities,
+  submitResponse,
+} from "../protocol/index.ts";
 import { Connection } from "./connection.ts";
 import { InvalidInputError, RequestLostError } from "./errors.ts";
 import { type ClientOptions, resolveOptions } from "./options.ts";
@@ -99,30 +109,45 @@ export class ServiceClient {
     return this.#connection.close();
   }
 
-  async #createModel(
+  #createModel(
     loraConfig: LoraConfig,
     baseModel: string,
     { userMetadata, signal }: Pick<LoraOptions, "userMetadata" | "signal">,
   ): Promise<TrainingClient> {
-    const connection = this.#connection;
-    const sessionId = await untilAborted(connection.session(), signal);
-    const message = {
+    const fields = {
       type: "create_model" as const,
-      sessionId,
-      modelSeqId: connection.nextModelSeqId(),
       baseModel,
       userMetadata: userMetadata && { ...userMetadata },
       loraConfig,
       optimizerConfig: { type: "adamw" },
     };
-    const policy = connection.shortPolicy;
-    const { requestId } = await connection.ask(routes.createModel, { message, signal }, { policy });
-    const { modelId } = await poll(connection, {
+    return this.#newModel(routes.createModel, "CreateModel", fields, signal);
+  }
+
+  /** Has the server make a model, and waits until it is there. */
+  async #newModel<R extends Routes["createModel"] | Routes["loadWeights"]>(
+    route: R,
+    operation: OperationType,
+    fields: Omit<z.output<R["request"]>, "sessionId" | "modelSeqId">,
+    signal: AbortSignal | undefined,
+  ): Promise<TrainingClient> {
+    const connection = this.#connection;
+    const sessionId = await untilAborted(connection.session(), signal);
+    const modelSeqId = connection.nextModelSeqId();
+    const body = encodeText(route.request as z.ZodType, { ...fields, sessionId, modelSeqId });
+    const submit = { method: "POST" as const, path: route.path, body, signal };
+    const answer = await connection.call(submit, { policy: connection.policies.start });
+    const { requestId } = connection.read(submitResponse, answer, operation);
+    const { modelId = `${sessionId}:train:${modelSeqId}` } = await poll(connection, {
       requestId,
-      operation: "CreateModel",
+      operation,
       queueId: sessionId,
-      json: (json) => decode(routes.createModel.result, json),
-      lost: lostWhile("the model was being made", requestId),
+      json: (json): { modelId?: string | undefined } => decode(route.result, json),
+      lost: (status, detail) =>
+        new RequestLostError(
+          `The server lost a request while the model was being made (status ${status}: ${detail}) Nothing was trained yet; make the training client again.`,
+          requestId,
+        ),
       signal,
     });
     return new TrainingClient(connection, modelId);
@@ -162,38 +187,16 @@ export class ServiceClient {
   }
 
   /** One request instead of three, where the server offers it. */
-  async #modelFromWeights(path: string, optimizer: boolean, options: FromStateOptions): Promise<TrainingClient> {
-    const connection = this.#connection;
+  #modelFromWeights(path: string, optimizer: boolean, options: FromStateOptions): Promise<TrainingClient> {
     const { baseModel, userMetadata, weightsAccessToken, signal } = options;
-    const sessionId = await untilAborted(connection.session(), signal);
-    const modelSeqId = connection.nextModelSeqId();
-    const message = {
+    const fields = {
       type: "load_weights" as const,
-      sessionId,
-      modelSeqId,
       baseModel,
       userMetadata: userMetadata && { ...userMetadata },
       path,
       optimizer,
       weightsAccessToken,
     };
-    const { requestId } = await connection.ask(routes.loadWeights, { message, signal });
-    const { modelId = `${sessionId}:train:${modelSeqId}` } = await poll(connection, {
-      requestId,
-      operation: "LoadWeights",
-      queueId: sessionId,
-      json: (json) => decode(routes.loadWeights.result, json),
-      lost: lostWhile("the checkpoint was being loaded", requestId),
-      signal,
-    });
-    return new TrainingClient(connection, modelId);
+    return this.#newModel(routes.loadWeights, "LoadWeights", fields, signal);
   }
-}
-
-function lostWhile(moment: string, requestId: string) {
-  return (status: number, detail: string) =>
-    new RequestLostError(
-      `The server lost a request while ${moment} (status ${status}: ${detail}) Nothing was trained yet; make the training client again.`,
-      requestId,
-    );
 }

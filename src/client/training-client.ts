@@ -344,31 +344,47 @@ export class TrainingClient {
   }
 
   /** Posts a batch as protobuf, or as JSON to a server that reads nothing else. */
-  async #submitBatch(name: string, body: Uint8Array, refused: (() => void) | undefined): Promise<Accepted> {
-    const connection = this.#connection;
-    if (connection.protobuf) {
-      const path = routes.forwardBackward.path;
-      const isFinal: CallSettings["isFinal"] = (answer) => connection.refusesProtobuf(answer);
+  async #submitBatch(
+    name: string,
+    body: Uint8Array,
+    refused: ((error: unknown) => void) | undefined,
+  ): Promise<Accepted> {
+    const encoding = this.#connection.trainingEncoding;
+    let refusal: unknown;
+    if (encoding.protobuf) {
+      const request: HttpRequest = {
+        method: "POST",
+        path: routes.forwardBackward.path,
+        body,
+        contentType: protobufType,
+      };
       try {
-        const request: HttpRequest = { method: "POST", path, body, contentType: protobufType };
-        const accepted = await this.#submit(name, request, () => connection.protobuf && refused?.(), isFinal);
-        connection.readsProtobuf();
+        const given = (error: unknown) => !encoding.mayReadJson(error) && refused?.(error);
+        const accepted = await this.#submit(name, request, given, (answer) => encoding.refusesProtobuf(answer));
+        encoding.reads("protobuf");
         return accepted;
       } catch (error) {
-        if (connection.protobuf) throw error;
+        if (!encoding.mayReadJson(error)) throw error;
+        refusal = encoding.protobuf ? error : undefined;
       }
     }
-    const request = decodeForwardBackwardRequest(body);
-    const path = request.forwardOnly ? routes.forward.path : routes.forwardBackward.path;
-    const json = JSON.stringify(encodeForwardBackwardJson(request));
-    return this.#submit(name, { method: "POST", path, body: json }, refused);
+    const message = decodeForwardBackwardRequest(body);
+    const path = message.forwardOnly ? routes.forward.path : routes.forwardBackward.path;
+    const json = JSON.stringify(encodeForwardBackwardJson(message));
+    try {
+      const accepted = await this.#submit(name, { method: "POST", path, body: json }, refused);
+      encoding.reads("json");
+      return accepted;
+    } catch (error) {
+      throw refusal ?? error;
+    }
   }
 
   /** Posts one training request until it has its id. `refused` is called when the server certainly did not take it. */
   async #submit(
     name: string,
     request: HttpRequest,
-    refused: (() => void) | undefined,
+    refused: ((error: unknown) => void) | undefined,
     isFinal?: CallSettings["isFinal"],
   ): Promise<Accepted> {
     const started = performance.now();
@@ -382,7 +398,7 @@ export class TrainingClient {
       return { requestId, roundTripSeconds: (performance.now() - started) / 1000, retried };
     } catch (error) {
       const certain = error instanceof APIStatusError && error.status < 500 && error.status !== 408;
-      if (certain && !retried) refused?.();
+      if (certain && !retried) refused?.(error);
       throw this.#explain(error, name);
     }
   }

@@ -13,7 +13,6 @@ const timings: Partial<Timings> = {
   retryBaseMs: 2,
   retryMaxMs: 10,
   retryWindowMs: 20_000,
-  backpressureMs: 2,
   heartbeatIntervalMs: 60_000,
 };
 
