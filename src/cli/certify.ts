@@ -1,13 +1,18 @@
 // `./whet certify FILE`: is this problem set fit for training?
 
 import { z } from "zod";
+import { countOf } from "../core/count.ts";
 import { ConfigError } from "../core/errors.ts";
 import { whet } from "../core/program.ts";
+import { describeProblem } from "../data/left-out.ts";
+import { idOf, questionOf } from "../data/problem.ts";
+import { type Fields, fieldNames } from "../data/rows.ts";
 import { type Certificate, certify } from "../grading/certify.ts";
-import { createGrader, type JsonObject } from "../grading/index.ts";
+import { createGrader, type Json, JsonNumber, type JsonObject, writeJson } from "../grading/index.ts";
 import { openSandbox } from "../grading/open-sandbox.ts";
+import { TrainConfig } from "../rl/config.ts";
 import type { Command } from "./command.ts";
-import { comparatorOfRow, gradingShape, idOfRow, testsOfRow, textField } from "./grading-options.ts";
+import { comparatorOfRow, gradingShape, idOfRow, testsOfRow, textField, whyNoTests } from "./grading-options.ts";
 import { interruptible } from "./interrupt.ts";
 import { type JsonRow, mapInOrder, readRows } from "./json-rows.ts";
 import { describeOptions, parseArguments } from "./options.ts";
@@ -17,12 +22,15 @@ const CertifyOptions = z.strictObject({
   ...gradingShape,
   repeats: z.int().min(1).default(2).describe("times that each solution is graded; all must agree"),
   max_solutions: z.int().min(1).default(3).describe("reference solutions tried per problem"),
+  max_tests_bytes: TrainConfig.shape.max_tests_bytes,
   show: z.enum(["all", "bad"]).default("all").describe("rows of the table"),
 });
 
 interface Row {
   cells: string[];
   good: boolean;
+  /** Why training leaves it out; undefined when it does not. */
+  leftOut?: string;
 }
 
 const widths = [28, 6, 6, 6, 6, 9, 7];
@@ -33,8 +41,9 @@ export const command: Command = {
     [
       `Usage: ${whet} certify FILE [key=value …]      FILE holds JSON lines (also .gz); - reads stdin`,
       "",
-      "Each line is a problem: tests, solutions (a list) or solution; also id, source, metadata, starter_code, comparator.",
-      "A problem is good when its solutions pass every time and empty, echo and constant programs fail. Exit code 1 when one is bad.",
+      "Each line is a problem: question, tests, solutions (a list) or solution; also id, source, metadata, starter_code, comparator.",
+      "A problem is good when training can use it, its solutions pass every time, and empty, echo and constant programs fail. What",
+      "training will leave out is said at the end, with the reason; what else is bad it would use. Exit code 1 when one is bad.",
       "",
       describeOptions(CertifyOptions),
     ].join("\n"),
@@ -62,6 +71,8 @@ async function certifyFile(
   });
   const progress = new Progress({ label: "certified" });
   const counts = { good: 0, bad: 0 };
+  const leftOut = new Map<string, number>();
+  const ids = new Set<string>();
   try {
     progress.print(`whetstone: certifying in ${sandbox.description.summary}`);
     const grader = createGrader({
@@ -80,17 +91,20 @@ async function certifyFile(
       2 * (options.concurrency ?? sandbox.description.programsAtOnce ?? 4),
       async (row): Promise<Row> => {
         const name = row.value ? nameOf(row.value, row.line) : `line ${row.line}`;
-        const unusable = (why: string): Row => ({ cells: [name, ...Array(6).fill("-"), `bad: ${why}`], good: false });
-        if (!row.value) return unusable("the line is not a JSON object");
-        const { tests, reason } = testsOfRow(row.value);
-        if (reason) return unusable(`the tests cannot be used: ${reason}`);
-        const problem = { id: name, tests, comparator: comparatorOfRow(row.value) ?? options.comparator };
-        const solutions = solutionsOf(row.value).slice(0, options.max_solutions);
+        const drop = reasonToDrop(row, ids, options.max_tests_bytes);
+        if (drop) {
+          const verdict = `bad: train leaves it out, ${drop.reason}: ${drop.why}`;
+          return { cells: [name, ...Array(6).fill("-"), verdict], good: false, leftOut: drop.reason };
+        }
+        const { tests } = testsOfRow(row.value!);
+        const problem = { id: name, tests, comparator: comparatorOfRow(row.value!) ?? options.comparator };
+        const solutions = solutionsOf(row.value!).slice(0, options.max_solutions);
         const certificate = await certify(grader, { problem, solutions, repeats: options.repeats }, { signal });
         return rowOf(name, tests.length, certificate);
       },
       (line, row: JsonRow) => {
         counts[line.good ? "good" : "bad"]++;
+        if (line.leftOut !== undefined) leftOut.set(line.leftOut, (leftOut.get(line.leftOut) ?? 0) + 1);
         if (options.show === "all" || !line.good) console.log(tableLine(line.cells));
         progress.update(counts.good + counts.bad, {
           note: `${counts.bad} bad`,
@@ -101,10 +115,48 @@ async function certifyFile(
     );
   } finally {
     progress.end(`whetstone: ${counts.good} good, ${counts.bad} bad${signal.aborted ? "; interrupted" : ""}`);
+    console.error(`whetstone: ${forecast(file, counts, leftOut)}`);
     await sandbox.close();
   }
   return counts.bad > 0 ? 1 : 0;
 }
+
+/** What training makes of the file; a model with a short context window may leave out more. */
+function forecast(file: string, { good, bad }: { good: number; bad: number }, leftOut: Map<string, number>): string {
+  if (!/\.(jsonl|ndjson)$/i.test(file))
+    return `train reads .jsonl, .ndjson and .parquet files; give ${file === "-" ? "this" : file} such a name to train on it`;
+  const reasons = [...leftOut].map(([reason, count]) => `${count} ${reason}`).join(", ");
+  const dropped = [...leftOut.values()].reduce((sum, count) => sum + count, 0);
+  const kept = countOf(good + bad - dropped, "problem");
+  const doubtful = bad - dropped > 0 ? `, ${bad - dropped} of them bad: fix or remove those` : "";
+  return `train would use ${kept}${doubtful}; it would leave out ${dropped === 0 ? "none" : reasons}`;
+}
+
+/** Why training leaves a row out, by the rules of its loader. */
+function reasonToDrop(
+  row: JsonRow,
+  ids: Set<string>,
+  maxTestsBytes: number,
+): { reason: string; why: string } | undefined {
+  if (!row.value) return { reason: "bad_row", why: row.problem };
+  const { value } = row;
+  const fields: Fields = Object.fromEntries(fieldNames.map((name) => [name, plain(value.get(name))]));
+  const head = { fields, where: "", columns: [...value.keys()] };
+  const { reason } = testsOfRow(value);
+  if (questionOf(fields) === undefined) return { reason: "no_question", why: describeProblem(head, "no_question") };
+  const tests = value.get("tests") ?? value.get("ground_truth");
+  const bytes = typeof tests === "string" ? tests : tests === undefined ? "" : writeJson(tests);
+  if (Buffer.byteLength(bytes) > maxTestsBytes)
+    return { reason: "tests_too_big", why: describeProblem(head, "tests_too_big") };
+  if (reason) return { reason, why: whyNoTests(value, reason) };
+  const id = idOf(fields);
+  if (id === undefined) return undefined;
+  if (ids.has(id)) return { reason: "duplicate_id", why: describeProblem(head, "duplicate_id") };
+  ids.add(id);
+  return undefined;
+}
+
+const plain = (value: Json | undefined): unknown => (value instanceof JsonNumber ? Number(value.text) : value);
 
 function rowOf(name: string, tests: number, certificate: Certificate): Row {
   const fails = (program: string) => (certificate.fooledBy.includes(program) ? "PASSES" : "fails");

@@ -8,7 +8,7 @@ import { openCompatGrader } from "../grading/compat.ts";
 import { createGrader, type GradeResult, type Grader, type NormalizedTests } from "../grading/index.ts";
 import { openSandbox } from "../grading/open-sandbox.ts";
 import type { Command } from "./command.ts";
-import { comparatorOfRow, gradingShape, idOfRow, testsOfRow, textField } from "./grading-options.ts";
+import { comparatorOfRow, gradingShape, idOfRow, testsOfRow, textField, whyNoTests } from "./grading-options.ts";
 import { interruptible } from "./interrupt.ts";
 import { type JsonRow, mapInOrder, readRows } from "./json-rows.ts";
 import { describeOptions, parseArguments } from "./options.ts";
@@ -46,7 +46,7 @@ export const command: Command = {
       "",
       "Each line: id, tests, and response (text with fences) or code (a program); also source, metadata, starter_code, comparator.",
       "Each output line: id, verdict (pass, fail, ungraded), reward, format_ok, status, tests_passed, tests_total, time_ms.",
-      "Exit code 1 when a line could not be read or graded.",
+      "Exit code 1 when a line could not be read, has no usable tests, or could not be graded.",
       "",
       describeOptions(GradeOptions),
     ].join("\n"),
@@ -65,7 +65,7 @@ async function gradeFile(file: string, options: z.output<typeof GradeOptions>, s
   const progress = new Progress({ label: "graded" });
   const counts = { pass: 0, fail: 0, ungraded: 0, "bad input": 0 };
   const summary = () =>
-    `${counts.pass} pass, ${counts.fail} fail, ${counts.ungraded} ungraded${counts["bad input"] ? `, ${counts["bad input"]} unreadable` : ""}`;
+    `${counts.pass} pass, ${counts.fail} fail, ${counts.ungraded} ungraded${counts["bad input"] ? `, ${counts["bad input"]} unusable` : ""}`;
   try {
     progress.print(`whetstone: grading in ${grader.description.summary}`);
     await mapInOrder(
@@ -74,9 +74,9 @@ async function gradeFile(file: string, options: z.output<typeof GradeOptions>, s
       async (row): Promise<Line> => {
         const problem = row.value && testsOfRow(row.value);
         const request = problem && requestOf(row, problem, options.thinking);
-        if (!problem || !request) return { text: unreadable(row), verdict: "bad input" };
+        if (!problem || !request || problem.reason) return { text: unusable(row, problem), verdict: "bad input" };
         const result = await grader.grade(request, { signal });
-        return { text: lineOf(row, result, problem, options.details), verdict: result.verdict };
+        return { text: lineOf(row, result, options.details), verdict: result.verdict };
       },
       async (line, row) => {
         counts[line.verdict]++;
@@ -139,7 +139,7 @@ function requestOf(row: JsonRow, { tests }: NormalizedTests, thinking: boolean) 
   return { problem: { id, tests, comparator: comparatorOfRow(value) }, response, code, thinking };
 }
 
-function lineOf(row: JsonRow, result: GradeResult, problem: NormalizedTests, details: boolean): string {
+function lineOf(row: JsonRow, result: GradeResult, details: boolean): string {
   const failed = result.firstFailed === null ? undefined : result.tests[result.firstFailed];
   const fields = {
     verdict: result.verdict,
@@ -149,7 +149,6 @@ function lineOf(row: JsonRow, result: GradeResult, problem: NormalizedTests, det
     tests_passed: result.passed,
     tests_total: result.total,
     time_ms: Math.round(result.sandboxMs * 10) / 10,
-    ...(problem.reason ? { message: `the tests cannot be used: ${problem.reason}` } : {}),
     ...(result.message ? { message: result.message } : {}),
     ...(result.flags.length > 0 ? { flags: result.flags } : {}),
     ...(details && failed?.detail ? { detail: failed.detail } : {}),
@@ -159,9 +158,13 @@ function lineOf(row: JsonRow, result: GradeResult, problem: NormalizedTests, det
   return `{"id":${idOfRow(row.value, row.line)},${JSON.stringify(fields).slice(1)}`;
 }
 
-/** A line that holds no answer still gets its line, so that outputs and inputs stay side by side. */
-function unreadable(row: JsonRow): string {
-  const message = row.value ? 'a line needs "response" or "code", as text' : "the line is not a JSON object";
+/** A line that cannot be graded still gets its line, so that outputs and inputs stay side by side; it never gets a reward. */
+function unusable(row: JsonRow, problem: NormalizedTests | undefined): string {
+  const message = !row.value
+    ? `the line is no JSON object: ${row.problem}`
+    : problem?.reason
+      ? `the tests cannot be used (${problem.reason}): ${whyNoTests(row.value, problem.reason)}`
+      : 'a line needs "response" or "code", as text';
   const fields = {
     verdict: "ungraded",
     reward: null,

@@ -1,8 +1,11 @@
 // What the commands that grade share: their keys, and reading a row's tests and comparator.
 import { z } from "zod";
+import { describeProblem } from "../data/left-out.ts";
 import {
   type Comparator,
   comparatorNames,
+  type DropReason,
+  dropReasonTexts,
   type Json,
   JsonNumber,
   type JsonObject,
@@ -38,10 +41,17 @@ export const textField = (row: JsonObject, key: string): string | undefined => {
 
 /** A row's tests; `tests`, or `ground_truth` as some copies of the data call it. */
 export function testsOfRow(row: JsonObject): NormalizedTests {
-  return normalizeTests(row.get("tests") ?? row.get("ground_truth"), {
+  // A row without tests has no test, as a run's loader says; that is another thing than tests that cannot be read.
+  return normalizeTests(row.get("tests") ?? row.get("ground_truth") ?? [], {
     source: textField(row, "source"),
     metadata: row.get("metadata"),
   });
+}
+
+/** What is wrong with a row's tests, in words that name its columns where none holds tests. */
+export function whyNoTests(row: JsonObject, reason: DropReason): string {
+  const head = { fields: {}, where: "", columns: [...row.keys()] };
+  return describeProblem(head, reason, (name) => dropReasonTexts[name as DropReason]);
 }
 
 /** A row's id as JSON text; its line number where it has none. */

@@ -2,6 +2,7 @@
 import { createReadStream, statSync } from "node:fs";
 import { createGunzip } from "node:zlib";
 import { ConfigError, messageOf } from "../core/errors.ts";
+import { jsonProblem } from "../core/json-text.ts";
 import { type JsonObject, readJson } from "../grading/index.ts";
 
 export interface JsonRow {
@@ -9,6 +10,8 @@ export interface JsonRow {
   line: number;
   /** undefined when the line is not a JSON object. */
   value: JsonObject | undefined;
+  /** Why it is none, with the column; "" when it is one. */
+  problem: string;
   /** Share of the file read so far; undefined for stdin. */
   fraction: number | undefined;
 }
@@ -45,11 +48,17 @@ async function* rowsOf(
   for await (const bytes of linesOf(stream)) {
     line++;
     consumed += bytes.length + 1;
-    const text = bytes.toString("utf8");
+    const text = bytes.toString("utf8").replace(line === 1 ? /^\uFEFF/ : /^$/, "");
     if (text.trim() === "") continue;
-    const value = readJson(text);
-    yield { line, value: value instanceof Map ? value : undefined, fraction: share(consumed) };
+    const read = readJson(text);
+    const value = read instanceof Map ? read : undefined;
+    yield { line, value, problem: value ? "" : whyNoObject(text), fraction: share(consumed) };
   }
+}
+
+function whyNoObject(text: string): string {
+  const problem = jsonProblem(text);
+  return problem ? `column ${problem.column}: ${problem.message}` : "it is no JSON object";
 }
 
 /** Lines of a stream. Reads no further than its consumer: a line can be megabytes, so none is kept in reserve. */

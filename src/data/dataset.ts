@@ -1,6 +1,7 @@
 // The problems of a run in their order. `index` counts problems from the first one ever used and is never reduced: the same index,
 // seed and data give the same problem in every run.
 import { createHash } from "node:crypto";
+import { countOf } from "../core/count.ts";
 import { epochOrder } from "./order.ts";
 import type { Problem } from "./problem.ts";
 
@@ -12,6 +13,8 @@ export interface DatasetSummary {
   kept: number;
   /** Rows left out, by reason. */
   dropped: Record<string, number>;
+  /** The first row of each reason: file, line, and what is wrong there. */
+  firstDropped: Record<string, string>;
   /** Problems that stayed, by source. */
   bySource: Record<string, number>;
 }
@@ -89,13 +92,14 @@ export class Dataset {
   }
 }
 
-/** One line that says what was read and what was left out, for the log. */
-export function describeSummary({ read, kept, dropped, bySource }: DatasetSummary): string {
+/** What was read and what was left out, for the log: one line, and one for each reason with the first row that has it. */
+export function describeSummary({ read, kept, dropped, firstDropped, bySource }: DatasetSummary): string {
   const list = (counts: Record<string, number>) =>
     Object.entries(counts)
       .sort(([, first], [, second]) => second - first)
       .map(([name, count]) => `${count} ${name}`)
       .join(", ");
-  const left = read === kept ? "" : `; ${read - kept} of ${read} rows left out: ${list(dropped)}`;
-  return `${kept} problems (${list(bySource)})${left}`;
+  const reasons = Object.keys(dropped).map((reason) => `\n  ${reason}: first ${firstDropped[reason]}`);
+  const left = read === kept ? "" : `; ${read - kept} of ${countOf(read, "row")} left out: ${list(dropped)}`;
+  return `${countOf(kept, "problem")} (${list(bySource)})${left}${reasons.join("")}`;
 }

@@ -2,14 +2,13 @@
 // The notes are kept in the cache, so that the next run does not read gigabytes of tests again.
 import { createHash } from "node:crypto";
 import { mkdir, readFile } from "node:fs/promises";
-import { extname, join } from "node:path";
+import { join } from "node:path";
 import { cacheFolder } from "../core/cache.ts";
 import { messageOf } from "../core/errors.ts";
 import { writeFileAtomic } from "../core/files.ts";
 import { turnTaker } from "../core/turns.ts";
 import { DataError } from "./errors.ts";
-import { JsonLinesFile } from "./jsonl.ts";
-import { ParquetFile } from "./parquet.ts";
+import { openRows } from "./formats.ts";
 import { metadataOf } from "./problem.ts";
 import type { Place, RowFile } from "./rows.ts";
 import type { ProblemFile } from "./sources.ts";
@@ -56,7 +55,7 @@ export async function indexFile(file: ProblemFile, options: IndexOptions): Promi
     .update(JSON.stringify([formatVersion, file.hash, file.source, options.maxTestsBytes, rules ?? null]))
     .digest("hex");
   const spill = new Spill(join(folder, `${key}.tests`));
-  const rows = openRows(file, spill, options.maxTestsBytes);
+  const rows = openRows(file.path, spill, options.maxTestsBytes);
   const kept = join(folder, `${key}.json`);
   if (rules !== undefined) {
     const notes = await readNotes(kept, spill);
@@ -70,12 +69,6 @@ export async function indexFile(file: ProblemFile, options: IndexOptions): Promi
     await spill.abandon();
     throw error;
   }
-}
-
-function openRows(file: ProblemFile, spill: Spill, maxTestsBytes: number): RowFile {
-  return extname(file.path).toLowerCase() === ".parquet"
-    ? new ParquetFile(file.path, spill, maxTestsBytes)
-    : new JsonLinesFile(file.path);
 }
 
 async function scan(file: ProblemFile, rows: RowFile, options: IndexOptions): Promise<RowNote[]> {

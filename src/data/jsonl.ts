@@ -1,9 +1,18 @@
 // Problems from JSON lines: one object per line. Only one line is in memory at a time.
 import { createReadStream } from "node:fs";
 import { open } from "node:fs/promises";
+import { jsonProblem } from "../core/json-text.ts";
 import { DataError } from "./errors.ts";
 import { topLevelSlices } from "./json-slices.ts";
-import { type Fields, fieldNames, type Place, type RowFile, type ScannedRow, testsNames } from "./rows.ts";
+import {
+  type Fields,
+  fieldNames,
+  type Place,
+  type RowFile,
+  type RowHead,
+  type ScannedRow,
+  testsNames,
+} from "./rows.ts";
 
 /** What one JavaScript string can hold, with room to spare. */
 const maxLineBytes = 400_000_000;
@@ -30,13 +39,15 @@ export class JsonLinesFile implements RowFile {
     }
   }
 
-  async *fields(): AsyncGenerator<Fields> {
-    for await (const { line } of lines(this.#path)) {
+  async *heads(): AsyncGenerator<RowHead> {
+    for await (const { line, number } of lines(this.#path)) {
+      const where = `line ${number}`;
       try {
-        yield fieldsOf(topLevelSlices(line));
+        const slices = topLevelSlices(line);
+        yield { fields: fieldsOf(slices), where, columns: [...slices.keys()] };
       } catch (error) {
         if (!(error instanceof SyntaxError)) throw error;
-        yield {};
+        yield { fields: {}, where, columns: [], problem: whyUnreadable(line) };
       }
     }
   }
@@ -85,11 +96,18 @@ function testsOf(slices: ReadonlyMap<string, Buffer>): string | undefined {
   return undefined;
 }
 
-/** The lines of a file that are not blank, as bytes without their newline. */
-async function* lines(path: string): AsyncGenerator<{ line: Buffer; offset: number }> {
+/** In words, with the column. Only the start of a long line is looked at. */
+function whyUnreadable(line: Buffer): string {
+  const problem = jsonProblem(line.toString("utf8", 0, 1 << 24));
+  return problem ? `column ${problem.column}: ${problem.message}` : "it is no JSON object";
+}
+
+/** The lines of a file that are not blank, as bytes without their newline; a byte-order mark is no part of the first one. */
+async function* lines(path: string): AsyncGenerator<{ line: Buffer; offset: number; number: number }> {
   let pending: Buffer[] = [];
   let pendingBytes = 0;
   let offset = 0;
+  let number = 0;
   const finish = (last: Buffer) => {
     const line = pending.length === 0 ? last : Buffer.concat([...pending, last]);
     pending = [];
@@ -98,9 +116,12 @@ async function* lines(path: string): AsyncGenerator<{ line: Buffer; offset: numb
   };
   for await (const chunk of createReadStream(path, { highWaterMark: 1 << 20 }) as AsyncIterable<Buffer>) {
     let start = 0;
+    if (offset === 0 && pending.length === 0) start = markLength(chunk, path);
+    offset += start;
     for (let end = chunk.indexOf(0x0a); end >= 0; end = chunk.indexOf(0x0a, start)) {
       const line = finish(chunk.subarray(start, end));
-      if (!isBlank(line)) yield { line, offset };
+      number++;
+      if (!isBlank(line)) yield { line, offset, number };
       offset += line.length + 1;
       start = end + 1;
     }
@@ -116,7 +137,15 @@ async function* lines(path: string): AsyncGenerator<{ line: Buffer; offset: numb
     }
   }
   const line = finish(Buffer.alloc(0));
-  if (!isBlank(line)) yield { line, offset };
+  if (!isBlank(line)) yield { line, offset, number: number + 1 };
+}
+
+/** Bytes of the byte-order mark that some editors put before the first line. */
+function markLength(start: Buffer, path: string): number {
+  if (start[0] === 0xef && start[1] === 0xbb && start[2] === 0xbf) return 3;
+  const wide = (start[0] === 0xff && start[1] === 0xfe) || (start[0] === 0xfe && start[1] === 0xff);
+  if (!wide) return 0;
+  throw new DataError("data/bad-file", `${path} is UTF-16 text. Save it as UTF-8.`);
 }
 
 function isBlank(line: Buffer): boolean {

@@ -1,9 +1,12 @@
 // From a name to a data set: finds the files, reads their rows, leaves out what cannot be used and counts it.
+import { countOf } from "../core/count.ts";
 import { turnTaker } from "../core/turns.ts";
 import { Dataset, type DatasetSummary } from "./dataset.ts";
 import { DataError } from "./errors.ts";
 import { type IndexedFile, indexFile, sourceOfRow, type TestsCheck } from "./file-index.ts";
+import { describeDrop } from "./left-out.ts";
 import { idOf, metadataOf, type Problem, questionOf, starterCodeOf } from "./problem.ts";
+import type { RowHead } from "./rows.ts";
 import { type DownloadProgress, findFiles, type ProblemFile, type SourceOptions, type Split } from "./sources.ts";
 
 /** What to load and what to leave out. */
@@ -22,6 +25,8 @@ export interface LoadOptions extends Omit<SourceOptions, "onDownload"> {
   checkTests?: TestsCheck;
   /** Names the rules of `checkTests`, so that its findings can be kept between runs. */
   checkVersion?: string;
+  /** What a reason of `checkTests` means, for people. */
+  explainReason?: (reason: string) => string | undefined;
   /** False: the problem is left out as `prompt_too_long`. */
   promptFits?: (problem: Problem) => boolean | Promise<boolean>;
   /** Where findings about files are kept. Default: `indexes` in the cache folder. */
@@ -71,7 +76,7 @@ class Selection {
   readonly #blocked: ReadonlySet<string>;
   readonly #problems: Problem[] = [];
   readonly #ids = new Set<string>();
-  readonly #summary: DatasetSummary = { read: 0, kept: 0, dropped: {}, bySource: {} };
+  readonly #summary: DatasetSummary = { read: 0, kept: 0, dropped: {}, firstDropped: {}, bySource: {} };
   /** Rows so far per source and split: rows without an id are numbered over all files of their part. */
   readonly #rows = new Map<string, number>();
 
@@ -83,7 +88,8 @@ class Selection {
   async add(file: ProblemFile, { rows, notes }: IndexedFile): Promise<void> {
     let row = 0;
     const takeTurns = turnTaker();
-    for await (const fields of rows.fields()) {
+    for await (const head of rows.heads()) {
+      const { fields } = head;
       const note = notes[row];
       if (!note) break;
       const index = row++;
@@ -102,7 +108,7 @@ class Selection {
       this.#summary.read++;
       const reason = note.reason === "bad_row" ? "bad_row" : await this.#reasonToDrop(problem, note.reason);
       if (reason === null) this.#keep(problem);
-      else this.#summary.dropped[reason] = (this.#summary.dropped[reason] ?? 0) + 1;
+      else this.#leaveOut(reason, file, head);
       this.#options.signal?.throwIfAborted();
       await takeTurns();
     }
@@ -129,6 +135,12 @@ class Selection {
     this.#summary.bySource[problem.source] = (this.#summary.bySource[problem.source] ?? 0) + 1;
   }
 
+  #leaveOut(reason: string, file: ProblemFile, head: RowHead): void {
+    const { dropped, firstDropped } = this.#summary;
+    dropped[reason] = (dropped[reason] ?? 0) + 1;
+    firstDropped[reason] ??= describeDrop(file.path, head, reason, this.#options.explainReason);
+  }
+
   #number(file: ProblemFile): string {
     const part = file.split === "" ? file.source : `${file.source}/${file.split}`;
     const number = this.#rows.get(part) ?? 0;
@@ -139,11 +151,14 @@ class Selection {
   finish(specification: string, files: readonly ProblemFile[]): Dataset {
     const { seed = 0, split, shuffle = split === "train" } = this.#options;
     if (this.#problems.length === 0) {
-      const dropped = Object.entries(this.#summary.dropped).map(([reason, count]) => `${count} ${reason}`);
+      const { read, dropped, firstDropped } = this.#summary;
+      const reasons = Object.entries(dropped).map(([reason, count]) => `${count} ${reason} (${firstDropped[reason]})`);
       throw new DataError(
         "data/empty",
-        `None of the ${this.#summary.read} rows of ${specification} (${split}) can be used: ${dropped.join(", ") || "there are none"}. ` +
-          "Check the columns (problem, tests), max_tests_bytes and blocked_ids.",
+        read === 0
+          ? `${specification} (${split}) has no rows. Write one JSON object per line, with question and tests.`
+          : `None of the ${countOf(read, "row")} of ${specification} (${split}) can be used: ${reasons.join("; ")}. ` +
+              "docs/data.md has an example of a row for each kind of problem.",
       );
     }
     const hashes = files.map((file) => file.hash);

@@ -20,6 +20,7 @@ import {
   type Place,
   type RawTests,
   type RowFile,
+  type RowHead,
   type ScannedRow,
   testsNames,
 } from "./rows.ts";
@@ -45,24 +46,26 @@ export class ParquetFile implements RowFile {
 
   async *scan(): AsyncGenerator<ScannedRow> {
     const { tests: column } = await this.#open();
-    const fields = this.fields();
+    const heads = this.heads();
     for await (const { place, tests } of this.#tests(column)) {
-      const next = await fields.next();
+      const next = await heads.next();
       if (next.done) break;
-      yield { place, fields: next.value, tests, readable: true };
+      yield { place, fields: next.value.fields, tests, readable: true };
     }
-    if (!(await fields.next()).done) throw this.#bad("its columns have different lengths");
+    if (!(await heads.next()).done) throw this.#bad("its columns have different lengths");
     await this.#spill.finish();
   }
 
-  async *fields(): AsyncGenerator<Fields> {
+  async *heads(): AsyncGenerator<RowHead> {
     const { metadata } = await this.#open();
     const present = parquetSchema(metadata).children.map((child) => child.element.name);
     const columns = fieldNames.filter((name) => present.includes(name));
     let rowStart = 0;
+    let number = 0;
     for (const group of metadata.row_groups) {
       const rowEnd = rowStart + Number(group.num_rows);
-      for (const row of await this.#rows(columns, rowStart, rowEnd)) yield toJson(row) as Fields;
+      for (const row of await this.#rows(columns, rowStart, rowEnd))
+        yield { fields: toJson(row) as Fields, where: `row ${++number}`, columns: present };
       rowStart = rowEnd;
     }
   }

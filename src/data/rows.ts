@@ -15,6 +15,9 @@ export const fieldNames = [
 
 export type Fields = Partial<Record<(typeof fieldNames)[number], unknown>>;
 
+/** The column of the statement: the first of these that a row has. */
+export const questionNames = ["question", "prompt", "problem"] as const;
+
 /** The column of the tests: the first of these that a row has. */
 export const testsNames = ["tests", "ground_truth"] as const;
 
@@ -37,11 +40,22 @@ export interface ScannedRow {
   readable: boolean;
 }
 
+/** A row without its tests. */
+export interface RowHead {
+  fields: Fields;
+  /** Where it stands in its file, for people: "line 3", "row 17". */
+  where: string;
+  /** The columns that it has, known ones or not. */
+  columns: readonly string[];
+  /** Why it cannot be read, with the place where that shows; undefined when it can. */
+  problem?: string;
+}
+
 export interface RowFile {
   /** Every row with its tests, one at a time. */
   scan(): AsyncGenerator<ScannedRow>;
   /** Every row without its tests; quick. */
-  fields(): AsyncGenerator<Fields>;
+  heads(): AsyncGenerator<RowHead>;
   /** The raw tests of a row, as JSON text. */
   loadTests(place: Place): Promise<string>;
   /** The reference solutions of a row, where the file has them. */

@@ -6,6 +6,7 @@ import { basename, dirname, extname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Hub, type HubFile, type HubProgress, type HubSnapshot, isHubId } from "../hub/hub.ts";
 import { DataError } from "./errors.ts";
+import { extensions, isProblemFile } from "./formats.ts";
 
 /** A part of a data set. */
 export type Split = "train" | "test";
@@ -47,7 +48,12 @@ export const deepcoderConfigs: Readonly<Record<Split, readonly string[]>> = {
 };
 
 const starterFolder = fileURLToPath(new URL("../../data/starter/", import.meta.url));
-const extensions = [".parquet", ".jsonl", ".ndjson"];
+
+/** Data sets that have a name of their own here; everything else is a path or a data set of the hub. */
+const named: Readonly<Record<string, (split: Split, options: SourceOptions) => Promise<ProblemFile[]>>> = {
+  starter: async (split) => [await localFile(join(starterFolder, `${split}.jsonl`))],
+  deepcoder,
+};
 
 /** The files that `specification` names for a split, in their order; downloaded where they are not here. */
 export async function findFiles(
@@ -58,9 +64,8 @@ export async function findFiles(
   const files: ProblemFile[] = [];
   for (const part of specification.split(",").map((text) => text.trim())) {
     if (part === "") continue;
-    if (part === "starter") files.push(await localFile(join(starterFolder, `${split}.jsonl`)));
-    else if (part === "deepcoder") files.push(...(await deepcoder(split, options)));
-    else files.push(...(await fromPathOrHub(part, split, options)));
+    const find = Object.hasOwn(named, part) ? named[part] : undefined;
+    files.push(...(await (find ? find(split, options) : fromPathOrHub(part, split, options))));
   }
   if (files.length > 0) return files;
   throw notFound(`No data was named (${JSON.stringify(specification)}).`);
@@ -192,9 +197,7 @@ export function sourceOf(path: string): string {
   return name || basename(dirname(path)) || stem;
 }
 
-const isProblemFile = (path: string) => extensions.includes(extname(path).toLowerCase());
-
 function notFound(what: string, cause?: unknown): DataError {
-  const message = `${what} Use starter, deepcoder, a path to JSONL or Parquet files, or a data set of the Hugging Face hub.`;
+  const message = `${what} Use ${Object.keys(named).join(", ")}, a path to ${extensions.join(", ")} files, or a data set of the Hugging Face hub.`;
   return new DataError("data/not-found", message, { cause });
 }

@@ -18,6 +18,7 @@ export { decodePrivateTests } from "./lcb.ts";
 export {
   type DropReason,
   dropReasons,
+  dropReasonTexts,
   type NormalizedTest,
   type NormalizedTests,
   normalizeLiveCodeBench,

@@ -16,19 +16,21 @@ export type NormalizedTest =
       expectedAlt?: Json;
     };
 
-/** Every reason for which tests are left out. */
-export const dropReasons = [
-  "bad_tests",
-  "bad_test",
-  "bad_args",
-  "no_function_name",
-  "null_output",
-  "length_mismatch",
-  "mixed_kinds",
-  "no_tests",
-] as const;
+/** Every reason for which tests are left out, and what is wrong then. */
+export const dropReasonTexts = {
+  bad_tests: 'the tests are not JSON in a known shape, such as {"inputs": ["1 2\\n"], "outputs": ["3\\n"]}',
+  bad_test: "a test is no JSON object",
+  bad_args: "the arguments of a call cannot be read: write a list of arguments for each test",
+  no_function_name: "the tests call a function that has no name: set fn_name in tests, or func_name in metadata",
+  null_output: "a test has no output",
+  length_mismatch: "inputs and outputs have different lengths",
+  mixed_kinds: "some tests read standard input and others call a function",
+  no_tests: 'there is no test with an input and an output, as in {"inputs": ["1 2\\n"], "outputs": ["3\\n"]}',
+} as const;
 /** Why a problem's tests cannot be used. */
-export type DropReason = (typeof dropReasons)[number];
+export type DropReason = keyof typeof dropReasonTexts;
+/** Every reason for which tests are left out. */
+export const dropReasons: readonly DropReason[] = Object.keys(dropReasonTexts) as DropReason[];
 
 /** The tests of one problem in one form, whatever they came in. */
 export interface NormalizedTests {

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { ConfigError } from "../core/errors.ts";
 import { epochOrder } from "../data/index.ts";
-import { type NormalizedTest, normalizeTests } from "../grading/index.ts";
+import { dropReasonTexts, type NormalizedTest, normalizeTests } from "../grading/index.ts";
 import type { Message, Renderer } from "../renderers/index.ts";
 import type { TrainConfig } from "./config.ts";
 import type { Task, TaskSource } from "./tasks.ts";
@@ -81,7 +81,7 @@ function testsOf({ id, tests, source = "own" }: TrainingProblem): readonly Norma
   if (normalized.reason === null) return normalized.tests;
   throw new ConfigError(
     "config/problem-tests",
-    `The tests of problem ${JSON.stringify(id)} cannot be used (${normalized.reason}). Give tests such as { inputs: ["1\\n"], outputs: ["2\\n"] }, or a reward function.`,
+    `The tests of problem ${JSON.stringify(id)} cannot be used (${normalized.reason}): ${dropReasonTexts[normalized.reason]}. Change them, or give a reward function.`,
   );
 }
 

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { type Dataset, type LoadProgress, loadDataset, type Problem, type Split } from "../data/index.ts";
 import { buildMessages } from "../data/question.ts";
-import { type NormalizedTest, normalizeTests } from "../grading/index.ts";
+import { type DropReason, dropReasonTexts, type NormalizedTest, normalizeTests } from "../grading/index.ts";
 import type { Renderer } from "../renderers/index.ts";
 import type { TrainConfig } from "./config.ts";
 import { stratifiedSubset } from "./evaluate.ts";
@@ -67,6 +67,7 @@ export function loadProblems(config: DataConfig, split: Split, options: TaskOpti
       return { reason, facts: { call } satisfies TestFacts };
     },
     checkVersion,
+    explainReason: (reason) => (reason in dropReasonTexts ? dropReasonTexts[reason as DropReason] : undefined),
     promptFits: (problem) => promptFits(problem, config, options.renderer),
     ...(options.signal ? { signal: options.signal } : {}),
     onProgress: (progress) => options.onProgress?.(split, progress),
@@ -96,12 +97,6 @@ export function evaluationTasks(
   return stratifiedSubset(dataset.problems, config.eval_max_problems, config.seed).map((problem, index) =>
     makeTask(problem, index, config, renderer, maxTokens),
   );
-}
-
-/** Test problems that are training problems too: the same id, or the same statement. */
-export function overlapOf(train: Dataset, tests: Dataset): number {
-  const statements = new Set(train.problems.map(({ question }) => question));
-  return tests.problems.filter(({ id, question }) => train.byId(id) !== undefined || statements.has(question)).length;
 }
 
 /** Names a choice of problems in config.json. */

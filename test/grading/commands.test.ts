@@ -57,11 +57,27 @@ test("one verdict per line, in the order of the input, whatever takes longer", a
     ["wrong", "fail", 0, true, "wrong_answer", "1/2"],
     ["call", "pass", 1, true, "pass", "1/1"],
     ["hack", "fail", 0, true, "wrong_answer", "0/2"],
-    ["unusable", "fail", 0, true, "bad_test", "0/0"],
+    // Without tests nothing is judged: it is an error, never a reward of 0.
+    ["unusable", "ungraded", null, null, "bad_input", "0/0"],
   ]);
   expect(lines(stdout).every(({ time_ms }) => typeof time_ms === "number")).toBe(true);
-  expect(stderr).toContain("3 pass, 4 fail, 0 ungraded");
-  expect(code).toBe(0);
+  expect(lines(stdout).at(-1)!["message"]).toMatch(
+    /line 7: the tests cannot be used \(no_tests\): there is no test with/,
+  );
+  expect(stderr).toContain("3 pass, 3 fail, 0 ungraded, 1 unusable");
+  expect(code).toBe(1);
+});
+
+test("a byte-order mark hides no row, broken JSON is named with its column, missing tests with the columns", async () => {
+  const row = JSON.stringify({ id: "a", tests: sumTests, code: sum });
+  const input = `\uFEFF${row}\r\n\r\n{"id": "b", "tests": [}\n${JSON.stringify({ id: "c", test_cases: [], code: sum })}`;
+  const { code, stdout } = await whet(["grade", "-"], { input }).finished;
+  expect(code).toBe(1);
+  expect(lines(stdout).map(({ verdict, message }) => [verdict, message])).toEqual([
+    ["pass", undefined],
+    ["ungraded", 'line 3: the line is no JSON object: column 23: "}" is no JSON value'],
+    ["ungraded", expect.stringMatching(/line 4: .*the columns id, test_cases, code.*"test_cases" meant to be tests\?/)],
+  ]);
 });
 
 test("lines that cannot be read keep their place, and ids stay as they were written", async () => {
@@ -128,11 +144,13 @@ test("certify: good problems pass, bad ones are named and end the command with 1
     { id: "sum", problem: "Add.", tests: sumTests, solutions: [sum, "a, b = map(int, input().split())\nprint(a + b)"] },
     {
       id: "double",
+      question: "Double it.",
       tests: { fn_name: "f", inputs: [[2], [5]], outputs: [[4], [10]] },
       solution: "def f(x): return 2 * x",
     },
   ];
   const bad = [
+    { id: "no question", qestion: "Add.", tests: sumTests, solution: sum },
     { id: "wrong gold", tests: sumTests, solutions: [sum, "print(3)"] },
     { id: "echo", tests: { inputs: ["1", "2"], outputs: ["1", "2"] }, solution: "print(input())" },
     { id: "constant", tests: { inputs: ["4", "5"], outputs: ["same", "same"] }, solution: "print('same')" },
@@ -145,7 +163,10 @@ test("certify: good problems pass, bad ones are named and end the command with 1
   const fine = await whet(["certify", file(good)]).finished;
   expect([fine.code, fine.stdout.trim().split("\n").length]).toEqual([0, 3]);
   expect(fine.stdout).toMatch(/^sum +2 +2\/2 +fails +fails +fails +same +good$/m);
-  const { code, stdout } = await whet(["certify", file([...good, ...bad]), "show=bad", "repeats=24"]).finished;
+  expect(fine.stderr).toContain("train would use 2 problems; it would leave out none");
+  const asked = bad.map((row) => ("qestion" in row ? row : { question: "What?", ...row }));
+  const repeats = ["show=bad", "repeats=24"];
+  const { code, stdout, stderr } = await whet(["certify", file([...good, ...asked, good[0]!]), ...repeats]).finished;
   expect(code).toBe(1);
   const table = Object.fromEntries(
     stdout
@@ -154,7 +175,13 @@ test("certify: good problems pass, bad ones are named and end the command with 1
       .slice(1)
       .map((line) => [line.slice(0, 28).trim(), line.slice(28)]),
   );
-  expect(Object.keys(table)).toEqual(bad.map(({ id }) => id));
+  expect(Object.keys(table)).toEqual([...bad.map(({ id }) => id), "sum"]);
+  expect(table["no question"]).toMatch(/train leaves it out, no_question: .*is "qestion" meant to be question\?/);
+  expect(table["sum"]).toContain("duplicate_id");
+  expect(stderr).toMatch(/2 good, 9 bad/);
+  expect(stderr).toMatch(
+    /train would use 8 problems, 6 of them bad: .*; it would leave out 1 no_question, 1 no_tests, 1 duplicate_id/,
+  );
   expect(table["wrong gold"]).toContain("solution 2: wrong_answer on test 2");
   expect(table["echo"]).toContain("PASSES");
   expect(table["constant"]).toContain("knows nothing (constant)");

@@ -1,0 +1,137 @@
+// Every metric of a run and what it means: the one place where names are explained. docs/metrics.md is made from it, and a test holds a
+// real run's records against it. Words in capitals stand for what differs: a status, a source, a number.
+
+export interface MetricSection {
+  title: string;
+  about?: string;
+  metrics: Readonly<Record<string, string>>;
+  /** What stands under the table. */
+  after?: string;
+}
+
+export const metricSections: readonly MetricSection[] = [
+  {
+    title: "Core",
+    metrics: {
+      mean_reward: "mean reward of the graded completions",
+      mean_correct: "share of graded completions that passed every test",
+      format_rate: "share of completions with a code block",
+      groups_total: "groups of the step: one per prompt",
+      groups_skipped: "groups whose rewards are all equal, which teach nothing",
+      groups_mixed: "groups in which some passed and some failed",
+      groups_all_pass: "groups in which all passed",
+      groups_all_fail: "groups in which all failed",
+      groups_ungraded: "groups with too few verdicts to be used",
+      n_datums: "completions trained on",
+      loss: "the server's loss per completion token; absent when nothing was trained",
+      loss_sum: "the server's loss, summed",
+    },
+  },
+  {
+    title: "Policy",
+    about:
+      "Over all completion tokens trained on, with q the sampler's and p the trainer's log-probability of the same token:",
+    metrics: {
+      "optim/kl_sample_train_v1":
+        "mean of q − p. Near 0 when sampler and trainer agree; growing means that training is off-policy",
+      "optim/kl_sample_train_v2": "half the mean of (q − p)²",
+      "optim/kl_k3": "mean of r − 1 − (p − q), r = exp(p − q); never negative",
+      "optim/entropy": "−mean of q",
+      "optim/ratio_mean": "mean of the importance ratios r",
+      "optim/ratio_max": "the largest r",
+      "optim/ratio_frac_outside_0.8_1.2": "share of tokens whose r is outside 0.8 to 1.2",
+      "optim/effective_sample_size": "(Σr)² / (n·Σr²): 1 on-policy, less when few tokens dominate",
+      "optim/frac_q_zero": "share of tokens that the sampler was certain of",
+      "optim/lr": "learning rate",
+      "optim/NAME": "whatever the server reports for the optimizer step, such as the gradient's norm",
+    },
+  },
+  {
+    title: "Sampling, grading, data",
+    metrics: {
+      "sample/tokens_mean": "completion lengths: mean",
+      "sample/tokens_p95": "completion lengths: 95% are not longer",
+      "sample/tokens_max": "completion lengths: the longest",
+      "sample/truncated_rate": "share cut at the token limit",
+      "sample/prompt_tokens_mean": "prompt lengths: mean",
+      "grade/status/STATUS": "completions by status: `pass`, `wrong_answer`, `format_error`, `time_limit` …",
+      "grade/ungraded_rate": "share without a verdict; more than 0.2 stops the run",
+      "grade/wall_p50": "seconds from answer to verdict: half are not slower",
+      "grade/wall_p95": "seconds from answer to verdict: 95% are not slower",
+      "grade/queue_p95": "seconds of that spent waiting in line",
+      "grade/tests_run_mean": "tests run per completion",
+      "grade/cached_rate": "share of verdicts that were known already",
+      "grade/flags/FLAG":
+        "programs that mention something suspicious (audit only; verdicts do not depend on it); `weak-tests`: answers to problems whose tests a know-nothing program would pass",
+      "env/all/by_group/frac_mixed": "share of groups in which some passed",
+      "env/all/by_group/frac_all_good": "share of groups in which all passed",
+      "env/all/by_group/frac_all_bad": "share of groups in which none passed",
+      "data/epoch": "pass over the data, from 0",
+      "data/offset": "problems used so far",
+      "data/source/SOURCE": "share of the step's problems that come from there",
+      "progress/batch": "the step",
+      "progress/done_frac": "share of `max_steps` that is done",
+      "tokens/trained": "completion tokens trained on",
+    },
+  },
+  {
+    title: "Evaluation",
+    metrics: {
+      "eval/pass@1": "Pass@1",
+      "eval/pass@1_low": "lower end of its 95% Wilson interval",
+      "eval/pass@1_high": "upper end of it",
+      "eval/pass@K": "unbiased pass@k, with `eval_num_samples` > 1",
+      "eval/SOURCE/pass@1": "per source",
+      "eval/format_rate": "share of answers with a code block",
+      "eval/truncated_rate": "share of answers cut at the token limit",
+      "eval/n": "problems counted",
+      "eval/ungraded": "problems without a verdict, not counted",
+    },
+    after:
+      "`evaluations/step_000010.jsonl` has one line per problem, so that two evaluations can be compared pair by pair;\n" +
+      "`evaluations/step_000010.answers.jsonl` has every answer with its verdict.",
+  },
+  {
+    title: "Pipeline and journal",
+    metrics: {
+      "pipeline/lag": "policy versions between the sampler and the trainer, at most `max_lag`",
+      "pipeline/in_flight_groups": "groups being sampled or graded when the step ended",
+      "pipeline/train_idle_frac": "share of the step in which nothing was trained",
+      "pipeline/sample_idle_frac": "share of the step in which no answer was awaited",
+      "pipeline/bound_ratio":
+        "the best possible pace over the actual one, over the last 20 steps: 1 is as fast as the stages allow",
+      "journal/bytes": "size of the journal",
+      "journal/disk_free": "bytes that can still be written where the run lies",
+      "journal/append_p99_ms": "99% of its last 1,000 appends were on disk within this time",
+    },
+    after: "The best possible step takes max(train, (weights + sample + grade_tail + train) / (max_lag + 1)) seconds.",
+  },
+  {
+    title: "Time",
+    about: "In seconds. With `max_lag` the sampling of a step began before the step before it ended.",
+    metrics: {
+      "time/weights": "publishing the policy for the sampler",
+      "time/evaluate": "the evaluation of this step's policy",
+      "time/sample": "from the first request to the last answer",
+      "time/grade": "grading, which runs beside sampling",
+      "time/grade_tail": "what grading adds after the last answer",
+      "time/train": "the update",
+      "time/total": "from the end of the step before to the end of this one",
+      "time/other": "what none of them covers: the loop's own work",
+      "time/NAME": "any other span of `timing.jsonl`, which has each with its start and end",
+    },
+  },
+];
+
+const meanings: readonly [pattern: RegExp, meaning: string][] = metricSections
+  .flatMap(({ metrics }) => Object.entries(metrics))
+  // A name that is spelled out says more than one with a place in it.
+  .toSorted(([a], [b]) => Number(/[A-Z]{2}|@K/.test(a)) - Number(/[A-Z]{2}|@K/.test(b)))
+  .map(([name, meaning]) => {
+    const literal = name.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&");
+    return [new RegExp(`^${literal.replaceAll(/[A-Z]{2,}/g, ".+").replace(/@K$/, "@\\d+")}$`), meaning];
+  });
+
+/** What a metric means; undefined for a name that no run of this version writes. */
+export const metricMeaning = (name: string): string | undefined =>
+  meanings.find(([pattern]) => pattern.test(name))?.[1];
