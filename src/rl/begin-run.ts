@@ -2,9 +2,9 @@
 import type { Renderer } from "../renderers/index.ts";
 import { readRunConfig } from "../runs/directory.ts";
 import type { Run } from "../runs/run.ts";
+import { openSinks } from "../runs/sink-kinds.ts";
 import { completionsPerPrompt, type TrainConfig } from "./config.ts";
-import { checkIdentity, configChanges, configHash, describeChange } from "./resume.ts";
-import { openSinks } from "./sinks.ts";
+import { type Change, checkIdentity, configChanges, configHash, describeChange } from "./resume.ts";
 import { idsHash, type Task } from "./tasks.ts";
 import type { TrainParts } from "./train.ts";
 
@@ -20,16 +20,13 @@ export interface RunFacts {
   more?: Readonly<Record<string, unknown>>;
 }
 
-/**
- * Refuses to go on with another run; writes config.json and the journal's `started`, says what changed since the part before, opens
- * the sinks. Returns what is recorded, and what of it the loop is told.
- */
-export async function beginRun(
-  run: Run,
+/** What config.json is to say of a run in this directory, and what differs from what it says. Refuses another run's directory. */
+export function runRecord(
+  path: string,
   config: TrainConfig,
   { renderer, engine, sandbox, train, test, testTasks, more }: RunFacts,
-): Promise<{ record: Record<string, unknown>; told: Pick<TrainParts, "configHash" | "userMetadata"> }> {
-  const recorded = readRunConfig(run.path);
+): { record: Record<string, unknown>; changes: Change[] } {
+  const recorded = readRunConfig(path);
   const record = {
     ...config,
     renderer_name: renderer.name,
@@ -47,9 +44,22 @@ export async function beginRun(
   };
   const changes = recorded ? configChanges(recorded, record) : [];
   checkIdentity(changes, config.force_resume);
+  return { record, changes };
+}
+
+/**
+ * Refuses to go on with another run; writes config.json and the journal's `started`, says what changed since the part before, opens
+ * the sinks. Returns what is recorded, and what of it the loop is told.
+ */
+export async function beginRun(
+  run: Run,
+  config: TrainConfig,
+  facts: RunFacts,
+): Promise<{ record: Record<string, unknown>; told: Pick<TrainParts, "configHash" | "userMetadata"> }> {
+  const { record, changes } = runRecord(run.path, config, facts);
   for (const change of changes) run.logger.warn(`going on with another setting: ${describeChange(change)}`);
   await run.begin(record, changes);
-  run.attach(await openSinks(run, config, record));
-  const userMetadata = { renderer_name: renderer.name, log_path: run.path };
+  run.attach(await openSinks(config, { runPath: run.path, logger: run.logger, record }));
+  const userMetadata = { renderer_name: facts.renderer.name, log_path: run.path };
   return { record, told: { configHash: configHash(record), userMetadata } };
 }

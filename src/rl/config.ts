@@ -4,6 +4,7 @@ import { ConfigError } from "../core/errors.ts";
 import { comparatorNames } from "../grading/index.ts";
 import { policyLossNames } from "../protocol/losses.ts";
 import { thinkingModes } from "../renderers/index.ts";
+import { sinkKeys } from "../runs/sink-kinds.ts";
 import { advantageNames } from "./advantages.ts";
 
 const positive = z.number().positive();
@@ -168,16 +169,11 @@ export const TrainConfig = z.strictObject({
   save_every: z.int().min(-1).default(10).describe("steps between checkpoints; 0 or -1: only at the end"),
   ttl_seconds: count.default(604_800).describe("life of periodic checkpoints on the server; 0: for ever"),
   num_groups_to_log: count.default(4).describe("groups per step written in full to logs.log"),
-  tensorboard: z.boolean().default(true).describe("write TensorBoard event files into the run directory"),
-  wandb_project: z.string().default("").describe("Weights & Biases project; needs WANDB_API_KEY"),
-  wandb_name: z.string().default("").describe("name of the run there; empty: the run directory's name"),
+  ...sinkKeys,
 });
 
 /** Every setting of a run; docs/config.md lists them with their defaults. */
 export type TrainConfig = z.output<typeof TrainConfig>;
-
-/** Other names for keys. `group_size` is the number of prompts here; GRPO papers call the completions per prompt so. */
-export const configAliases: Readonly<Record<string, string>> = { prompts_per_step: "group_size" };
 
 /** What a preset changes; a key given on the command line wins. */
 export const presets: Readonly<Record<TrainConfig["preset"], Partial<TrainConfig>>> = {

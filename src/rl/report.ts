@@ -1,4 +1,5 @@
 // What a person wants to know at the end of a run, computed from its records alone, so that a resumed run reports like an unbroken one.
+import { countOf } from "../core/count.ts";
 import { bar, clock, sparkline } from "../runs/display.ts";
 import type { MetricsRecord } from "../runs/records.ts";
 import type { Comparison, Evaluation, Rate } from "./evaluate.ts";
@@ -95,7 +96,7 @@ export function renderReport(input: ReportInput): string {
   const { history, before, after, comparison } = input;
   const trained = history.filter((record) => record["mean_reward"] !== undefined);
   const sessions = (input.sessions ?? 1) > 1 ? `, over ${input.sessions} starts` : "";
-  const steps = `${trained.length} ${trained.length === 1 ? "step" : "steps"}`;
+  const steps = countOf(trained.length, "step");
   const lines: string[] = [`${steps} in ${clock(input.seconds)}${sessions}`, ""];
   if (after) lines.push(...evaluationLines(before, after, comparison), "");
   for (const [label, name] of [
@@ -150,7 +151,7 @@ function evaluationLines(
   }
   lines.push(`  format rate ${before ? `${percent(before.formatRate)} → ` : ""}${percent(after.formatRate)}`);
   if (after.ungradedProblems > 0)
-    lines.push(`  ${after.ungradedProblems} problems could not be graded and are not counted`);
+    lines.push(`  could not be graded and not counted: ${countOf(after.ungradedProblems, "problem")}`);
   return lines;
 }
 

@@ -1,5 +1,6 @@
 // Where metrics go besides metrics.jsonl: each sink gets every complete record, in order. A sink that fails is told the next record
 // all the same; it never stops training.
+import type { z } from "zod";
 import { messageOf } from "../core/errors.ts";
 import type { Journal } from "./journal.ts";
 import type { Logger } from "./log.ts";
@@ -12,6 +13,21 @@ export interface MetricsSink {
   metrics(record: MetricsRecord): void;
   /** `exitCode` is the process's; what is still to be sent is sent. */
   close(exitCode: number): void | Promise<void>;
+}
+
+/** What a sink is opened with besides its settings. */
+export interface SinkContext {
+  runPath: string;
+  logger: Logger;
+  /** The config as it is written into config.json. */
+  record: Readonly<Record<string, unknown>>;
+}
+
+/** A kind of sink: the settings that ask for it, and how it is opened. */
+export interface SinkKind<Keys extends z.ZodRawShape = z.ZodRawShape> {
+  readonly keys: Keys;
+  /** Resolves to undefined where it is not asked for, or cannot be had; the latter is said. */
+  open(settings: z.output<z.ZodObject<Keys>>, context: SinkContext): Promise<MetricsSink | undefined>;
 }
 
 /** Sends every record of a journal to all sinks. */

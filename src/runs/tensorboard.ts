@@ -3,8 +3,18 @@
 import { closeSync, openSync, writeSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
+import { z } from "zod";
 import type { MetricsRecord } from "./records.ts";
-import type { MetricsSink } from "./sinks.ts";
+import type { MetricsSink, SinkKind } from "./sinks.ts";
+
+const keys = {
+  tensorboard: z.boolean().default(true).describe("write TensorBoard event files into the run directory"),
+};
+
+export const tensorBoard: SinkKind<typeof keys> = {
+  keys,
+  open: async ({ tensorboard }, { runPath }) => (tensorboard ? new TensorBoardSink(runPath) : undefined),
+};
 
 export class TensorBoardSink implements MetricsSink {
   readonly name = "TensorBoard";

@@ -2,10 +2,46 @@
 // background, one at a time; the training loop never waits for them before the run ends. While the service is away lines are kept, and
 // go out when it is back.
 import { platform } from "node:os";
+import { basename } from "node:path";
+import { z } from "zod";
 import { messageOf, WhetstoneError } from "../core/errors.ts";
 import { toJsonLine } from "../core/jsonl.ts";
 import type { MetricsRecord } from "./records.ts";
-import type { MetricsSink } from "./sinks.ts";
+import type { MetricsSink, SinkKind } from "./sinks.ts";
+
+const keys = {
+  wandb_project: z.string().default("").describe("Weights & Biases project; needs WANDB_API_KEY"),
+  wandb_name: z.string().default("").describe("name of the run there; empty: the run directory's name"),
+};
+
+export const weightsAndBiases: SinkKind<typeof keys> = {
+  keys,
+  async open({ wandb_project: project, wandb_name: name }, { runPath, logger, record }) {
+    if (project === "") return undefined;
+    const apiKey = process.env["WANDB_API_KEY"];
+    if (!apiKey) {
+      logger.warn("wandb_project is set but WANDB_API_KEY is not; Weights & Biases is left out");
+      return undefined;
+    }
+    const baseUrl = process.env["WANDB_BASE_URL"];
+    try {
+      const sink = await WandbSink.start({
+        apiKey,
+        project,
+        name: name || basename(runPath),
+        runId: String(record["wandb_run_id"]),
+        config: record,
+        onTrouble: (message) => logger.warn(message),
+        ...(baseUrl ? { baseUrl } : {}),
+      });
+      logger.info(`wandb    ${sink.url}`);
+      return sink;
+    } catch (error) {
+      logger.warn(`Weights & Biases is left out: ${messageOf(error)}`);
+      return undefined;
+    }
+  },
+};
 
 export interface WandbOptions {
   apiKey: string;
