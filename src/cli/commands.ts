@@ -37,4 +37,12 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     load: () => import("./certify.ts"),
   },
   sandbox: { summary: "Sandbox Fusion's API over the embedded jail", load: () => import("./sandbox.ts") },
+  init: {
+    summary: "a small project to start from: problems, a config file, a README",
+    load: () => import("./init.ts"),
+  },
+  completion: {
+    summary: "completion of commands and keys for bash, zsh and fish",
+    load: () => import("./completion.ts"),
+  },
 };

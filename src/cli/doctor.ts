@@ -21,17 +21,17 @@ import { Workbench } from "./workbench.ts";
 const silent: Logger = { info() {}, warn() {}, error() {}, detail() {} };
 
 export const command: Command = {
-  help: () =>
+  help: (args) =>
     [
       `Usage: ${whet} doctor [key=value …]`,
       "",
       `Checks the engine, the model, the renderer, one sample, one training pass, the sandbox and the data, and forecasts a step. Takes the keys of ${whet} train.`,
       "Makes a fresh adapter, samples from it and trains on the sample without a step; on a hosted service a few hundred tokens are billed.",
       "",
-      trainOptionsHelp(),
+      trainOptionsHelp(args),
     ].join("\n"),
   async run(args) {
-    const parsed = parseTrainArguments(args);
+    const parsed = parseTrainArguments(args, `${whet} doctor`);
     // A server that cannot be asked is reported by the check of the engine.
     const preset = parsed.preset ?? (await presetFor(parsed.given.base_url).catch(() => "deepcoder" as const));
     const { config, warnings } = resolveConfig(parsed, preset);

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
+import { countOf } from "../core/count.ts";
 import { ConfigError } from "../core/errors.ts";
 import { writeFileAtomic } from "../core/files.ts";
 import { readJsonLines, toJsonLine } from "../core/jsonl.ts";
@@ -24,7 +25,7 @@ import { borrowCheckpoint } from "./borrow-checkpoint.ts";
 import type { Command } from "./command.ts";
 import { type EngineConnection, engineFiles, engineKind, type GraderConnection, presetFor } from "./connect.ts";
 import { interruptible } from "./interrupt.ts";
-import { describeOptions, parseArguments } from "./options.ts";
+import { describeOptions, parseArguments, refuseWords } from "./options.ts";
 import { Progress } from "./progress.ts";
 import { Workbench } from "./workbench.ts";
 
@@ -91,11 +92,7 @@ export const command: Command = {
     ].join("\n"),
   async run(args) {
     const { options, given, words } = parseArguments(EvalOptions, args);
-    if (words.length > 0)
-      throw new ConfigError(
-        "config/stray-word",
-        `"${words[0]}" is not written as key=value. ${whet} eval --help lists the keys.`,
-      );
+    refuseWords(words, `${whet} eval`);
     const settings = await resolveSettings(options, given);
     return interruptible((signal) => evaluateAll(settings, signal));
   },
@@ -160,7 +157,7 @@ async function evaluateAll(settings: Settings, signal: AbortSignal): Promise<num
       const { problems, before, after, gained, lost, pValue } = compareEvaluations(other, results[0]!.outcomes);
       const test = settings.eval_num_samples > 1 ? "sign test" : "McNemar's exact";
       console.log(
-        `compared with ${settings.compare}: ${percent(before)} → ${percent(after)} on ${problems} problems; ` +
+        `compared with ${settings.compare}: ${percent(before)} → ${percent(after)} on ${countOf(problems, "problem")}; ` +
           `${gained} gained, ${lost} lost, ${test} p = ${pValue.toPrecision(2)}`,
       );
     }
@@ -249,7 +246,7 @@ function readOutcomes(file: string): ProblemOutcome[] {
 
 const percent = (value: number) => `${(100 * value).toFixed(1)}%`;
 const interval = ({ rate, low, high, problems }: Rate) =>
-  `${percent(rate).padStart(6)} [${(100 * low).toFixed(1)}, ${(100 * high).toFixed(1)}]  ${problems} problems`;
+  `${percent(rate).padStart(6)} [${(100 * low).toFixed(1)}, ${(100 * high).toFixed(1)}]  ${countOf(problems, "problem")}`;
 
 function print(label: string, evaluation: Evaluation): void {
   const rows: [string, string][] = [

@@ -1,37 +1,44 @@
 // `./whet COMMAND …`: finds the command, runs it, turns errors into one clear message and an exit code.
 
+import { readFileSync } from "node:fs";
 import { ConfigError, WhetstoneError } from "../core/errors.ts";
 import { nearest } from "../core/nearest.ts";
-import { runsFromSource, whet } from "../core/program.ts";
+import { whet } from "../core/program.ts";
+import { availableCommands } from "./available-commands.ts";
 import type { CommandEntry } from "./command.ts";
-import { commands } from "./commands.ts";
 import { loadEnvironmentFile } from "./environment.ts";
-
-/** Every command of this installation. The checkout's own are named by address, so that the build leaves them out. */
-async function availableCommands(): Promise<Readonly<Record<string, CommandEntry>>> {
-  if (!runsFromSource) return commands;
-  const { href } = new URL("./checkout-commands.ts", import.meta.url);
-  const { checkoutCommands } = (await import(href)) as { checkoutCommands: Record<string, CommandEntry> };
-  return { ...commands, ...checkoutCommands };
-}
 
 function help(commands: Readonly<Record<string, CommandEntry>>): string {
   const width = Math.max(...Object.keys(commands).map((name) => name.length));
   return [
     "Whetstone: reinforcement learning for code models.",
     "",
-    `Usage: ${whet} COMMAND [key=value …]`,
+    `Usage: ${whet} COMMAND [key=value …] [@config.json]`,
     "",
     ...Object.entries(commands).map(([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}`),
     "",
-    `${whet} COMMAND --help lists a command's keys. Exit codes: 0 done, 1 failed, 2 wrong command line, 130 interrupted.`,
+    `${whet} help COMMAND lists a command's keys; ${whet} --version says which this is.`,
+    "Exit codes: 0 done, 1 failed, 2 wrong command line, 130 interrupted.",
   ].join("\n");
 }
 
+function version(): string {
+  const manifest = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
+  return `whetstone ${(JSON.parse(manifest) as { version: string }).version}`;
+}
+
+const isHelp = (word: string) => word === "--help" || word === "-h";
+
 async function main(args: readonly string[]): Promise<number> {
-  const [name, ...rest] = args;
+  const [first, ...others] = args;
+  if (first === "--version" || first === "-V") {
+    console.log(version());
+    return 0;
+  }
   const available = await availableCommands();
-  if (name === undefined || name === "help" || name === "--help" || name === "-h") {
+  // `help train` is `train --help`.
+  const [name, ...rest] = first === "help" || (first !== undefined && isHelp(first)) ? [...others, "--help"] : args;
+  if (name === undefined || isHelp(name)) {
     console.log(help(available));
     return 0;
   }
@@ -43,10 +50,10 @@ async function main(args: readonly string[]): Promise<number> {
       `Unknown command "${name}".${guess ? ` Did you mean "${guess}"?` : ""} ${whet} lists them.`,
     );
   }
-  loadEnvironmentFile();
+  loadEnvironmentFile((warning) => console.error(`whetstone: ${warning}`));
   const { command } = await entry.load();
-  if (rest.includes("--help") || rest.includes("-h")) {
-    console.log(command.help());
+  if (rest.some(isHelp)) {
+    console.log(command.help(rest.filter((word) => !isHelp(word))));
     return 0;
   }
   // Runs, checkpoints and logs hold answers, prompts and sometimes data that is not for others on this machine.

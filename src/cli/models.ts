@@ -3,7 +3,6 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
-import { ConfigError } from "../core/errors.ts";
 import { whet } from "../core/program.ts";
 import { recommendedRenderer } from "../renderers/index.ts";
 import { TrainConfig } from "../rl/config.ts";
@@ -12,7 +11,7 @@ import { type Logger, redact } from "../runs/log.ts";
 import type { Command } from "./command.ts";
 import { connectEngine, engineFiles, noKeyNotice, type OfferedModel } from "./connect.ts";
 import { interruptible } from "./interrupt.ts";
-import { describeOptions, parseArguments } from "./options.ts";
+import { describeOptions, parseArguments, refuseWords } from "./options.ts";
 
 const ModelsOptions = TrainConfig.pick({ base_url: true }).extend({
   json: z.boolean().default(false).describe("one JSON object per model instead of the table"),
@@ -31,11 +30,7 @@ export const command: Command = {
     ].join("\n"),
   async run(args) {
     const { options, words } = parseArguments(ModelsOptions, args);
-    if (words.length > 0)
-      throw new ConfigError(
-        "config/stray-word",
-        `"${words[0]}" is not written as key=value. ${whet} models --help lists the keys.`,
-      );
+    refuseWords(words, `${whet} models`);
     return interruptible(() => list(options));
   },
 };

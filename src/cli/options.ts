@@ -1,15 +1,30 @@
-// Parses `key=value` (also `--key=value` and `--key value`) against a strict zod schema, which is the only place where a
-// command's keys, defaults, types and help texts are written.
+// Parses `key=value` (also `--key=value`, `--key value`, `--flag`) and `@FILE` against a strict zod schema, which is the only place
+// where a command's keys, defaults, types and help texts are written.
 import type { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
 import { nearest } from "../core/nearest.ts";
+import { type ConfigFile, readConfigFile } from "./config-file.ts";
+
+/** A value and where it was written: "run.json, line 3", or undefined on the command line. */
+interface Written {
+  name: string;
+  value: unknown;
+  shown: string;
+  origin: string | undefined;
+}
 
 export interface ParsedArguments<Schema extends z.ZodObject> {
   options: z.output<Schema>;
-  /** The keys that were given on the command line. */
+  /** The keys that were given, in a file or on the command line. */
   given: ReadonlySet<string>;
+  /** Where a given key was written: "run.json, line 3"; keys of the command line are not in it. */
+  origins: ReadonlyMap<string, string>;
+  /** The given keys of each config file and, last, of the command line; a later layer wins. */
+  layers: readonly Partial<z.output<Schema>>[];
   /** Words that are not options, in order. */
   words: string[];
+  /** What a config file had that was left out. */
+  notices: string[];
 }
 
 /** Parses a command's arguments. `aliases` maps other spellings to keys of the schema. */
@@ -18,49 +33,155 @@ export function parseArguments<Schema extends z.ZodObject>(
   args: readonly string[],
   aliases: Readonly<Record<string, string>> = {},
 ): ParsedArguments<Schema> {
-  const raw: Record<string, string> = {};
+  const { files, typed, words } = sort(schema, args);
+  const notices: string[] = [];
+  const layers = files.map((file) => {
+    const known = file.ofRun ? file.entries.filter(({ name }) => isKey(schema, aliases, name)) : file.entries;
+    notices.push(...file.notices);
+    return toKeys(schema, aliases, known);
+  });
+  layers.push(toKeys(schema, aliases, typed));
+  const given = layers.map((layer) => validated(schema.partial(), layer));
+  const merged = new Map(layers.flatMap((layer) => [...layer]));
+  const options = validated(schema, merged) as z.output<Schema>;
+  const origins = [...merged].flatMap(([key, { origin }]): [string, string][] => (origin ? [[key, origin]] : []));
+  return {
+    options,
+    given: new Set(merged.keys()),
+    origins: new Map(origins),
+    layers: layers.map((layer, index) => only(given[index]!, layer.keys())) as Partial<z.output<Schema>>[],
+    words,
+    notices,
+  };
+}
+
+/** The values as the schema gives them; what it refuses is named with the place where it was written. */
+function validated(schema: z.ZodObject, layer: ReadonlyMap<string, Written>): Record<string, unknown> {
+  const result = schema.safeParse(Object.fromEntries([...layer].map(([key, { value }]) => [key, value])));
+  if (result.success) return result.data;
+  const issue = result.error.issues[0]!;
+  const key = String(issue.path[0]);
+  const written = layer.get(key);
+  const where = written?.origin === undefined ? "" : `${written.origin}: `;
+  throw new ConfigError(
+    "config/bad-value",
+    `${where}${written?.name ?? key}=${written?.shown ?? ""} is not valid: ${issue.message}.`,
+  );
+}
+
+const only = (values: Readonly<Record<string, unknown>>, keys: Iterable<string>) =>
+  Object.fromEntries(Array.from(keys, (key) => [key, values[key]]));
+
+/** Refuses every word that no command takes. */
+export function refuseWords(words: readonly string[], usage: string): void {
+  if (words.length === 0) return;
+  throw new ConfigError(
+    "config/stray-word",
+    `"${words[0]}" is not written as key=value. ${usage} --help lists the keys.`,
+  );
+}
+
+/** Config files, what is written as an option, and words. */
+function sort(schema: z.ZodObject, args: readonly string[]) {
+  const files: ConfigFile[] = [];
+  const typed: Written[] = [];
   const words: string[] = [];
   for (let index = 0; index < args.length; index++) {
     const argument = args[index]!;
     const match = /^(?:--)?([A-Za-z_][\w.-]*)=([\s\S]*)$/.exec(argument);
-    if (match) raw[match[1]!.replaceAll("-", "_")] = match[2]!;
+    const add = (spelled: string, shown: string) => {
+      const name = spelled.replaceAll("-", "_");
+      typed.push({ name, shown, value: shown, origin: undefined });
+    };
+    if (match) add(match[1]!, match[2]!);
+    else if (/^@./.test(argument)) files.push(readConfigFile(argument.slice(1)));
     else if (argument.startsWith("--")) {
-      const value = args[++index];
-      if (value === undefined)
-        throw new ConfigError("config/missing-value", `${argument} has no value. Write ${argument.slice(2)}=VALUE.`);
-      raw[argument.slice(2).replaceAll("-", "_")] = value;
+      const name = argument.slice(2);
+      const next = args[index + 1];
+      if (isFlag(schema, name.replaceAll("-", "_")) && !/^(true|false|yes|no|on|off|0|1)$/i.test(next ?? "")) {
+        add(name, "true");
+        continue;
+      }
+      if (next === undefined)
+        throw new ConfigError("config/missing-value", `${argument} has no value. Write ${name}=VALUE.`);
+      add(name, next);
+      index++;
     } else words.push(argument);
   }
-  const values: Record<string, unknown> = {};
-  for (const [written, text] of Object.entries(raw)) {
-    const key = aliases[written] ?? written;
-    const field = schema.shape[key] as z.ZodType | undefined;
-    if (!field) {
-      const guess = nearest(written, [...Object.keys(schema.shape), ...Object.keys(aliases)]);
-      const hint = guess ? ` Did you mean "${guess}"?` : ` Known keys: ${Object.keys(schema.shape).join(", ")}.`;
-      throw new ConfigError("config/unknown-key", `Unknown key "${written}".${hint}`);
-    }
-    values[key] = coerce(text, field);
+  return { files, typed, words };
+}
+
+const fieldOf = (schema: z.ZodObject, key: string): z.ZodType | undefined =>
+  Object.hasOwn(schema.shape, key) ? (schema.shape[key] as z.ZodType) : undefined;
+
+const isFlag = (schema: z.ZodObject, key: string) => {
+  const field = fieldOf(schema, key);
+  return field !== undefined && kindsOf(field).has("boolean");
+};
+
+const keyOf = (aliases: Readonly<Record<string, string>>, name: string) =>
+  Object.hasOwn(aliases, name) ? aliases[name]! : name;
+
+const isKey = (schema: z.ZodObject, aliases: Readonly<Record<string, string>>, name: string) =>
+  fieldOf(schema, keyOf(aliases, name)) !== undefined;
+
+/** By the schema's names. Of one name the last counts; two names of one key must agree. */
+function toKeys(
+  schema: z.ZodObject,
+  aliases: Readonly<Record<string, string>>,
+  entries: readonly Written[],
+): Map<string, Written> {
+  const byKey = new Map<string, Written>();
+  for (const entry of entries) {
+    const key = keyOf(aliases, entry.name);
+    const field = fieldOf(schema, key);
+    if (!field) throw unknownKey(schema, aliases, entry);
+    const value = typeof entry.value === "string" ? coerce(entry.value, field) : entry.value;
+    const other = byKey.get(key);
+    if (other && other.name !== entry.name && JSON.stringify(other.value) !== JSON.stringify(value))
+      throw new ConfigError(
+        "config/conflict",
+        `${other.name}=${other.shown} and ${entry.name}=${entry.shown} set the same key. Leave one of them out.`,
+      );
+    byKey.set(key, { ...entry, value });
   }
-  const result = schema.safeParse(values);
-  if (!result.success) {
-    const issue = result.error.issues[0]!;
-    const key = String(issue.path[0] ?? "");
-    throw new ConfigError("config/bad-value", `${key}=${raw[key] ?? ""} is not valid: ${issue.message}.`);
-  }
-  return { options: result.data, given: new Set(Object.keys(values)), words };
+  return byKey;
+}
+
+function unknownKey(schema: z.ZodObject, aliases: Readonly<Record<string, string>>, entry: Written): ConfigError {
+  const known = Object.keys(schema.shape);
+  const guess = nearest(entry.name, [...known, ...Object.keys(aliases)]);
+  const list = known.length > 30 ? "--help lists the keys." : `Known keys: ${known.join(", ")}.`;
+  const hint = guess ? ` Did you mean "${guess}"?` : ` ${list}`;
+  const where = entry.origin === undefined ? "" : `${entry.origin}: `;
+  return new ConfigError("config/unknown-key", `${where}Unknown key "${entry.name}".${hint}`);
+}
+
+/** What help shows of an invocation: other values than the schema's defaults, and where they come from. */
+export interface ShownDefaults {
+  values?: Readonly<Record<string, unknown>>;
+  notes?: Readonly<Record<string, string>>;
+  /** The order of the keys; default: the schema's. */
+  order?: readonly string[];
 }
 
 /** One line per key: name, type, default and description. */
-export function describeOptions(schema: z.ZodObject): string {
-  const rows = Object.entries(schema.shape).map(([key, field]) => {
-    const type = field as z.ZodType;
-    const fallback = defaultOf(type);
-    const shown = fallback === undefined ? "" : String(fallback === "" ? '""' : fallback);
-    return { left: `  ${key}=${shown}`, right: type.description ?? "" };
+export function describeOptions(schema: z.ZodObject, { values = {}, notes = {}, order }: ShownDefaults = {}): string {
+  const rows = (order ?? Object.keys(schema.shape)).map((key) => {
+    const field = schema.shape[key] as z.ZodType;
+    const value = Object.hasOwn(values, key) ? values[key] : defaultOf(field);
+    const note = Object.hasOwn(notes, key) ? ` (${notes[key]})` : "";
+    return { left: `  ${key}=${showValue(value)}`, right: `${field.description ?? ""}${note}` };
   });
   const width = Math.min(40, Math.max(...rows.map((row) => row.left.length)));
   return rows.map((row) => `${row.left.padEnd(width)}  ${row.right}`).join("\n");
+}
+
+function showValue(value: unknown): string {
+  if (value === undefined) return "";
+  if (value === "") return '""';
+  if (Array.isArray(value)) return value.join(",");
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
 /** The default of a field, or undefined where it has none. */

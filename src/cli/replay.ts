@@ -1,12 +1,11 @@
 // `./whet replay`: a recorded run's figures, computed again from its journal; under changed settings, what would have differed.
 import { z } from "zod";
-import { ConfigError } from "../core/errors.ts";
 import { whet } from "../core/program.ts";
 import { TrainConfig } from "../rl/config.ts";
 import { type Replayed, replay, replayKeys } from "../rl/replay.ts";
 import { readJournal } from "../runs/read-journal.ts";
 import type { Command } from "./command.ts";
-import { describeOptions, parseArguments } from "./options.ts";
+import { describeOptions, parseArguments, refuseWords } from "./options.ts";
 import { requireRun } from "./require-run.ts";
 
 const ReplayOptions = TrainConfig.pick({
@@ -34,11 +33,7 @@ export const command: Command = {
     ].join("\n"),
   async run(args) {
     const { options, given, words } = parseArguments(ReplayOptions, args);
-    if (words.length > 0)
-      throw new ConfigError(
-        "config/stray-word",
-        `"${words[0]}" is not written as key=value. ${whet} replay --help lists the keys.`,
-      );
+    refuseWords(words, `${whet} replay`);
     requireRun(options.run);
     const changes = Object.fromEntries(replayKeys.filter((key) => given.has(key)).map((key) => [key, options[key]]));
     const table = new Differences();

@@ -8,7 +8,7 @@ import { openJail } from "../sandbox/jail.ts";
 import { environmentWith, packageList } from "../sandbox/packages.ts";
 import type { Command } from "./command.ts";
 import { interruptible } from "./interrupt.ts";
-import { describeOptions, parseArguments } from "./options.ts";
+import { describeOptions, parseArguments, refuseWords } from "./options.ts";
 
 const SandboxOptions = z.strictObject({
   port: z.int().min(0).max(65_535).default(8080).describe("0 takes any free port"),
@@ -44,7 +44,8 @@ export const command: Command = {
       describeOptions(SandboxOptions),
     ].join("\n"),
   run(args) {
-    const { options } = parseArguments(SandboxOptions, args);
+    const { options, words } = parseArguments(SandboxOptions, args);
+    refuseWords(words, `${whet} sandbox`);
     return interruptible((signal) => serve(options, signal));
   },
 };

@@ -22,7 +22,7 @@ import {
 import { loadTokenizer } from "../tokenizer/index.ts";
 import type { Command } from "./command.ts";
 import { ensureRuntime } from "./engine-runtime.ts";
-import { describeOptions, parseArguments } from "./options.ts";
+import { describeOptions, parseArguments, refuseWords } from "./options.ts";
 import { simulatedOptions, simulatedParts } from "./serve-simulated.ts";
 
 const bundledModel = fileURLToPath(new URL("../../models/nano-coder", import.meta.url));
@@ -86,7 +86,8 @@ export const command: Command = {
       describeOptions(ServeOptions),
     ].join("\n"),
   async run(args) {
-    const { options } = parseArguments(ServeOptions, args);
+    const { options, words } = parseArguments(ServeOptions, args);
+    refuseWords(words, `${whet} serve`);
     const parts = audited(
       options,
       options.engine === "simulated" ? await simulatedParts(options) : await embedded(options),

@@ -1,63 +1,153 @@
-// The config of `./whet train` from its command line: preset, then what was given, then the checks between fields.
+// The config of `./whet train` from its command line: preset, then config files, then what was given, then the checks between fields.
 
 import { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
 import { whet } from "../core/program.ts";
-import { configAliases, presetConfig, TrainConfig, validateConfig } from "../rl/config.ts";
-import { describeOptions, parseArguments } from "./options.ts";
+import { completionsPerPrompt, presetConfig, TrainConfig, validateConfig } from "../rl/config.ts";
+import { redact } from "../runs/log.ts";
+import { engineKind } from "./connect.ts";
+import { describeOptions, parseArguments, refuseWords, type ShownDefaults } from "./options.ts";
 
-/** The config's keys, and the other way to say batch_size. */
-const TrainArguments = TrainConfig.extend({
-  completions_per_prompt: z
-    .int()
-    .min(1)
-    .optional()
-    .describe("another way to set batch_size: this many times group_size"),
+/** What a person types: the config's keys, the two sizes of a step by their plain names, and switches of the command itself. */
+export const TrainArguments = TrainConfig.extend({
+  prompts_per_step: z.int().min(1).optional().describe("problems per step"),
+  completions_per_prompt: z.int().min(1).optional().describe("answers sampled for each of them: the G of GRPO"),
+  batch_size: TrainConfig.shape.batch_size.describe(
+    "completions per step in all: another way to set completions_per_prompt",
+  ),
+  group_size: TrainConfig.shape.group_size.describe(
+    "older name of prompts_per_step; it shares batch_size among this many problems",
+  ),
+  dry_run: z
+    .boolean()
+    .default(false)
+    .describe("check everything up to the first billed call, show the forecast, and end; --dry-run for short"),
 });
+type TrainArguments = z.output<typeof TrainArguments>;
 
-export interface TrainArguments {
+/** The keys in the order of help and docs/config.md. */
+export const trainKeys: readonly (keyof TrainArguments)[] = (() => {
+  const keys = Object.keys(TrainConfig.shape) as (keyof TrainArguments)[];
+  keys.splice(keys.indexOf("batch_size"), 0, "prompts_per_step", "completions_per_prompt");
+  return [...keys, "dry_run"];
+})();
+
+export interface ParsedTrainArguments {
   /** Undefined: the engine decides. */
   preset: TrainConfig["preset"] | undefined;
-  /** The given keys only. */
+  dryRun: boolean;
+  /** The given keys of the config only. */
   given: Partial<TrainConfig>;
-  completionsPerPrompt: number | undefined;
+  /** The given keys of each config file and, last, of the command line. */
+  layers: readonly Partial<TrainArguments>[];
+  /** Where keys of config files stand. */
+  origins: ReadonlyMap<string, string>;
   notices: string[];
 }
 
-export const trainOptionsHelp = () => describeOptions(TrainArguments);
-
-export function parseTrainArguments(args: readonly string[]): TrainArguments {
-  const { options, given, words } = parseArguments(TrainArguments, args, configAliases);
-  const notices: string[] = [];
+/** Parses what follows `usage`, the command. */
+export function parseTrainArguments(args: readonly string[], usage = `${whet} train`): ParsedTrainArguments {
+  const { options, given, layers, origins, words, notices } = parseArguments(TrainArguments, args);
   if (words[0] === "main") {
     words.shift();
     notices.push('the word "main" is not needed and is ignored');
   }
-  if (words.length > 0)
-    throw new ConfigError(
-      "config/stray-word",
-      `"${words[0]}" is not written as key=value. ${whet} train --help lists the keys.`,
-    );
-  const { completions_per_prompt: completionsPerPrompt, ...config } = options;
+  refuseWords(words, usage);
+  const { prompts_per_step: _, completions_per_prompt: __, dry_run: dryRun, ...config } = options;
   const onlyGiven = Object.fromEntries(Object.entries(config).filter(([key]) => given.has(key)));
-  return { preset: given.has("preset") ? options.preset : undefined, given: onlyGiven, completionsPerPrompt, notices };
+  const preset = given.has("preset") ? options.preset : undefined;
+  return { preset, dryRun, given: onlyGiven, layers, origins, notices };
 }
 
 /** The whole config and what is worth a warning. */
 export function resolveConfig(
-  { given, completionsPerPrompt }: Pick<TrainArguments, "given" | "completionsPerPrompt">,
+  { given, layers }: Pick<ParsedTrainArguments, "given" | "layers">,
   preset: TrainConfig["preset"],
 ): { config: TrainConfig; warnings: string[] } {
   const config: TrainConfig = { ...presetConfig(preset), ...given, preset };
-  if (completionsPerPrompt !== undefined) {
-    const batchSize = completionsPerPrompt * config.group_size;
-    if (given.batch_size !== undefined && given.batch_size !== batchSize) {
-      throw new ConfigError(
-        "config/conflict",
-        `completions_per_prompt=${completionsPerPrompt} times group_size=${config.group_size} is ${batchSize}, but batch_size=${given.batch_size} was given too. Leave one of them out.`,
-      );
-    }
-    config.batch_size = batchSize;
-  }
+  let sizes = pickSizes(presetConfig(preset));
+  for (const layer of layers) sizes = applySizes(sizes, layer);
+  Object.assign(config, sizes);
   return { config, warnings: validateConfig(config) };
 }
+
+type Sizes = Pick<TrainConfig, "batch_size" | "group_size">;
+const pickSizes = ({ batch_size, group_size }: Sizes): Sizes => ({ batch_size, group_size });
+
+/**
+ * The sizes of a step after one layer of keys. By their plain names, prompts and completions per prompt are set one by one; by the
+ * older ones, group_size shares a batch_size that stays.
+ */
+function applySizes(before: Sizes, layer: Partial<TrainArguments>): Sizes {
+  const { prompts_per_step: prompts, completions_per_prompt: perPrompt, group_size: group, batch_size: batch } = layer;
+  if (prompts !== undefined && group !== undefined && prompts !== group)
+    throw conflict(`prompts_per_step=${prompts} and group_size=${group} are two names of one setting.`);
+  const groupSize = prompts ?? group ?? before.group_size;
+  if (prompts === undefined && perPrompt === undefined)
+    return { group_size: groupSize, batch_size: batch ?? before.batch_size };
+  const each = perPrompt ?? (batch === undefined ? completionsPerPrompt(before) : batch / groupSize);
+  const batchSize = each * groupSize;
+  if (batch !== undefined && batch !== batchSize)
+    throw conflict(
+      `completions_per_prompt=${each} times prompts_per_step=${groupSize} is ${batchSize}, but batch_size=${batch} was given too.`,
+    );
+  return { group_size: groupSize, batch_size: batchSize };
+}
+
+const conflict = (what: string) => new ConfigError("config/conflict", `${what} Leave one of them out.`);
+
+/** The keys with what this invocation would use: after preset, environment, config files and what was typed. */
+export function trainOptionsHelp(args: readonly string[] = []): string {
+  const { shown, heading } = invocation(args);
+  return [heading, "", describeOptions(TrainArguments, { ...shown, order: trainKeys })].join("\n");
+}
+
+function invocation(args: readonly string[]): { shown: ShownDefaults; heading: string } {
+  let parsed: ParsedTrainArguments;
+  let mistake = "";
+  try {
+    parsed = parseTrainArguments(args);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    parsed = parseTrainArguments([]);
+    mistake = `What was typed cannot be used: ${error.message} `;
+  }
+  const kind = engineKind(parsed.given.base_url ?? "");
+  const preset = parsed.preset ?? (kind === "embedded" ? "nano" : "deepcoder");
+  const why = {
+    embedded: "no TINKER_API_KEY and no server is named",
+    hosted: "TINKER_API_KEY is set",
+    server: "a server is named; one that offers only the bundled model gets nano",
+  }[kind];
+  const config: TrainConfig = { ...presetConfig(preset), ...parsed.given, preset };
+  try {
+    Object.assign(config, pickSizes(resolveConfig(parsed, preset).config));
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    mistake = `What was typed cannot be used: ${error.message} `;
+  }
+  const values: Record<string, unknown> = {
+    ...config,
+    prompts_per_step: config.group_size,
+    completions_per_prompt: completionsPerPrompt(config),
+    batch_size: config.batch_size,
+  };
+  const notes: Record<string, string> = {};
+  for (const [key, variable] of Object.entries(environmentKeys)) {
+    const value = process.env[variable];
+    if (!value || key in parsed.given) continue;
+    values[key] = redact(value);
+    notes[key] = variable;
+  }
+  for (const key of Object.keys(parsed.layers.at(-1) ?? {})) notes[key] = "as typed";
+  for (const [key, origin] of parsed.origins) notes[key] = origin;
+  const heading = `${mistake}Defaults shown are what this command would use here: preset=${preset} (${parsed.preset ? "given" : why}).`;
+  return { shown: { values, notes }, heading };
+}
+
+/** Keys that stand for a variable while they are empty. */
+const environmentKeys: Readonly<Record<string, string>> = {
+  base_url: "TINKER_BASE_URL",
+  sandbox_url: "SANDBOX_URL",
+  sandbox_max_concurrency: "SANDBOX_MAX_CONCURRENCY",
+};

@@ -1,5 +1,6 @@
 // What `./whet train` shows while it runs: one line per step, and on a terminal a live line with what is in flight. Steps are numbered
 // as in the files, from 0, and no line is wider than 80 columns.
+import { countOf } from "../core/count.ts";
 import type { Evaluation } from "../rl/evaluate.ts";
 import type { TrainEvents } from "../rl/train.ts";
 import { bar, clock, type Display } from "../runs/display.ts";
@@ -42,17 +43,19 @@ export class TrainDisplay implements TrainEvents {
   evaluated(step: number, evaluation: Evaluation): void {
     const { pass1 } = evaluation;
     if (!pass1) {
-      this.#logger.warn(`evaluation after ${step} steps: nothing could be graded, so there is no Pass@1`);
+      this.#logger.warn(`evaluation after ${countOf(step, "step")}: nothing could be graded, so there is no Pass@1`);
       return;
     }
     const percent = (value: number) => (100 * value).toFixed(1);
     this.#logger.info(
-      `eval after ${step} steps  Pass@1 ${percent(pass1.rate)}% [${percent(pass1.low)}, ${percent(pass1.high)}]  ${pass1.problems} problems`,
+      `eval after ${countOf(step, "step")}  Pass@1 ${percent(pass1.rate)}% [${percent(pass1.low)}, ${percent(pass1.high)}]  ${countOf(pass1.problems, "problem")}`,
     );
     const sources = Object.entries(evaluation.bySource);
     if (sources.length < 2) return;
     for (const [name, { rate, problems }] of sources)
-      this.#logger.info(`  ${name.slice(0, 40).padEnd(40)} ${percent(rate).padStart(5)}%  ${problems} problems`);
+      this.#logger.info(
+        `  ${name.slice(0, 40).padEnd(40)} ${percent(rate).padStart(5)}%  ${countOf(problems, "problem")}`,
+      );
   }
 
   /** An event of the journal. */

@@ -1,13 +1,20 @@
 // `./whet train`: builds the parts, checks them before anything is billed, trains, and reports.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { countOf } from "../core/count.ts";
 import { whet } from "../core/program.ts";
 import { describeSummary } from "../data/index.ts";
+import { overlapWarning, sharedProblems } from "../data/overlap.ts";
 import { questionTemplateHash } from "../data/question.ts";
 import type { Renderer } from "../renderers/index.ts";
-import { beginRun } from "../rl/begin-run.ts";
+import { beginRun, type RunFacts, runRecord } from "../rl/begin-run.ts";
 import { linkedController } from "../rl/cancellation.ts";
 import type { TrainConfig } from "../rl/config.ts";
+import { describeForecast, type Forecast, forecastTokens } from "../rl/forecast.ts";
 import { judgeByTests, trainingPatienceMs } from "../rl/judge.ts";
-import { evaluationTasks, overlapOf, taskSource } from "../rl/tasks.ts";
+import { describeChange } from "../rl/resume.ts";
+import { evaluationTasks, taskSource } from "../rl/tasks.ts";
 import { type TrainOutcome, train } from "../rl/train.ts";
 import { defaultRunPath, openRunDirectory, readRunConfig } from "../runs/directory.ts";
 import { Display } from "../runs/display.ts";
@@ -25,20 +32,21 @@ import { report } from "./train-report.ts";
 import { Workbench } from "./workbench.ts";
 
 export const command: Command = {
-  help: () =>
+  help: (args) =>
     [
-      `Usage: ${whet} train [key=value …]`,
+      `Usage: ${whet} train [key=value …] [@config.json]`,
       "",
       "Trains a LoRA adapter by reinforcement learning on programming problems. Without a key and a server: the embedded engine, the bundled",
-      "model and problems, and the embedded jail. The same command with the same log_path resumes. Defaults shown are those of preset=deepcoder.",
+      "model and problems, and the embedded jail. The same command with the same log_path resumes. @config.json takes keys from a file.",
       "",
-      trainOptionsHelp(),
+      trainOptionsHelp(args),
     ].join("\n"),
 
   async run(args) {
-    const parsed = parseTrainArguments(args);
+    const parsed = parseTrainArguments(args, `${whet} train`);
     const kind = engineKind(parsed.given.base_url ?? "");
     const { config, warnings } = resolveConfig(parsed, parsed.preset ?? (await presetFor(parsed.given.base_url)));
+    if (parsed.dryRun) return dryRun(config, kind, [...parsed.notices, ...warnings]);
     const path = config.log_path || defaultRunPath(new Date());
     const ask = process.stdin.isTTY ? askAboutRun(readRunConfig(path) ?? {}, parsed.given) : undefined;
     const directory = await openRunDirectory(path, config.behavior_if_log_dir_exists, ask);
@@ -57,12 +65,31 @@ export const command: Command = {
   },
 };
 
-async function trainInto(run: Run, config: TrainConfig, kind: EngineKind, interrupts: Interrupts): Promise<number> {
+/** Everything that a run does before its first billed call, in a folder that is gone afterwards. */
+async function dryRun(config: TrainConfig, kind: EngineKind, notices: readonly string[]): Promise<number> {
+  const folder = mkdtempSync(join(tmpdir(), "whet-dry-run-"));
+  const run = await Run.open(folder, new Display(process.stderr), () => {});
+  try {
+    for (const notice of notices) run.logger.warn(notice);
+    return await interruptible((_, interrupts) => trainInto(run, config, kind, interrupts, true));
+  } finally {
+    await run.close("interrupted");
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function trainInto(
+  run: Run,
+  config: TrainConfig,
+  kind: EngineKind,
+  interrupts: Interrupts,
+  dry = false,
+): Promise<number> {
   const { logger } = run;
   logger.detail(`${whet} train ${process.argv.slice(3).join(" ")}`);
   const view = RunView.read(run.path);
   if (isFinished(view, config)) {
-    logger.info(`this run is finished (${view.newest!.step} steps). Set max_steps higher to go on with it.`);
+    logger.info(`this run is finished (${countOf(view.newest!.step, "step")}). Set max_steps higher to go on with it.`);
     report(run, view);
     return 0;
   }
@@ -88,9 +115,9 @@ async function trainInto(run: Run, config: TrainConfig, kind: EngineKind, interr
     const { problems, tests } = await loadData(run, bench, renderer);
     const resolved = bench.config;
     const testTasks = tests ? evaluationTasks(tests, resolved, renderer) : [];
-    const overlap = tests ? overlapOf(problems, tests) : 0;
+    const overlap = tests ? sharedProblems(problems, tests).length : 0;
 
-    const { record, told } = await beginRun(run, resolved, {
+    const facts = {
       renderer,
       engine: kind,
       sandbox: grading.description.kind,
@@ -103,7 +130,12 @@ async function trainInto(run: Run, config: TrainConfig, kind: EngineKind, interr
         prompt_template: questionTemplateHash(),
         ...(overlap > 0 ? { train_test_overlap: overlap } : {}),
       },
-    });
+    };
+    if (dry) {
+      const sampled = await taskSource(problems, resolved, renderer).batch(0, Math.min(64, problems.size));
+      return sayReady(run, resolved, facts, forecastTokens(resolved, sampled, testTasks));
+    }
+    const { record, told } = await beginRun(run, resolved, facts);
     showConfig(run, record);
     const display = new TrainDisplay(run.display, logger, resolved);
     run.journal.listen((event) => display.take(event));
@@ -138,6 +170,21 @@ async function trainInto(run: Run, config: TrainConfig, kind: EngineKind, interr
   }
 }
 
+/** The end of a dry run: the settings, and what would be gone on with. */
+function sayReady(run: Run, config: TrainConfig, facts: RunFacts, forecast: Forecast): number {
+  const { log_path: path } = config;
+  const { record, changes } = runRecord(path || run.path, config, facts);
+  showConfig(run, record);
+  for (const change of changes) run.logger.warn(`another setting: ${describeChange(change)}`);
+  if (path !== "" && readRunConfig(path)) {
+    const steps = countOf(RunView.read(path).newest?.step ?? 0, "step");
+    run.logger.info(`${path} holds a run with a checkpoint after ${steps}: this command goes on with it`);
+  }
+  for (const line of describeForecast(forecast)) run.logger.info(`forecast ${line}`);
+  run.logger.info("dry run: everything is ready, nothing was billed, nothing is kept");
+  return 0;
+}
+
 /** Saved as final, at the steps asked for, and measured if it was to be. */
 function isFinished(view: RunView, config: TrainConfig): boolean {
   const last = view.newest;
@@ -165,6 +212,8 @@ async function loadData(run: Run, bench: Workbench, renderer: Renderer) {
     progress.end();
     run.logger.info(`train    ${describeSummary(problems.summary)}`);
     if (tests) run.logger.info(`test     ${describeSummary(tests.summary)}`);
+    const overlap = tests && overlapWarning(problems, tests);
+    if (overlap) run.logger.warn(overlap);
     return { problems, tests };
   } finally {
     progress.end();
@@ -179,8 +228,7 @@ function showConfig(run: Run, record: Readonly<Record<string, unknown>>): void {
   const shown = [
     "model_name",
     "preset",
-    "batch_size",
-    "group_size",
+    "prompts_per_step",
     "completions_per_prompt",
     "learning_rate",
     "lora_rank",
@@ -198,8 +246,9 @@ function showConfig(run: Run, record: Readonly<Record<string, unknown>>): void {
     "advantage",
     "seed",
   ];
+  const named: Readonly<Record<string, unknown>> = { ...record, prompts_per_step: record["group_size"] };
   for (const keys of [shown, more])
-    run.logger.info(`config   ${keys.map((key) => `${key}=${String(record[key])}`).join(" ")}`);
+    run.logger.info(`config   ${keys.map((key) => `${key}=${String(named[key])}`).join(" ")}`);
   run.logger.info(`run      ${run.path}`);
 }
 
@@ -207,7 +256,7 @@ function finish(run: Run, outcome: TrainOutcome): number {
   run.display.end();
   if (outcome.interrupted) {
     run.logger.info(
-      `interrupted after ${outcome.step} ${outcome.step === 1 ? "step" : "steps"}; everything is saved. To go on: ${whet} train log_path=${run.path} … with the same keys`,
+      `interrupted after ${countOf(outcome.step, "step")}; everything is saved. To go on: ${whet} train log_path=${run.path} … with the same keys`,
     );
     return 130;
   }

@@ -91,7 +91,7 @@ export async function openJail(options: JailOptions = {}): Promise<Jail> {
   if (process.platform !== "linux") {
     throw new SandboxError(
       "sandbox/unavailable",
-      `The embedded jail needs Linux; this is ${process.platform}. Set SANDBOX_URL to a Sandbox Fusion server.`,
+      `The embedded jail needs Linux; this is ${process.platform}. Use WSL2 or a Linux container, or set SANDBOX_URL to a Sandbox Fusion server.`,
     );
   }
   const interpreter = await findInterpreter(options.python);

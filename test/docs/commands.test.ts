@@ -30,7 +30,7 @@ test.each(pages)("%s", async (page) => {
   for (const [name, ...args] of commandsIn(page)) {
     expect(Object.keys(commands), `${page}: ./whet ${name}`).toContain(name);
     const { command } = await commands[name!]!.load();
-    const keys = new Set([...command.help().matchAll(/^ {2}([a-z_]+)=/gm)].map(([, key]) => key));
+    const keys = new Set([...command.help([]).matchAll(/^ {2}([a-z_]+)=/gm)].map(([, key]) => key));
     for (const argument of args) {
       const key = /^([a-z_]+)=/.exec(argument)?.[1];
       if (key !== undefined) expect([...keys], `${page}: ./whet ${name} ${argument}`).toContain(key);

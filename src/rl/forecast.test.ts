@@ -1,0 +1,28 @@
+import { expect, test } from "vitest";
+import { describeForecast, forecastTokens } from "./forecast.ts";
+import type { Task } from "./tasks.ts";
+
+const task = (prompt: number, maxTokens: number) => ({ prompt: new Int32Array(prompt), maxTokens }) as Task;
+const config = { batch_size: 128, group_size: 8, max_steps: 20, eval_every: 10, eval_num_samples: 2 };
+
+test("every answer as long as it may be, prompts read once, evaluations before, between and after", () => {
+  const forecast = forecastTokens(config, [task(100, 50), task(200, 30)], [task(10, 5), task(30, 7)]);
+  expect(forecast).toEqual({
+    step: { prefill: 8 * 150, sample: 128 * 40, train: 128 * 190 },
+    evaluation: { prefill: 40, sample: 24, train: 0 },
+    run: { prefill: 20 * 1200 + 3 * 40, sample: 20 * 5120 + 3 * 24, train: 20 * 24_320 },
+    steps: 20,
+    evaluations: 3,
+  });
+  expect(describeForecast(forecast)).toEqual([
+    "a step: at most 1200 read, 5120 sampled, 24k trained (tokens, if every answer is as long as it may be)",
+    "20 steps and 3 evaluations: at most 24k read, 102k sampled, 486k trained",
+  ]);
+});
+
+test("without an end there is no total, without tests no evaluation", () => {
+  expect(forecastTokens({ ...config, max_steps: -1 }, [task(1, 1)], []).run).toBeUndefined();
+  expect(forecastTokens(config, [task(1, 1)], []).evaluations).toBe(0);
+  expect(forecastTokens({ ...config, eval_every: 0 }, [task(1, 1)], [task(1, 1)]).evaluations).toBe(0);
+  expect(describeForecast(forecastTokens({ ...config, max_steps: 1 }, [task(1, 1)], []))[1]).toMatch(/^1 step and/);
+});

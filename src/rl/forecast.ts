@@ -1,0 +1,63 @@
+// What a run will ask for at most, in tokens, before any of it is asked for: every answer as long as it may be. Prices are not known here.
+import type { TrainConfig } from "./config.ts";
+import type { Task } from "./tasks.ts";
+
+/** Tokens by what they are for. */
+export interface TokenBound {
+  prefill: number;
+  sample: number;
+  train: number;
+}
+
+export interface Forecast {
+  /** Of one step. */
+  step: TokenBound;
+  /** Of one evaluation. */
+  evaluation: TokenBound;
+  /** Of the whole run; undefined when it has no end. */
+  run: TokenBound | undefined;
+  steps: number;
+  evaluations: number;
+}
+
+type Settings = Pick<TrainConfig, "batch_size" | "group_size" | "max_steps" | "eval_every" | "eval_num_samples">;
+
+/** The most tokens of a run. `sampled` are some of its training problems: the mean of their prompts stands for all. */
+export function forecastTokens(config: Settings, sampled: readonly Task[], tests: readonly Task[]): Forecast {
+  const { batch_size: answers, group_size: prompts, max_steps: steps, eval_every: every } = config;
+  const mean = (pick: (task: Task) => number) =>
+    sampled.reduce((sum, task) => sum + pick(task), 0) / Math.max(1, sampled.length);
+  const prompt = mean((task) => task.prompt.length);
+  const longest = mean((task) => task.maxTokens);
+  const step = {
+    prefill: Math.round(prompts * prompt),
+    sample: Math.round(answers * longest),
+    train: Math.round(answers * (prompt + longest)),
+  };
+  const evaluation = {
+    prefill: tests.reduce((sum, task) => sum + task.prompt.length, 0),
+    sample: config.eval_num_samples * tests.reduce((sum, task) => sum + task.maxTokens, 0),
+    train: 0,
+  };
+  // Before the first step, every so often, and after the last one.
+  const evaluations = every > 0 && tests.length > 0 && steps >= 0 ? 1 + Math.ceil(steps / every) : 0;
+  const add = (kind: keyof TokenBound) => steps * step[kind] + evaluations * evaluation[kind];
+  const run = steps < 0 ? undefined : { prefill: add("prefill"), sample: add("sample"), train: add("train") };
+  return { step, evaluation, run, steps, evaluations };
+}
+
+/** The forecast in two lines. */
+export function describeForecast({ step, run, steps, evaluations }: Forecast): string[] {
+  const tokens = ({ prefill, sample, train }: TokenBound) =>
+    `${short(prefill)} read, ${short(sample)} sampled, ${short(train)} trained`;
+  const whole = run
+    ? `${steps} ${steps === 1 ? "step" : "steps"} and ${evaluations} ${evaluations === 1 ? "evaluation" : "evaluations"}: at most ${tokens(run)}`
+    : "max_steps=-1: the run has no end of its own";
+  return [`a step: at most ${tokens(step)} (tokens, if every answer is as long as it may be)`, whole];
+}
+
+/** 1234567 as "1.2M". */
+function short(count: number): string {
+  if (count < 10_000) return String(count);
+  return count < 1e6 ? `${Math.round(count / 1e3)}k` : `${(count / 1e6).toFixed(1)}M`;
+}
