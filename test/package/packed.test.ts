@@ -7,6 +7,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { startServe } from "../contract/serve-process.ts";
 import { temporaryFolders } from "../support/folders.ts";
 import { basicPrograms, programFolder, root, run, works } from "./clone.ts";
+import { describeExamples } from "./examples.ts";
 import {
   addEngine,
   copyPrograms,
@@ -289,3 +290,5 @@ describe.skipIf(!wholeRelease)("for a release", () => {
     expect(launched.stderr).toMatch(/^whetstone: Node v18\.\S+ is too old/);
   });
 });
+
+describeExamples(() => ({ project, folder: folder() }));
