@@ -7,7 +7,6 @@ import {
   estimateDatumBytes,
   ForwardBackwardEncoder,
   inputDtypes,
-  type LossFnConfig,
   type ModelInput,
   modelInputLength,
   ProtocolError,
@@ -40,28 +39,11 @@ export interface DatumInput {
 /** Work is cut so that one slice takes about this long. */
 const turnMs = 4;
 
-/** A request of a batch, checked. */
-export interface EncodedBatch {
-  /** What it counts for against the limit on bytes being submitted. */
-  bytes: number;
-  /** The whole body; to be asked for when it may be sent. */
-  finish(seqId: number): Promise<Uint8Array>;
-  /** Its memory may be used again: the body was read to its end. */
-  release(): void;
-}
-
-export interface BatchSettings {
-  modelId: string;
-  lossFn: string;
-  lossFnConfig: LossFnConfig;
-  forwardOnly: boolean;
-}
-
 /** Checks data, cuts them into requests of at most `maxData` data and about `maxBytes` bytes, and encodes those. */
 export async function encodeBatches(
   inputs: readonly DatumInput[],
   limits: { maxData: number; maxBytes: number },
-  settings: BatchSettings,
+  settings: Omit<BatchRequest, "data">,
   pool: BytesPool,
 ): Promise<EncodedBatch[]> {
   if (inputs.length === 0)
@@ -69,24 +51,29 @@ export async function encodeBatches(
   const batches: EncodedBatch[] = [];
   let first = 0;
   for (const { data, bytes } of cut(inputs.map(toDatum), limits)) {
-    const writing = new BatchWriter({ ...settings, data }, first, pool);
-    if (!data.every(isTyped)) await writing.write();
-    batches.push({ bytes, finish: (seqId) => writing.finish(seqId), release: () => writing.release() });
+    const batch = new EncodedBatch({ ...settings, data }, bytes, first, pool);
+    if (!data.every(isTyped)) await batch.write();
+    batches.push(batch);
     first += data.length;
   }
   return batches;
 }
 
-/** Writes one request, in slices. */
-class BatchWriter {
-  readonly #request: ConstructorParameters<typeof ForwardBackwardEncoder>[0];
+type BatchRequest = ConstructorParameters<typeof ForwardBackwardEncoder>[0];
+
+/** A request of a batch, checked; written in slices. */
+export class EncodedBatch {
+  /** What it counts for against the limit on bytes being submitted. */
+  readonly bytes: number;
+  readonly #request: BatchRequest;
   /** The first datum's place in the caller's list. */
   readonly #first: number;
   readonly #pool: BytesPool;
   #encoder: ForwardBackwardEncoder | undefined;
 
-  constructor(request: ConstructorParameters<typeof ForwardBackwardEncoder>[0], first: number, pool: BytesPool) {
+  constructor(request: BatchRequest, bytes: number, first: number, pool: BytesPool) {
     this.#request = request;
+    this.bytes = bytes;
     this.#first = first;
     this.#pool = pool;
   }
@@ -103,10 +90,12 @@ class BatchWriter {
     return encoder;
   }
 
+  /** The whole body; to be asked for when it may be sent. */
   async finish(seqId: number): Promise<Uint8Array> {
     return (await this.write()).finish(seqId);
   }
 
+  /** Its memory may be used again: the body was read to its end. */
   release(): void {
     if (this.#encoder) this.#pool.give(this.#encoder.memory);
     this.#encoder = undefined;

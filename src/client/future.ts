@@ -1,6 +1,7 @@
 // The handle of a submitted operation. It is made when the method is called, not when the server has answered, so that calls can
 // be submitted back to back and awaited later.
 import { WaitTimeoutError } from "./errors.ts";
+import { abortable } from "./wait.ts";
 
 /** How long to wait for a result. */
 export interface ResultOptions {
@@ -30,16 +31,11 @@ export class APIFuture<T> implements PromiseLike<T> {
   /** Waits for the result. It is kept, so this can be called again, also after a time limit has passed. */
   async result({ timeoutMs, signal }: ResultOptions = {}): Promise<T> {
     if (timeoutMs === undefined && !signal) return this.#result;
-    signal?.throwIfAborted();
-    return new Promise<T>((resolve, reject) => {
-      const abort = () => reject(signal?.reason);
+    return abortable<T>([signal], (resolve, reject) => {
       const timer =
         timeoutMs === undefined ? undefined : setTimeout(() => reject(new WaitTimeoutError(timeoutMs)), timeoutMs);
-      signal?.addEventListener("abort", abort, { once: true });
-      this.#result.then(resolve, reject).finally(() => {
-        clearTimeout(timer);
-        signal?.removeEventListener("abort", abort);
-      });
+      this.#result.then(resolve, reject).finally(() => clearTimeout(timer));
+      return () => clearTimeout(timer);
     });
   }
 
