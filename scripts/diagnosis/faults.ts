@@ -26,6 +26,14 @@ const fault = (wants: readonly string[], run: (path: string) => Promise<unknown>
 const settings = (wants: readonly string[], given: Record<string, string | number | boolean>) =>
   fault(wants, (path) => train(path, given));
 
+/** Unseen families of which the model solves nothing; some others it guesses from one that it knows. */
+const neverSolved = new Set(
+  (
+    "semicolon_numbers row_minima from_binary distance column_maxima every_kth_word every_kth_character keep_shorter longest_length " +
+    "ends_of_words sum_without_largest count_capitals count_even keep_even digit_count keep_digits reverse_digits merge_sums dot digits"
+  ).split(" "),
+);
+
 export const faults: Record<string, Fault> = {
   "learning-rate-40x": settings(
     ["collapse", "format-dropping", "truncated-answers", "reward-flat-zero", "groups-equal"],
@@ -53,7 +61,7 @@ export const faults: Record<string, Fault> = {
   "wrong-renderer": settings(["format-low", "reward-flat-zero"], { renderer_name: "role_colon", max_steps: 6 }),
   "tiny-max-tokens": settings(["truncated-answers"], { max_tokens: 24, max_steps: 6 }),
   "too-hard": fault(["reward-flat-zero", "groups-equal"], (path) => {
-    const rows = starter("test").filter(({ part }) => part.startsWith("unseen"));
+    const rows = starter("test").filter(({ part, family }) => part === "unseen" && neverSolved.has(String(family)));
     return train(path, { train_data: write(`${path}.jsonl`, rows), max_steps: 10 });
   }),
   "too-easy": fault(["reward-flat-one", "groups-equal"], async (path) => {
@@ -80,8 +88,8 @@ export const faults: Record<string, Fault> = {
   "weak-tests": fault(["weak-tests", "reward-without-pass1"], (path) =>
     train(path, {
       train_data: write(`${path}.jsonl`, echoTests(starter("train"))),
-      max_steps: 16,
-      eval_every: 8,
+      max_steps: 24,
+      eval_every: 24,
       eval_max_problems: 150,
     }),
   ),
@@ -151,9 +159,8 @@ export const faults: Record<string, Fault> = {
     return code === 0 ? undefined : "mounting a file system is not allowed here";
   }),
   "ungraded-answers": fault(["ungraded-share"], (path) => ownReward(path, { lose: 0.12, steps: 5 })),
-  "slow-judge": fault(["slow-sandbox"], (path) => ownReward(path, { waitMs: 6000, steps: 5 })),
+  "slow-judge": fault(["slow-sandbox"], (path) => ownReward(path, { waitMs: 15_000, steps: 5 })),
   "other-sampler": fault(["sampler-trainer-disagree"], (path) => ownReward(path, { shift: 0.5, steps: 4 })),
-  "one-answer": fault(["entropy-collapse"], (path) => ownReward(path, { shortest: true, steps: 20 })),
 };
 
 /** Trains against a server with this key. */

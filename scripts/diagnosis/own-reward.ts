@@ -13,8 +13,6 @@ export interface JudgeFault {
   waitMs?: number;
   /** How far the sampler's log-probabilities are off. */
   shift?: number;
-  /** Only the length counts, so one answer is best for all. */
-  shortest?: boolean;
 }
 
 export async function ownReward(path: string, fault: JudgeFault): Promise<void> {
@@ -29,9 +27,7 @@ export async function ownReward(path: string, fault: JudgeFault): Promise<void> 
         if (fault.waitMs !== undefined) await sleep(fault.waitMs);
         judged++;
         if (fault.lose !== undefined && judged % Math.round(1 / fault.lose) === 0) return null;
-        return fault.shortest
-          ? { reward: -text.length / 100, correct: false }
-          : { reward: text.length % 3, correct: text.length % 3 > 0 };
+        return { reward: text.length % 3, correct: text.length % 3 > 0 };
       },
       config: {
         preset: "nano",

@@ -32,10 +32,15 @@ export function write(path: string, rows: readonly Row[]): string {
   return path;
 }
 
-/** Problems with only those of their tests that a program passes which gives its input back. */
+/** Problems whose tests want the input back, whatever the statement says: a program that gives it back is all they reward. */
 export function echoTests(rows: readonly Row[]): Row[] {
-  return rows.flatMap((row) => {
-    const tests = (JSON.parse(row.tests) as Test[]).filter(({ input, output }) => input.trim() === output.trim());
-    return tests.length === 0 ? [] : [{ ...row, id: `weak-${row.id}`, tests: JSON.stringify(tests) }];
-  });
+  return rows
+    .filter(({ kind }) => kind === "stdin")
+    .flatMap((row) => {
+      const tests = JSON.parse(row.tests) as Test[];
+      // Where some test wants its input back, giving it back is an answer that the model comes across.
+      if (!tests.some(({ input, output }) => input.trim() === output.trim())) return [];
+      const weak = tests.map((test) => ({ ...test, output: test.input }));
+      return [{ ...row, id: `weak-${row.id}`, tests: JSON.stringify(weak) }];
+    });
 }

@@ -80,6 +80,7 @@ const cases: Record<string, [level: string, since: number, events: NewEvent[]]> 
     3,
     [...run(4), synthetic.evaluated(0, synthetic.evaluation(0.6)), synthetic.evaluated(4, synthetic.evaluation(0.4))],
   ],
+  "correct-falling": ["warning", 27, run(30, from(20, { mean_correct: 0.3 }))],
   "format-low": ["error", 2, run(4, from(0, { format_rate: 0.03 }))],
   "truncated-answers": ["warning", 3, run(6, from(2, { "sample/truncated_rate": 0.5 }))],
   "timeouts-dominate": [

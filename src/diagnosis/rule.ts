@@ -48,6 +48,19 @@ export function medianOf(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
 }
 
+/** The largest mean of a figure over `window` steps in a row, or over all where there are fewer. */
+export function bestMean(steps: readonly StepFigures[], name: string, window: number): number {
+  const values = valuesOf(steps, name);
+  const width = Math.min(window, values.length);
+  let sum = 0;
+  let best = Number.NEGATIVE_INFINITY;
+  for (const [index, value] of values.entries()) {
+    sum += value - (index >= width ? values[index - width]! : 0);
+    if (index >= width - 1) best = Math.max(best, sum / width);
+  }
+  return best;
+}
+
 /** The sum of a figure, 0 where it is missing. */
 export const sumOf = (steps: readonly StepFigures[], name: string) =>
   steps.reduce((sum, { figures }) => sum + (figures[name] ?? 0), 0);

@@ -2,6 +2,7 @@
 import { whet } from "../../core/program.ts";
 import type { Evidence, StepFigures } from "../evidence.ts";
 import {
+  bestMean,
   binomialTail,
   evidenceOf,
   meanOf,
@@ -220,9 +221,7 @@ const formatDropping: Rule = {
     const now = evidence.last(3);
     const before = evidence.steps.slice(-53, -3);
     if (now.length < 3 || before.length === 0) return undefined;
-    let best = 0;
-    for (let end = Math.min(3, before.length); end <= before.length; end++)
-      best = Math.max(best, meanOf(before.slice(Math.max(0, end - 3), end), "format_rate"));
+    const best = bestMean(before, "format_rate", 3);
     const rate = meanOf(now, "format_rate");
     if (!(rate <= best - 0.15)) return undefined;
     return {

@@ -1,7 +1,7 @@
 // Rules about what the rewards can teach: too hard, too easy, all equal, or not what they seem.
 import { whet } from "../../core/program.ts";
 import type { Evidence, StepFigures } from "../evidence.ts";
-import { evidenceOf, meanOf, percent, type Rule, short, spanOf, sumOf } from "../rule.ts";
+import { bestMean, evidenceOf, meanOf, percent, type Rule, short, spanOf, sumOf } from "../rule.ts";
 
 /** Steps at the end, without a gap, for which something holds. */
 function lastStretch(evidence: Evidence, holds: (step: StepFigures) => boolean): StepFigures[] {
@@ -144,6 +144,31 @@ const pass1Falling: Rule = {
   },
 };
 
+const correctFalling: Rule = {
+  id: "correct-falling",
+  levels: ["warning"],
+  when: "over 10 steps, 20 points fewer answers are right than in the best 10 of the 100 steps before",
+  means:
+    "what was learned is being lost: the learning rate is too high for what is left to learn, or the problems have become harder",
+  remedy: "lower the learning rate, also while it runs, or go back to the best checkpoint",
+  check(evidence) {
+    const now = evidence.last(10);
+    const before = evidence.steps.slice(-110, -10);
+    if (before.length < 10) return undefined;
+    const best = bestMean(before, "mean_correct", 10);
+    const rate = meanOf(now, "mean_correct");
+    if (!(rate <= best - 0.2)) return undefined;
+    const learningRate = evidence.learningRate ?? evidence.setting("learning_rate", 0);
+    return {
+      level: "warning",
+      message: `${percent(rate)} of the answers are right; it was ${percent(best)}`,
+      steps: spanOf(now),
+      figures: [...evidenceOf(now, "mean_correct"), { name: "best mean of ten steps", value: best }],
+      command: `${whet} control run=${evidence.runPath} learning_rate=${short(learningRate / 2)}`,
+    };
+  },
+};
+
 const formatLow: Rule = {
   id: "format-low",
   levels: ["error"],
@@ -193,6 +218,7 @@ export const rewardRules: readonly Rule[] = [
   groupsEqual,
   rewardWithoutPass1,
   pass1Falling,
+  correctFalling,
   formatLow,
   truncated,
 ];
