@@ -1,4 +1,4 @@
-// The table of rules, in the order in which findings are shown. A rule costs one object in its file and `npm run diagnosis-docs`.
+// The table of rules, in the order in which findings are shown. A rule costs one object in its file and `npm run docs`.
 import type { Rule } from "./rule.ts";
 import { failureRules } from "./rules/failures.ts";
 import { gradingRules } from "./rules/grading.ts";
