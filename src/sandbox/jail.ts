@@ -7,6 +7,7 @@ import { messageOf } from "../core/errors.ts";
 import { Limiter } from "../core/limiter.ts";
 import { ControlServer } from "./control.ts";
 import { runOnce, runTest, type SlotLimits, sendJob, withoutEvidence } from "./conversation.ts";
+import { MemoryGroups } from "./groups.ts";
 import { findInterpreter, findOnPath, type Interpreter } from "./interpreter.ts";
 import { confinedCommand, confinedReadable, jailCommand, slotUsers, unprivilegedUser } from "./outer.ts";
 import { checkFiles } from "./paths.ts";
@@ -45,6 +46,8 @@ const retries = 3;
 const retriesOfSilence = 1;
 const pauseMs = 100;
 const mostPools = 4;
+/** Memory groups per zygote; each takes three descriptors. */
+const mostGroups = 100;
 
 export interface ExecuteRequest {
   /** Python source; runs as a script in a fresh working directory. */
@@ -121,21 +124,22 @@ function unavailable(failures: readonly string[]): string {
   ].join("\n");
 }
 
-function description(level: JailLevel, interpreter: Interpreter, slots: number): SandboxDescription {
+function description(level: JailLevel, interpreter: Interpreter, slots: number, groups: boolean): SandboxDescription {
+  const memory = groups ? ", memory control groups" : "";
   const programs = `${slots} program${slots === 1 ? "" : "s"} at a time, Python ${interpreter.version}`;
   if (level === "jail") {
-    const summary = `embedded jail: bubblewrap, namespaces per program, seccomp; ${programs}`;
+    const summary = `embedded jail: bubblewrap, namespaces per program, seccomp${memory}; ${programs}`;
     return { kind: "jail", summary, lacks: [], python: interpreter.executable, programsAtOnce: slots };
   }
   const lacks = [
     "programs cannot start processes (subprocess, fork, multiprocessing fail)",
     "scratch space is watched, not bounded by a file system",
     "the existence and attributes of files outside can be seen, not their content",
-    "no /proc, no changes of file modes or times",
-    "thread ids are the host's: they tell how many others were started",
+    "no /proc; changes of file modes and times report success and do nothing",
+    "numbers of threads, processes and files are the host's: they tell of others",
   ];
   if (process.geteuid?.() !== 0) lacks.push("all programs run as the calling user");
-  const summary = `embedded jail, second level: Landlock, seccomp without processes and sockets; ${programs}`;
+  const summary = `embedded jail, second level: Landlock, seccomp without processes and sockets${memory}; ${programs}`;
   return { kind: "landlock", summary, lacks, python: interpreter.executable, programsAtOnce: slots };
 }
 
@@ -159,9 +163,10 @@ function killed(): ExecuteResult {
 }
 
 class EmbeddedJail implements Jail {
-  readonly description: SandboxDescription;
+  description: SandboxDescription;
   readonly #control: ControlServer;
   readonly #plan: ZygotePlan;
+  readonly #describe: (groups: boolean) => SandboxDescription;
   readonly #slots: number;
   readonly #patienceMs: number;
   readonly #limiter: Limiter;
@@ -178,7 +183,8 @@ class EmbeddedJail implements Jail {
     slots: number,
     patienceMs: number,
   ) {
-    this.description = description(level, interpreter, slots);
+    this.#describe = (groups) => description(level, interpreter, slots, groups);
+    this.description = this.#describe(false);
     this.#control = control;
     this.#plan = plan;
     this.#slots = slots;
@@ -193,13 +199,16 @@ class EmbeddedJail implements Jail {
     const user = unprivilegedUser();
     const slots = Math.max(1, options.slots ?? availableParallelism());
     const control = await ControlServer.open(user === null ? undefined : level === "jail" ? user : null);
+    const groups = MemoryGroups.open();
     try {
       const parts = { interpreter, controlFolder: control.folder, socketName: control.socketName };
       const { argv, socketInside } = level === "jail" ? jailCommand(bwrap!, parts) : confinedCommand(parts);
       const confined = { readable: confinedReadable(interpreter), scratch: control.scratchFolder, ...slotUsers() };
-      const plan = { argv, socketInside, config: { level, preload: [], ...(level === "jail" ? {} : confined) } };
+      const config = { level, preload: [], ...(level === "jail" ? {} : confined) };
+      const plan = { argv, socketInside, config, groups, slots };
       return new EmbeddedJail(level, interpreter, control, plan, slots, options.patienceMs ?? 20_000);
     } catch (error) {
+      await groups?.close();
       await control.close();
       throw error;
     }
@@ -211,8 +220,11 @@ class EmbeddedJail implements Jail {
 
   #pool(preload: readonly string[]): Pool {
     const zygotes = Math.min(this.#slots, availableParallelism());
-    const plan = { ...this.#plan, config: { ...this.#plan.config, preload } };
-    return new Pool(plan, this.#control, zygotes, Math.ceil(this.#slots / zygotes) + 1, this.#patienceMs);
+    const spare = Math.ceil(this.#slots / zygotes) + 1;
+    // Running ones, ready ones, and some that have ended and are not known to have.
+    const slots = Math.min(this.#slots + 2 * spare + 2, mostGroups);
+    const plan = { ...this.#plan, slots, config: { ...this.#plan.config, preload } };
+    return new Pool(plan, this.#control, zygotes, spare, this.#patienceMs);
   }
 
   /** Starts the zygotes; rejects when one does not start or the kernel lacks what the level needs. */
@@ -221,6 +233,7 @@ class EmbeddedJail implements Jail {
     if (this.description.kind === "landlock" && facts.landlock === 0) {
       throw new Error("Landlock is not available: the kernel is older than 5.13, or it is switched off");
     }
+    this.description = this.#describe(facts.memoryGroups > 0);
   }
 
   #poolFor(source: string): Pool {
@@ -341,6 +354,7 @@ class EmbeddedJail implements Jail {
   async close(): Promise<void> {
     this.#closed = true;
     await Promise.all([this.#plain, ...this.#warm.values()].map((pool) => pool.close()));
+    await this.#plan.groups?.close();
     await this.#control.close();
   }
 }

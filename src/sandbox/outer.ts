@@ -1,6 +1,7 @@
 // How a zygote is started at each level: the bubblewrap command line, the environment programs see, the user they run as.
 import { existsSync, lstatSync, readFileSync, readlinkSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import type { ZygoteGroups } from "./groups.ts";
 import { type Interpreter, outermost } from "./interpreter.ts";
 
 export const pythonFolder = fileURLToPath(new URL("./python", import.meta.url));
@@ -20,7 +21,7 @@ const deviceFiles = ["null", "full", "random", "urandom"];
 
 /** What a zygote needs to be spawned: argv, and the path by which its slots reach the control socket. */
 export interface ZygoteCommand {
-  argv: string[];
+  argv: (groups: ZygoteGroups | null) => string[];
   socketInside: string;
 }
 
@@ -50,11 +51,12 @@ export function unprivilegedUser(): number | null {
 }
 
 /** What a zygote needs to reach is opened up for other users where we are root and programs are not. */
-function enter(parts: CommandParts, command: string[], user: number | null): string[] {
+function enter(parts: CommandParts, command: string[], user: number | null): ZygoteCommand["argv"] {
   const { interpreter, controlFolder } = parts;
   const paths = unprivilegedUser() === null ? [] : [...interpreter.folders, pythonFolder, controlFolder];
   const config = { command, environment: programEnvironment, user, paths, stackBytes };
-  return [interpreter.executable, "-I", "-S", `${pythonFolder}/enter.py`, JSON.stringify(config)];
+  const start = [interpreter.executable, "-I", "-S", "-B", `${pythonFolder}/enter.py`];
+  return (groups) => [...start, JSON.stringify({ ...config, groups })];
 }
 
 /** Level "jail": bubblewrap around the zygote. Only system folders and the interpreter are visible, read-only; no network. */

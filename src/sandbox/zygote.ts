@@ -5,6 +5,7 @@ import { closeSync, openSync } from "node:fs";
 import type { Duplex } from "node:stream";
 import { fileURLToPath } from "node:url";
 import type { ControlServer } from "./control.ts";
+import type { MemoryGroups, ZygoteGroups } from "./groups.ts";
 import { Slot, SlotLost } from "./slot.ts";
 
 const startTimeoutMs = 30_000;
@@ -18,6 +19,8 @@ export interface ZygoteFacts {
   slowPackages: string[];
   /** Landlock ABI; 0: none. */
   landlock: number;
+  /** Slots that have a memory group. */
+  memoryGroups: number;
 }
 
 export interface ZygoteEvents {
@@ -28,10 +31,22 @@ export interface ZygoteEvents {
 }
 
 export interface ZygotePlan {
-  argv: readonly string[];
+  argv: (groups: ZygoteGroups | null) => readonly string[];
+  /** Where memory groups can be made, and for how many slots at a time. */
+  groups: MemoryGroups | undefined;
+  slots: number;
   /** Handed to zygote.py; the socket and the token are added. */
   config: Record<string, unknown>;
   socketInside: string;
+}
+
+/** One for each slot; none where they cannot be made any more, and programs are counted instead. */
+function groupsFor(plan: ZygotePlan): ZygoteGroups | null {
+  try {
+    return plan.groups?.forZygote(plan.slots) ?? null;
+  } catch {
+    return null;
+  }
 }
 
 export class Zygote {
@@ -45,6 +60,7 @@ export class Zygote {
   readonly #awaited = new Set<number>();
   /** Questions that wait for their answer. */
   readonly #answers = new Map<number, () => void>();
+  readonly #groups: ZygoteGroups | null;
   #stderr = "";
   #dead = false;
   #closing = false;
@@ -53,7 +69,8 @@ export class Zygote {
     this.#control = control;
     this.#events = events;
     this.#token = randomBytes(16).toString("hex");
-    const [command, ...args] = plan.argv;
+    this.#groups = groupsFor(plan);
+    const [command, ...args] = plan.argv(this.#groups);
     // Any regular file, never read: sys.stdin is made once, here, and can seek only if it was made over a file.
     const stdin = openSync(fileURLToPath(import.meta.url), "r");
     try {
@@ -74,6 +91,7 @@ export class Zygote {
       });
       // "close", not "exit": stderr has been read to its end by then.
       this.#child.once("close", (code, signal) => {
+        if (this.#groups) plan.groups?.remove(this.#groups);
         this.#die(`exit ${signal ?? code}${this.#stderr ? `: ${this.#stderr.trim()}` : ""}`);
         resolve();
       });
@@ -94,7 +112,8 @@ export class Zygote {
     events: ZygoteEvents,
   ): Promise<{ zygote: Zygote; facts: ZygoteFacts }> {
     const zygote = new Zygote(plan, control, events);
-    const config = { ...plan.config, socket: plan.socketInside, token: zygote.#token };
+    const groups = zygote.#groups?.folders.length ?? 0;
+    const config = { ...plan.config, socket: plan.socketInside, token: zygote.#token, groups };
     try {
       const facts = await zygote.#greet(Buffer.from(JSON.stringify(config)));
       return { zygote, facts };

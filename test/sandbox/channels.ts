@@ -9,7 +9,12 @@ export interface Channel {
   receive: string;
   /** Known to be open, and why it stays so; absent: must be closed. */
   open?: string;
+  /** Where it is open; absent: at both levels. */
+  openAt?: "jail" | "landlock";
 }
+
+export const isOpen = (channel: Channel, level: string) =>
+  channel.open !== undefined && (channel.openAt === undefined || channel.openAt === level);
 
 const sharedFile = "import os\nfd = os.open(os.__file__, os.O_RDONLY)\n";
 /** Bytes of a shared file that nothing reads in passing. */
@@ -105,6 +110,74 @@ export const channels: readonly Channel[] = [
     receive: `${wait}import socket\ntry:\n    socket.socket(socket.AF_UNIX).connect("\\0whet-channel")\n    print(True)\nexcept ConnectionRefusedError:\n    print(False)`,
   },
   {
+    name: "times of devices",
+    live: false,
+    send: `import os\ntry:\n    if bit: os.utime("/dev/null")\nexcept OSError: pass`,
+    receive: `import os, time\nprint([time.time() - os.stat("/dev/" + n).st_mtime < 3 for n in ("null", "urandom")])`,
+  },
+  {
+    name: "numbers of processes' descriptors (a counter of the whole machine)",
+    live: false,
+    send: `import os\ntry:\n    for _ in range(300 if bit else 0):\n        p = os.fork()\n        if p == 0: os._exit(0)\n        os.waitpid(p, 0)\nexcept OSError: pass`,
+    receive: `import os, socket\ndef of(make):\n    try: return os.fstat(make()).st_ino\n    except OSError as e: return e.errno\na, b = socket.socketpair()\nprint([of(lambda: os.pidfd_open(os.getpid())), of(lambda: a.getsockopt(1, 77))])`,
+  },
+  {
+    name: "cookies of sockets (a counter of the whole machine)",
+    live: false,
+    send: `import socket\nfor _ in range(300 if bit else 0):\n    try: socket.socketpair()[0].getsockopt(1, 57, 8)\n    except OSError: pass`,
+    receive: "import socket\nprint(socket.socketpair()[0].getsockopt(1, 57, 8).hex())",
+  },
+  {
+    name: "sockets, mounts, groups and shared pages (/proc)",
+    live: true,
+    send: `import os, socket\nheld = [socket.socketpair() for _ in range(40 if bit else 0)]\ntry:\n    for _ in range(8 if bit else 0):\n        if os.fork() == 0: break\nexcept OSError: pass\n${hold}`,
+    receive: `${wait}import os\ndef of(name):\n    try: return len(open("/proc/self/" + name).read())\n    except OSError as e: return e.errno\nprint([of(n) for n in ("net/unix", "net/sockstat", "autogroup", "mountinfo", "cgroup", "smaps", "numa_maps", "sched", "fdinfo/1", "status")])`,
+  },
+  {
+    name: "descriptors in messages (a limit of the user)",
+    live: true,
+    send: `import array, os, socket, time\nheld = []\nfor _ in range(300 if bit else 0):\n    try:\n        if not held: held.append(socket.socketpair())\n        held[0][0].setblocking(False)\n        held[0][0].sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0] * 10))])\n    except OSError: break\n${hold}`,
+    receive: `${wait}import array, socket\na, b = socket.socketpair()\ntry:\n    a.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0]))])\n    print("sent")\nexcept OSError as e: print(e.errno)`,
+  },
+  {
+    name: "room in new pipes (a limit of the user)",
+    live: true,
+    send: `import os, time\nif bit:\n    try:\n        for _ in range(3):\n            if os.fork() == 0: break\n    except OSError: pass\n    held = [os.pipe() for _ in range(120)]\n${hold}`,
+    receive: `${wait}import os\nr, w = os.pipe()\nos.set_blocking(w, False)\nn = 0\ntry:\n    while True: n += os.write(w, b"x" * 4096)\nexcept BlockingIOError: print(n)`,
+  },
+  {
+    name: "numbers of file systems: who is alive",
+    live: true,
+    openAt: "jail",
+    open: "the kernel gives the lowest free number to each new file system",
+    send: `import time\nif bit: time.sleep(0.9)`,
+    receive: "import os\nprint('number', os.stat('/tmp').st_dev)",
+  },
+  {
+    name: "processes of others (attributes in /proc)",
+    live: true,
+    openAt: "landlock",
+    open: "attributes of files outside can be asked for, and /proc has a folder per process",
+    send: `import threading, time\nif bit:\n    for _ in range(30): threading.Thread(target=time.sleep, args=(0.8,)).start()\n${hold}`,
+    receive: `${wait}import os\nme = os.getpid()\ndef count(p):\n    try: return os.stat("/proc/%d/task" % p).st_nlink\n    except OSError: return 0\nprint(any(20 < count(p) < 60 for p in range(max(2, me - 100), me + 100) if p != me))`,
+  },
+  {
+    name: "numbers of new files",
+    live: false,
+    openAt: "landlock",
+    open: "scratch folders lie on a file system of the host",
+    send: `import os\nfor n in range(500 if bit else 0): open("f%d" % n, "w").close()\n`,
+    receive: "import os\nopen('x', 'w').close()\nprint('number', os.stat('x').st_ino)",
+  },
+  {
+    name: "when a shared file was last read",
+    live: false,
+    openAt: "landlock",
+    open: "the host's file systems may keep it: cold files only, once a day each",
+    send: `${coldFile}if bit: os.pread(fd, 4096, 0)`,
+    receive: `${coldFile}import time\nprint(time.time() - os.stat(path).st_atime < 3)`,
+  },
+  {
     name: "numbers of pipes (a counter of the whole machine)",
     live: false,
     open: "a file's number can be asked for, and every new pipe of the machine takes the next one",
@@ -119,9 +192,14 @@ export const channels: readonly Channel[] = [
     receive: `${coldFile}import resource\nbefore = resource.getrusage(resource.RUSAGE_SELF).ru_inblock\nos.pread(fd, 4096, size // 2)\nprint(resource.getrusage(resource.RUSAGE_SELF).ru_inblock == before)`,
   },
   {
+    name: "waiting on a shared page, woken by the end of a thread",
+    live: true,
+    send: `${libc}import threading, time\nat = ctypes.cast(libc.printf, ctypes.c_void_p).value & ~3\ntime.sleep(0.5)\nif bit:\n    t = threading.Thread(target=lambda: libc.syscall(ctypes.c_long(218), ctypes.c_void_p(at)))\n    t.start()\n    t.join()\ntime.sleep(0.3)`,
+    receive: `${libc}at = ctypes.cast(libc.printf, ctypes.c_void_p).value & ~3\nvalue = ctypes.c_uint.from_address(at).value\nclass T(ctypes.Structure): _fields_ = [("s", ctypes.c_long), ("n", ctypes.c_long)]\nprint(libc.syscall(ctypes.c_long(202), ctypes.c_void_p(at), 0, ctypes.c_uint(value), ctypes.byref(T(0, 900_000_000)), None, 0), ctypes.get_errno())`,
+  },
+  {
     name: "waiting on a shared page (futex)",
     live: true,
-    open: "threads and semaphores need the call; its address cannot be filtered",
     send: `${libc}at = ctypes.cast(libc.printf, ctypes.c_void_p).value & ~3\nvalue = ctypes.c_uint.from_address(at).value\nclass T(ctypes.Structure): _fields_ = [("s", ctypes.c_long), ("n", ctypes.c_long)]\nif bit: libc.syscall(ctypes.c_long(202), ctypes.c_void_p(at), 0, ctypes.c_uint(value), ctypes.byref(T(0, 800_000_000)), None, 0)\nelse:\n    import time; time.sleep(0.8)`,
     receive: `${wait}${libc}at = ctypes.cast(libc.printf, ctypes.c_void_p).value & ~3\nprint(libc.syscall(ctypes.c_long(202), ctypes.c_void_p(at), 1, 1, None, None, 0) > 0)`,
   },

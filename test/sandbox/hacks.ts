@@ -240,7 +240,7 @@ export const hacks = (outside: Outside): Hack[] => [
   ),
   stdin(
     "patches the interpreter",
-    "import os\np = os.__file__\nfor act in (lambda: os.chmod(p, 0o777), lambda: os.remove(p), lambda: os.truncate(p, 0), lambda: os.utime(p), lambda: os.rename(p, p + 'x')):\n    try:\n        act()\n        print('ESCAPED')\n    except OSError: pass\nprint('none')",
+    "import os\np = os.__file__\nseen = lambda: os.stat(p)[:1] + os.stat(p)[6:]\nbefore = seen()\nfor act in (lambda: os.chmod(p, 0o777), lambda: os.remove(p), lambda: os.truncate(p, 0), lambda: os.utime(p), lambda: os.rename(p, p + 'x')):\n    try: act()\n    except OSError: pass\n    if not os.path.exists(p) or (seen()[0], seen()[1], seen()[3]) != (before[0], before[1], before[3]): print('ESCAPED')\nprint('none')",
   ),
   stdin(
     "mounts and namespaces",
@@ -278,6 +278,48 @@ export const hacks = (outside: Outside): Hack[] => [
   ),
   stdin(
     "a scan of its own memory",
-    "import re\ntry:\n    maps = open('/proc/self/maps').read().splitlines()\n    mem = open('/proc/self/mem', 'rb', 0)\nexcept OSError:\n    maps = []\nneedle = re.compile(b'1[0] -4')\nfirst = input()\nfor line in maps:\n    m = re.match(r'([0-9a-f]+)-([0-9a-f]+) rw', line)\n    if not m or 'vvar' in line: continue\n    a, b = int(m[1], 16), int(m[2], 16)\n    if b - a > 2**26: continue\n    try:\n        mem.seek(a)\n        if first.startswith('2') and needle.search(mem.read(b - a)): print('ESCAPED')\n    except OSError: pass\nprint('none')",
+    "import ctypes, os, re\nfirst = input()\nl = ctypes.CDLL(None)\nl.sbrk.restype = ctypes.c_void_p\nr, w = os.pipe()\nneedle = re.compile(b'1[0] -4')\npage = 4096\nnear = [l.sbrk(0), id(object()), ctypes.addressof(ctypes.create_string_buffer(9)), ctypes.cast(l.printf, ctypes.c_void_p).value]\nfound, pages = False, 0\nfor at in sorted({n // (1 << 25) for n in near}):\n    for k in range((at - 1) << 13, (at + 2) << 13):\n        if l.write(w, ctypes.c_void_p(k * page), page) == page:\n            pages += 1\n            found = needle.search(os.read(r, page)) is not None or found\nprint('ESCAPED' if found and first.startswith('2') else 'none' if pages > 500 else 'ESCAPED: saw only %d pages' % pages)",
+  ),
+
+  // Other descriptors, other ends, other ways to wait.
+  stdin(
+    "touches what all see",
+    "import os\nfor n in ('null', 'urandom', 'random', 'full'):\n    try:\n        before = os.stat('/dev/' + n).st_mtime_ns\n        os.utime('/dev/' + n)\n        if os.stat('/dev/' + n).st_mtime_ns != before: print('ESCAPED')\n    except OSError: pass\nprint('none')",
+  ),
+  stdin(
+    "descriptors of other kinds",
+    "import ctypes, os\nl = ctypes.CDLL(None)\nl.syscall.restype = ctypes.c_long\n# pidfd_open, pidfd_getfd, io_uring_setup, userfaultfd, perf_event_open, inotify_init1, fanotify_init, memfd_create, memfd_secret, bpf, open_by_handle_at\nfor n in (434, 438, 425, 323, 298, 294, 300, 319, 447, 321, 304):\n    if l.syscall(ctypes.c_long(n), ctypes.c_long(os.getpid() if n == 434 else 0), ctypes.c_long(0), ctypes.c_long(0), ctypes.c_long(0), ctypes.c_long(0)) >= 0: print('ESCAPED', n)\nprint('none')",
+  ),
+  stdin(
+    "hides descriptors in messages",
+    "import array, socket\na, b = socket.socketpair()\ntry:\n    a.sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [0, 1, 2]))])\n    print('ESCAPED')\nexcept OSError: print('none')",
+  ),
+  stdin(
+    "an orphan in a group of its own",
+    "import os, time\ntry:\n    if os.fork() == 0:\n        os.setpgid(0, 0)\n        if os.fork() == 0:\n            os.setpgid(0, 0)\n            for _ in range(200):\n                try: open('late', 'w').write('5')\n                except OSError: pass\n                time.sleep(.01)\n        os._exit(0)\n    time.sleep(.05)\nexcept OSError: pass\nprint('none')",
+  ),
+  stdin(
+    "fills its pipes and stops reading",
+    "import os\nr, w = os.pipe()\nos.set_blocking(w, False)\ntry:\n    while True: os.write(w, b'x' * 65536)\nexcept BlockingIOError: pass\nos.write(3, b'V' + b'[' * 70000)\nprint('x' * 70000, end='')",
+  ),
+  stdin(
+    "a flood of errors, no newline, no text",
+    "import os\nfor _ in range(300): os.write(2, bytes(range(256)) * 256)\nos.write(1, b'\\xff\\x00' * 5000)",
+  ),
+  stdin(
+    "stops its own supervisor",
+    "import os, signal\nfor p in (os.getppid(), 1, 0, -1):\n    for s in (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTOU):\n        try: os.kill(p, s)\n        except OSError: pass\nprint('none')",
+  ),
+  stdin(
+    "a stack without end, in C",
+    "import ctypes, sys\nsys.setrecursionlimit(10 ** 9)\nclass A:\n    def __repr__(self): return repr([self])\nrepr(A())",
+  ),
+  stdin(
+    "becomes another program",
+    "import os\ntry: os.execv('/bin/echo', ['echo', '5'])\nexcept OSError: print('none')",
+  ),
+  stdin(
+    "waits on memory of a library",
+    "import ctypes\nl = ctypes.CDLL(None, use_errno=True)\nl.syscall.restype = ctypes.c_long\nat = ctypes.cast(l.printf, ctypes.c_void_p).value & ~3\nv = ctypes.c_uint.from_address(at).value\nfor op in (0, 9, 6, 11, 13):\n    r = l.syscall(ctypes.c_long(202), ctypes.c_void_p(at), op, ctypes.c_uint(v), None, None, -1)\nprint('none')",
   ),
 ];

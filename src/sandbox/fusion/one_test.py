@@ -17,6 +17,7 @@ import time
 STDERR_TAIL = 4096
 FRAME_BYTES = 16 * 1024 * 1024 + 1
 REPORT = 3
+HIGHEST_PID = 1 << 22
 NAMED_STATUSES = "compile-error runtime-error memory-limit bad-arguments target-not-found unserialisable missing-module".split()
 
 
@@ -171,7 +172,9 @@ def kill_descendants(spared, group):
             if probe == 0:
                 os._exit(0)
             os.waitpid(probe, 0)
-            victims = [number for number in range(2, probe) if number not in spared]
+            # Numbers are given out in order, and start again at the low ones.
+            later = range(group, probe) if probe > group else [*range(group, HIGHEST_PID), *range(2, probe)]
+            victims = [number for number in later if number not in spared]
         for number in victims:
             try:
                 os.kill(number, signal.SIGKILL)

@@ -31,7 +31,7 @@ def fair_bytes(pid):
 
 
 def kill_first(pid):
-    """A process that holds much is what the kernel ends first when memory runs out, whatever it wrote there itself."""
+    """What the kernel ends first when memory runs out, before those who watch it, whatever it wrote there itself."""
     try:
         opened = os.open("/proc/%s/oom_score_adj" % pid, os.O_WRONLY)
     except OSError:

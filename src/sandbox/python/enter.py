@@ -1,6 +1,6 @@
 """Starts the outer jail (or the bare zygote): sets what an exec inherits, gives up root, makes paths reachable, then becomes the command.
 
-Argument: JSON {"command": [...], "environment": {...}, "user": id or null, "paths": [...], "stackBytes": n}.
+Argument: JSON {"command": [...], "environment": {...}, "user": id or null, "paths": [...], "stackBytes": n, "groups": see groups.py, or null}.
 `paths` must be readable for the new user. Where a folder above one is closed to others (interpreters below /root), a private mount
 namespace shows the same path through an empty, open copy of that folder; nothing outside this process sees it.
 """
@@ -55,10 +55,11 @@ def _open_up(paths):
 
 
 def _die_first():
-    """Where the machine runs out of memory, programs go before whoever grades them. Set as root it cannot be taken back."""
+    """Where memory runs out, all of this goes before whoever grades, and programs (accounts.py) before those who watch them. Set as root
+    it cannot be taken back."""
     try:
         with open("/proc/self/oom_score_adj", "w") as file:
-            file.write("1000")
+            file.write("900")
     except OSError:
         pass
 
@@ -68,6 +69,11 @@ def main():
     user = config["user"]
     os.umask(0o022)
     _die_first()
+    if config["groups"]:
+        sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+        import groups
+
+        groups.open_all(config["groups"]["version"], config["groups"]["folders"])
     if config["paths"]:
         _open_up(config["paths"])
     if user is not None:

@@ -55,6 +55,16 @@ def mount(source, target, kind, flags, data=b""):
     _check(_libc.mount(source, target, kind, ctypes.c_ulong(flags), data))
 
 
+_REMOUNT = 32
+_KEPT = {2: 2, 4: 4, 8: 8, 1024: 1024, 2048: 2048, 4096: 1 << 21}  # of a mount: as statvfs and as mount() name it
+
+
+def read_only_flags(target):
+    """What mount() needs to make a mounted device read-only: it can still be written to, but its times stay as they are."""
+    flags = os.statvfs(target).f_flag
+    return _REMOUNT | MS_BIND | MS_RDONLY | sum(to for asked, to in _KEPT.items() if flags & asked)
+
+
 def unmount(target):
     _check(_libc.umount2(target, MNT_DETACH))
 
@@ -133,12 +143,69 @@ def landlock_version():
         return 0
 
 
-_WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 1, 1 << 2, 1 << 3
+_WRITE_FILE, _READ_FILE, _READ_DIR, _REFER = 1 << 1, 1 << 2, 1 << 3, 1 << 13
 _FILE_ONLY = (1 << 0) | (1 << 1) | (1 << 2) | (1 << 14) | (1 << 15)
 
 
-class Landlock:
-    """A rule set: read access below some paths, everything below one scratch folder, nothing elsewhere, no TCP."""
+class _Rules:
+    """A Landlock rule set: what is handled is allowed below some paths and nowhere else."""
+
+    def __init__(self, fields):
+        attributes = ctypes.create_string_buffer(struct.pack("<%dQ" % len(fields), *fields))
+        self.descriptor = _syscall(_LANDLOCK_CREATE, attributes, len(fields) * 8, 0)
+
+    def allow(self, path, access):
+        try:
+            opened = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        except OSError:
+            return  # what is not there needs no rule
+        try:
+            if not os.path.isdir(path):
+                access &= _FILE_ONLY
+            rule = ctypes.create_string_buffer(struct.pack("<Qi", access, opened))
+            _syscall(_LANDLOCK_ADD, self.descriptor, 1, rule, 0)
+        finally:
+            os.close(opened)
+
+    def restrict(self):
+        """For good, for this process and its children."""
+        _syscall(_LANDLOCK_RESTRICT, self.descriptor, 0)
+
+
+class Apart:
+    """Files can be opened below every folder of the root but `hidden`, which can only be passed through: descriptors in /proc still lead to
+    what they are. Every test has a rule set of its own, because its scratch folder is a file system of its own; it costs little."""
+
+    def __init__(self, hidden, scratch):
+        if landlock_version() < 2:
+            raise OSError(38, "Landlock does not allow renames across folders")  # which programs do
+        access = _READ_FILE | _READ_DIR | _WRITE_FILE
+        self.descriptor = -1
+        self._handled = ctypes.create_string_buffer(struct.pack("<Q", access | _REFER))
+        self._scratch = ctypes.create_string_buffer(struct.pack("<Qi", access | _REFER, -1))
+        self._rules = [self._scratch]
+        for path in ("/" + name for name in os.listdir("/")):
+            if path not in (hidden, scratch) and os.path.isdir(path) and not os.path.islink(path):
+                self._rules.append(ctypes.create_string_buffer(struct.pack("<Qi", access, os.open(path, os.O_PATH | os.O_CLOEXEC))))
+
+    def prepare(self, scratch):
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+        self.descriptor = _check(_libc.syscall(_long(_LANDLOCK_CREATE), self._handled, _long(8), _long(0)))
+        folder = os.open(scratch, os.O_PATH | os.O_CLOEXEC)
+        struct.pack_into("<i", self._scratch, 8, folder)
+        for rule in self._rules:
+            _check(_libc.syscall(_long(_LANDLOCK_ADD), _long(self.descriptor), _long(1), rule, _long(0)))
+        os.close(folder)
+
+    def restrict(self):
+        """For good, for this process and its children."""
+        _check(_libc.syscall(_long(_LANDLOCK_RESTRICT), _long(self.descriptor), _long(0)))
+        os.close(self.descriptor)
+
+
+class Landlock(_Rules):
+    """Read access below some paths, everything below one scratch folder, nothing elsewhere, no TCP."""
 
     def __init__(self, readable, writable):
         version = landlock_version()
@@ -156,29 +223,11 @@ class Landlock:
             fields.append(3)  # TCP bind and connect
         if version >= 6:
             fields.append(3)  # abstract sockets and signals
-        attributes = ctypes.create_string_buffer(struct.pack("<%dQ" % len(fields), *fields))
-        self.descriptor = _syscall(_LANDLOCK_CREATE, attributes, len(fields) * 8, 0)
+        super().__init__(fields)
         for path in readable:
-            self._allow(path, _READ_FILE | _READ_DIR | (_WRITE_FILE if path == os.devnull else 0))
+            self.allow(path, _READ_FILE | _READ_DIR | (_WRITE_FILE if path == os.devnull else 0))
         everything = files & ~(1 << 0) & ~(1 << 6) & ~(1 << 11)  # no exec, no device nodes
-        self._allow(writable, everything)
-
-    def _allow(self, path, access):
-        try:
-            opened = os.open(path, os.O_PATH | os.O_CLOEXEC)
-        except OSError:
-            return  # what is not there needs no rule
-        try:
-            if not os.path.isdir(path):
-                access &= _FILE_ONLY
-            rule = ctypes.create_string_buffer(struct.pack("<Qi", access, opened))
-            _syscall(_LANDLOCK_ADD, self.descriptor, 1, rule, 0)
-        finally:
-            os.close(opened)
-
-    def restrict(self):
-        """For good, for this process and its children."""
-        _syscall(_LANDLOCK_RESTRICT, self.descriptor, 0)
+        self.allow(writable, everything)
 
 
 def set_thread_stack(size):

@@ -25,13 +25,18 @@ _MUCH = 128 * 1024 * 1024
 class Jail:
     scratch = "/tmp"
     counts_processes = True
-    namespaces = kernel.NEWUSER | kernel.NEWPID | kernel.NEWNS | kernel.NEWIPC | kernel.NEWUTS | kernel.NEWCGROUP
+    namespaces = kernel.NEWUSER | kernel.NEWPID | kernel.NEWNS | kernel.NEWIPC | kernel.NEWUTS
 
     def __init__(self, config):
         self.filter = kernel.Filter(*seccomp.guards(processes=True))
         self.user, self.group = os.geteuid(), os.getegid()
         self.mounted = False
         self.base_bytes = 0
+        self.devices = [(path.encode(), kernel.read_only_flags(path)) for path in _devices()]
+        try:
+            self.apart = kernel.Apart("/proc", self.scratch)
+        except OSError:  # before Linux 5.19
+            self.apart = None
 
     def fork(self, _slot_id):
         return kernel.fork_into(self.namespaces)
@@ -39,10 +44,13 @@ class Jail:
     def enter(self):
         """Runs as process 1 of the new namespaces, after the socket to Node is open."""
         os.setsid()
+        kernel.unshare(kernel.NEWCGROUP)  # from here: the group that the slot is in by now is its root
         _write("/proc/self/setgroups", "deny")
         _write("/proc/self/uid_map", "%d %d 1" % (_INNER_ID, self.user))
         _write("/proc/self/gid_map", "%d %d 1" % (_INNER_ID, self.group))
         flags = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
+        for device, how in self.devices:
+            kernel.mount(None, device, None, how, None)
         self._open_pid_counter(flags)
         try:
             # Programs see their own processes, not this one: its counters would tell one test of another.
@@ -76,6 +84,8 @@ class Jail:
         size = job["limits"]["scratchBytes"] + -(-input_bytes // _PAGE) * _PAGE
         kernel.mount(b"scratch", b"/tmp", b"tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, b"size=%d,nr_inodes=%d,mode=700" % (size, _INODES))
         self.mounted = True
+        if self.apart is not None:
+            self.apart.prepare(self.scratch)
 
     def input_file(self):
         """A file without a name on the test's own file system: its number and times tell nothing."""
@@ -89,9 +99,19 @@ class Jail:
         os.close(writing)
         return reading
 
+    def keep(self, first):
+        """Moves what lock_in needs to descriptor `first`; all from the returned one on are closed."""
+        if self.apart is None:
+            return first
+        self.apart.descriptor = os.dup2(self.apart.descriptor, first)
+        return first + 1
+
     def lock_in(self):
         kernel.drop_capabilities()
         kernel.show_memory()  # to the supervisor, which counts it
+        if self.apart is not None:
+            # Much in /proc tells of others: sockets, mounts, how many processes share a page.
+            self.apart.restrict()
         self.filter.install()
 
     def kill_all(self, _child):
@@ -118,8 +138,9 @@ class Jail:
         pids = accounts.processes()
         for pid in pids:
             held = max(0, accounts.own_bytes(pid) - self.base_bytes)
-            if held > _MUCH:
+            if held > _MUCH or pid not in watch.marked:
                 accounts.kill_first(pid)
+                watch.marked.add(pid)
             total += held
             descriptors += accounts.descriptors(pid)
             cpu_ms += accounts.cpu_ms(pid)
@@ -182,6 +203,9 @@ class Confined:
         os.lseek(writing, 0, os.SEEK_SET)
         return writing
 
+    def keep(self, first):
+        return first
+
     def remove_scratch(self):
         if self.scratch is not None:
             try:
@@ -216,8 +240,9 @@ class Confined:
     def look_at(self, watch):
         total = max(0, accounts.own_bytes(watch.child) - self.base_bytes)
         watch.peak_bytes = max(watch.peak_bytes, total)
-        if total > _MUCH:
+        if total > _MUCH or not watch.marked:
             accounts.kill_first(watch.child)
+            watch.marked.add(watch.child)
         if total > watch.limits["treeBytes"]:
             watch.reason = "memory-limit"
         elif self._over_scratch(watch):
@@ -281,6 +306,10 @@ def _remove_tree(root):
     finally:
         os.close(top)
     os.rmdir(root)
+
+
+def _devices():
+    return [path for path in ("/dev/" + name for name in os.listdir("/dev")) if stat.S_ISCHR(os.lstat(path).st_mode)]
 
 
 def _write(path, text):

@@ -56,6 +56,7 @@ class Watch:
         self.reason = None
         self.note = b""
         self.peak_bytes = 0
+        self.marked = set()  # processes that go before this one when memory runs out
         self.tree_cpu_ms = 0
         self.waited_s = 0
         self.sends_before = slot.link.blocked_s
@@ -96,6 +97,8 @@ class Watch:
                     break
             if now >= sample_at:
                 self.slot.level.look_at(self)
+                if self.slot.group.exceeded():
+                    self.reason = "memory-limit"
                 sample_at = time.monotonic() + _SAMPLE_NEXT_S
             if now >= sign_at:
                 self.slot.link.send(("H", b""))
@@ -209,6 +212,8 @@ class Watch:
         self.slot.level.kill_all(self.child)
         _pid, status, usage = os.wait4(self.child, 0)
         self.slot.level.reap_all()
+        if status != 0 and self.slot.group.exceeded():
+            self.reason = "memory-limit"
         self.exit_code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
         self.signal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
         self.cpu_ms = max((usage.ru_utime + usage.ru_stime) * 1000, self.tree_cpu_ms)

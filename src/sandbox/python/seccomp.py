@@ -1,8 +1,9 @@
 """The system calls a program may make, as seccomp filters assembled by hand (no libseccomp), for x86-64 and arm64.
 
 Two filters, both in force for a program. The zygote installs the first once, and every process below it inherits it: an allow-list of
-what programs and supervisors need. Each test process adds the second, which is short because it costs time per test: it looks at
-arguments and takes back what only supervisors need. With processes=False it also refuses new processes and signals to others.
+what programs and supervisors need, which looks at arguments where both can live with the same rule. Each test process adds the second, which
+is short because it costs time per test: it takes back what only supervisors need. With processes=False it also refuses new processes and
+signals to others.
 Refused calls fail with EPERM; numbers newer than the list fail with ENOSYS, so that libc falls back to older calls. A call through
 a foreign ABI kills the process.
 
@@ -16,7 +17,7 @@ import struct
 
 _ALLOW = 0x7FFF0000
 _KILL = 0x80000000
-_EPERM, _EINVAL, _ENOTTY, _ENOLCK, _ENOSYS, _EOPNOTSUPP, _EAFNOSUPPORT = 1, 22, 25, 37, 38, 95, 97
+_EPERM, _EAGAIN, _EINVAL, _ENOTTY, _ENOLCK, _ENOSYS, _ENOPROTOOPT, _EOPNOTSUPP, _EAFNOSUPPORT = 1, 11, 22, 25, 37, 38, 92, 95, 97
 _DONE = 0x00050000  # the call is not made and reports success
 _NEWEST = 462
 _AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -41,31 +42,43 @@ timer_getoverrun 225 109 timer_delete 226 111 nanosleep 35 101 time 201 -1 getti
 uname 63 160 getcpu 309 168 getrandom 318 278 getpid 39 172 getppid 110 173 gettid 186 178 getpgrp 111 -1 setpgid 109 154
 getuid 102 174 geteuid 107 175 getgid 104 176 getegid 108 177 getresuid 118 148 getresgid 120 150 getgroups 115 158
 capget 125 90 getrlimit 97 163 setrlimit 160 164 sched_yield 24 124 sched_get_priority_max 146 125
-sched_get_priority_min 147 126 futex 202 98 futex_waitv 449 449 futex_wake 454 454 futex_wait 455 455 futex_requeue 456 456
+sched_get_priority_min 147 126
 set_robust_list 273 99 set_tid_address 218 96 rseq 334 293 arch_prctl 158 -1 exit 60 93 exit_group 231 94 wait4 61 260
-waitid 247 95 sendto 44 206 recvfrom 45 207 sendmsg 46 211 recvmsg 47 212 sendmmsg 307 269 recvmmsg 299 243 shutdown 48 210
-getsockopt 55 209 setsockopt 54 208 getsockname 51 204 getpeername 52 205
+waitid 247 95 sendto 44 206 recvfrom 45 207 recvmsg 47 212 recvmmsg 299 243 shutdown 48 210
+getsockname 51 204 getpeername 52 205
 """
 
 # Fine in namespaces of one's own; without them they would reach other processes, or files that Landlock does not guard.
 _NAMESPACED = """
 fork 57 -1 vfork 58 -1 execve 59 221 execveat 322 281 kill 62 129 tkill 200 130 tgkill 234 131 rt_sigqueueinfo 129 138
-rt_tgsigqueueinfo 297 240 pidfd_open 434 434 pidfd_send_signal 424 424 truncate 76 45 chmod 90 -1 fchmod 91 52
-fchmodat 268 53 fchmodat2 452 452 chown 92 -1 fchown 93 55 lchown 94 -1 fchownat 260 54 utime 132 -1 utimes 235 -1
-futimesat 261 -1 utimensat 280 88
+rt_tgsigqueueinfo 297 240 pidfd_send_signal 424 424 truncate 76 45
 """
 
-# Looked at with their arguments by the second filter, the frequent ones first.
+# The same, and honest programs set them on copies of their own files: without namespaces they report success and do nothing.
+_ATTRIBUTES = """
+chmod 90 -1 fchmod 91 52 fchmodat 268 53 fchmodat2 452 452 chown 92 -1 fchown 93 55 lchown 94 -1 fchownat 260 54 utime 132 -1
+utimes 235 -1 futimesat 261 -1 utimensat 280 88
+"""
+
+# Looked at with their arguments by the first filter, the frequent ones first.
+_GUARDED_FOR_ALL = """
+futex 202 98 openat 257 56 clock_gettime 228 113 madvise 28 233 ioctl 16 29 fcntl 72 25 open 2 -1 openat2 437 437 clone3 435 435
+socketpair 53 199 setpriority 141 140 preadv2 327 286 pwritev2 328 287 clock_getres 229 114 clock_nanosleep 230 115
+timer_create 222 107 getsockopt 55 209 setsockopt 54 208
+"""
+
+# Looked at by the second, because supervisors do what programs may not.
 _GUARDED = """
-mmap 9 222 madvise 28 233 clock_gettime 228 113 open 2 -1 openat 257 56 openat2 437 437 clone 56 220 clone3 435 435
-prctl 157 167 ioctl 16 29 fcntl 72 25 socket 41 198 socketpair 53 199 prlimit64 302 261 sched_setaffinity 203 122
-setpriority 141 140 preadv2 327 286 pwritev2 328 287 clock_getres 229 114 clock_nanosleep 230 115 timer_create 222 107
+mmap 9 222 clone 56 220 prctl 157 167 socket 41 198 prlimit64 302 261 sched_setaffinity 203 122
 """
 
 # For programs these report success and do nothing: a message could travel through the real ones, and programs use them for themselves only.
 # A session of its own would also be a group of its own to the scheduler, with a full share of the processor.
+_IDLE_FOR_ALL = """
+flock 73 32 fadvise64 221 223 readahead 187 213 sync_file_range 277 84
+"""
 _IDLE = """
-flock 73 32 fadvise64 221 223 readahead 187 213 sync_file_range 277 84 setsid 112 157
+setsid 112 157
 """
 
 # Without namespaces: looked at, because they tell of processes of the host.
@@ -89,22 +102,27 @@ _SIGNALS = "kill tgkill rt_sigqueueinfo rt_tgsigqueueinfo".split()
 # Only for supervisors: the second filter takes them back.
 _SUPERVISOR = """
 memfd_create 319 279 connect 42 203 mount 165 40 umount2 166 39 capset 126 91 setgroups 116 159 setresuid 117 147 setresgid 119 149
+unshare 272 97 pidfd_open 434 434 sendmsg 46 211
 landlock_create_ruleset 444 444 landlock_add_rule 445 445 landlock_restrict_self 446 446
 """
 
-_MAP_SHARED_ANONYMOUS = 0x21
+_FUTEX_PRIVATE, _FUTEX_CLOCK = 128, 256
+_FUTEX_WAITS = (0, 9)
+_MAP_SHARED_ANONYMOUS, _MAP_HUGETLB = 0x21, 0x40000
 _ADVICE = (0, 1, 2, 4, 8, 10, 11, 14, 15, 16, 17)  # about one's own memory; 4 and 8 give pages back
 _ADVICE_IDLE = (3, 12, 13)  # read ahead, merge equal pages: either way others could tell
 _CLOCKS = 11  # the highest of the fixed clocks; negative ones belong to processes
 _OWN_CLOCKS = (0xFFFFFFFA, 0xFFFFFFFE)  # processor time of this process, of this thread
 _NEW_NAMESPACES = 0x7E020080  # every CLONE_NEW* flag that clone() takes, CLONE_NEWTIME included
-_CLONE_THREAD, _CLONE_FILES = 0x10000, 0x400
-_PRCTLS = (2, 3, 15, 16, 21, 23, 38, 39, 0x53564D41)  # names, reads, no_new_privs, heap names
+_CLONE_THREAD, _CLONE_FILES, _CLONE_PIDFD = 0x10000, 0x400, 0x1000
+_PRCTLS = (2, 3, 15, 16, 21, 23, 36, 38, 39, 0x53564D41)  # names, reads, orphans, no_new_privs, heap names
 _IOCTLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)  # isatty, window size, bytes to read, non-blocking, close-on-exec
 _FCNTLS = (0, 1, 2, 3, 4, 1030, 1033, 1034)  # copies, flags, seals
 _FCNTLS_IDLE = (6, 7, 37, 38)  # setting locks
 _FCNTLS_LOCKED = (5, 36)  # asking for locks
 _STREAM, _SEQPACKET = 1, 5
+# Of sockets: sizes, times, states. Others give numbers that count for the whole machine (cookies, descriptors of processes), or run filters.
+_SOCKET_OPTIONS = (2, 3, 4, 7, 8, 9, 13, 16, 17, 18, 19, 20, 21, 30, 38, 39, 66, 67)
 _O_TRUNC, _O_ACCMODE = 0o1000, 3
 
 
@@ -163,9 +181,21 @@ def _guard(program, name, processes):
         program.ret(_ALLOW)
     elif name in ("clone3", "openat2"):
         program.fail(_ENOSYS)
+    elif name == "futex":
+        # Between threads of one process (private) as ever. Between processes nobody sleeps, so there is nobody to find or to wake on a page
+        # of a shared file: a wait returns at once, as if the value had changed, and whoever waits asks again (semaphores.py does it slowly).
+        program.load_argument(1)
+        program.mask(~_FUTEX_CLOCK & 0xFFFFFFFF)
+        program.emit(0x45, _FUTEX_PRIVATE, 0, 1)
+        program.ret(_ALLOW)
+        for value in _FUTEX_WAITS:
+            program.ret_if_equal(value, 0x00050000 | _EAGAIN)
+        program.ret(_DONE)
     elif name == "mmap":
         # Shared memory that no file bounds stays allocated when it is mapped no more, and no process shows it.
         program.load_argument(3)
+        program.emit(0x45, _MAP_HUGETLB, 0, 1)
+        program.fail(_EPERM)
         program.mask(_MAP_SHARED_ANONYMOUS)
         program.ret_if_equal(_MAP_SHARED_ANONYMOUS, 0x00050000 | _EPERM)
         program.ret(_ALLOW)
@@ -205,7 +235,7 @@ def _guard(program, name, processes):
     elif name == "clone":
         # A thread with descriptors of its own would hide them from the supervisor, which counts them by process.
         program.load_argument(0)
-        program.mask(_NEW_NAMESPACES | _CLONE_THREAD | _CLONE_FILES)
+        program.mask(_NEW_NAMESPACES | _CLONE_THREAD | _CLONE_FILES | _CLONE_PIDFD)
         program.ret_if_equal(_CLONE_THREAD | _CLONE_FILES, _ALLOW)
         if processes:
             program.ret_if_equal(0, _ALLOW)
@@ -225,6 +255,14 @@ def _guard(program, name, processes):
         for value in _FCNTLS_LOCKED:
             program.ret_if_equal(value, 0x00050000 | _ENOLCK)
         program.fail(_EINVAL)
+    elif name in ("getsockopt", "setsockopt"):
+        program.load_argument(1)
+        program.emit(0x15, 1, 1, 0)  # SOL_SOCKET
+        program.fail(_ENOPROTOOPT)
+        program.load_argument(2)
+        for value in _SOCKET_OPTIONS:
+            program.ret_if_equal(value, _ALLOW)
+        program.fail(_ENOPROTOOPT)
     elif name == "socket":
         program.fail(_EAFNOSUPPORT)
     elif name == "socketpair":
@@ -255,6 +293,14 @@ def _guard(program, name, processes):
         program.fail(_EPERM)
 
 
+def _add_guard(program, name, number, processes):
+    body = _Program()
+    _guard(body, name, processes)
+    program.emit(0x15, number, 0, len(body.code))
+    program.pid_slots += [len(program.code) + slot for slot in body.pid_slots]
+    program.code += body.code
+
+
 def _start(machine):
     program = _Program()
     program.load(4)
@@ -277,10 +323,15 @@ def _machine(machine):
 def allow_list(machine=None):
     """The first filter."""
     machine = _machine(machine)
+    column = _COLUMN[machine]
     program = _start(machine)
+    for number in _table(_IDLE_FOR_ALL, column).values():
+        program.ret_if_equal(number, _DONE)
+    for name, number in _table(_GUARDED_FOR_ALL, column).items():
+        _add_guard(program, name, number, True)
     allowed = {}
-    for text in (_PLAIN, _NAMESPACED, _GUARDED, _IDLE, _ASKING, _MODES, _DISKS, _SUPERVISOR):
-        allowed.update(_table(text, _COLUMN[machine]))
+    for text in (_PLAIN, _NAMESPACED, _GUARDED, _IDLE, _ATTRIBUTES, _ASKING, _MODES, _DISKS, _SUPERVISOR):
+        allowed.update(_table(text, column))
     for low, high in _ranges(sorted(allowed.values())):
         if low == high:
             program.ret_if_equal(low, _ALLOW)
@@ -308,18 +359,17 @@ def guards(processes, machine=None):
         guarded.update(_table(_ASKING, column))
         guarded.update(_table(_MODES, column))
         refused.update(_table(_DISKS, column))
-    for number in _table(_IDLE, column).values():
+    idle = _table(_IDLE, column)
+    if not processes:
+        idle.update(_table(_ATTRIBUTES, column))
+    for number in idle.values():
         program.ret_if_equal(number, _DONE)
     for low, high in _ranges(sorted(refused.values())):
         program.emit(0x35, low, 0, 2)
         program.emit(0x25, high, 1, 0)
         program.fail(_EPERM)
     for name, number in guarded.items():
-        body = _Program()
-        _guard(body, name, processes)
-        program.emit(0x15, number, 0, len(body.code))
-        program.pid_slots += [len(program.code) + slot for slot in body.pid_slots]
-        program.code += body.code
+        _add_guard(program, name, number, processes)
     program.ret(_ALLOW)
     return program.bytes(), [slot * 8 + 4 for slot in program.pid_slots]
 

@@ -85,10 +85,11 @@ def _rest(parts, sent):
 
 
 class Slot:
-    """`level` knows how to make a scratch folder and how to lock a process in: see levels.py."""
+    """`level` knows how to make a scratch folder and how to lock a process in (levels.py), `group` bounds memory (groups.py)."""
 
-    def __init__(self, link, level, space):
+    def __init__(self, link, level, space, group):
         self.link = link
+        self.group = group
         self.level = level
         self.space = space
         self.input = private_buffer(BUFFER_BYTES)
@@ -96,6 +97,7 @@ class Slot:
         self.errors = private_buffer(BUFFER_BYTES)
         self.tail = private_buffer(mmap.PAGESIZE)
         self.report = private_buffer(BUFFER_BYTES)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # as programs expect it
         self.locked_in = mmap.mmap(-1, mmap.PAGESIZE)  # shared with the test process until the program starts
 
     def serve(self):
@@ -103,6 +105,7 @@ class Slot:
         if kind != ord("J"):
             raise ValueError("expected a job")
         self.job = job
+        self.group.bound(job["limits"])
         self.source = bytes(self.link.receive(job["sourceBytes"]))
         self.marshalled = None
         if job["mode"] == "execute":
@@ -187,6 +190,8 @@ class Slot:
     def _run(self, test):
         keep_code = self.marshalled is None
         input_read = self._input(test["inputBytes"])
+        filename = os.path.join(self.level.scratch, self.job["name"])
+        self._write_script(filename)
         output_read, output_write = os.pipe()
         error_read, error_write = os.pipe()
         report_read, report_write = os.pipe()
@@ -196,7 +201,7 @@ class Slot:
         started = time.monotonic()
         child = kernel.fork()
         if child == 0:
-            self._child(test, input_read, output_write, error_write, report_write, code_write)
+            self._child(test, filename, input_read, output_write, error_write, report_write, code_write)
         os.close(input_read)
         os.close(output_write)
         os.close(error_write)
@@ -221,7 +226,7 @@ class Slot:
                 piece = piece[os.write(writing, piece) :]
         return self.level.seal_input(writing, reading)
 
-    def _child(self, test, input_read, output_write, error_write, report_write, code_write):
+    def _child(self, test, filename, input_read, output_write, error_write, report_write, code_write):
         try:
             os.setsid()
             os.dup2(input_read, 0)
@@ -230,12 +235,9 @@ class Slot:
             os.dup2(report_write, _REPORT, False)
             if code_write >= 0:
                 os.dup2(code_write, _CODE, False)
-                kernel.close_from(_CODE + 1)
             else:
-                kernel.close_from(_CODE)
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-            filename = os.path.join(self.level.scratch, self.job["name"])
-            self._write_script(filename)
+                os.close(_CODE)
+            kernel.close_from(self.level.keep(_CODE + 1))
             os.chdir(self.level.scratch)
             sys.argv = [filename] + self.job["argv"]
             sys.path[0] = self.level.scratch

@@ -17,10 +17,12 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+import groups  # noqa: E402
 import kernel  # noqa: E402
 import levels  # noqa: E402
 import program  # noqa: E402
 import seccomp  # noqa: E402
+import semaphores  # noqa: E402
 import slot  # noqa: E402
 
 _COMMAND = struct.Struct("<cI")
@@ -59,6 +61,9 @@ class Zygote:
             os.dup2(null, descriptor)
         self.config = json.loads(self._read(struct.unpack("<I", self._read(4))[0]))
         self.pids = {}
+        self.groups = groups.there(self.config["groups"])
+        self.free_groups = list(range(self.groups))
+        self.group_of = {}
 
     def _read(self, count):
         data = b""
@@ -75,6 +80,7 @@ class Zygote:
                 __import__(name)
             except ImportError:
                 pass
+        semaphores.install(self.config["level"] == "jail")
         self.space = program.Space(program.preamble_names())
         for _ in range(3):
             compile(_WARM_PROGRAM, "warm", "exec")
@@ -82,7 +88,7 @@ class Zygote:
         kernel.set_thread_stack(_THREAD_STACK)
         kernel.no_new_privileges()
         kernel.Filter(*seccomp.allow_list()).install()
-        for name in ("accounts", "kernel", "levels", "program", "running", "seccomp", "slot"):
+        for name in ("accounts", "groups", "kernel", "levels", "program", "running", "seccomp", "semaphores", "slot"):
             sys.modules.pop(name, None)  # a program's own `import program` must not find these
         sys.path.pop(0)
         sys.setrecursionlimit(1000)
@@ -96,6 +102,7 @@ class Zygote:
             "pid": os.getpid(),
             "slowPackages": [name for name in _SLOW if importlib.util.find_spec(name) is not None],
             "landlock": kernel.landlock_version(),
+            "memoryGroups": self.groups,
         }
         data = json.dumps(about).encode()
         os.write(self.control, struct.pack("<I", len(data)) + data)
@@ -142,32 +149,37 @@ class Zygote:
             for slot_id, known in self.pids.items():
                 if known == pid:
                     del self.pids[slot_id]
+                    self.free_groups += self.group_of.pop(slot_id, [])
                     self._notify(b"D", slot_id, status)
                     break
 
     def _start(self, slot_id):
+        group = self.free_groups.pop(0) if self.free_groups else None
         try:
             pid = self.level.fork(slot_id)
         except OSError as error:
+            self.free_groups += [] if group is None else [group]
             self._notify(b"E", slot_id, error.errno or 0)
             return
         if pid:
             self.pids[slot_id] = pid
+            self.group_of[slot_id] = [] if group is None else [group]
             self._notify(b"S", slot_id, pid)
             return
-        self._be_slot(slot_id)
+        self._be_slot(slot_id, group)
 
-    def _be_slot(self, slot_id):
+    def _be_slot(self, slot_id, number):
         link = None
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             for descriptor in (self.control, *self.wake):
                 os.close(descriptor)
+            group = groups.Group(number, self.groups)
             link = slot.connect(self.config["socket"], bytes.fromhex(self.config["token"]), slot_id)
             self.config = None
             self.level.enter()
-            slot.Slot(link, self.level, self.space).serve()
+            slot.Slot(link, self.level, self.space, group).serve()
         except slot.Gone:
             pass
         except BaseException as error:
