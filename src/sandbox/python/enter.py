@@ -12,6 +12,7 @@ import resource
 import sys
 
 _NEWNS = 0x00020000
+_NOBODY = 65534
 _BIND, _REC, _PRIVATE = 4096, 16384, 1 << 18
 
 
@@ -73,7 +74,7 @@ def main():
         sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
         import groups
 
-        groups.open_all(config["groups"]["version"], config["groups"]["folders"])
+        groups.open_all(config["groups"]["version"], config["groups"]["folders"], _NOBODY if os.geteuid() == 0 else None)
     if config["paths"]:
         _open_up(config["paths"])
     if user is not None:

@@ -13,8 +13,8 @@ _FILES = {
 }
 
 
-def open_all(version, folders):
-    """Opens the files of every group at their descriptors; nothing is open where one of them cannot be used."""
+def open_all(version, folders, user=None):
+    """Opens the files of every group at their descriptors; nothing is open where the one who will use them (`user`) cannot."""
     import fcntl
 
     opened = []
@@ -24,7 +24,7 @@ def open_all(version, folders):
                 descriptor = os.open(os.path.join(folder, name), flags)
                 opened.append(fcntl.fcntl(descriptor, fcntl.F_DUPFD, FIRST + 3 * len(folders)))
                 os.close(descriptor)
-        _try(opened[0])
+        _try(opened[0], user)
         for index, descriptor in enumerate(opened):
             os.dup2(descriptor, FIRST + index)
     except OSError:
@@ -33,11 +33,15 @@ def open_all(version, folders):
         os.close(descriptor)
 
 
-def _try(descriptor):
-    """A process can be moved there."""
+def _try(descriptor, user):
+    """A process can move itself there. Before Linux 5.16 it is not enough that somebody could who opened the file."""
     child = os.fork()
     if child == 0:
         try:
+            if user is not None:
+                os.setgroups([])
+                os.setresgid(user, user, user)
+                os.setresuid(user, user, user)
             os.write(descriptor, b"0")
             os._exit(0)
         finally:
@@ -65,7 +69,11 @@ class Group:
             _close(range(FIRST, FIRST + 3 * count))
             return
         first = FIRST + 3 * number
-        os.write(first, b"0")
+        try:
+            os.write(first, b"0")
+        except OSError:  # an old kernel, from inside namespaces
+            _close(range(FIRST, FIRST + 3 * count))
+            return
         _close(descriptor for descriptor in range(FIRST, FIRST + 3 * count) if descriptor not in (first + 1, first + 2))
         self.limit, self.events = first + 1, first + 2
 

@@ -54,8 +54,8 @@ def _between_threads(base):
     class SemLock:
         SEM_VALUE_MAX = base.SEM_VALUE_MAX
 
-        def __init__(self, kind, value, maxvalue, name, unlink=True):
-            self.kind, self.maxvalue, self.name, self.handle = kind, maxvalue, name, 0
+        def __init__(self, kind, value, maxvalue, _name, _unlink=True):
+            self.kind, self.maxvalue, self.name, self.handle = kind, maxvalue, None, 0
             self._value, self._owner, self._held = value, None, 0
             self._changed = threading.Condition(threading.Lock())
 

@@ -97,7 +97,6 @@ class Slot:
         self.errors = private_buffer(BUFFER_BYTES)
         self.tail = private_buffer(mmap.PAGESIZE)
         self.report = private_buffer(BUFFER_BYTES)
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # as programs expect it
         self.locked_in = mmap.mmap(-1, mmap.PAGESIZE)  # shared with the test process until the program starts
 
     def serve(self):
@@ -238,6 +237,7 @@ class Slot:
             else:
                 os.close(_CODE)
             kernel.close_from(self.level.keep(_CODE + 1))
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # not before: its supervisor would hear what the program sends it
             os.chdir(self.level.scratch)
             sys.argv = [filename] + self.job["argv"]
             sys.path[0] = self.level.scratch
