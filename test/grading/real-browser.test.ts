@@ -1,5 +1,5 @@
 // A real browser shows a page of another origin that tries to run programs on `./whet sandbox`. Skipped where there is no Chromium.
-import { execFile } from "node:child_process";
+import { spawn } from "node:child_process";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -70,7 +70,9 @@ test.skipIf(!browser)("a page of another origin runs nothing", { timeout: 120_00
   await new Promise<void>((resolve) => site.listen(0, "127.0.0.1", resolve));
   const address = `http://localhost:${(site.address() as AddressInfo).port}/`;
   const flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"];
-  const child = execFile(browser!, [...flags, `--user-data-dir=${join(folder(), "profile")}`, address], () => {});
+  const profile = `--user-data-dir=${join(folder(), "profile")}`;
+  const child = spawn(browser!, [...flags, profile, address], { detached: true, stdio: "ignore" });
+  const ended = new Promise((resolve) => child.once("exit", resolve));
   try {
     const late = new Promise<string>((resolve) =>
       setTimeout(() => resolve("the browser said nothing"), 90_000).unref(),
@@ -78,7 +80,9 @@ test.skipIf(!browser)("a page of another origin runs nothing", { timeout: 120_00
     expect(await Promise.race([done, late])).toBe("json:refused text:opaque blob:opaque form:opaque ping:refused");
     expect(executed).toBe(0);
   } finally {
-    child.kill("SIGKILL");
+    // With all its processes: one that is still writing would keep the profile from being removed.
+    process.kill(-child.pid!, "SIGKILL");
+    await ended;
     site.closeAllConnections();
     await new Promise((resolve) => site.close(resolve));
     await server.close();
