@@ -174,7 +174,7 @@ async function trainInto(
 function sayReady(run: Run, config: TrainConfig, facts: RunFacts, forecast: Forecast): number {
   const { log_path: path } = config;
   const { record, changes } = runRecord(path || run.path, config, facts);
-  showConfig(run, record);
+  showConfig(run, record, path || "a new folder in ~/code-rl-logs");
   for (const change of changes) run.logger.warn(`another setting: ${describeChange(change)}`);
   if (path !== "" && readRunConfig(path)) {
     const steps = countOf(RunView.read(path).newest?.step ?? 0, "step");
@@ -220,7 +220,7 @@ async function loadData(run: Run, bench: Workbench, renderer: Renderer) {
   }
 }
 
-function showConfig(run: Run, record: Readonly<Record<string, unknown>>): void {
+function showConfig(run: Run, record: Readonly<Record<string, unknown>>, path = run.path): void {
   const pairs = Object.entries(record).map(
     ([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`,
   );
@@ -249,7 +249,7 @@ function showConfig(run: Run, record: Readonly<Record<string, unknown>>): void {
   const named: Readonly<Record<string, unknown>> = { ...record, prompts_per_step: record["group_size"] };
   for (const keys of [shown, more])
     run.logger.info(`config   ${keys.map((key) => `${key}=${String(named[key])}`).join(" ")}`);
-  run.logger.info(`run      ${run.path}`);
+  run.logger.info(`run      ${path}`);
 }
 
 function finish(run: Run, outcome: TrainOutcome): number {

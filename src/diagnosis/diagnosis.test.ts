@@ -2,13 +2,13 @@
 import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { diagnosisDocsPath, withTable } from "../../scripts/diagnosis/write.ts";
 import * as synthetic from "../../test/support/synthetic-run.ts";
 import { type Figures, healthyStep, ids, journal, opened, run, stepDone } from "../../test/support/synthetic-run.ts";
 import type { NewEvent } from "../runs/events.ts";
 import { Diagnosis, diagnose } from "./diagnosis.ts";
 import { binomialTail } from "./rule.ts";
 import { rules } from "./rules.ts";
-import { diagnosisDocsPath, withTable } from "./table.ts";
 
 const failed = (code: string, error = "it broke"): NewEvent[] => [
   ...run(3),

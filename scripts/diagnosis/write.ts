@@ -1,8 +1,7 @@
-// The table of docs/diagnosis.md, made from the rules: `node --import ./src/core/ts-loader.mjs src/diagnosis/table.ts` writes it, a test
-// compares it.
+// The table of docs/diagnosis.md, made from the rules: `npm run docs` writes it, a test compares it.
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { rules } from "./rules.ts";
+import { rules } from "../../src/diagnosis/rules.ts";
 
 export const diagnosisDocsPath = fileURLToPath(new URL("../../docs/diagnosis.md", import.meta.url));
 
