@@ -31,6 +31,7 @@ directory. \`./whet train --help\` shows the values that a command would use, wi
 
 \`./whet train @run.json max_steps=20\` takes keys from a file: one JSON object, in which comments and a comma after the last item may stand. Keys on
 the command line win over files, later files over earlier ones. A mistake is named with its file and line.
+Paths that begin with \`./\` or \`../\` are meant from where the file is. Every command that has keys takes such files.
 
 \`\`\`jsonc
 {
@@ -55,6 +56,8 @@ to say the same: \`batch_size\` answers in all, shared by \`group_size\` problem
 
 Environment variables, also read from \`.env\` (variables already set win): \`TINKER_API_KEY\`, \`TINKER_BASE_URL\`, \`SANDBOX_URL\`,
 \`SANDBOX_MAX_CONCURRENCY\`, \`HF_TOKEN\`, \`HF_ENDPOINT\`, \`WANDB_API_KEY\`, \`WANDB_BASE_URL\`. They never reach a log, \`config.json\` or a sandbox.
+\`.env\` is read from the folder you are in, else from the checkout. It may have a byte-order mark, CRLF, comments, \`export\`, single and double
+quotes (over several lines too) and \`\${OTHER}\` or \`\${OTHER:-default}\`; a line that sets nothing is named by its number.
 
 | key | default | nano | meaning |
 | --- | --- | --- | --- |
