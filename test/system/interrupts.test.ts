@@ -74,7 +74,7 @@ test("Ctrl-C during the last evaluation loses nothing, and the same command only
   expect(checkpoints(path)).toMatchObject([{ name: "final", step: 1, final: true }]);
   const again = await runWhet(["train", ...command]);
   expect(again.code, again.stderr).toBe(0);
-  expect(again.stderr).toContain("eval after 1 steps");
+  expect(again.stderr).toContain("eval after 1 step ");
   expect(again.stderr).not.toMatch(/^step /m);
   expect(checkpoints(path)).toHaveLength(1);
 }, 240_000);
