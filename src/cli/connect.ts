@@ -26,6 +26,14 @@ export function engineKind(baseUrl: string, environment: NodeJS.ProcessEnv = pro
   return environment["TINKER_API_KEY"] ? "hosted" : "embedded";
 }
 
+/** Whose prices count: an address of the hosted service is the hosted service. */
+export function chargedAs(baseUrl: string, environment: NodeJS.ProcessEnv = process.env): EngineKind {
+  const kind = engineKind(baseUrl, environment);
+  const address = baseUrl || environment["TINKER_BASE_URL"] || "";
+  const hostname = URL.canParse(address) ? new URL(address).hostname : "";
+  return kind === "server" && /(^|\.)thinkingmachines\.dev$/.test(hostname) ? "hosted" : kind;
+}
+
 /** The preset that fits the engine: nano for the embedded one and for servers that have the bundled model; deepcoder otherwise. */
 export async function presetFor(baseUrl = ""): Promise<TrainConfig["preset"]> {
   const kind = engineKind(baseUrl);

@@ -4,10 +4,12 @@ import { once } from "node:events";
 import { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
 import { whet } from "../core/program.ts";
+import { visibleLine } from "../core/visible.ts";
 import { openCompatGrader } from "../grading/compat.ts";
 import { createGrader, type GradeResult, type Grader, type NormalizedTests } from "../grading/index.ts";
 import { openSandbox } from "../grading/open-sandbox.ts";
 import type { Command } from "./command.ts";
+import { describeFailure } from "./failure-text.ts";
 import { comparatorOfRow, gradingShape, idOfRow, testsOfRow, textField, whyNoTests } from "./grading-options.ts";
 import { interruptible } from "./interrupt.ts";
 import { type JsonRow, mapInOrder, readRows } from "./json-rows.ts";
@@ -25,7 +27,9 @@ const GradeOptions = z.strictObject({
   details: z
     .boolean()
     .default(false)
-    .describe("add the first failed test to each line: its input, what was expected, what came out, the end of stderr"),
+    .describe(
+      "run every test and say why each failed one did: its input, what was expected, what came out, the end of stderr",
+    ),
   harness: z
     .enum(["isolated", "compat"])
     .default("isolated")
@@ -36,6 +40,8 @@ const GradeOptions = z.strictObject({
 
 interface Line {
   text: string;
+  /** For people, with `details`. */
+  why?: string;
   verdict: GradeResult["verdict"] | "bad input";
 }
 
@@ -45,6 +51,7 @@ export const command: Command = {
       `Usage: ${whet} grade FILE [key=value …]      FILE holds JSON lines (also .gz); - reads stdin`,
       "",
       "Each line: id, tests, and response (text with fences) or code (a program); also source, metadata, starter_code, comparator.",
+      "With details=true the reasons are in each line too, and as text on stderr.",
       "Each output line: id, verdict (pass, fail, ungraded), reward, format_ok, status, tests_passed, tests_total, time_ms.",
       "Exit code 1 when a line could not be read, has no usable tests, or could not be graded.",
       "",
@@ -76,11 +83,13 @@ async function gradeFile(file: string, options: z.output<typeof GradeOptions>, s
         const request = problem && requestOf(row, problem, options.thinking);
         if (!problem || !request || problem.reason) return { text: unusable(row, problem), verdict: "bad input" };
         const result = await grader.grade(request, { signal });
-        return { text: lineOf(row, result, options.details), verdict: result.verdict };
+        const text = lineOf(row, result, options.details);
+        return { text, verdict: result.verdict, ...(options.details && { why: whyOf(row, result) }) };
       },
       async (line, row) => {
         counts[line.verdict]++;
         if (!process.stdout.write(`${line.text}\n`)) await once(process.stdout, "drain", { signal });
+        if (line.why !== undefined && line.why !== "") progress.print(line.why);
         const done = counts.pass + counts.fail + counts.ungraded + counts["bad input"];
         progress.update(done, { note: summary(), ...(row.fraction === undefined ? {} : { fraction: row.fraction }) });
       },
@@ -125,6 +134,7 @@ async function openGrader(options: z.output<typeof GradeOptions>): Promise<{ gra
     maxTests: options.max_tests,
     testSelection: options.test_selection,
     limits: { memoryBytes: options.memory_mb * 1024 ** 2 },
+    everyTest: options.details,
     ...(options.concurrency === undefined ? {} : { concurrency: options.concurrency }),
   });
   return { grader, close: () => sandbox.close() };
@@ -153,9 +163,21 @@ function lineOf(row: JsonRow, result: GradeResult, details: boolean): string {
     ...(result.flags.length > 0 ? { flags: result.flags } : {}),
     ...(details && failed?.detail ? { detail: failed.detail } : {}),
     ...(details && result.failure ? { failure: result.failure } : {}),
+    ...(details && result.failures ? { failures: result.failures } : {}),
   };
   // The id is written as it came: a number of any length stays the same.
   return `{"id":${idOfRow(row.value, row.line)},${JSON.stringify(fields).slice(1)}`;
+}
+
+/** Why an answer did not pass, as text. */
+function whyOf(row: JsonRow, result: GradeResult): string {
+  if (result.verdict === "pass") return "";
+  const id = visibleLine(idOfRow(row.value, row.line), 80);
+  const head = `${id}: ${result.verdict}, ${result.status}, ${result.passed} of ${result.total} tests passed before it`;
+  if (result.message) return `${head}\n  ${visibleLine(result.message, 2000)}`;
+  const failures = result.failures ?? (result.failure ? [result.failure] : []);
+  const fact = result.status === "format_error" ? "\n  there is no closed code block in the answer" : "";
+  return [head + fact, ...failures.map((failure) => describeFailure(failure, result.total))].join("\n");
 }
 
 /** A line that cannot be graded still gets its line, so that outputs and inputs stay side by side; it never gets a reward. */

@@ -18,7 +18,7 @@ function help(commands: Readonly<Record<string, CommandEntry>>): string {
     ...Object.entries(commands).map(([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}`),
     "",
     `${whet} help COMMAND lists a command's keys; ${whet} --version says which this is.`,
-    "Exit codes: 0 done, 1 failed, 2 wrong command line, 130 interrupted.",
+    "Exit codes: 0 done, 1 failed, 2 wrong command line, 3 stopped by budget=, 130 interrupted.",
   ].join("\n");
 }
 

@@ -1,7 +1,9 @@
 // What `./whet train` shows while it runs: one line per step, and on a terminal a live line with what is in flight. Steps are numbered
 // as in the files, from 0, and no line is wider than 80 columns.
 import { countOf } from "../core/count.ts";
+import type { TrainConfig } from "../rl/config.ts";
 import type { Evaluation } from "../rl/evaluate.ts";
+import { dollars } from "../rl/prices.ts";
 import type { TrainEvents } from "../rl/train.ts";
 import { bar, clock, type Display } from "../runs/display.ts";
 import type { RunEvent } from "../runs/events.ts";
@@ -15,10 +17,12 @@ interface InFlight {
   graded: number;
 }
 
+type DisplayConfig = Pick<TrainConfig, "max_steps" | "group_size" | "batch_size" | "budget">;
+
 export class TrainDisplay implements TrainEvents {
   readonly #display: Display;
   readonly #logger: Logger;
-  readonly #config: { max_steps: number; group_size: number; batch_size: number };
+  readonly #config: DisplayConfig;
   readonly #started = performance.now();
   readonly #batches = new Map<number, InFlight>();
   #firstStep: number | undefined;
@@ -26,8 +30,9 @@ export class TrainDisplay implements TrainEvents {
   #stage = "";
   #evaluating = new Map<number, number>();
   #bound = "";
+  #cost = "";
 
-  constructor(display: Display, logger: Logger, config: { max_steps: number; group_size: number; batch_size: number }) {
+  constructor(display: Display, logger: Logger, config: DisplayConfig) {
     this.#display = display;
     this.#logger = logger;
     this.#config = config;
@@ -78,6 +83,7 @@ export class TrainDisplay implements TrainEvents {
       case "step-done":
         this.#batches.delete(event.step);
         this.#bound = `  ${Math.round(100 * (event.metrics["pipeline/bound_ratio"] ?? 1))}% of bound`;
+        this.#cost = this.#costOf(event.metrics);
         this.#stepDone(event.step, event.metrics);
         break;
       default:
@@ -100,9 +106,20 @@ export class TrainDisplay implements TrainEvents {
       `groups ${taught}/${metrics["groups_total"] ?? 0}`,
       `${show("time/total", 1)}s`,
     ];
-    const more = [`loss ${show("loss", 4)}`, ...(lag > 0 ? [`lag ${lag}`] : [])];
+    const more = [
+      ...(this.#cost === "" ? [] : [this.#cost]),
+      `loss ${show("loss", 4)}`,
+      ...(lag > 0 ? [`lag ${lag}`] : []),
+    ];
     for (const column of more) if ([...columns, column].join("  ").length <= width) columns.splice(-1, 0, column);
     this.#logger.info(columns.join("  "));
+  }
+
+  /** What the run has cost by now; nothing where it costs nothing or nobody knows. */
+  #costOf(metrics: Readonly<Record<string, number>>): string {
+    const total = metrics["cost/total"];
+    if (total === undefined || total === 0) return "";
+    return this.#config.budget === null ? dollars(total) : `${dollars(total)} of ${dollars(this.#config.budget)}`;
   }
 
   #draw(): void {
@@ -122,7 +139,7 @@ export class TrainDisplay implements TrainEvents {
           `${sum(({ graded }) => graded)}/${completions * inFlight.length} graded`;
     const evaluating = [...this.#evaluating].map(([step, count]) => `  eval ${step}: ${count}`).join("");
     this.#display.status(
-      `${share}step ${this.#step}${total} ${this.#stage}${flight}${evaluating}${this.#bound}${left}`,
+      `${share}step ${this.#step}${total} ${this.#stage}${flight}${evaluating}${this.#bound}${this.#cost === "" ? "" : `  ${this.#cost}`}${left}`,
     );
   }
 }

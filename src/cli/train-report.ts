@@ -3,8 +3,10 @@ import { join } from "node:path";
 import { writeFileAtomic } from "../core/files.ts";
 import { whet } from "../core/program.ts";
 import { compareEvaluations, type Evaluation, summarizeOutcomes } from "../rl/evaluate.ts";
+import { Meter } from "../rl/meter.ts";
 import { renderReport, smokeTest } from "../rl/report.ts";
 import { runChart } from "../runs/chart.ts";
+import { readJournal } from "../runs/read-journal.ts";
 import type { Run } from "../runs/run.ts";
 import type { RunView } from "../runs/view.ts";
 
@@ -12,6 +14,8 @@ import type { RunView } from "../runs/view.ts";
 export function report(run: Run, view: RunView): void {
   const { first, last } = evaluationPair(view);
   const comparison = first && last ? compareEvaluations(first.outcomes, last.outcomes) : undefined;
+  const meter = Meter.over(readJournal(run.path));
+  const { spent } = meter;
   const input = {
     history: view.records,
     before: last ? first : undefined,
@@ -21,6 +25,7 @@ export function report(run: Run, view: RunView): void {
     seconds: view.seconds,
     sessions: view.sessions.filter(({ started }) => started).length,
     savingSeconds: view.savingSeconds,
+    meter,
   };
   const title = `${String(view.config["model_name"] ?? "run")}: ${run.path}`;
   writeFileAtomic(join(run.path, "curves.svg"), runChart(view.records, title));
@@ -32,6 +37,8 @@ export function report(run: Run, view: RunView): void {
     after: last && figures(last),
     comparison,
     smoke_test: smokeTest(input),
+    tokens: meter.tokens,
+    cost: spent && { ...spent, basis: meter.tariff?.basis, mixed_groups: meter.mixedGroups },
     state_path: newest?.state_path,
     sampler_path: newest?.sampler_path,
   });

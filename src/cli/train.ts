@@ -13,6 +13,7 @@ import { linkedController } from "../rl/cancellation.ts";
 import type { TrainConfig } from "../rl/config.ts";
 import { describeForecast, type Forecast, forecastTokens } from "../rl/forecast.ts";
 import { judgeByTests, trainingPatienceMs } from "../rl/judge.ts";
+import { describeTariff, dollars, noPrice, priceKeys, tariffForBudget } from "../rl/prices.ts";
 import { describeChange } from "../rl/resume.ts";
 import { evaluationTasks, taskSource } from "../rl/tasks.ts";
 import { type TrainOutcome, train } from "../rl/train.ts";
@@ -23,7 +24,7 @@ import { Run } from "../runs/run.ts";
 import { RunView } from "../runs/view.ts";
 import { askAboutRun } from "./ask.ts";
 import type { Command } from "./command.ts";
-import { type EngineKind, engineFiles, engineKind, presetFor } from "./connect.ts";
+import { chargedAs, type EngineKind, engineFiles, engineKind, presetFor } from "./connect.ts";
 import { type Interrupts, interruptible } from "./interrupt.ts";
 import { Progress } from "./progress.ts";
 import { parseTrainArguments, resolveConfig, trainOptionsHelp } from "./train-config.ts";
@@ -56,14 +57,17 @@ export const command: Command = {
     const work = (_: AbortSignal, interrupts: Interrupts) => trainInto(run, config, kind, interrupts);
     try {
       const code = await interruptible(work, { readerGone: "go on" });
-      await run.close(code === 0 ? "finished" : "interrupted");
+      await run.close(code === 0 ? "finished" : "interrupted", code === budgetExitCode ? { reason: "budget" } : {});
       return code;
     } catch (error) {
-      await run.close("failed", error);
+      await run.close("failed", { error });
       throw error;
     }
   },
 };
+
+/** The run was ended by its budget. */
+const budgetExitCode = 3;
 
 /** Everything that a run does before its first billed call, in a folder that is gone afterwards. */
 async function dryRun(config: TrainConfig, kind: EngineKind, notices: readonly string[]): Promise<number> {
@@ -94,6 +98,7 @@ async function trainInto(
     return 0;
   }
 
+  const tariff = tariffForBudget(config, chargedAs(config.base_url));
   const { drain } = interrupts;
   const cancel = linkedController(interrupts.cancel);
   const bench = new Workbench(config, {
@@ -120,6 +125,7 @@ async function trainInto(
     const facts = {
       renderer,
       engine: kind,
+      tariff,
       sandbox: grading.description.kind,
       train: problems,
       test: tests,
@@ -137,6 +143,8 @@ async function trainInto(
     }
     const { record, told } = await beginRun(run, resolved, facts);
     showConfig(run, record);
+    const missing = priceKeys.filter((key) => resolved[key] === null);
+    logger.info(`cost     ${tariff ? describeTariff(tariff) : noPrice(resolved.model_name, missing)}`);
     const display = new TrainDisplay(run.display, logger, resolved);
     run.journal.listen((event) => display.take(event));
 
@@ -156,6 +164,7 @@ async function trainInto(
       // The hosted service does not say what one seed means for several samples of a request.
       fixedSeeds: kind !== "hosted",
       ...told,
+      tariff,
       drain,
       cancel: cancel.signal,
       events: display,
@@ -261,5 +270,12 @@ function finish(run: Run, outcome: TrainOutcome): number {
     return 130;
   }
   report(run, RunView.read(run.path));
-  return 0;
+  if (!outcome.refusal) return 0;
+  const { limit, spent, committed, next } = outcome.refusal;
+  run.logger.info(
+    `stopped by budget=${limit} after ${outcome.step} ${outcome.step === 1 ? "step" : "steps"}: ${dollars(spent)} were spent` +
+      `${committed > 0 ? `, up to ${dollars(committed)} were under way` : ""}, and what comes next may cost up to ${dollars(next)}; everything is saved. ` +
+      `To go on: ${whet} train log_path=${run.path} budget=… with a larger amount and the same keys`,
+  );
+  return budgetExitCode;
 }

@@ -39,8 +39,8 @@ export type AuditRecord =
       path?: string;
     } & AuditedPolicy)
   | { op: "unload_model"; model: string }
-  /** `data` is the hash of all that the loss reads. */
-  | { op: "forward" | "forward_backward"; model: string; count: number; data: string; steps: number }
+  /** `data` is the hash of all that the loss reads; `tokens` those of all sequences. */
+  | { op: "forward" | "forward_backward"; model: string; count: number; tokens: number; data: string; steps: number }
   /** `data` lists what was accumulated since the last update; `steps` and `policy` are those after it. */
   | ({ op: "optim_step"; model: string; data: readonly string[] } & AuditedPolicy)
   | ({ op: "create_sampler"; sampler: string; source: string } & AuditedPolicy)
@@ -51,6 +51,9 @@ export type AuditRecord =
       seed: number | null;
       samples: number;
       prompt: string;
+      promptTokens: number;
+      /** Of all samples. */
+      tokens: number;
       /** What came out: tokens and log-probabilities. */
       output: string;
     } & AuditedPolicy);
@@ -109,7 +112,8 @@ export class AuditedEngine implements Engine {
     const data = hashOf((hash) => hashBatch(hash, batch));
     if (!batch.forwardOnly) model.pending.push(data);
     const op = batch.forwardOnly ? "forward" : "forward_backward";
-    this.#append({ op, model: modelId, count: batch.data.length, data, steps: model.steps });
+    const tokens = batch.data.reduce((sum, { tokens }) => sum + tokens.length, 0);
+    this.#append({ op, model: modelId, count: batch.data.length, tokens, data, steps: model.steps });
     return output;
   }
 
@@ -171,6 +175,8 @@ export class AuditedEngine implements Engine {
       seed: request.settings.seed ?? null,
       samples: request.numSamples,
       prompt: hashOf((hash) => hash.update(bytesOf(request.prompt))),
+      promptTokens: request.prompt.length,
+      tokens: output.sequences.reduce((sum, { tokens }) => sum + tokens.length, 0),
       output: hashOf((hash) => {
         for (const { tokens, logprobs } of output.sequences) hash.update(bytesOf(tokens)).update(bytesOf(logprobs));
       }),

@@ -1,4 +1,5 @@
-// What a person needs to see of a failed test: its input, what was wanted, what came out, and the end of stderr, each cut to 2 KiB.
+// What a person needs to see of a failed test: its input, what was wanted, what came out, and the end of stderr, each cut to 2 KiB
+// with its full length stated.
 // It holds expected outputs, so it stays in this process: it is never sent to a sandbox.
 import type { TestOutcome } from "../sandbox/sandbox.ts";
 import { writeJson } from "./json.ts";
@@ -17,13 +18,22 @@ export interface Failure {
   printed: string;
   /** The end of what it wrote to stderr. */
   stderr: string;
+  /** How the test ended. */
+  status: string;
 }
 
 const cutBytes = 2048;
-const mark = " … ";
+/** Stands where something was left out: no longer than this. */
+const markBytes = 64;
+const mark = (bytes: number) => ` … [${bytes} bytes in all] … `;
 
 /** The failure of one test; `outcome` is undefined for a test that time did not allow. */
-export function failureOf(testIndex: number, test: NormalizedTest, outcome: TestOutcome | undefined): Failure {
+export function failureOf(
+  testIndex: number,
+  test: NormalizedTest,
+  outcome: TestOutcome | undefined,
+  status: string,
+): Failure {
   const functional = test.kind === "functional";
   return {
     testIndex,
@@ -31,6 +41,7 @@ export function failureOf(testIndex: number, test: NormalizedTest, outcome: Test
     expected: cutMiddle(functional ? writeJson(test.expected) : test.expected),
     printed: outcome ? (functional ? returned(outcome.frame) : cutMiddleBytes(outcome.stdout)) : "",
     stderr: outcome ? cutStart(outcome.stderrTail) : "",
+    status,
   };
 }
 
@@ -46,20 +57,20 @@ export function cutMiddle(text: string): string {
   if (text.length <= cutBytes && Buffer.byteLength(text) <= cutBytes) return text;
   // Characters outside this prefix and suffix cannot be part of the result; a long text is not encoded whole.
   const ends = text.length <= 2 * cutBytes ? text : text.slice(0, cutBytes) + text.slice(-cutBytes);
-  return cutMiddleBytes(Buffer.from(ends));
+  return cutMiddleBytes(Buffer.from(ends), Buffer.byteLength(text));
 }
 
-function cutMiddleBytes(bytes: Uint8Array): string {
+function cutMiddleBytes(bytes: Uint8Array, total = bytes.length): string {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   // Bytes that are not UTF-8 grow to three when they are shown; half is room enough for them.
-  if (buffer.length <= cutBytes) {
+  if (total <= cutBytes) {
     const whole = buffer.toString("utf8");
     if (Buffer.byteLength(whole) <= cutBytes) return whole;
   }
-  const room = Math.floor((cutBytes - Buffer.byteLength(mark)) / 2);
+  const room = Math.floor((cutBytes - markBytes) / 2);
   const head = fitted(buffer.subarray(0, room).toString("utf8"), room, "start");
   const tail = fitted(buffer.subarray(Math.max(room, buffer.length - room)).toString("utf8"), room, "end");
-  return head + mark + tail;
+  return head + mark(total) + tail;
 }
 
 /** The end of a text, at most 2 KiB. */

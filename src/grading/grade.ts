@@ -39,6 +39,8 @@ export interface GraderOptions {
   seed?: number;
   /** The usual modules' names are there without an import; default on. */
   preamble?: boolean;
+  /** Run every test although one has failed, and report all failures; verdict and reward stay what they are without. Default off. */
+  everyTest?: boolean;
   /** Limits other than time. */
   limits?: Partial<Omit<Limits, "wallMs" | "cpuMs">>;
 }
@@ -89,6 +91,8 @@ export interface GradeResult {
   tests: TestReport[];
   /** Of a graded failure: the lowest failing test that was run, what it was given, what was wanted and what came out; each cut to 2 KiB. */
   failure?: Failure;
+  /** With `everyTest`: every failed test, up to 100. */
+  failures?: Failure[];
   /** From the call to the verdict, and the shares of it spent waiting in line and in the sandbox. */
   wallMs: number;
   /** Time spent waiting for a place in the sandbox. */
@@ -127,6 +131,7 @@ export function createGrader(options: GraderOptions): Grader {
     fractional = defaultRewardRules.fractional,
     formatRequiresStop = false,
     preamble = true,
+    everyTest = false,
   } = options;
   const selection = {
     maxTests: options.maxTests ?? 0,
@@ -181,6 +186,7 @@ export function createGrader(options: GraderOptions): Grader {
         firstFailed: judgement.firstFailed,
         tests: judgement.tests ?? [],
         ...(judgement.failure ? { failure: judgement.failure } : {}),
+        ...(judgement.failures ? { failures: judgement.failures } : {}),
         wallMs: performance.now() - start,
         queueMs,
         sandboxMs,
@@ -207,7 +213,13 @@ export function createGrader(options: GraderOptions): Grader {
         queueMs = entered - start;
         const problemMs = ((rewardTimeoutS + 1) * tests.length + 5) * 1000;
         try {
-          return await judge(sandbox, code, tests, { comparator: rule, limits, preamble, problemMs }, runSignal);
+          return await judge(
+            sandbox,
+            code,
+            tests,
+            { comparator: rule, limits, preamble, problemMs, everyTest },
+            runSignal,
+          );
         } finally {
           sandboxMs = performance.now() - entered;
         }

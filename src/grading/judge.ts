@@ -59,6 +59,8 @@ export interface Judgement {
   tests: TestReport[];
   /** The first failure, for people to look at. */
   failure?: Failure;
+  /** Under `everyTest`: all of them, in order. */
+  failures?: Failure[];
   /** A busy machine could explain it: it is given, not remembered. */
   uncertain?: boolean;
 }
@@ -69,7 +71,12 @@ export interface JudgeRules {
   preamble: boolean;
   /** Wall time of all tests together. */
   problemMs: number;
+  /** Go on after a failure, to show every one; the verdict is the same. */
+  everyTest?: boolean;
 }
+
+/** Failures that are shown of one program. */
+const mostFailures = 100;
 
 const inputsOf = new WeakMap<readonly NormalizedTest[], readonly TestInput[]>();
 
@@ -98,7 +105,8 @@ export async function judge(
   if (Buffer.byteLength(source) > maxSourceBytes) return tooLong(source, tests);
   const job: Job = { source, tests: sandboxInputs(tests), limits: rules.limits, preamble: rules.preamble };
   const reports: (TestReport | Promise<TestReport>)[] = [];
-  let failure: Failure | undefined;
+  const failures = new Map<number, Failure>();
+  let lowest = Number.POSITIVE_INFINITY;
   let spentMs = 0;
   const outcomes = await sandbox.run(
     job,
@@ -106,8 +114,10 @@ export async function judge(
       spentMs += outcome.wallMs;
       // A comparison that takes long goes on beside the next test; its report is awaited below.
       const note = (report: TestReport) => {
-        if (report.status !== "pass" && !(failure && failure.testIndex < index))
-          failure = failureOf(index, tests[index]!, outcome);
+        const first = index < lowest;
+        if (report.status !== "pass" && (first || (rules.everyTest && failures.size < mostFailures)))
+          failures.set(index, failureOf(index, tests[index]!, outcome, report.status));
+        if (report.status !== "pass") lowest = Math.min(lowest, index);
         // Judged: what came out is not needed any more, and may be large.
         outcome.stdout = new Uint8Array();
         delete outcome.frame;
@@ -116,8 +126,8 @@ export async function judge(
       const endedItself = outcome.status !== "finished" || outcome.exitCode !== 0 || outcome.signal !== null;
       const report = reportOf(outcome, tests[index]!, index, rules.comparator);
       reports[index] = report instanceof Promise ? report.then(note) : note(report);
-      const decided = endedItself || (failure !== undefined && endsRound(index + 1));
-      return decided || spentMs > rules.problemMs ? "stop" : "continue";
+      const decided = endedItself || (failures.size > 0 && endsRound(index + 1));
+      return (decided && !rules.everyTest) || spentMs > rules.problemMs ? "stop" : "continue";
     },
     signal ? { signal } : {},
   );
@@ -130,7 +140,8 @@ export async function judge(
     status,
     passed: index,
     firstFailed: index,
-    failure: failure ?? failureOf(index, tests[index]!, undefined),
+    failure: failures.get(index) ?? failureOf(index, tests[index]!, undefined, status),
+    ...(rules.everyTest ? { failures: [...failures.values()].sort((a, b) => a.testIndex - b.testIndex) } : {}),
     ...(status === "time_limit" && couldBeLoad(outcomes[index] ?? outcomes.at(-1)) ? { uncertain: true } : {}),
   });
   if (firstFailed >= 0) return failed(firstFailed, settled[firstFailed]!.status);
@@ -152,7 +163,7 @@ function tooLong(source: string, tests: readonly NormalizedTest[]): Judgement {
     ran: 0,
     firstFailed: 0,
     tests: [{ index: 0, status: "compile_error", wallMs: 0, detail }],
-    failure: { ...failureOf(0, tests[0]!, undefined), stderr: detail },
+    failure: { ...failureOf(0, tests[0]!, undefined, "compile_error"), stderr: detail },
   };
 }
 

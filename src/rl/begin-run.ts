@@ -4,6 +4,7 @@ import { readRunConfig } from "../runs/directory.ts";
 import type { Run } from "../runs/run.ts";
 import { openSinks } from "../runs/sink-kinds.ts";
 import { completionsPerPrompt, type TrainConfig } from "./config.ts";
+import type { Tariff } from "./prices.ts";
 import { type Change, checkIdentity, configChanges, configHash, describeChange } from "./resume.ts";
 import { idsHash, type Task } from "./tasks.ts";
 import type { TrainParts } from "./train.ts";
@@ -12,6 +13,8 @@ import type { TrainParts } from "./train.ts";
 export interface RunFacts {
   renderer: Renderer;
   engine: string;
+  /** What the engine charges; undefined where nobody knows. */
+  tariff: Tariff | undefined;
   sandbox: string;
   train: { fingerprint: string; size: number };
   test: { fingerprint: string } | undefined;
@@ -24,7 +27,7 @@ export interface RunFacts {
 export function runRecord(
   path: string,
   config: TrainConfig,
-  { renderer, engine, sandbox, train, test, testTasks, more }: RunFacts,
+  { renderer, engine, tariff, sandbox, train, test, testTasks, more }: RunFacts,
 ): { record: Record<string, unknown>; changes: Change[] } {
   const recorded = readRunConfig(path);
   const record = {
@@ -32,6 +35,7 @@ export function runRecord(
     renderer_name: renderer.name,
     completions_per_prompt: completionsPerPrompt(config),
     engine,
+    tariff: tariff ?? null,
     sandbox,
     data_fingerprint: train.fingerprint,
     train_problems: train.size,

@@ -9,6 +9,7 @@ import { advantageNames } from "./advantages.ts";
 
 const positive = z.number().positive();
 const count = z.int().min(0);
+const price = z.number().min(0).nullable().default(null);
 
 /** Every key of `./whet train`. The defaults are those of `preset=deepcoder`; `preset=nano` changes the ones in `presets`. */
 export const TrainConfig = z.strictObject({
@@ -168,6 +169,18 @@ export const TrainConfig = z.strictObject({
     ),
   save_every: z.int().min(-1).default(10).describe("steps between checkpoints; 0 or -1: only at the end"),
   ttl_seconds: count.default(604_800).describe("life of periodic checkpoints on the server; 0: for ever"),
+  budget: z
+    .number()
+    .positive()
+    .nullable()
+    .default(null)
+    .describe("US dollars that the run may cost, all its starts together; it saves and stops before they are spent"),
+  price_prefill: price.describe("US dollars per million prompt tokens, instead of the price that is known"),
+  price_cached_prefill: price.describe(
+    "the same for prompt tokens that the server had cached; a fifth of price_prefill unless given",
+  ),
+  price_sample: price.describe("the same for sampled tokens"),
+  price_train: price.describe("the same for tokens trained on, prompts included"),
   num_groups_to_log: count.default(4).describe("groups per step written in full to logs.log"),
   ...sinkKeys,
 });

@@ -17,6 +17,8 @@ export interface PipelineOptions {
   end: number;
   tasksOf(batch: number): Promise<readonly Task[]>;
   rollOut: RollOut;
+  /** Asked before a batch begins; the first refusal ends the run there: `batches` gives what is under way, then ends. */
+  mayBegin?(batch: number): boolean;
   /** Aborted: admit nothing more, stop what is under way; `batches` ends. */
   drain: AbortSignal;
   /** Aborted: everything ends with its reason. */
@@ -36,11 +38,14 @@ export class Pipeline {
   readonly #controller: ReturnType<typeof linkedController>;
   readonly #batches = new Map<number, Promise<Group[]>>();
   #arrived: () => void = () => {};
+  #end: number;
+  #admitted = -1;
   #failure: { error: unknown } | undefined;
   readonly #groups = new Set<Promise<Group>>();
 
   constructor(options: PipelineOptions) {
     this.#options = options;
+    this.#end = options.end;
     this.#controller = linkedController(options.drain, options.cancel);
     this.#controller.signal.addEventListener("abort", () => this.#arrived(), { once: true });
   }
@@ -57,9 +62,18 @@ export class Pipeline {
 
   /** A policy version exists: the batches that are sampled from it begin. */
   use(policy: Policy): void {
-    const { lag, first, end } = this.#options;
-    for (const batch of batchesOf(policy.version, lag))
-      if (batch >= first && batch < end && !this.#controller.signal.aborted) this.#admit(batch, policy);
+    const { lag, first, mayBegin } = this.#options;
+    for (const batch of batchesOf(policy.version, lag)) {
+      if (batch < first || batch >= this.#end || this.#controller.signal.aborted) continue;
+      if (mayBegin && !mayBegin(batch)) this.stop();
+      else this.#admit(batch, policy);
+    }
+    this.#arrived();
+  }
+
+  /** Begins nothing more. What is under way is given out, then `batches` ends. */
+  stop(): void {
+    this.#end = Math.min(this.#end, Math.max(this.#options.first, this.#admitted + 1));
     this.#arrived();
   }
 
@@ -71,8 +85,8 @@ export class Pipeline {
 
   /** The batches in order, each when its last group is done. Ends at `end`, or when drained. */
   async *batches(): AsyncGenerator<{ batch: number; groups: Group[] }, void, undefined> {
-    for (let batch = this.#options.first; batch < this.#options.end; batch++) {
-      let groups: Group[];
+    for (let batch = this.#options.first; batch < this.#end; batch++) {
+      let groups: Group[] | undefined;
       try {
         groups = await this.#batch(batch);
       } catch (error) {
@@ -81,7 +95,7 @@ export class Pipeline {
         // What failed first is the cause; the others were stopped because of it.
         throw this.#failure ? this.#failure.error : error;
       }
-      if (this.#options.drain.aborted) return;
+      if (this.#options.drain.aborted || !groups) return;
       this.#batches.delete(batch);
       yield { batch, groups };
     }
@@ -111,15 +125,17 @@ export class Pipeline {
     // A failure is kept until the batch is asked for, and ends the others at once.
     running.catch((error: unknown) => this.fail(error));
     this.#batches.set(batch, running);
+    this.#admitted = Math.max(this.#admitted, batch);
   }
 
-  /** Waits until the batch is admitted, then for its groups. */
-  async #batch(batch: number): Promise<Group[]> {
+  /** Waits until the batch is admitted, then for its groups; undefined when it will not be. */
+  async #batch(batch: number): Promise<Group[] | undefined> {
     for (;;) {
       const { signal } = this.#controller;
       if (signal.aborted) throw signal.reason;
       const running = this.#batches.get(batch);
       if (running) return running;
+      if (batch >= this.#end) return undefined;
       await new Promise<void>((resolve) => {
         this.#arrived = resolve;
       });

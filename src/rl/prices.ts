@@ -1,5 +1,7 @@
 // What hosted Tinker charges, as far as it is known here: US dollars, with the day of each figure. The service has no route that tells
 // its prices, so this table is read where a cost is shown, and an unknown model has no cost rather than a guessed one.
+import { z } from "zod";
+import { ConfigError } from "../core/errors.ts";
 
 /** Prices of one model, in US dollars per million tokens. */
 export interface ModelPrice {
@@ -38,18 +40,104 @@ export function priceOf(model: string): ModelPrice | undefined {
   return modelPrices.find((price) => price.model === model);
 }
 
+/** What a run pays, in US dollars per million tokens, and where the figures are from. */
+export const Tariff = z.object({
+  prefill: z.number().min(0),
+  cachedPrefill: z.number().min(0),
+  sample: z.number().min(0),
+  train: z.number().min(0),
+  basis: z.string(),
+});
+/** What a run pays, in US dollars per million tokens, and where the figures are from. */
+export type Tariff = z.output<typeof Tariff>;
+
+/** The config keys that set a price. */
+export const priceKeys = ["price_prefill", "price_sample", "price_train"] as const;
+
+export type PriceOverrides = Record<(typeof priceKeys)[number] | "price_cached_prefill", number | null>;
+
+/**
+ * The prices of a run: what the config says, then what the engine is known to cost. `missing` names the keys that would have to be set
+ * where that is not enough; a price is never guessed.
+ */
+export function tariffOf(
+  config: PriceOverrides & { model_name: string },
+  engine: "embedded" | "server" | "hosted",
+): { tariff: Tariff; missing: [] } | { tariff: undefined; missing: string[] } {
+  const listed = engine === "hosted" ? priceOf(config.model_name) : undefined;
+  const free = engine === "embedded" ? 0 : undefined;
+  const prefill = config.price_prefill ?? listed?.prefill ?? free;
+  const sample = config.price_sample ?? listed?.sample ?? free;
+  const train = config.price_train ?? listed?.train ?? free;
+  if (prefill === undefined || sample === undefined || train === undefined)
+    return { tariff: undefined, missing: priceKeys.filter((key) => config[key] === null) };
+  const given = [...priceKeys, "price_cached_prefill" as const].filter((key) => config[key] !== null);
+  const rest =
+    given.length >= priceKeys.length && priceKeys.every((key) => config[key] !== null)
+      ? ""
+      : listed
+        ? `hosted Tinker's prices of ${listed.asOf}`
+        : "the embedded engine costs nothing";
+  const own = given.length === 0 ? "" : `${given.map((key) => `${key}=${config[key]}`).join(" ")}`;
+  return {
+    tariff: {
+      prefill,
+      cachedPrefill: config.price_cached_prefill ?? cachedPrefillShare * prefill,
+      sample,
+      train,
+      basis: [own, rest].filter((part) => part !== "").join("; "),
+    },
+    missing: [],
+  };
+}
+
+/** Why a cost is not known, and what to do about it. */
+export const noPrice = (model: string, missing: readonly string[]) =>
+  `no price is known for ${model} here: tokens are counted, ${missing.map((key) => `${key}=`).join(" ")} (US dollars per million tokens) turn them into a cost`;
+
+/** The prices of a run, if they are known; a budget without them is refused. */
+export function tariffForBudget(
+  config: PriceOverrides & { model_name: string; budget: number | null },
+  engine: "embedded" | "server" | "hosted",
+): Tariff | undefined {
+  const { tariff, missing } = tariffOf(config, engine);
+  if (tariff || config.budget === null) return tariff;
+  throw new ConfigError(
+    "config/no-price",
+    `budget=${config.budget} cannot be kept without prices: none is known for ${config.model_name} on this server. ` +
+      `Set ${missing.map((key) => `${key}=`).join(" ")}, in US dollars per million tokens, or leave budget= out.`,
+  );
+}
+
 /** Tokens that were, or will be, paid for. */
 export interface TokenUse {
+  /** Of prompts, each read once for all samples of a request; the cached ones are among them. */
   prefill: number;
-  /** Of the prefill tokens, those that the service had cached. */
-  cachedPrefill?: number;
+  cachedPrefill: number;
   sample: number;
+  /** Of all sequences in a forward and backward pass, prompts included. */
   train: number;
 }
 
-/** US dollars for the tokens of a run. */
-export function costOf(price: ModelPrice, use: TokenUse): number {
-  const cached = use.cachedPrefill ?? 0;
-  const prefill = use.prefill - cached + cached * cachedPrefillShare;
-  return (prefill * price.prefill + use.sample * price.sample + use.train * price.train) / 1e6;
+/** US dollars for tokens, by what they were for. */
+export function costOf(price: Tariff, use: TokenUse): { prefill: number; sample: number; train: number } {
+  const { prefill, cachedPrefill } = use;
+  return {
+    prefill: ((prefill - cachedPrefill) * price.prefill + cachedPrefill * price.cachedPrefill) / 1e6,
+    sample: (use.sample * price.sample) / 1e6,
+    train: (use.train * price.train) / 1e6,
+  };
+}
+
+/** Dollars as text: cents from a dollar on, four digits below. */
+export function dollars(amount: number): string {
+  if (amount === 0) return "$0";
+  return amount >= 1 ? `$${amount.toFixed(2)}` : `$${amount.toFixed(amount >= 0.01 ? 4 : 6)}`;
+}
+
+/** One line about the prices of a run. */
+export function describeTariff({ prefill, cachedPrefill, sample, train, basis }: Tariff): string {
+  if (prefill === 0 && cachedPrefill === 0 && sample === 0 && train === 0)
+    return `nothing: ${basis}; tokens are counted`;
+  return `USD per million tokens: prefill ${prefill} (cached ${Number(cachedPrefill.toPrecision(6))}), sample ${sample}, train ${train}; ${basis}`;
 }

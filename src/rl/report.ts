@@ -3,6 +3,8 @@ import { countOf } from "../core/count.ts";
 import { bar, clock, sparkline } from "../runs/display.ts";
 import type { MetricsRecord } from "../runs/records.ts";
 import type { Comparison, Evaluation, Rate } from "./evaluate.ts";
+import type { Meter } from "./meter.ts";
+import { dollars } from "./prices.ts";
 import { mean } from "./statistics.ts";
 
 export interface ReportInput {
@@ -16,6 +18,8 @@ export interface ReportInput {
   seconds: number;
   sessions?: number;
   savingSeconds?: number;
+  /** What the run has cost. */
+  meter?: Meter | undefined;
 }
 
 /** One row of the smoke test: what a correctly wired pipeline shows early on. */
@@ -117,6 +121,7 @@ export function renderReport(input: ReportInput): string {
     "",
     ...groupLines(trained),
     ...timeLines(history, input.savingSeconds ?? 0),
+    ...costLines(input),
     "",
     `  files    ${input.runPath}`,
   );
@@ -196,6 +201,42 @@ function timeLines(history: readonly MetricsRecord[], savingSeconds: number): st
       return `  ${index === 0 ? "time    " : "        "} ${label.padEnd(16)} ${bar(Math.min(seconds, whole), whole, 24)} ${share}  ${clock(seconds)}`;
     });
 }
+
+/** Tokens and dollars; per group with right and wrong answers, and per point of Pass@1 that was gained. */
+export function costLines({ meter, before, after }: Pick<ReportInput, "meter" | "before" | "after">): string[] {
+  if (!meter) return [];
+  const { prefill, cachedPrefill, sample, train } = meter.tokens;
+  if (prefill + sample + train === 0) return [];
+  const { spent } = meter;
+  const lines = [
+    [
+      "tokens",
+      `${thousands(prefill)} read${cachedPrefill > 0 ? ` (${thousands(cachedPrefill)} cached)` : ""}, ${thousands(sample)} sampled, ${thousands(train)} trained on`,
+    ],
+  ];
+  if (!spent)
+    lines.push(["cost", "not known: price_prefill= price_sample= price_train= set a price per million tokens"]);
+  else if (spent.total === 0) lines.push(["cost", `nothing (${meter.tariff?.basis ?? "no price"})`]);
+  else {
+    lines.push([
+      "cost",
+      `${dollars(spent.total)}: prefill ${dollars(spent.prefill)}, sampling ${dollars(spent.sample)}, training ${dollars(spent.train)}; evaluations took ${dollars(spent.eval)} of it`,
+    ]);
+    const rates: string[] = [];
+    if (meter.mixedGroups > 0) rates.push(`${dollars(spent.total / meter.mixedGroups)} per mixed group`);
+    const points = before?.pass1 && after?.pass1 ? 100 * (after.pass1.rate - before.pass1.rate) : undefined;
+    if (points !== undefined)
+      rates.push(points > 0 ? `${dollars(spent.total / points)} per point of Pass@1` : "no point of Pass@1 gained");
+    if (rates.length > 0) lines.push(["", rates.join(", ")]);
+    if (spent.wasted > 0) lines.push(["", `${dollars(spent.wasted)} of it for what was done again or given up`]);
+    if (spent.lost > 0)
+      lines.push(["", `about ${dollars(spent.lost)} more for what was under way when a process ended`]);
+  }
+  if (meter.incomplete) lines.push(["", "not all: some steps were recorded before tokens were counted"]);
+  return lines.map(([label, text]) => `  ${label!.padEnd(8)} ${text}`);
+}
+
+const thousands = (count: number) => count.toLocaleString("en-US");
 
 /** At most `most` values, each the mean of its share. */
 function thin(values: readonly number[], most: number): number[] {

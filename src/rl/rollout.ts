@@ -71,6 +71,8 @@ export interface RolloutParts {
   judge: Judge;
   /** Makes an event durable. Of the arrays, those in `given` are the journal's from then on. */
   record(event: NewEvent, arrays?: Arrays, given?: readonly (Int32Array | Float32Array)[]): Promise<void>;
+  /** Writes down what nothing waits for. */
+  note?(event: NewEvent): void;
   /** What an earlier process left of a group. */
   recorded?(place: Place, task: Task): RememberedGroup | undefined;
   samples: number;
@@ -141,10 +143,19 @@ async function sampleGroup(
   const { sampler, version } = await policy.open();
   const seed = parts.seedFor(place, task);
   const start = Date.now();
+  const promptTokens = task.prompt.length;
+  parts.note?.({
+    type: "group-requested",
+    ...place,
+    samples: parts.samples,
+    promptTokens,
+    maxTokens: task.maxTokens,
+  });
   parts.sampling?.(1);
   let answers: SampledAnswer[];
+  let cachedTokens: number;
   try {
-    answers = await sample(sampler, task, seed, parts, signal);
+    ({ answers, cachedTokens } = await sample(sampler, task, seed, parts, signal));
   } finally {
     parts.sampling?.(-1);
   }
@@ -167,6 +178,8 @@ async function sampleGroup(
       datasetIndex: task.datasetIndex,
       seed: seed ?? null,
       temperature: parts.temperature,
+      promptTokens,
+      cachedTokens: Math.min(cachedTokens, promptTokens),
       samples: answers.map(({ tokens, truncated, text }) => ({
         tokens: tokens.length,
         truncated,
@@ -194,7 +207,7 @@ async function sample(
   seed: number | undefined,
   { renderer, samples, temperature }: RolloutParts,
   signal: AbortSignal,
-): Promise<SampledAnswer[]> {
+): Promise<{ answers: SampledAnswer[]; cachedTokens: number }> {
   const response = await sampler.sample({
     prompt: task.prompt,
     numSamples: samples,
@@ -207,13 +220,14 @@ async function sample(
       `The server returned ${response.sequences.length} samples where ${samples} were asked for. Update the server.`,
     );
   }
-  return response.sequences.map(({ tokens, logprobs, stopReason }) => {
+  const answers = response.sequences.map(({ tokens, logprobs, stopReason }) => {
     if (!logprobs)
       throw new RolloutError("rl/logprob-count", "The server returned samples without logprobs; training needs them.");
     const { message, reasoningOpen = false } = renderer.parseResponse(tokens);
     const truncated = stopReason === "length" || reasoningOpen;
     return { ...behind(task.prompt, tokens, logprobs), text: message.content, truncated };
   });
+  return { answers, cachedTokens: response.promptCacheHitTokens };
 }
 
 /** A group's answers as an earlier process wrote them down. */

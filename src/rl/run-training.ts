@@ -17,6 +17,7 @@ import { presetConfig, TrainConfig, validateConfig } from "./config.ts";
 import { judgeByTests, trainingPatienceMs } from "./judge.ts";
 import { ownTaskSource, ownTasks, problemsFingerprint, type TrainingProblem } from "./own-problems.ts";
 import { judgeByReward, type RewardFunction } from "./own-reward.ts";
+import { tariffForBudget } from "./prices.ts";
 import type { Judge } from "./rollout.ts";
 import { train } from "./train.ts";
 
@@ -54,7 +55,7 @@ export interface TrainingResult {
   path: string;
   /** Optimizer steps so far. */
   step: number;
-  /** Whether `signal` ended it before `max_steps`. */
+  /** Whether `signal` or `budget` ended it before `max_steps`. */
   interrupted: boolean;
   /** The newest checkpoint: weights to sample from, and to train on from. */
   checkpoint: { sampler?: string; state?: string } | undefined;
@@ -77,7 +78,7 @@ export async function runTraining<Problem extends TrainingProblem>(
     await run.close(outcome.interrupted ? "interrupted" : "finished");
     return outcome;
   } catch (error) {
-    await run.close("failed", error);
+    await run.close("failed", { error });
     throw error;
   }
 }
@@ -96,9 +97,11 @@ async function trainInto<Problem extends TrainingProblem>(
     const trainTasks = ownTaskSource(problems, config, renderer);
     const testLimits = { ...config, max_tokens: config.eval_max_tokens || config.max_tokens };
     const testTasks = ownTasks(testProblems, testLimits, renderer);
+    const tariff = tariffForBudget(config, "server");
     const { told } = await beginRun(run, config, {
       renderer,
       engine: "server",
+      tariff,
       sandbox: options.reward ? "own reward" : "own grader",
       train: { fingerprint: problemsFingerprint(problems), size: problems.length },
       test: testProblems.length > 0 ? { fingerprint: problemsFingerprint(testProblems) } : undefined,
@@ -111,7 +114,7 @@ async function trainInto<Problem extends TrainingProblem>(
         cancel.abort(error); // a mistake of the caller's, who gets it back
       }
     });
-    const { step, interrupted } = await train(config, {
+    const { step, interrupted, refusal } = await train(config, {
       service: options.service,
       run,
       renderer,
@@ -121,6 +124,7 @@ async function trainInto<Problem extends TrainingProblem>(
       testTasks,
       fixedSeeds: options.fixedSeeds ?? true,
       ...told,
+      tariff,
       drain,
       cancel: cancel.signal,
       events: { stage: () => {}, evaluated: () => {} },
@@ -130,7 +134,7 @@ async function trainInto<Problem extends TrainingProblem>(
       ...(newest.sampler_path ? { sampler: newest.sampler_path } : {}),
       ...(newest.state_path ? { state: newest.state_path } : {}),
     };
-    return { path: run.path, step, interrupted, checkpoint };
+    return { path: run.path, step, interrupted: interrupted || refusal !== undefined, checkpoint };
   } catch (error) {
     // A wait that was cut short says so in its own words; why it was is what matters.
     throw cancel.signal.aborted ? cancel.signal.reason : error;

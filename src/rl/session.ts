@@ -4,6 +4,7 @@ import { Random } from "../core/random.ts";
 import { ControlInbox } from "../runs/controls.ts";
 import type { Span } from "../runs/events.ts";
 import { Activity, measured } from "../runs/timing.ts";
+import type { Budget } from "./budget.ts";
 import { type LinkedController, linkedController } from "./cancellation.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { completionsPerPrompt, type TrainConfig } from "./config.ts";
@@ -11,8 +12,9 @@ import { Controls } from "./controls.ts";
 import type { Course } from "./course.ts";
 import { evaluationSeed } from "./evaluate.ts";
 import { Evaluations } from "./evaluations.ts";
+import type { Meter } from "./meter.ts";
 import { batchesOf, Pipeline } from "./pipeline.ts";
-import { Policies } from "./policies.ts";
+import { Policies, type Policy } from "./policies.ts";
 import { recordedTasks } from "./recorded-tasks.ts";
 import type { Recovered } from "./recovery.ts";
 import type { Start } from "./resume.ts";
@@ -36,13 +38,19 @@ export class TrainSession {
   #published: Span[] = [];
   readonly #stop: LinkedController;
   readonly #recovered: Recovered;
+  readonly #mayEvaluate: (version: number) => boolean;
 
   /** Aborted by a signal to the process, or because somebody asked the run to stop. */
   get drain(): AbortSignal {
     return this.#stop.signal;
   }
 
-  constructor({ training, position, recovered }: Start, config: TrainConfig, parts: TrainParts) {
+  constructor(
+    { training, position, recovered }: Start,
+    config: TrainConfig,
+    parts: TrainParts,
+    { meter, budget }: { meter: Meter; budget: Budget | undefined },
+  ) {
     const { run, service } = parts;
     const { course } = recovered;
     const stop = linkedController(parts.drain);
@@ -59,6 +67,7 @@ export class TrainSession {
       renderer: parts.renderer,
       judge: parts.judge,
       record,
+      note: run.journal.note.bind(run.journal),
       recorded: (place: Place, task: Task) => {
         const group = recovered.group(place);
         return group?.sampled.problem === task.id ? group : undefined;
@@ -86,6 +95,9 @@ export class TrainSession {
       drain,
       cancel,
     });
+    const missing = (phase: Place["phase"], batch: number, groups: number) =>
+      Array.from({ length: groups }, (_, group) => recovered.group({ phase, batch, group })).filter((known) => !known)
+        .length;
     const pipeline = new Pipeline({
       lag: config.max_lag,
       first,
@@ -105,6 +117,10 @@ export class TrainSession {
           sampling: (change) => sampling.change(change),
         }),
       ),
+      ...(budget && {
+        mayBegin: (batch) =>
+          budget.admit(batch, batch < frontier.step ? 0 : missing("train", batch, config.group_size)),
+      }),
       drain,
       cancel,
     });
@@ -161,10 +177,13 @@ export class TrainSession {
       learningRate: () => controls.learningRate,
       groupsInFlight: () => pipeline.groupsInFlight,
       sampling,
+      meter,
     });
     this.controls = controls;
     this.#stop = stop;
     this.#recovered = recovered;
+    this.#mayEvaluate = (version) =>
+      !budget || budget.admitEvaluation(version, missing("eval", version, parts.testTasks.length));
     this.pipeline = pipeline;
     this.policies = policies;
     this.evaluations = evaluations;
@@ -178,7 +197,7 @@ export class TrainSession {
     for (let version = Math.max(0, first - maxLag); version < first; version++)
       this.pipeline.use(this.policies.recall(version));
     for (const version of this.#recovered.openEvaluations())
-      if (version < first && this.#recovered.policies.has(version))
+      if (version < first && this.#recovered.policies.has(version) && this.#mayEvaluate(version))
         this.evaluations.startIfDue(this.policies.recall(version));
   }
 
@@ -190,10 +209,7 @@ export class TrainSession {
     const { policy } = await this.policies.publish(version, changed);
     const used = this.watch
       .stage("publishing the policy", () => measured(this.#published, "weights", () => policy))
-      .then((there) => {
-        this.pipeline.use(there);
-        this.evaluations.startIfDue(there);
-      });
+      .then((there) => this.#use(there));
     used.catch((error: unknown) => this.pipeline.fail(error));
     this.#publishing = Promise.all([this.#publishing, used]);
     this.#publishing.catch(() => {});
@@ -208,6 +224,16 @@ export class TrainSession {
   async finish(): Promise<void> {
     await this.#publishing;
     await this.evaluations.finish();
+  }
+
+  /** A policy version exists: what waits for it begins, if it can be paid for. */
+  #use(policy: Policy): void {
+    if (this.evaluations.isDue(policy.version) && !this.#mayEvaluate(policy.version)) {
+      this.pipeline.stop();
+      return;
+    }
+    this.pipeline.use(policy);
+    this.evaluations.startIfDue(policy);
   }
 
   /** Rejects when something that runs beside the loop has failed. */

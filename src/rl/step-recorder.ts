@@ -6,9 +6,10 @@ import type { Journal } from "../runs/journal.ts";
 import type { Activity } from "../runs/timing.ts";
 import type { Batch } from "./batch.ts";
 import type { TrainConfig } from "./config.ts";
+import type { Meter } from "./meter.ts";
 import type { Recovered } from "./recovery.ts";
 import { recentSteps, type StepTimes, stepMetrics, stepTimes, updateMetrics } from "./step-metrics.ts";
-import { type TrainStepResult, updateRule } from "./train-step.ts";
+import { inputTokens, type TrainStepResult, updateRule } from "./train-step.ts";
 
 /** Bytes that can be written where the run lies. */
 function freeBytes(path: string): number {
@@ -22,6 +23,7 @@ export interface StepObservations {
   learningRate(): number;
   groupsInFlight(): number;
   sampling: Activity;
+  meter: Meter;
 }
 
 export class StepRecorder {
@@ -55,6 +57,7 @@ export class StepRecorder {
       step,
       rule,
       examples: batch.examples.length,
+      tokens: inputTokens(batch.examples),
       groups: batch.groups.map(({ group, outcome, skipped, advantages }) => ({
         problem: group.problem,
         outcome,
@@ -73,7 +76,10 @@ export class StepRecorder {
     { start, end }: Span,
   ): Promise<Record<string, number>> {
     const figures = updateMetrics(batch.examples, update);
-    if (this.#recovered.isStepDone(step)) return figures;
+    if (this.#recovered.isStepDone(step)) {
+      await this.#journal.append({ type: "retrained", step, tokens: inputTokens(batch.examples), start, end });
+      return figures;
+    }
     const { lossSum, server, logprobs } = update;
     await this.#journal.append(
       { type: "update-done", step, lossSum, server, start, end },
@@ -92,7 +98,7 @@ export class StepRecorder {
     },
   ): Promise<void> {
     const { step, datasetOffset, batch, update, rule } = facts;
-    const { datasetSize, groupsInFlight, sampling } = this.#observations;
+    const { datasetSize, groupsInFlight, sampling, meter } = this.#observations;
     const ended = Date.now();
     const spans = [...facts.spans, { name: "total", start: this.#stepStarted, end: ended }];
     const sampledMs = sampling.busyMs - this.#sampledBefore;
@@ -102,6 +108,7 @@ export class StepRecorder {
       "journal/bytes": this.#journal.bytes,
       "journal/append_p99_ms": this.#journal.appendP99Ms,
       "journal/disk_free": freeBytes(this.#journal.runPath),
+      ...meter.figures(),
     };
     this.#stepStarted = ended;
     this.#sampledBefore = sampling.busyMs;

@@ -80,6 +80,11 @@ export function actionTokens(examples: readonly TrainingExample[]): number {
   );
 }
 
+/** Tokens that the server reads of the examples, prompts included. */
+export function inputTokens(examples: readonly TrainingExample[]): number {
+  return examples.reduce((sum, { datum }) => sum + datum.lossFnInputs["target_tokens"]!.data.length, 0);
+}
+
 function split<Item>(items: readonly Item[], parts: number): Item[][] {
   return Array.from({ length: parts }, (_, index) =>
     items.slice(Math.floor((index * items.length) / parts), Math.floor(((index + 1) * items.length) / parts)),

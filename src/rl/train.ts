@@ -8,11 +8,14 @@ import type { Renderer } from "../renderers/index.ts";
 import type { Run } from "../runs/run.ts";
 import { measured } from "../runs/timing.ts";
 import { type Batch, buildBatch } from "./batch.ts";
+import { Budget, type Refusal } from "./budget.ts";
 import { checkpointName } from "./checkpoints.ts";
 import type { TrainConfig } from "./config.ts";
 import type { Evaluation } from "./evaluate.ts";
 import { Findings, RollBack, rollBackIfAsked } from "./findings.ts";
 import { isModelLost } from "./lost.ts";
+import { Meter } from "./meter.ts";
+import type { Tariff } from "./prices.ts";
 import type { Position } from "./recovery.ts";
 import { resume, type Start, TrainError } from "./resume.ts";
 import type { Judge } from "./rollout.ts";
@@ -33,6 +36,8 @@ export interface TrainParts {
   /** False for servers that would give every sample of a request the same seed. */
   fixedSeeds: boolean;
   configHash: string;
+  /** What the server charges; needed for a budget. */
+  tariff?: Tariff | undefined;
   userMetadata: Record<string, string>;
   /** Aborted: finish the update under way, keep what is complete, save, stop. */
   drain: AbortSignal;
@@ -49,6 +54,14 @@ export interface TrainEvents {
 
 export interface TrainOutcome extends Position {
   interrupted: boolean;
+  /** Set when `budget` ended it. */
+  refusal?: Refusal | undefined;
+}
+
+/** What counts a run's cost, and what ends it when that is spent. */
+interface Money {
+  meter: Meter;
+  budget: Budget | undefined;
 }
 
 /** Above this share of ungraded completions something is broken, and going on would waste money. */
@@ -60,13 +73,14 @@ const mostRecoveries = 5;
 export async function train(config: TrainConfig, parts: TrainParts): Promise<TrainOutcome> {
   const { run, service } = parts;
   const findings = new Findings(run, config);
+  const money = countMoney(config, parts);
   let reached = -1;
   for (let recoveries = 0; ; ) {
     await rollBackIfAsked(run, config);
     const start = await resume(service, config, run, parts.userMetadata, parts.cancel);
     const progress = { ...start.position };
     try {
-      return await trainFrom(start, progress, findings, config, parts);
+      return await trainFrom(start, progress, findings, config, parts, money);
     } catch (error) {
       if (error instanceof RollBack || (await findings.canRollBack(error, progress.step))) continue;
       if (!isModelLost(error) || parts.cancel.aborted) throw error;
@@ -85,8 +99,9 @@ async function trainFrom(
   findings: Findings,
   config: TrainConfig,
   parts: TrainParts,
+  money: Money,
 ): Promise<TrainOutcome> {
-  const session = new TrainSession(start, config, parts);
+  const session = new TrainSession(start, config, parts, money);
   const { pipeline, checkpoints, recorder, controls, watch, end, drain } = session;
   const { events } = parts;
   try {
@@ -118,20 +133,34 @@ async function trainFrom(
     }
 
     // Saved before anything else is waited for: a signal during the last evaluation must not cost what was trained.
-    const interrupted = drain.aborted;
-    const name = interrupted ? `interrupted-${checkpointName(position.step)}` : "final";
+    const refusal = money.budget?.refusal;
+    const interrupted = drain.aborted || (refusal !== undefined && position.step < end);
+    const why = drain.aborted ? "interrupted" : "budget";
+    const name = interrupted ? `${why}-${checkpointName(position.step)}` : "final";
     events.stage(position.step, "saving");
     // Unless nothing was trained since the checkpoint that this began from.
     if (start.from?.step !== position.step || (!interrupted && !start.from.final))
       await watch.stage("saving", () => checkpoints.save(name, position, !interrupted));
     events.stage(position.step, "evaluating");
-    if (!interrupted) await session.finish();
+    if (!drain.aborted) await session.finish();
     await findings.say();
     if (drain.reason instanceof TrainError) throw drain.reason;
-    return { ...position, interrupted: drain.aborted };
+    return { ...position, interrupted: drain.aborted, refusal: drain.aborted ? undefined : money.budget?.refusal };
   } finally {
     await session.close();
   }
+}
+
+/** The meter and the budget, from what the journal has and whatever it gets. */
+function countMoney(config: TrainConfig, { run: { journal }, tariff }: TrainParts): Money {
+  const meter = Meter.over(journal.entries());
+  const budget =
+    config.budget === null || !tariff ? undefined : new Budget(config.budget, tariff, meter, config, journal.entries());
+  journal.listen((event) => {
+    meter.take(event);
+    budget?.take(event);
+  });
+  return { meter, budget };
 }
 
 function stopIfUngraded(step: number, batch: Batch): void {

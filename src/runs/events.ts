@@ -28,7 +28,10 @@ export const Failure = z.object({
   expected: z.string(),
   printed: z.string(),
   stderr: z.string(),
+  /** How that test ended; absent in journals written before it was kept. */
+  status: z.string().optional(),
 });
+export type Failure = z.output<typeof Failure>;
 
 /** A verdict as the loop keeps it. */
 export const Grade = z.object({
@@ -97,6 +100,8 @@ export const RunEvent = z.discriminatedUnion("type", [
   event("resumed", { version: index, checkpoint: z.string().nullable(), datasetOffset: index }),
   /** A message for people. */
   event("log", { level: z.enum(["INFO", "WARNING", "ERROR"]), message: z.string() }),
+  /** Samples were asked for. What never came back was paid for all the same, perhaps; nothing waits for this event. */
+  event("group-requested", { ...place, samples: index, promptTokens: index, maxTokens: index }),
   /** All answers of a group are there. Arrays: prompt, tokens (all samples, end to end), logprobs (alike). */
   event("group-sampled", {
     ...place,
@@ -108,6 +113,9 @@ export const RunEvent = z.discriminatedUnion("type", [
     datasetIndex: index,
     seed: index.nullable(),
     temperature: z.number(),
+    /** Tokens of the prompt, and how many of them the server had cached; absent in journals written before they were kept. */
+    promptTokens: index.optional(),
+    cachedTokens: index.optional(),
     samples: z.array(z.object({ tokens: index, truncated: z.boolean(), text: z.string() })),
     start: z.number(),
     end: z.number(),
@@ -119,6 +127,8 @@ export const RunEvent = z.discriminatedUnion("type", [
     step: index,
     rule: UpdateRule,
     examples: index,
+    /** Tokens of all examples, prompts included: what the server reads; absent in journals written before it was kept. */
+    tokens: index.optional(),
     groups: z.array(
       z.object({
         problem: z.string(),
@@ -130,6 +140,8 @@ export const RunEvent = z.discriminatedUnion("type", [
   }),
   /** The server applied it. Array: logprobs, the trainer's, of every trained completion token, end to end. */
   event("update-done", { step: index, lossSum: figure, server: figures, start: z.number(), end: z.number() }),
+  /** A step that the journal has was trained once more, on the way from an older checkpoint. */
+  event("retrained", { step: index, tokens: index, start: z.number(), end: z.number() }),
   /** A step is over: its spans, what only the moment could tell, and the figures that follow from all of it. */
   event("step-done", { step: index, datasetOffset: index, spans: z.array(Span), observed: figures, metrics: figures }),
   /** A policy version can be sampled from, also by a later process, under this path. */
@@ -165,6 +177,8 @@ export const RunEvent = z.discriminatedUnion("type", [
     error: z.string().optional(),
     /** The error's code, as docs/errors.md lists it. */
     code: z.string().optional(),
+    /** Why it was interrupted, other than by a signal: "budget". */
+    reason: z.string().optional(),
   }),
 ]);
 /** Something that happened in a run. */

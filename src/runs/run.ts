@@ -68,13 +68,17 @@ export class Run {
   }
 
   /** Ends this process's part of the run: how it ended is written down, listeners are told. */
-  async close(outcome: "finished" | "interrupted" | "failed", error?: unknown): Promise<void> {
+  async close(
+    outcome: "finished" | "interrupted" | "failed",
+    { error, reason }: { error?: unknown; reason?: string } = {},
+  ): Promise<void> {
     this.display.end();
     try {
       if (error !== undefined) this.logger.fatal(messageOf(error));
       await this.journal.append({
         type: "stopped",
         outcome,
+        ...(reason === undefined ? {} : { reason }),
         ...(error === undefined ? {} : { error: messageOf(error) }),
         ...(error instanceof WhetstoneError ? { code: error.code } : {}),
       });

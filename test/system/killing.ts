@@ -26,10 +26,12 @@ export async function train(
   return result.code;
 }
 
-/** The metrics without what depends on the clock and on what was graded before. */
+/** The metrics without what depends on the clock, on what was graded before and on what was paid for by then. */
 export function metricsOf(path: string): Record<string, unknown>[] {
   return (readJsonLines(join(path, "metrics.jsonl")) as Record<string, unknown>[]).map((record) =>
-    Object.fromEntries(Object.entries(record).filter(([name]) => !/^(time|grade|pipeline|journal)\//.test(name))),
+    Object.fromEntries(
+      Object.entries(record).filter(([name]) => !/^(time|grade|pipeline|journal|cost)\/|^tokens\/.*_total$/.test(name)),
+    ),
   );
 }
 

@@ -1,0 +1,201 @@
+// Stops a run before it has cost more than it may. Work is begun only if what was spent, what is under way and the new work together
+// stay below the limit: by the lengths measured so far with three standard deviations on top, by the longest answers possible
+// while too little is measured.
+import type { RunEvent } from "../runs/events.ts";
+import { completionsPerPrompt, type TrainConfig } from "./config.ts";
+import type { Meter } from "./meter.ts";
+import { costOf, type Tariff, type TokenUse } from "./prices.ts";
+
+/** Why nothing more was begun, in US dollars. */
+export interface Refusal {
+  limit: number;
+  /** Spent so far, with the estimate of what was lost. */
+  spent: number;
+  /** The most that is still to come of what was under way. */
+  committed: number;
+  /** The most that the refused work may cost. */
+  next: number;
+}
+
+/** What there is to pay for. */
+interface Work {
+  /** Groups to sample, grade and train on. */
+  groups: number;
+  /** Groups of an evaluation to sample. */
+  evaluated: number;
+  /** Of groups that are sampled: to train on them. */
+  training: number;
+}
+
+type BudgetConfig = Pick<
+  TrainConfig,
+  "batch_size" | "group_size" | "max_tokens" | "context_window" | "eval_max_tokens" | "eval_num_samples"
+>;
+
+/** Groups that an estimate looks back on, and the fewest that it needs. */
+const window = 64;
+const fewest = 4;
+const deviations = 3;
+
+export class Budget {
+  readonly #limit: number;
+  readonly #meter: Meter;
+  readonly #tariff: Tariff;
+  readonly #config: BudgetConfig;
+  /** What the last groups came to, sampled and trained on; of evaluations, sampled. */
+  readonly #recent: { train: number[]; eval: number[] } = { train: [], eval: [] };
+  /** Groups that are still to come, by batch and by evaluation. */
+  readonly #groupsLeft = new Map<number, number>();
+  readonly #evaluationLeft = new Map<number, number>();
+  /** Dollars to train on what a batch has sampled. */
+  readonly #untrained = new Map<number, number>();
+  readonly #trained = new Map<number, number>();
+  #refusal: Refusal | undefined;
+
+  /** `entries`: what the journal has already. */
+  constructor(
+    limit: number,
+    tariff: Tariff,
+    meter: Meter,
+    config: BudgetConfig,
+    entries: Iterable<{ event: RunEvent }> = [],
+  ) {
+    this.#limit = limit;
+    this.#tariff = tariff;
+    this.#meter = meter;
+    this.#config = config;
+    for (const { event } of entries) this.take(event);
+  }
+
+  /** Set once something could not be paid for: nothing is begun after that. */
+  get refusal(): Refusal | undefined {
+    return this.#refusal;
+  }
+
+  /** Whether a batch may begin of which `groups` are still to be sampled. A batch that was trained before is paid for again. */
+  admit(batch: number, groups: number): boolean {
+    const again = this.#untrained.has(batch) ? 0 : (this.#trained.get(batch) ?? 0);
+    if (!this.#affords({ groups, evaluated: 0, training: again })) return false;
+    this.#groupsLeft.set(batch, groups);
+    if (again > 0) this.#untrained.set(batch, again);
+    return true;
+  }
+
+  /** Whether an evaluation of that many problems may begin. */
+  admitEvaluation(version: number, problems: number): boolean {
+    if (!this.#affords({ groups: 0, evaluated: problems, training: 0 })) return false;
+    this.#evaluationLeft.set(version, problems);
+    return true;
+  }
+
+  take(event: RunEvent): void {
+    switch (event.type) {
+      case "group-sampled": {
+        const sample = event.samples.reduce((sum, { tokens }) => sum + tokens, 0);
+        const prefill = event.promptTokens ?? 0;
+        const paid = this.#dollars({ prefill, cachedPrefill: event.cachedTokens ?? 0, sample });
+        const left = event.phase === "train" ? this.#groupsLeft : this.#evaluationLeft;
+        left.set(event.batch, Math.max(0, (left.get(event.batch) ?? 0) - 1));
+        if (event.phase === "eval") remember(this.#recent.eval, paid);
+        else {
+          const training = this.#dollars({ train: event.samples.length * prefill + sample });
+          this.#untrained.set(event.batch, (this.#untrained.get(event.batch) ?? 0) + training);
+          remember(this.#recent.train, paid + training);
+        }
+        break;
+      }
+      case "update-submitted":
+        this.#trained.set(event.step, this.#dollars({ train: event.tokens ?? 0 }));
+        this.#untrained.set(event.step, this.#trained.get(event.step)!);
+        break;
+      case "update-done":
+      case "retrained":
+        this.#untrained.delete(event.step);
+        break;
+      case "step-done":
+        this.#untrained.delete(event.step);
+        this.#groupsLeft.delete(event.step);
+        break;
+      case "evaluated":
+        this.#evaluationLeft.delete(event.step);
+        break;
+      case "resumed":
+        this.#groupsLeft.clear();
+        this.#evaluationLeft.clear();
+        // Those before the checkpoint are in it.
+        for (const step of [...this.#trained.keys()]) if (step < event.version) this.#trained.delete(step);
+        break;
+      case "rewound":
+        for (const batches of [this.#untrained, this.#trained, this.#groupsLeft])
+          for (const batch of [...batches.keys()]) if (batch >= event.to) batches.delete(batch);
+        break;
+    }
+  }
+
+  #affords(work: Work): boolean {
+    if (this.#refusal) return false;
+    const { total, lost } = this.#meter.spent ?? { total: 0, lost: 0 };
+    const sum = (values: Iterable<number>) => [...values].reduce((all, value) => all + value, 0);
+    const underWay = {
+      groups: sum(this.#groupsLeft.values()),
+      evaluated: sum(this.#evaluationLeft.values()),
+      training: sum(this.#untrained.values()),
+    };
+    const committed = this.#atMost(underWay);
+    const both = this.#atMost({
+      groups: underWay.groups + work.groups,
+      evaluated: underWay.evaluated + work.evaluated,
+      training: underWay.training + work.training,
+    });
+    const spent = total + lost;
+    if (spent + both <= this.#limit) return true;
+    this.#refusal = { limit: this.#limit, spent, committed, next: both - committed };
+    return false;
+  }
+
+  /** The most that work can be expected to cost. */
+  #atMost({ groups, evaluated, training }: Work): number {
+    const { batch_size, max_tokens, context_window, eval_max_tokens, eval_num_samples: samples } = this.#config;
+    const completions = completionsPerPrompt({ batch_size, group_size: this.#config.group_size });
+    const longest = Math.min(max_tokens, context_window);
+    const group = {
+      prefill: context_window - longest,
+      sample: completions * longest,
+      train: completions * context_window,
+    };
+    const longestEvaluated = Math.min(eval_max_tokens || max_tokens, context_window);
+    const evaluation = { prefill: context_window - longestEvaluated, sample: samples * longestEvaluated };
+    return (
+      upperBound(this.#recent.train, groups, this.#dollars(group)) +
+      upperBound(this.#recent.eval, evaluated, this.#dollars(evaluation)) +
+      training
+    );
+  }
+
+  #dollars(use: Partial<TokenUse>): number {
+    const { prefill, sample, train } = costOf(this.#tariff, {
+      prefill: 0,
+      cachedPrefill: 0,
+      sample: 0,
+      train: 0,
+      ...use,
+    });
+    return prefill + sample + train;
+  }
+}
+
+/** What `count` further items cost at most, going by recent ones; `worst` each while these are too few. */
+export function upperBound(recent: readonly number[], count: number, worst: number): number {
+  if (count === 0) return 0;
+  if (recent.length < fewest) return count * worst;
+  const mean = recent.reduce((sum, value) => sum + value, 0) / recent.length;
+  const variance = recent.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (recent.length - 1);
+  // Their own scatter, and that of the mean they are judged by.
+  const scatter = Math.sqrt(variance * (count + count ** 2 / recent.length));
+  return Math.min(count * worst, count * mean + deviations * scatter);
+}
+
+function remember(recent: number[], value: number): void {
+  recent.push(value);
+  if (recent.length > window) recent.shift();
+}

@@ -1,0 +1,237 @@
+// What a run has cost so far: tokens by kind, folded from the journal, at the prices of the session that spent them. Billed tokens
+// are counted, not useful ones: what was trained again after a kill was paid for again. What was asked for and never came back is
+// estimated, and kept apart.
+import type { RunEvent } from "../runs/events.ts";
+import { costOf, Tariff, type TokenUse } from "./prices.ts";
+
+const nothing = (): TokenUse => ({ prefill: 0, cachedPrefill: 0, sample: 0, train: 0 });
+
+function add(to: TokenUse, more: Partial<TokenUse>): void {
+  for (const kind of ["prefill", "cachedPrefill", "sample", "train"] as const) to[kind] += more[kind] ?? 0;
+}
+
+/** Tokens at one price, by purpose. */
+interface Account {
+  tariff: Tariff | undefined;
+  /** Sampled and trained for the updates. */
+  train: TokenUse;
+  eval: TokenUse;
+  /** Of these, what had to be done again or was given up. */
+  wasted: TokenUse;
+  /** Asked for and never answered: an estimate, in none of the above. */
+  lost: TokenUse;
+}
+
+type Purpose = "train" | "eval" | "wasted" | "lost";
+
+interface Request {
+  phase: "train" | "eval";
+  samples: number;
+  promptTokens: number;
+  maxTokens: number;
+}
+
+/** US dollars of a run so far. */
+export interface Spent {
+  prefill: number;
+  sample: number;
+  train: number;
+  total: number;
+  /** Parts of the total: for evaluations; for what was done again or given up. */
+  eval: number;
+  wasted: number;
+  /** An estimate of what was asked for and never answered, beside the total. */
+  lost: number;
+}
+
+export class Meter {
+  readonly #accounts: Account[] = [newAccount(undefined)];
+  readonly #requests = new Map<string, Request>();
+  /** Tokens of updates that are not applied yet, and whether one on its way was given up: it will be sent again. */
+  readonly #submitted = new Map<number, { tokens: number; lost: boolean }>();
+  /** What the batches that count have used. */
+  readonly #batches = new Map<number, TokenUse>();
+  readonly #mixed = new Map<number, number>();
+  readonly #answers = { train: { samples: 0, tokens: 0 }, eval: { samples: 0, tokens: 0 } };
+  #lastTotal = 0;
+  #uncounted = false;
+
+  /** The meter of a journal. */
+  static over(entries: Iterable<{ event: RunEvent }>): Meter {
+    const meter = new Meter();
+    for (const { event } of entries) meter.take(event);
+    return meter;
+  }
+
+  /** True: a part was recorded by a version that did not write down tokens. */
+  get incomplete(): boolean {
+    return this.#uncounted;
+  }
+
+  /** The prices in force; undefined: tokens are counted, their cost is not known. */
+  get tariff(): Tariff | undefined {
+    return this.#account.tariff;
+  }
+
+  /** All tokens that were paid for. */
+  get tokens(): TokenUse {
+    return this.#sum("train", "eval");
+  }
+
+  /** Those of evaluations alone. */
+  get evaluationTokens(): TokenUse {
+    return this.#sum("eval");
+  }
+
+  /** Tokens asked for and never answered, estimated. */
+  get lostTokens(): TokenUse {
+    return this.#sum("lost");
+  }
+
+  /** Groups with right and wrong answers among the steps that count. */
+  get mixedGroups(): number {
+    return [...this.#mixed.values()].reduce((sum, count) => sum + count, 0);
+  }
+
+  /** US dollars; undefined where no price is known. */
+  get spent(): Spent | undefined {
+    const known = this.#accounts.find(({ tariff }) => tariff !== undefined)?.tariff;
+    if (!known) return undefined;
+    const spent: Spent = { prefill: 0, sample: 0, train: 0, total: 0, eval: 0, wasted: 0, lost: 0 };
+    // Tokens of a session without a price are counted at the price that was set later.
+    for (const account of this.#accounts) {
+      const tariff = account.tariff ?? known;
+      for (const purpose of ["train", "eval", "wasted", "lost"] as const) {
+        const { prefill, sample, train } = costOf(tariff, account[purpose]);
+        const cost = prefill + sample + train;
+        if (purpose !== "train") spent[purpose] += cost;
+        if (purpose === "wasted" || purpose === "lost") continue;
+        spent.prefill += prefill;
+        spent.sample += sample;
+        spent.train += train;
+        spent.total += cost;
+      }
+    }
+    return spent;
+  }
+
+  /** The figures of metrics.jsonl. */
+  figures(): Record<string, number> {
+    const { prefill, cachedPrefill, sample, train } = this.tokens;
+    const figures: Record<string, number> = {
+      "tokens/prefill_total": prefill,
+      "tokens/prefill_cached_total": cachedPrefill,
+      "tokens/sampled_total": sample,
+      "tokens/trained_total": train,
+    };
+    const { spent, mixedGroups } = this;
+    if (!spent) return figures;
+    figures["cost/total"] = spent.total;
+    figures["cost/step"] = spent.total - this.#lastTotal;
+    for (const part of ["prefill", "sample", "train", "eval"] as const) figures[`cost/${part}`] = spent[part];
+    for (const part of ["wasted", "lost"] as const) if (spent[part] > 0) figures[`cost/${part}`] = spent[part];
+    if (mixedGroups > 0) figures["cost/per_mixed_group"] = spent.total / mixedGroups;
+    return figures;
+  }
+
+  take(event: RunEvent): void {
+    switch (event.type) {
+      // Whatever was under way when a process ended, or lost its model, is not answered any more.
+      case "opened":
+      case "resumed":
+      case "stopped":
+        this.#giveUp();
+        break;
+      case "started":
+        this.#changeTariff(event.config["tariff"]);
+        break;
+      case "group-requested":
+        this.#requests.set(keyOf(event), event);
+        break;
+      case "group-sampled": {
+        this.#requests.delete(keyOf(event));
+        if (event.promptTokens === undefined) this.#uncounted = true;
+        const sample = event.samples.reduce((sum, { tokens }) => sum + tokens, 0);
+        const use = { prefill: event.promptTokens ?? 0, cachedPrefill: event.cachedTokens ?? 0, sample };
+        add(this.#account[event.phase], use);
+        if (event.phase === "train") add(this.#batch(event.batch), use);
+        this.#answers[event.phase].samples += event.samples.length;
+        this.#answers[event.phase].tokens += sample;
+        break;
+      }
+      case "update-submitted":
+        if (event.tokens === undefined && event.examples > 0) this.#uncounted = true;
+        this.#submitted.set(event.step, { tokens: event.tokens ?? 0, lost: false });
+        this.#mixed.set(event.step, event.groups.filter(({ outcome }) => outcome === "mixed").length);
+        break;
+      case "update-done": {
+        const use = { train: this.#submitted.get(event.step)?.tokens ?? 0 };
+        this.#submitted.delete(event.step);
+        add(this.#account.train, use);
+        add(this.#batch(event.step), use);
+        break;
+      }
+      case "retrained":
+        add(this.#account.train, { train: event.tokens });
+        add(this.#account.wasted, { train: event.tokens });
+        break;
+      case "step-done":
+        this.#submitted.delete(event.step);
+        this.#lastTotal = this.spent?.total ?? 0;
+        break;
+      case "rewound":
+        for (const [batch, use] of this.#batches) {
+          if (batch < event.to) continue;
+          add(this.#account.wasted, use);
+          this.#batches.delete(batch);
+          this.#mixed.delete(batch);
+        }
+        break;
+    }
+  }
+
+  get #account(): Account {
+    return this.#accounts.at(-1)!;
+  }
+
+  #sum(...purposes: Purpose[]): TokenUse {
+    const sum = nothing();
+    for (const account of this.#accounts) for (const purpose of purposes) add(sum, account[purpose]);
+    return sum;
+  }
+
+  #batch(batch: number): TokenUse {
+    const use = this.#batches.get(batch) ?? nothing();
+    this.#batches.set(batch, use);
+    return use;
+  }
+
+  #changeTariff(recorded: unknown): void {
+    const tariff = Tariff.safeParse(recorded).data;
+    if (JSON.stringify(tariff) !== JSON.stringify(this.#account.tariff)) this.#accounts.push(newAccount(tariff));
+  }
+
+  #giveUp(): void {
+    for (const { phase, samples, promptTokens, maxTokens } of this.#requests.values()) {
+      const { samples: answered, tokens } = this.#answers[phase];
+      const each = answered > 0 ? Math.min(maxTokens, tokens / answered) : maxTokens;
+      add(this.#account.lost, { prefill: promptTokens, sample: Math.round(samples * each) });
+    }
+    this.#requests.clear();
+    for (const update of this.#submitted.values()) {
+      if (!update.lost) add(this.#account.lost, { train: update.tokens });
+      update.lost = true;
+    }
+  }
+}
+
+const newAccount = (tariff: Tariff | undefined): Account => ({
+  tariff,
+  train: nothing(),
+  eval: nothing(),
+  wasted: nothing(),
+  lost: nothing(),
+});
+
+const keyOf = ({ phase, batch, group }: { phase: string; batch: number; group: number }) =>
+  `${phase} ${batch} ${group}`;
