@@ -30,6 +30,14 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     summary: "a recorded run's figures again from its journal, and what other settings would have changed",
     load: () => import("./replay.ts"),
   },
+  show: {
+    summary: "a run as text: its steps, groups, answers, and the test that a program failed on",
+    load: () => import("./show.ts"),
+  },
+  checkpoints: {
+    summary: "what lies on the server or in a run's engine: size, age, expiry, whose; and prunes it",
+    load: () => import("./checkpoints.ts"),
+  },
   serve: { summary: "the Tinker API on this machine, for any Tinker client", load: () => import("./serve.ts") },
   grade: { summary: "verdicts and rewards for a file of answers or programs", load: () => import("./grade.ts") },
   certify: {

@@ -7,14 +7,21 @@ import { join } from "node:path";
 import { messageOf } from "../core/errors.ts";
 import { whet } from "../core/program.ts";
 import { describeSummary } from "../data/index.ts";
-import { completionsPerPrompt, type TrainConfig } from "../rl/config.ts";
-import { probeSample, probeTraining } from "../rl/probe.ts";
-import { taskSource } from "../rl/tasks.ts";
+import { completionsPerPrompt, TrainConfig } from "../rl/config.ts";
+import { evaluationsOf, forecastRun, type Measured, measuredIn } from "../rl/measured-forecast.ts";
+import { judgeByTests } from "../rl/judge.ts";
+import { measureStep } from "../rl/measure-step.ts";
+import { dollars, noPrice, tariffOf } from "../rl/prices.ts";
+import { type ProbedSample, probeSample, probeTraining } from "../rl/probe.ts";
+import { evaluationTasks, taskSource } from "../rl/tasks.ts";
+import { readRunConfig } from "../runs/directory.ts";
 import { clock } from "../runs/display.ts";
 import { type Logger, redact } from "../runs/log.ts";
+import { readJournal } from "../runs/read-journal.ts";
 import type { Command } from "./command.ts";
-import { type EngineConnection, engineFiles, type GraderConnection, presetFor } from "./connect.ts";
+import { chargedAs, type EngineConnection, engineFiles, type GraderConnection, presetFor } from "./connect.ts";
 import { interruptible } from "./interrupt.ts";
+import { requireRun } from "./require-run.ts";
 import { parseTrainArguments, resolveConfig, trainOptionsHelp } from "./train-config.ts";
 import { Workbench } from "./workbench.ts";
 
@@ -23,24 +30,33 @@ const silent: Logger = { info() {}, warn() {}, error() {}, detail() {} };
 export const command: Command = {
   help: (args) =>
     [
-      `Usage: ${whet} doctor [key=value …]`,
+      `Usage: ${whet} doctor [run=DIR] [key=value …]`,
       "",
-      `Checks the engine, the model, the renderer, one sample, one training pass, the sandbox and the data, and forecasts a step. Takes the keys of ${whet} train.`,
+      `Checks the engine, the model, the renderer, one sample, one training pass, the sandbox and the data, and forecasts the run's tokens, time and cost. Takes the keys of ${whet} train.`,
+      "run=DIR forecasts from a recorded run, with its settings. Without it the embedded engine does one batch for real; a hosted service is not billed for that.",
       "Makes a fresh adapter, samples from it and trains on the sample without a step; on a hosted service a few hundred tokens are billed.",
       "",
+      "  run=  run directory to forecast from, with its settings",
       trainOptionsHelp(args),
     ].join("\n"),
   async run(args) {
-    const parsed = parseTrainArguments(args, `${whet} doctor`);
+    const run = args.findLast((word) => /^(--)?run=/.test(word))?.replace(/^(--)?run=/, "");
+    if (run !== undefined) requireRun(run);
+    const parsed = parseTrainArguments(args.filter((word) => !/^(--)?run=/.test(word)), `${whet} doctor`);
+    if (run !== undefined) {
+      const recorded = Object.entries(readRunConfig(run) ?? {}).filter(([key]) => key in TrainConfig.shape);
+      parsed.given = { ...(Object.fromEntries(recorded) as Partial<TrainConfig>), ...parsed.given };
+      parsed.preset ??= parsed.given.preset;
+    }
     // A server that cannot be asked is reported by the check of the engine.
     const preset = parsed.preset ?? (await presetFor(parsed.given.base_url).catch(() => "deepcoder" as const));
     const { config, warnings } = resolveConfig(parsed, preset);
     for (const warning of warnings) console.log(`note      ${warning}`);
-    return interruptible((signal) => examine(config, signal));
+    return interruptible((signal) => examine(config, run, signal));
   },
 };
 
-async function examine(config: TrainConfig, signal: AbortSignal): Promise<number> {
+async function examine(config: TrainConfig, run: string | undefined, signal: AbortSignal): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), "whet-doctor-"));
   const bench = new Workbench(config, { engineFiles: engineFiles(folder), logger: silent, signal });
   let failures = 0;
@@ -117,8 +133,20 @@ async function examine(config: TrainConfig, signal: AbortSignal): Promise<number
           const drift = Number.isNaN(value) ? "" : `; logprobs differ by at most ${value.toExponential(1)}`;
           return { value, found: `${config.loss_fn} of that sample${drift}` };
         });
-      const sampleSeconds = sampled && sampled.seconds / sampled.tokens.length;
-      forecast(config, gradeMs, sampleSeconds);
+      const testTasks =
+        config.eval_every > 0 ? evaluationTasks(await bench.problems("test", renderer), bench.config, renderer) : [];
+      const measured = run === undefined ? undefined : measuredIn(readJournal(run));
+      if (measured) showForecast(config, measured, testTasks.length);
+      else if (sampled && grading && isSmall(config) && engine.kind === "embedded") {
+        const forecast = await check("forecast", async () => {
+          const { training } = sampled;
+          const judge = judgeByTests({ grader: grading.grader, patienceMs: 10_000 });
+          const tasks = await taskSource(problems, bench.config, renderer).batch(0, config.group_size);
+          const value = await measureStep(bench.config, { training, renderer, judge, tasks, testTasks, signal });
+          return { value, found: value.basis };
+        });
+        if (forecast) showForecast(config, forecast, testTasks.length);
+      } else if (gradeMs !== undefined && sampled) showMost(config, gradeMs, sampled, task!.prompt.length);
     }
   } finally {
     await bench.close();
@@ -139,13 +167,46 @@ async function timeGrader(grading: GraderConnection, signal: AbortSignal): Promi
   return { value: milliseconds / 20, found: "programs with known verdicts are judged right" };
 }
 
-/** A rough idea of a step: one stream of samples, one grader; both are faster in a batch. */
-function forecast(config: TrainConfig, gradeMs: number | undefined, secondsPerToken: number | undefined): void {
-  if (gradeMs === undefined || secondsPerToken === undefined) return;
-  const longest = clock(secondsPerToken * config.max_tokens);
+/** A batch that the embedded engine does within a minute or so. */
+const isSmall = (config: TrainConfig) => config.batch_size * Math.min(config.max_tokens, config.context_window) <= 200_000;
+
+function showForecast(config: TrainConfig, measured: Measured, problems: number): void {
+  const { tariff, missing } = tariffOf(config, chargedAs(config.base_url));
+  const say = (what: string, { tokens, seconds, cost }: ReturnType<typeof forecastRun>) => {
+    const count = (value: number) => value.toLocaleString("en-US");
+    const price = cost === undefined ? "" : cost === 0 ? "; costs nothing" : `; ${dollars(cost)}`;
+    console.log(
+      `forecast  ${what}: ${count(tokens.prefill)} tokens read, ${count(tokens.sample)} sampled, ${count(tokens.train)} trained on; about ${clock(seconds)}${price}`,
+    );
+  };
+  console.log(`forecast  from ${measured.basis}`);
+  say("a step", forecastRun(measured, 1, 0, 0, tariff));
+  if (config.max_steps > 0) {
+    const evaluations = problems > 0 ? evaluationsOf(config, config.max_steps) : 0;
+    const with_ = evaluations > 0 ? ` with ${evaluations} evaluations of ${problems} problems` : "";
+    say(
+      `${config.max_steps} steps${with_}`,
+      forecastRun(measured, config.max_steps, evaluations, problems, tariff),
+    );
+  }
+  if (!tariff) console.log(`forecast  ${noPrice(config.model_name, missing)}`);
+}
+
+/** Without lengths: what a step takes at most, which is known. */
+function showMost(config: TrainConfig, gradeMs: number, sampled: ProbedSample, promptTokens: number): void {
+  const longest = Math.min(config.max_tokens, config.context_window - promptTokens);
+  const secondsPerToken = sampled.seconds / Math.max(1, sampled.tokens.length);
   const grading = ((gradeMs * config.batch_size) / 1000).toFixed(1);
   console.log(
-    `forecast  a step samples ${config.batch_size} completions (${config.group_size} prompts × ${completionsPerPrompt(config)}): at most ${longest} for the longest, ` +
+    `forecast  a step samples ${config.batch_size} completions (${config.group_size} prompts × ${completionsPerPrompt(config)}): at most ${clock(secondsPerToken * longest)} for the longest, ` +
       `about ${grading} s of grading`,
   );
+  const most = {
+    prefill: config.group_size * promptTokens,
+    cachedPrefill: 0,
+    sample: config.batch_size * longest,
+    train: config.batch_size * (promptTokens + longest),
+  };
+  const basis = `the prompt of one problem and max_tokens: at most; ${whet} doctor run=DIR goes by the lengths of a run, such as one of a few steps`;
+  showForecast(config, { basis, step: { ...most, seconds: secondsPerToken * longest }, problem: undefined }, 0);
 }

@@ -92,6 +92,26 @@ export const metricSections: readonly MetricSection[] = [
       "`evaluations/step_000010.answers.jsonl` has every answer with its verdict.",
   },
   {
+    title: "Money",
+    about:
+      "Sums over the whole run up to the end of the step, evaluations included ([what is counted](money.md#what-is-counted)). `cost/` is in US dollars and absent where no price is known.",
+    metrics: {
+      "tokens/prefill_total": "prompt tokens read, each prompt once for all its samples",
+      "tokens/prefill_cached_total": "those of them that the server had cached",
+      "tokens/sampled_total": "tokens sampled",
+      "tokens/trained_total": "tokens of all sequences trained on, prompts included",
+      "cost/total": "what the run has cost so far",
+      "cost/step": "what of it was spent since the step before",
+      "cost/prefill": "what of it went into reading prompts",
+      "cost/sample": "what of it went into sampling",
+      "cost/train": "what of it went into training",
+      "cost/eval": "what of it went into evaluations",
+      "cost/wasted": "what of it went into what was done again or given up",
+      "cost/lost": "estimate, beside the total, of what was asked for and never answered because a process ended",
+      "cost/per_mixed_group": "the total over the groups with right and wrong answers so far",
+    },
+  },
+  {
     title: "Pipeline and journal",
     metrics: {
       "pipeline/lag": "policy versions between the sampler and the trainer, at most `max_lag`",

@@ -1,0 +1,240 @@
+// `./whet checkpoints`: what lies on the server or in a run's engine, how large, how old, until when, and which run refers to it; and
+// prunes what a run no longer needs.
+import { existsSync, readdirSync } from "node:fs";
+import { homedir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { createInterface } from "node:readline/promises";
+import { z } from "zod";
+import { ConfigError, messageOf } from "../core/errors.ts";
+import { whet } from "../core/program.ts";
+import { visibleLine } from "../core/visible.ts";
+import { TrainConfig } from "../rl/config.ts";
+import { storagePerGigabyteMonth } from "../rl/prices.ts";
+import { parseKeep, pathsOf, runCheckpoints } from "../rl/prune.ts";
+import { readCheckpoints } from "../runs/checkpoints.ts";
+import { lockRunDirectory, readRunConfig, runFiles } from "../runs/directory.ts";
+import { redact } from "../runs/log.ts";
+import { readJournal } from "../runs/read-journal.ts";
+import type { Command } from "./command.ts";
+import { chargedAs, engineFiles, engineKind } from "./connect.ts";
+import { interruptible } from "./interrupt.ts";
+import { describeOptions, parseArguments, refuseWords } from "./options.ts";
+import { requireRun } from "./require-run.ts";
+import { engineStorage, type Storage, type StoredCheckpoint, serverStorage } from "./stored-checkpoints.ts";
+import { textTable } from "./text-table.ts";
+
+const CheckpointsOptions = TrainConfig.pick({ base_url: true }).extend({
+  run: z.string().default("").describe("run directory: its checkpoints, on its server or in its engine; empty: all on the server"),
+  prune: z.boolean().default(false).describe("delete what the run does not need and keep= does not name; lists it first"),
+  keep: z
+    .string()
+    .default("best,last:3,final")
+    .describe("checkpoints that stay: best (by Pass@1), last:N, final, none; what resuming needs stays always"),
+  yes: z.boolean().default(false).describe("delete without asking"),
+  json: z.boolean().default(false).describe("one JSON object per checkpoint instead of the table"),
+});
+type CheckpointsOptions = z.output<typeof CheckpointsOptions>;
+
+export const command: Command = {
+  help: () =>
+    [
+      `Usage: ${whet} checkpoints [run=DIR] [key=value …]`,
+      "",
+      "Lists the checkpoints of a run, or of the server at base_url= or hosted Tinker: size, age, expiry, and which run refers to them.",
+      "prune=true deletes those that a run needs no more; it lists them and asks first.",
+      "",
+      describeOptions(CheckpointsOptions),
+    ].join("\n"),
+  run(args) {
+    const { options, words } = parseArguments(CheckpointsOptions, args);
+    refuseWords(words, `${whet} checkpoints`);
+    const rule = parseKeep(options.keep);
+    if (options.run !== "") requireRun(options.run);
+    else if (options.prune)
+      throw new ConfigError("config/incomplete", "prune=true needs the run whose checkpoints are to go: run=DIR.");
+    return interruptible(async (signal) => {
+      if (!options.prune) return list(options, signal);
+      // Held, so that nobody writes the run meanwhile: what it needs could change.
+      const release = lockRunDirectory(options.run);
+      try {
+        return await prune(options, rule, signal);
+      } finally {
+        release();
+      }
+    });
+  },
+};
+
+interface Row extends StoredCheckpoint {
+  /** Which run refers to it, and as what. */
+  of: string;
+}
+
+async function list(options: CheckpointsOptions, signal: AbortSignal): Promise<number> {
+  const storage = openStorage(options, signal);
+  try {
+    const rows = await rowsOf(options, storage);
+    if (options.json) for (const row of rows) console.log(JSON.stringify(jsonOf(row)));
+    else console.log(redact([storage.description, "", ...table(rows), "", totals(rows, options)].join("\n")));
+    return 0;
+  } finally {
+    await storage.close();
+  }
+}
+
+async function prune(options: CheckpointsOptions, rule: ReturnType<typeof parseKeep>, signal: AbortSignal): Promise<number> {
+  const storage = openStorage(options, signal);
+  try {
+    const rows = await rowsOf(options, storage);
+    const there = new Set(rows.map(({ path }) => path));
+    const { ids, needed, kept } = runCheckpoints(() => readJournal(options.run), (path) => there.has(path));
+    const keep = kept(rule);
+    const others = referredByOthers(options.run);
+    const reasonToStay = ({ path }: Row): string | undefined => {
+      if (needed.has(path)) return "needed to resume";
+      if (keep.has(path)) return keep.get(path);
+      if (others.has(path)) return `of ${others.get(path)}`;
+      return ids.some((id) => path.startsWith(`tinker://${id}/`)) ? undefined : "not of this run";
+    };
+    const staying = rows.flatMap((row) => {
+      const why = reasonToStay(row);
+      return why === undefined ? [] : [{ ...row, of: `${row.of}: ${why}` }];
+    });
+    const going = rows.filter((row) => reasonToStay(row) === undefined);
+    if (staying.length > 0) console.log(redact(["these stay", ...table(staying), ""].join("\n")));
+    if (going.length === 0) {
+      console.log("nothing to delete");
+      return 0;
+    }
+    console.log(redact([options.yes ? "deleting" : "these would be deleted", ...table(going), "", totals(going, options)].join("\n")));
+    if (!options.yes && !(await confirmed(going.length, signal))) {
+      console.log(`nothing was deleted; yes=true deletes ${going.length === 1 ? "it" : "them"} without a question`);
+      return 0;
+    }
+    return await deleteAll(storage, going, signal);
+  } finally {
+    await storage.close();
+  }
+}
+
+async function deleteAll(storage: Storage, going: readonly Row[], signal: AbortSignal): Promise<number> {
+  let deleted = 0;
+  const failures: string[] = [];
+  for (const { path } of going) {
+    signal.throwIfAborted();
+    try {
+      if (await storage.delete(path)) deleted++;
+    } catch (error) {
+      failures.push(`${path}: ${messageOf(error)}`);
+    }
+  }
+  console.log(`${deleted} deleted`);
+  for (const failure of failures) console.error(redact(`whetstone: not deleted: ${failure}`));
+  return failures.length === 0 ? 0 : 1;
+}
+
+async function confirmed(count: number, signal: AbortSignal): Promise<boolean> {
+  if (!process.stdin.isTTY) return false;
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    const answer = await terminal.question(`Delete ${count === 1 ? "this" : `these ${count}`}? Write yes: `, { signal });
+    return answer.trim().toLowerCase() === "yes";
+  } catch {
+    return false;
+  } finally {
+    terminal.close();
+  }
+}
+
+/** Where the checkpoints are: the run says, unless base_url= does. */
+function openStorage(options: CheckpointsOptions, signal: AbortSignal): Storage {
+  const config = options.run === "" ? undefined : readRunConfig(options.run);
+  const recorded = String(config?.["base_url"] ?? "");
+  const baseUrl = options.base_url || recorded;
+  const kind = options.base_url === "" && config ? String(config["engine"]) : engineKind(baseUrl);
+  if (kind === "embedded") {
+    if (options.run !== "") return engineStorage(engineFiles(options.run).stateDir);
+    throw new ConfigError(
+      "config/no-run",
+      "There is no server to ask: neither base_url= nor TINKER_API_KEY is set. For checkpoints of the embedded engine, name the run: run=DIR.",
+    );
+  }
+  const ids = options.run === "" ? undefined : runCheckpoints(() => readJournal(options.run)).ids;
+  return serverStorage(baseUrl === "" ? {} : { baseUrl }, ids, signal);
+}
+
+async function rowsOf(options: CheckpointsOptions, storage: Storage): Promise<Row[]> {
+  const found = await storage.list();
+  const own = options.run === "" ? undefined : runCheckpoints(() => readJournal(options.run)).names;
+  const others = referredByOthers(options.run);
+  return found
+    .map((checkpoint) => ({ ...checkpoint, of: own?.get(checkpoint.path) ?? others.get(checkpoint.path) ?? "no run here" }))
+    .sort((a, b) => a.savedAt - b.savedAt);
+}
+
+/** Paths in the records of the runs in the usual folder and beside this one, with the run that has them. */
+function referredByOthers(run: string): Map<string, string> {
+  const referred = new Map<string, string>();
+  const own = run === "" ? undefined : resolve(run);
+  const parents = new Set([join(homedir(), "code-rl-logs"), ...(own ? [dirname(own)] : [])]);
+  for (const parent of parents)
+    for (const entry of existsSync(parent) ? readdirSync(parent, { withFileTypes: true }) : []) {
+      const path = join(parent, entry.name);
+      if (!entry.isDirectory() || path === own || !existsSync(join(path, runFiles.checkpoints))) continue;
+      try {
+        for (const record of readCheckpoints(path))
+          for (const stored of pathsOf(record)) referred.set(stored, `${path} ${record.name}`);
+      } catch {
+        // Not a run that can be read; its checkpoints are nobody's here, and are not deleted by another run.
+      }
+    }
+  return referred;
+}
+
+function table(rows: readonly Row[]): string[] {
+  const now = Date.now();
+  const cells = rows.map(({ name, bytes, savedAt, expiresAt, of }) => [
+    visibleLine(name, 60),
+    bytes === undefined ? "not said" : size(bytes),
+    span(now - savedAt),
+    expiresAt === undefined ? "never" : expiresAt <= now ? "now" : `in ${span(expiresAt - now)}`,
+    visibleLine(of, 80),
+  ]);
+  return textTable(["checkpoint", "size", "age", "expires", "of"], cells, "lrrrl");
+}
+
+function totals(rows: readonly Row[], options: CheckpointsOptions): string {
+  const bytes = rows.reduce((sum, row) => sum + (row.bytes ?? 0), 0);
+  const config = options.run === "" ? undefined : readRunConfig(options.run);
+  const baseUrl = options.base_url || String(config?.["base_url"] ?? "");
+  const hosted = (config?.["engine"] ?? chargedAs(baseUrl)) === "hosted" || chargedAs(baseUrl) === "hosted";
+  const month = (bytes / 1e9) * storagePerGigabyteMonth;
+  const cost = hosted ? `; storing them costs about $${month.toFixed(month < 0.1 ? 4 : 2)} a month` : "";
+  return `${rows.length} ${rows.length === 1 ? "checkpoint" : "checkpoints"}, ${size(bytes)}${cost}`;
+}
+
+const jsonOf = ({ path, bytes, savedAt, expiresAt, of }: Row) => ({
+  path,
+  size_bytes: bytes ?? null,
+  saved_at: new Date(savedAt).toISOString(),
+  expires_at: expiresAt === undefined ? null : new Date(expiresAt).toISOString(),
+  of,
+});
+
+function size(bytes: number): string {
+  for (const [unit, factor] of [
+    ["GB", 1e9],
+    ["MB", 1e6],
+    ["kB", 1e3],
+  ] as const)
+    if (bytes >= factor) return `${(bytes / factor).toFixed(1)} ${unit}`;
+  return `${bytes} B`;
+}
+
+function span(milliseconds: number): string {
+  const seconds = Math.max(0, Math.round(milliseconds / 1000));
+  if (seconds < 120) return `${seconds} s`;
+  if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
+  if (seconds < 172_800) return `${Math.round(seconds / 3600)} h`;
+  return `${Math.round(seconds / 86_400)} d`;
+}

@@ -1,0 +1,132 @@
+// A step or an evaluation as text: its groups; and one group: its answers, side by side.
+import { whet } from "../core/program.ts";
+import { visibleLine } from "../core/visible.ts";
+import { clock } from "../runs/display.ts";
+import type { DrilledBatch, DrilledGroup } from "../runs/drill.ts";
+import { textTable } from "./text-table.ts";
+
+/** `step=3` or `evaluation=25`: how a batch is named on the command line. */
+export const batchKey = ({ phase, batch }: Pick<DrilledBatch, "phase" | "batch">) =>
+  `${phase === "train" ? "step" : "evaluation"}=${batch}`;
+
+export const number = (value: number | null | undefined, digits = 3) =>
+  value === null || value === undefined ? "–" : value.toFixed(digits);
+
+/** A step: its figures and its groups. */
+export function describeBatch(run: string, batch: DrilledBatch): string {
+  const metrics = batch.done?.metrics ?? {};
+  const evaluation = batch.phase === "eval";
+  const lines = [
+    evaluation
+      ? `evaluation after ${batch.batch} steps: ${batch.groups.length} problems`
+      : `step ${batch.batch}: ${batch.groups.length} groups${batch.done ? "" : batch.submitted ? ", being trained" : ", being sampled and graded"}`,
+  ];
+  const facts: [string, string | undefined][] = [
+    ["reward", metrics["mean_reward"]?.toFixed(3)],
+    ["correct", percent(metrics["mean_correct"])],
+    ["format", percent(metrics["format_rate"])],
+    ["loss", metrics["loss"]?.toFixed(4)],
+    ["KL", metrics["optim/kl_sample_train_v1"]?.toExponential(1)],
+    ["effective samples", percent(metrics["optim/effective_sample_size"])],
+    ["lag", metrics["pipeline/lag"]?.toString()],
+    ["time", metrics["time/total"] === undefined ? undefined : clock(metrics["time/total"])],
+    ["learning rate", metrics["optim/lr"]?.toString()],
+  ];
+  const known = facts.filter(([, value]) => value !== undefined).map(([name, value]) => `${name} ${value}`);
+  if (known.length > 0) lines.push(`  ${known.join(", ")}`);
+  const rows = batch.groups.map((group) => {
+    const { sampled, judged } = group;
+    const grades = group.graded.flatMap((event) => (event ? [event.grade] : []));
+    const graded = grades.filter(({ verdict }) => verdict !== "ungraded");
+    const rewards = graded.flatMap(({ reward }) => (reward === null ? [] : [reward]));
+    return [
+      String(sampled.group),
+      `${graded.filter(({ verdict }) => verdict === "pass").length}/${sampled.samples.length}`,
+      judged
+        ? judged.outcome + (judged.skipped && judged.outcome === "mixed" ? " (skipped)" : "")
+        : outcomeSoFar(group),
+      rewards.length === 0 ? "–" : `${Math.min(...rewards).toFixed(2)} … ${Math.max(...rewards).toFixed(2)}`,
+      String(Math.round(mean(sampled.samples.map(({ tokens }) => tokens)))),
+      statusesOf(grades.map(({ status }) => status)),
+      visibleLine(sampled.problem, 60),
+    ];
+  });
+  const header = ["group", "passed", "outcome", "rewards", "tokens", "why not", "problem"];
+  lines.push("", ...textTable(header, rows, "rrllrl").map((line) => `  ${line}`));
+  const first = batch.groups.find(({ judged }) => judged?.outcome === "mixed") ?? batch.groups[0]!;
+  lines.push("", `  one group: ${whet} show run=${run} ${batchKey(batch)} group=${first.sampled.group}`);
+  return lines.join("\n");
+}
+
+/** A group: its answers and what became of each. */
+export function describeGroup(run: string, batch: DrilledBatch, group: DrilledGroup): string {
+  const { sampled, judged } = group;
+  const lines = [
+    `${batchKey(batch)} group ${sampled.group}: ${visibleLine(sampled.problem, 100)} (${visibleLine(sampled.source, 40)})`,
+    `  answered by policy ${sampled.policy}, temperature ${sampled.temperature}` +
+      `${sampled.promptTokens === undefined ? "" : `, prompt of ${sampled.promptTokens} tokens`}, in ${((sampled.end - sampled.start) / 1000).toFixed(1)} s`,
+  ];
+  if (judged)
+    lines.push(
+      `  ${judged.outcome}${judged.skipped ? ": every reward is the same, so it taught nothing" : ", trained on"}`,
+    );
+  const rows = sampled.samples.map(({ tokens, truncated }, sample) => {
+    const grade = group.graded[sample]?.grade;
+    return [
+      String(sample),
+      grade?.verdict ?? "not graded yet",
+      grade?.status ?? "",
+      grade ? `${grade.passed}/${grade.total}` : "",
+      number(grade?.reward, 2),
+      number(judged?.advantages[sample], 3),
+      `${tokens}${truncated ? " cut" : ""}`,
+      reasonOf(group, sample),
+    ];
+  });
+  const header = ["sample", "verdict", "status", "tests", "reward", "advantage", "tokens", "why"];
+  lines.push("", ...textTable(header, rows, "rllrrrrl").map((line) => `  ${line}`));
+  const withReason = group.graded.findIndex((event) => event?.grade.failure !== undefined);
+  const failing = withReason >= 0 ? withReason : group.graded.findIndex((event) => event?.grade.verdict === "fail");
+  lines.push(
+    "",
+    `  one answer: ${whet} show run=${run} ${batchKey(batch)} group=${sampled.group} sample=${Math.max(0, failing)}`,
+    `  this problem over the run: ${whet} show run=${run} problem=${visibleLine(sampled.problem)}`,
+  );
+  return lines.join("\n");
+}
+
+/** One line about the first failing test. */
+function reasonOf(group: DrilledGroup, sample: number): string {
+  const grade = group.graded[sample]?.grade;
+  if (!grade || grade.verdict === "pass")
+    return grade && grade.flags.length > 0 ? `flags: ${grade.flags.join(", ")}` : "";
+  if (grade.message !== undefined) return visibleLine(grade.message, 60);
+  const { failure } = grade;
+  if (!failure) return grade.status === "format_error" ? "no closed code block" : "";
+  const test = `test ${failure.testIndex + 1}: `;
+  const lastError = failure.stderr.trimEnd().split("\n").at(-1) ?? "";
+  if (grade.status !== "wrong_answer" && lastError !== "") return test + visibleLine(lastError, 60);
+  return `${test}expected ${visibleLine(failure.expected.trim(), 24)}, got ${visibleLine(failure.printed.trim(), 24) || "nothing"}`;
+}
+
+function outcomeSoFar({ sampled, graded }: DrilledGroup): string {
+  const verdicts = graded.flatMap((event) => (event ? [event.grade.verdict] : []));
+  if (verdicts.length < sampled.samples.length) return "being graded";
+  const passed = verdicts.filter((verdict) => verdict === "pass").length;
+  const counted = verdicts.filter((verdict) => verdict !== "ungraded").length;
+  return counted === 0 ? "ungraded" : passed === 0 ? "all-fail" : passed === counted ? "all-pass" : "mixed";
+}
+
+/** `wrong_answer 3, time_limit 1`. */
+export function statusesOf(statuses: readonly string[]): string {
+  const counts = new Map<string, number>();
+  for (const status of statuses) if (status !== "pass") counts.set(status, (counts.get(status) ?? 0) + 1);
+  return [...counts]
+    .sort(([, a], [, b]) => b - a)
+    .map(([status, count]) => `${status} ${count}`)
+    .join(", ");
+}
+
+export const percent = (value: number | undefined) =>
+  value === undefined ? undefined : `${(100 * value).toFixed(0)}%`;
+const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);

@@ -1,0 +1,170 @@
+// `./whet show`: a run as text, from the whole down to one program and the test it failed on. Reads the journal of a finished run or of
+// one that another process writes. Everything that models and data sets wrote is shown as text, never obeyed.
+import { z } from "zod";
+import { ConfigError } from "../core/errors.ts";
+import { whet } from "../core/program.ts";
+import { visibleLine } from "../core/visible.ts";
+import { readRunConfig } from "../runs/directory.ts";
+import { type DrilledBatch, type DrilledGroup, drillBatch, type Phase, Problems } from "../runs/drill.ts";
+import { loadTokenizer, type Tokenizer } from "../tokenizer/index.ts";
+import type { Command } from "./command.ts";
+import { interruptible } from "./interrupt.ts";
+import { describeOptions, parseArguments, refuseWords } from "./options.ts";
+import { requireRun } from "./require-run.ts";
+import { describeSample } from "./show-answer.ts";
+import { describeBatch, describeGroup } from "./show-batch.ts";
+import { describeProblem, describeRun } from "./show-run.ts";
+
+const index = z.int().min(0).optional();
+
+const ShowOptions = z.strictObject({
+  run: z.string().default("").describe("run directory; it may be named without run= too"),
+  step: index.describe("a step of training, counted from 0: its groups"),
+  evaluation: index.describe("an evaluation, named by the steps before it, instead of a step"),
+  group: index.describe("a group of that step, counted from 0: its programs"),
+  problem: z.string().default("").describe("id of a problem: every attempt over the run; with step=, its group there"),
+  sample: index.describe("an answer of that group, counted from 0: its text, its program and the test it failed on"),
+  raw: z
+    .boolean()
+    .default(false)
+    .describe("with sample=: the answer as it was sampled, reasoning and control tokens included"),
+});
+type ShowOptions = z.output<typeof ShowOptions>;
+
+export const command: Command = {
+  help: () =>
+    [
+      `Usage: ${whet} show run=DIR [step=N [group=N or problem=ID [sample=N]]]`,
+      `       ${whet} show run=DIR problem=ID`,
+      "",
+      "Shows a run, one of its steps, a group, or an answer with the test it failed on; also while it is being written.",
+      "",
+      describeOptions(ShowOptions),
+    ].join("\n"),
+  run(args) {
+    const { options, words } = parseArguments(ShowOptions, args);
+    const [named, ...more] = words;
+    refuseWords(options.run === "" ? more : words, `${whet} show`);
+    const run = options.run || named || "";
+    requireRun(run);
+    return interruptible(async (signal) => {
+      const text = await describe({ ...options, run }, signal);
+      process.stdout.write(`${text}\n`);
+      return 0;
+    });
+  },
+};
+
+async function describe(options: ShowOptions, signal: AbortSignal): Promise<string> {
+  const { run, step, evaluation, group, problem, sample } = options;
+  if (step !== undefined && evaluation !== undefined)
+    throw new ConfigError(
+      "config/conflict",
+      `step=${step} and evaluation=${evaluation} name two things. Leave one of them out.`,
+    );
+  const batch = step ?? evaluation;
+  if (batch === undefined) {
+    if (sample !== undefined || group !== undefined)
+      throw new ConfigError(
+        "config/incomplete",
+        `${sample === undefined ? `group=${group}` : `sample=${sample}`} is one of a step. Name the step too: step=N, and problem=ID or group=N for a sample.`,
+      );
+    if (problem === "") return describeRun(run);
+    return describeProblem(run, findProblem(run, problem), await tokenizerOf(run, signal));
+  }
+  const phase = step === undefined ? "eval" : "train";
+  const drilled = drillBatch(run, phase, batch);
+  if (drilled.groups.length === 0) throw notThere(run, phase, batch);
+  if (group === undefined && problem === "") {
+    if (sample !== undefined)
+      throw new ConfigError(
+        "config/incomplete",
+        `sample=${sample} is one of a group. Name the group too: problem=ID or group=N; ${whet} show run=${run} ${wordFor(phase)}=${batch} lists them.`,
+      );
+    return describeBatch(run, drilled);
+  }
+  const chosen = findGroup(run, drilled, options);
+  if (sample === undefined) return describeGroup(run, drilled, chosen);
+  if (sample >= chosen.sampled.samples.length)
+    throw new ConfigError(
+      "config/not-in-run",
+      `sample=${sample} is not there: the group has samples 0 to ${chosen.sampled.samples.length - 1}.`,
+    );
+  const tokenizer = await tokenizerOf(run, signal);
+  return describeSample(run, drilled, chosen, sample, { tokenizer, raw: options.raw });
+}
+
+const wordFor = (phase: Phase) => (phase === "train" ? "step" : "evaluation");
+
+function notThere(run: string, phase: Phase, batch: number): ConfigError {
+  const word = wordFor(phase);
+  const there = Problems.read(run)
+    .all.flatMap(({ attempts }) => attempts)
+    .filter((attempt) => attempt.phase === phase)
+    .map((attempt) => attempt.batch);
+  const known = ranges([...new Set(there)].sort((a, b) => a - b));
+  return new ConfigError(
+    "config/not-in-run",
+    `${word}=${batch} is not in ${run}. ${known === "" ? `It has no ${word} yet.` : `It has ${word} ${known}.`}`,
+  );
+}
+
+/** `0 to 4, 7`. */
+export function ranges(numbers: readonly number[]): string {
+  const parts: [number, number][] = [];
+  for (const number of numbers) {
+    const last = parts.at(-1);
+    if (last && number === last[1] + 1) last[1] = number;
+    else parts.push([number, number]);
+  }
+  return parts.map(([from, to]) => (from === to ? `${from}` : `${from} to ${to}`)).join(", ");
+}
+
+function findProblem(run: string, id: string) {
+  const problems = Problems.read(run);
+  const found = problems.find(id);
+  if (found && found.attempts.length > 0) return found;
+  const all = problems.all.map((problem) => problem.id);
+  const near = all.filter((known) => known.includes(id));
+  const shown = (near.length > 0 ? near : all).slice(0, 5).map((known) => visibleLine(known, 80));
+  throw new ConfigError(
+    "config/not-in-run",
+    `problem=${visibleLine(id, 80)} was not met in ${run}. It has ${all.length} problems${shown.length > 0 ? `, ${near.length > 0 ? "of which these fit" : "such as"}: ${shown.join(", ")}` : ""}.`,
+  );
+}
+
+function findGroup(run: string, { phase, batch, groups }: DrilledBatch, options: ShowOptions): DrilledGroup {
+  const where = `${wordFor(phase)}=${batch}`;
+  const byNumber = groups.filter(({ sampled }) => options.group === undefined || sampled.group === options.group);
+  const fitting = byNumber.filter(({ sampled }) => options.problem === "" || sampled.problem === options.problem);
+  if (fitting.length === 1 || (fitting.length > 1 && options.sample === undefined)) return fitting[0]!;
+  if (fitting.length > 1)
+    throw new ConfigError(
+      "config/incomplete",
+      `${where} has the problem ${fitting.length} times. Name the group: group=${fitting.map(({ sampled }) => sampled.group).join(" or group=")}.`,
+    );
+  const asked = [
+    ...(options.group === undefined ? [] : [`group=${options.group}`]),
+    ...(options.problem === "" ? [] : [`problem=${visibleLine(options.problem, 80)}`]),
+  ].join(" ");
+  throw new ConfigError(
+    "config/not-in-run",
+    `${asked} is not in ${where} of ${run}. It has group ${ranges(groups.map(({ sampled }) => sampled.group))}: ` +
+      `${groups
+        .slice(0, 8)
+        .map(({ sampled }) => visibleLine(sampled.problem, 60))
+        .join(", ")}${groups.length > 8 ? " …" : ""}.`,
+  );
+}
+
+/** The run's tokenizer, or why there is none: only then is something left out. */
+async function tokenizerOf(run: string, signal: AbortSignal): Promise<Tokenizer | string> {
+  const config = readRunConfig(run) ?? {};
+  const name = String(config["tokenizer"] || String(config["model_name"] ?? "").replace(/:[\w:]+$/, ""));
+  try {
+    return await loadTokenizer(name, { signal: AbortSignal.any([signal, AbortSignal.timeout(10_000)]) });
+  } catch {
+    signal.throwIfAborted();
+    return `the tokenizer ${visibleLine(name, 80)} is not on this machine`;
+  }
+}

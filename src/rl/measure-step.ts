@@ -1,0 +1,85 @@
+// One step and a few evaluated problems, done for real and timed: what a forecast is made of. The optimizer is left alone.
+import type { SamplingClient, TrainingClient } from "../client/index.ts";
+import { Random } from "../core/random.ts";
+import type { Renderer } from "../renderers/index.ts";
+import { buildBatch } from "./batch.ts";
+import { completionsPerPrompt, type TrainConfig } from "./config.ts";
+import { lossDatum } from "./datums.ts";
+import { evaluationSeed } from "./evaluate.ts";
+import type { Measured } from "./measured-forecast.ts";
+import type { Policy } from "./policies.ts";
+import { type Group, type Judge, type Place, sampleAndJudge } from "./rollout.ts";
+import type { Task } from "./tasks.ts";
+import { inputTokens } from "./train-step.ts";
+
+export interface MeasureParts {
+  training: TrainingClient;
+  renderer: Renderer;
+  judge: Judge;
+  /** One batch of training problems, and the problems of an evaluation. */
+  tasks: readonly Task[];
+  testTasks: readonly Task[];
+  signal: AbortSignal;
+}
+
+/** Problems of an evaluation that are tried. */
+const mostProblems = 48;
+
+export async function measureStep(config: TrainConfig, parts: MeasureParts): Promise<Measured> {
+  const { training, tasks, testTasks, signal } = parts;
+  const clock = { started: performance.now() };
+  const lap = () => {
+    const seconds = (performance.now() - clock.started) / 1000;
+    clock.started = performance.now();
+    return seconds;
+  };
+  const sampler = await training.saveWeightsAndGetSamplingClient({ signal });
+  const weights = lap();
+  const groups = await rollOutAll(sampler, tasks, "train", config, parts);
+  const sampling = lap();
+  const { examples } = buildBatch(groups, config);
+  if (examples.length > 0) {
+    const { loss_fn: lossFn, loss_fn_config: lossFnConfig } = config;
+    const data = examples.map((example) => lossDatum(example, lossFn));
+    await training.forwardBackward(data, lossFn, { lossFnConfig, signal });
+  }
+  const trained = lap();
+  const problems = testTasks.slice(0, mostProblems);
+  const evaluated = await rollOutAll(sampler, problems, "eval", config, parts);
+  const evaluating = lap();
+  const use = (some: readonly Group[]) => ({
+    prefill: some.reduce((sum, { prompt }) => sum + prompt.length, 0),
+    cachedPrefill: 0,
+    sample: some.reduce((sum, { completions }) => sum + completions.reduce((all, { tokens }) => all + tokens.length, 0), 0),
+  });
+  const each = (total: number) => total / Math.max(1, problems.length);
+  const whole = use(evaluated);
+  return {
+    basis: `one batch of ${groups.length} prompts × ${completionsPerPrompt(config)} answers and ${problems.length} test problems, done here`,
+    step: { ...use(groups), train: inputTokens(examples), seconds: weights + sampling + trained },
+    problem:
+      problems.length === 0
+        ? undefined
+        : { prefill: each(whole.prefill), cachedPrefill: 0, sample: each(whole.sample), train: 0, seconds: each(evaluating) },
+  };
+}
+
+function rollOutAll(
+  sampler: SamplingClient,
+  tasks: readonly Task[],
+  phase: Place["phase"],
+  config: TrainConfig,
+  { renderer, judge, signal }: MeasureParts,
+): Promise<Group[]> {
+  const policy: Policy = { version: 0, open: () => Promise.resolve({ sampler, version: 0 }) };
+  const rollOut = sampleAndJudge({
+    renderer,
+    judge,
+    record: async () => {},
+    samples: phase === "train" ? completionsPerPrompt(config) : config.eval_num_samples,
+    temperature: phase === "train" ? config.temperature : config.eval_temperature,
+    seedFor: ({ batch, group }, task) =>
+      phase === "train" ? new Random("sample", config.seed, batch, group).uint32() : evaluationSeed(config.seed, task),
+  });
+  return Promise.all(tasks.map((task, group) => rollOut({ phase, batch: 0, group }, task, policy, signal)));
+}
