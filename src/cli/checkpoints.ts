@@ -24,8 +24,14 @@ import { engineStorage, type Storage, type StoredCheckpoint, serverStorage } fro
 import { textTable } from "./text-table.ts";
 
 const CheckpointsOptions = TrainConfig.pick({ base_url: true }).extend({
-  run: z.string().default("").describe("run directory: its checkpoints, on its server or in its engine; empty: all on the server"),
-  prune: z.boolean().default(false).describe("delete what the run does not need and keep= does not name; lists it first"),
+  run: z
+    .string()
+    .default("")
+    .describe("run directory: its checkpoints, on its server or in its engine; empty: all on the server"),
+  prune: z
+    .boolean()
+    .default(false)
+    .describe("delete what the run does not need and keep= does not name; lists it first"),
   keep: z
     .string()
     .default("best,last:3,final")
@@ -82,12 +88,19 @@ async function list(options: CheckpointsOptions, signal: AbortSignal): Promise<n
   }
 }
 
-async function prune(options: CheckpointsOptions, rule: ReturnType<typeof parseKeep>, signal: AbortSignal): Promise<number> {
+async function prune(
+  options: CheckpointsOptions,
+  rule: ReturnType<typeof parseKeep>,
+  signal: AbortSignal,
+): Promise<number> {
   const storage = openStorage(options, signal);
   try {
     const rows = await rowsOf(options, storage);
     const there = new Set(rows.map(({ path }) => path));
-    const { ids, needed, kept } = runCheckpoints(() => readJournal(options.run), (path) => there.has(path));
+    const { ids, needed, kept } = runCheckpoints(
+      () => readJournal(options.run),
+      (path) => there.has(path),
+    );
     const keep = kept(rule);
     const others = referredByOthers(options.run);
     const reasonToStay = ({ path }: Row): string | undefined => {
@@ -106,7 +119,11 @@ async function prune(options: CheckpointsOptions, rule: ReturnType<typeof parseK
       console.log("nothing to delete");
       return 0;
     }
-    console.log(redact([options.yes ? "deleting" : "these would be deleted", ...table(going), "", totals(going, options)].join("\n")));
+    console.log(
+      redact(
+        [options.yes ? "deleting" : "these would be deleted", ...table(going), "", totals(going, options)].join("\n"),
+      ),
+    );
     if (!options.yes && !(await confirmed(going.length, signal))) {
       console.log(`nothing was deleted; yes=true deletes ${going.length === 1 ? "it" : "them"} without a question`);
       return 0;
@@ -137,7 +154,9 @@ async function confirmed(count: number, signal: AbortSignal): Promise<boolean> {
   if (!process.stdin.isTTY) return false;
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   try {
-    const answer = await terminal.question(`Delete ${count === 1 ? "this" : `these ${count}`}? Write yes: `, { signal });
+    const answer = await terminal.question(`Delete ${count === 1 ? "this" : `these ${count}`}? Write yes: `, {
+      signal,
+    });
     return answer.trim().toLowerCase() === "yes";
   } catch {
     return false;
@@ -168,7 +187,10 @@ async function rowsOf(options: CheckpointsOptions, storage: Storage): Promise<Ro
   const own = options.run === "" ? undefined : runCheckpoints(() => readJournal(options.run)).names;
   const others = referredByOthers(options.run);
   return found
-    .map((checkpoint) => ({ ...checkpoint, of: own?.get(checkpoint.path) ?? others.get(checkpoint.path) ?? "no run here" }))
+    .map((checkpoint) => ({
+      ...checkpoint,
+      of: own?.get(checkpoint.path) ?? others.get(checkpoint.path) ?? "no run here",
+    }))
     .sort((a, b) => a.savedAt - b.savedAt);
 }
 

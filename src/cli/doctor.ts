@@ -8,9 +8,9 @@ import { messageOf } from "../core/errors.ts";
 import { whet } from "../core/program.ts";
 import { describeSummary } from "../data/index.ts";
 import { completionsPerPrompt, TrainConfig } from "../rl/config.ts";
-import { evaluationsOf, forecastRun, type Measured, measuredIn } from "../rl/measured-forecast.ts";
 import { judgeByTests } from "../rl/judge.ts";
 import { measureStep } from "../rl/measure-step.ts";
+import { evaluationsOf, forecastRun, type Measured, measuredIn } from "../rl/measured-forecast.ts";
 import { dollars, noPrice, tariffOf } from "../rl/prices.ts";
 import { type ProbedSample, probeSample, probeTraining } from "../rl/probe.ts";
 import { evaluationTasks, taskSource } from "../rl/tasks.ts";
@@ -42,7 +42,10 @@ export const command: Command = {
   async run(args) {
     const run = args.findLast((word) => /^(--)?run=/.test(word))?.replace(/^(--)?run=/, "");
     if (run !== undefined) requireRun(run);
-    const parsed = parseTrainArguments(args.filter((word) => !/^(--)?run=/.test(word)), `${whet} doctor`);
+    const parsed = parseTrainArguments(
+      args.filter((word) => !/^(--)?run=/.test(word)),
+      `${whet} doctor`,
+    );
     if (run !== undefined) {
       const recorded = Object.entries(readRunConfig(run) ?? {}).filter(([key]) => key in TrainConfig.shape);
       parsed.given = { ...(Object.fromEntries(recorded) as Partial<TrainConfig>), ...parsed.given };
@@ -168,7 +171,8 @@ async function timeGrader(grading: GraderConnection, signal: AbortSignal): Promi
 }
 
 /** A batch that the embedded engine does within a minute or so. */
-const isSmall = (config: TrainConfig) => config.batch_size * Math.min(config.max_tokens, config.context_window) <= 200_000;
+const isSmall = (config: TrainConfig) =>
+  config.batch_size * Math.min(config.max_tokens, config.context_window) <= 200_000;
 
 function showForecast(config: TrainConfig, measured: Measured, problems: number): void {
   const { tariff, missing } = tariffOf(config, chargedAs(config.base_url));
@@ -184,10 +188,7 @@ function showForecast(config: TrainConfig, measured: Measured, problems: number)
   if (config.max_steps > 0) {
     const evaluations = problems > 0 ? evaluationsOf(config, config.max_steps) : 0;
     const with_ = evaluations > 0 ? ` with ${evaluations} evaluations of ${problems} problems` : "";
-    say(
-      `${config.max_steps} steps${with_}`,
-      forecastRun(measured, config.max_steps, evaluations, problems, tariff),
-    );
+    say(`${config.max_steps} steps${with_}`, forecastRun(measured, config.max_steps, evaluations, problems, tariff));
   }
   if (!tariff) console.log(`forecast  ${noPrice(config.model_name, missing)}`);
 }

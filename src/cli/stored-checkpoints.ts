@@ -76,7 +76,9 @@ async function listAll(rest: RestClient, signal: AbortSignal): Promise<StoredChe
   }
 }
 
-function stored(checkpoint: Awaited<ReturnType<RestClient["listCheckpoints"]>>["checkpoints"][number]): StoredCheckpoint {
+function stored(
+  checkpoint: Awaited<ReturnType<RestClient["listCheckpoints"]>>["checkpoints"][number],
+): StoredCheckpoint {
   const { tinkerPath, sizeBytes, time, expiresAt } = checkpoint;
   return {
     path: tinkerPath,

@@ -50,7 +50,10 @@ export async function measureStep(config: TrainConfig, parts: MeasureParts): Pro
   const use = (some: readonly Group[]) => ({
     prefill: some.reduce((sum, { prompt }) => sum + prompt.length, 0),
     cachedPrefill: 0,
-    sample: some.reduce((sum, { completions }) => sum + completions.reduce((all, { tokens }) => all + tokens.length, 0), 0),
+    sample: some.reduce(
+      (sum, { completions }) => sum + completions.reduce((all, { tokens }) => all + tokens.length, 0),
+      0,
+    ),
   });
   const each = (total: number) => total / Math.max(1, problems.length);
   const whole = use(evaluated);
@@ -60,7 +63,13 @@ export async function measureStep(config: TrainConfig, parts: MeasureParts): Pro
     problem:
       problems.length === 0
         ? undefined
-        : { prefill: each(whole.prefill), cachedPrefill: 0, sample: each(whole.sample), train: 0, seconds: each(evaluating) },
+        : {
+            prefill: each(whole.prefill),
+            cachedPrefill: 0,
+            sample: each(whole.sample),
+            train: 0,
+            seconds: each(evaluating),
+          },
   };
 }
 

@@ -38,6 +38,8 @@ export class Policies {
   #newest: { version: number; policy: Promise<Policy> } | undefined;
   #retiring: Promise<void> = Promise.resolve();
   #cannotRetire = false;
+  /** The version of the weights as they are. */
+  #current = 0;
 
   constructor(options: PoliciesOptions) {
     this.#options = options;
@@ -49,6 +51,7 @@ export class Policies {
    * Resolves when that has its place among the training requests, so that the next update may be submitted; the policy comes later.
    */
   async publish(version: number, changed: boolean): Promise<{ policy: Promise<Policy> }> {
+    this.#current = version;
     if (!this.#options.needed(version)) {
       const open = () => Promise.reject(new Error(`policy ${version} was not published`));
       return { policy: Promise.resolve({ version, open }) };
@@ -132,7 +135,9 @@ export class Policies {
     const path = this.#paths.get(version);
     const policy = path === undefined ? undefined : await this.#reopen(version, path);
     if (policy) return policy.open();
-    const newest = await (await this.#newest!.policy).open();
+    // Where nothing else is sampled from the weights as they are, they were not published yet; no update comes before this batch.
+    this.#newest ??= { version: this.#current, policy: this.#save(this.#current) };
+    const newest = await (await this.#newest.policy).open();
     this.#options.logger.warn(
       `policy ${version} is gone from the server, so its remaining groups are sampled from version ${newest.version}: ` +
         "this run is no longer exactly the one it would have been",

@@ -56,14 +56,14 @@ export function runCheckpoints(
     policies.set(event.version, event.path);
     names.set(event.path, `policy ${event.version}`);
   }
-  for (const record of view.checkpoints) for (const path of pathsOf(record)) names.set(path, `checkpoint ${record.name}`);
+  for (const record of view.checkpoints)
+    for (const path of pathsOf(record)) names.set(path, `checkpoint ${record.name}`);
   const records = resumableCheckpoints(entries());
   const newest = records.find(({ state_path: path }) => exists(path!));
   const needed = new Set(newest ? pathsOf(newest) : []);
-  // A run that is not over finishes its batches with the policies that began them.
+  // Batches under way are finished by the policies that began them; a longer max_steps goes on from those of its end.
   const lag = Number(view.config["max_lag"] ?? 0);
-  if (!newest?.final)
-    for (const [version, path] of policies) if (version >= (newest?.step ?? 0) - lag) needed.add(path);
+  for (const [version, path] of policies) if (version >= (newest?.step ?? 0) - lag) needed.add(path);
   const ids = [...new Set([...names.keys()].map((path) => parseTinkerPath(path).trainingRunId))];
   return { ids, names, needed, kept: (rule) => keptBy(rule, view, records) };
 }
