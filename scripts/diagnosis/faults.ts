@@ -1,7 +1,6 @@
 // Runs of the embedded engine with one fault each, and the findings that must appear.
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { readJournal } from "../../src/runs/read-journal.ts";
 import { RunView } from "../../src/runs/view.ts";
 import { startServe } from "../../test/contract/serve-process.ts";
 import { ownReward } from "./own-reward.ts";
@@ -65,25 +64,14 @@ export const faults: Record<string, Fault> = {
     return train(path, { train_data: write(`${path}.jsonl`, rows), max_steps: 10 });
   }),
   "too-easy": fault(["reward-flat-one", "groups-equal"], async (path) => {
-    // A policy that was trained, on problems that it always solves.
-    const server = await startServe([`state_dir=${path}.state`]);
-    try {
-      const settings = { base_url: server.baseUrl, preset: "nano" };
-      await trainOn(server.apiKey, `${path}.first`, { ...settings, max_steps: 30 });
-      const solved = new Set<string>();
-      for (const { event } of readJournal(`${path}.first`))
-        if (event.type === "update-submitted" && event.step >= 18)
-          for (const { problem, outcome } of event.groups) if (outcome === "all-pass") solved.add(problem);
-      const rows = starter("train").filter(({ id }) => solved.has(id));
-      await trainOn(server.apiKey, path, {
-        ...settings,
-        load_checkpoint_path: RunView.read(`${path}.first`).newest!.state_path!,
-        train_data: write(`${path}.jsonl`, rows),
-        max_steps: 7,
-      });
-    } finally {
-      await server.close();
-    }
+    // What the model solves before any training, at a temperature that leaves it no other answer.
+    await train(`${path}.first`, { max_steps: 1, eval_every: 100, eval_max_problems: 150 });
+    const outcomes = RunView.read(`${path}.first`).evaluations.get(0) ?? [];
+    const solved = new Set(
+      outcomes.filter(({ samples, passed }) => samples > 0 && passed === samples).map(({ id }) => id),
+    );
+    const rows = starter("test").filter(({ id }) => solved.has(id));
+    await train(path, { train_data: write(`${path}.jsonl`, rows), temperature: 0.05, max_steps: 7 });
   }),
   "weak-tests": fault(["weak-tests", "reward-without-pass1"], (path) =>
     train(path, {

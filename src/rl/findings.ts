@@ -3,6 +3,8 @@
 
 import { whet } from "../core/program.ts";
 import { Diagnosis, type Raised } from "../diagnosis/diagnosis.ts";
+import { Evidence } from "../diagnosis/evidence.ts";
+import { bestMean, meanOf } from "../diagnosis/rule.ts";
 import { isCurable } from "../diagnosis/rules.ts";
 import type { EventOf, RunEvent } from "../runs/events.ts";
 import type { Finding } from "../runs/findings.ts";
@@ -110,17 +112,20 @@ const stopped = (step: number, { id, message, remedy }: Finding) =>
   );
 
 /**
- * Goes back where a finding called for it: to the newest checkpoint from before its evidence, or to the start, with half the learning
- * rate. One event does both, so that no kill can come in between.
+ * Goes back where a finding called for it: to the newest healthy checkpoint, or to the start, with half the learning rate. One event does
+ * both, so that no kill can come in between.
  */
 export async function rollBackIfAsked(run: Run, config: Pick<TrainConfig, "max_lag" | "learning_rate">): Promise<void> {
   const course = new Course();
-  for (const { event } of run.journal.entries()) course.take(event);
+  const evidence = new Evidence();
+  for (const { event } of run.journal.entries()) {
+    course.take(event);
+    evidence.take(event);
+  }
   const finding = course.unansweredFinding;
   if (!finding) return;
-  // The evidence of step n is the work of policy n − lag; a policy before that one is healthy.
-  const healthy = Math.max(0, finding.firstStep - config.max_lag);
-  const checkpoint = resumableCheckpoints(run.journal.entries()).find(({ step }) => step < healthy);
+  const isHealthy = healthBefore(evidence, finding.firstStep, config.max_lag);
+  const checkpoint = resumableCheckpoints(run.journal.entries()).find(({ step }) => isHealthy(step));
   const learningRate = (course.learningRate ?? config.learning_rate) / 2;
   const to = checkpoint?.step ?? 0;
   run.logger.warn(
@@ -134,3 +139,20 @@ export async function rollBackIfAsked(run: Run, config: Pick<TrainConfig, "max_l
     rollback: { finding: finding.id, learningRate },
   });
 }
+
+/**
+ * Whether the policy after so many steps is one to go back to: older than the evidence (the figures of step n show policy n − lag), and
+ * about as good as the best before it; a policy that breaks has often been sinking for a while.
+ */
+export function healthBefore(evidence: Evidence, firstStep: number, lag: number): (step: number) => boolean {
+  const before = evidence.steps.filter(({ step }) => step < firstStep);
+  const best = bestMean(before, "mean_correct", steadySteps);
+  return (step) => {
+    if (step >= firstStep - lag) return false;
+    const around = before.filter((at) => at.step <= step + lag && at.step > step + lag - steadySteps);
+    return around.length === 0 || meanOf(around, "mean_correct") >= 0.8 * best;
+  };
+}
+
+/** A batch has few problems: a policy is judged by as many steps as this. */
+const steadySteps = 3;
