@@ -190,9 +190,14 @@ export function schemaField(
 ): ts.PropertyAssignment | undefined {
   const object = schemaCall(alias, checker)?.arguments.find(ts.isObjectLiteralExpression);
   const wire = name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-  return object?.properties
-    .filter((property) => ts.isPropertyAssignment(property))
-    .find((property) => property.name.getText() === wire || property.name.getText() === name);
+  for (const property of object?.properties ?? []) {
+    if (ts.isPropertyAssignment(property) && [wire, name].includes(property.name.getText())) return property;
+    if (!ts.isSpreadAssignment(property)) continue;
+    // `...keys`: where the object that is spread has it.
+    const origin = checker.getTypeAtLocation(property.expression).getProperty(name)?.valueDeclaration;
+    if (origin && ts.isPropertyAssignment(origin)) return origin;
+  }
+  return undefined;
 }
 
 function readMember(member: ts.ClassElement | ts.TypeElement, checker: ts.TypeChecker): Member[] {

@@ -26,14 +26,21 @@ function commandsIn(page: string): string[][] {
   });
 }
 
+/** What docs/troubleshooting.md shows on purpose. */
+const mistakes = new Set(["learning_rte"]);
+
 test.each(pages)("%s", async (page) => {
-  for (const [name, ...args] of commandsIn(page)) {
+  for (const words of commandsIn(page)) {
+    // `help train` is about train; COMMAND stands for any.
+    const [name, ...args] = words[0] === "help" ? words.slice(1) : words;
+    if (name === undefined || name === "COMMAND") continue;
     expect(Object.keys(commands), `${page}: ./whet ${name}`).toContain(name);
     const { command } = await commands[name!]!.load();
     const keys = new Set([...command.help([]).matchAll(/^ {2}([a-z_]+)=/gm)].map(([, key]) => key));
     for (const argument of args) {
       const key = /^([a-z_]+)=/.exec(argument)?.[1];
-      if (key !== undefined) expect([...keys], `${page}: ./whet ${name} ${argument}`).toContain(key);
+      if (key !== undefined && !mistakes.has(key))
+        expect([...keys], `${page}: ./whet ${name} ${argument}`).toContain(key);
     }
   }
 });
