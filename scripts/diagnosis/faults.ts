@@ -59,7 +59,7 @@ export const faults: Record<string, Fault> = {
   }),
   "wrong-renderer": settings(["format-low", "reward-flat-zero"], { renderer_name: "role_colon", max_steps: 6 }),
   "tiny-max-tokens": settings(["truncated-answers"], { max_tokens: 24, max_steps: 6 }),
-  "too-hard": fault(["reward-flat-zero", "groups-equal"], (path) => {
+  "too-hard": fault(["reward-flat-zero"], (path) => {
     const rows = starter("test").filter(({ part, family }) => part === "unseen" && neverSolved.has(String(family)));
     return train(path, { train_data: write(`${path}.jsonl`, rows), max_steps: 10 });
   }),
@@ -73,14 +73,14 @@ export const faults: Record<string, Fault> = {
     const rows = starter("test").filter(({ id }) => solved.has(id));
     await train(path, { train_data: write(`${path}.jsonl`, rows), temperature: 0.05, max_steps: 7 });
   }),
-  "weak-tests": fault(["weak-tests", "reward-without-pass1"], (path) =>
-    train(path, {
-      train_data: write(`${path}.jsonl`, echoTests(starter("train"))),
-      max_steps: 24,
-      eval_every: 24,
-      eval_max_problems: 150,
-    }),
+  "weak-tests": fault(["weak-tests", "reward-flat-zero", "groups-equal"], (path) =>
+    train(path, { train_data: write(`${path}.jsonl`, echoTests(starter("train"))), max_steps: 12 }),
   ),
+  "test-out-of-reach": fault(["reward-without-pass1"], (path) => {
+    // What is trained on is learned, and what is measured is not.
+    const rows = starter("test").filter(({ part, family }) => part === "unseen" && neverSolved.has(String(family)));
+    return train(path, { test_data: write(`${path}.jsonl`, rows), max_steps: 14, eval_every: 14 });
+  }),
   "endless-loops": fault(["timeouts-dominate"], async (path) => {
     const loops = starter("train").map((row) => ({ ...row, solutions: ["while True: pass"] }));
     const server = await startServe([

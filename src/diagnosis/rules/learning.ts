@@ -70,7 +70,7 @@ const lossExploding: Rule = {
   id: "loss-exploding",
   levels: ["error"],
   curable: true,
-  when: "the loss is not a number, or per token above 0.3 (more than advantages alone can make) and 20 times its usual size",
+  when: "the loss is not a number, or per token above 0.3 (more than advantages alone can make) and 20 times its size in the first or the latest steps",
   means: "importance ratios or gradients run away: the learning rate is too high",
   remedy:
     "reduce the learning rate (the usual one for large models is 1e-5 to 4e-5), or use loss_fn=ppo, which bounds the ratios",
@@ -78,8 +78,13 @@ const lossExploding: Rule = {
     const [step] = evidence.last(1);
     const loss = step?.figures["loss"];
     if (step === undefined || loss === undefined) return undefined;
-    const usual = medianOf(valuesOf(evidence.steps.slice(-21, -1), "loss").map(Math.abs));
-    const exploded = !Number.isFinite(loss) || (Math.abs(loss) > 0.3 && !(Math.abs(loss) < 20 * usual));
+    // The first steps too: a loss that grows steadily is soon its own usual.
+    const sizes = [evidence.first(6, "loss").slice(0, 5), evidence.steps.slice(-21, -1)].map((steps) =>
+      medianOf(valuesOf(steps, "loss").map(Math.abs)),
+    );
+    const usual = Math.min(...sizes.filter(Number.isFinite));
+    const exploded =
+      !Number.isFinite(loss) || (Math.abs(loss) > 0.3 && evidence.steps.length > 1 && !(Math.abs(loss) < 20 * usual));
     if (!exploded) return undefined;
     return {
       level: "error",

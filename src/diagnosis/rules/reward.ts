@@ -20,12 +20,21 @@ const counts = (evidence: Evidence, { figures }: StepFigures) =>
 const flatAtZero: Rule = {
   id: "reward-flat-zero",
   levels: ["warning", "error"],
-  when: "no answer was right for 4 steps; error from 8 steps on",
+  when: "no answer was right for 4 steps, or at most 5% of those of 8 steps; error when none was for 8 steps",
   means:
     "the problems are too hard, so there is no positive signal; or the policy collapsed, or no answer can pass (wrong renderer, broken tests)",
   remedy: "train on easier problems, raise batch_size for more completions per problem; look at answers first",
   check(evidence) {
     const steps = lastStretch(evidence, (step) => step.figures["mean_correct"] === 0 && counts(evidence, step));
+    const recent = evidence.last(8).filter((step) => counts(evidence, step));
+    if (steps.length < 4 && recent.length === 8 && meanOf(recent, "mean_correct") <= 0.05)
+      return {
+        level: "warning",
+        message: `${short(100 * meanOf(recent, "mean_correct"))}% of the answers of 8 steps were right`,
+        steps: spanOf(recent),
+        figures: evidenceOf(recent, "mean_correct", "groups_mixed"),
+        command: `${whet} show run=${evidence.runPath} step=${evidence.step}`,
+      };
     if (steps.length < 4) return undefined;
     return {
       level: steps.length >= 8 ? "error" : "warning",
@@ -89,7 +98,7 @@ const rewardWithoutPass1: Rule = {
   levels: ["warning", "error"],
   when: "between two evaluations 15 points more answers became right in training, more than the evaluation's uncertainty, and Pass@1 gained less than a fifth of that; error where flagged programs pass",
   means:
-    "possibly reward hacking (hard-coded outputs, answers that exploit weak tests), or the training problems are learned by heart",
+    "reward hacking (hard-coded outputs, answers that exploit weak tests), problems learned by heart, or tests of another kind than the training problems",
   remedy: "look at the programs that pass; certify the training problems",
   check(evidence) {
     const [first, last] = [evidence.evaluations[0], evidence.evaluations.at(-1)];
