@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { APIStatusError, type ClientOptions, CredentialError, ServiceClient } from "../client/index.ts";
 import { ConfigError, WhetstoneError } from "../core/errors.ts";
 import { whet } from "../core/program.ts";
+import { shellCommand } from "../core/shell.ts";
 import { createGrader, type Grader, openSandbox, runCanary } from "../grading/index.ts";
 import { chooseRenderer, type Renderer } from "../renderers/index.ts";
 import { presetConfig, type TrainConfig } from "../rl/config.ts";
@@ -65,9 +66,16 @@ export interface EngineConnection {
 /** Connects, starting the embedded server where it is the engine. Nothing is billed. */
 export async function connectEngine(
   config: Pick<TrainConfig, "base_url">,
-  options: { stateDir: string; logFile: string; logger: Logger; onLost?: (error: Error) => void },
+  options: {
+    stateDir: string;
+    logFile: string;
+    logger: Logger;
+    onLost?: (error: Error) => void;
+    /** Default: what settings and environment ask for. */
+    kind?: EngineKind | undefined;
+  },
 ): Promise<EngineConnection> {
-  const kind = engineKind(config.base_url);
+  const kind = options.kind ?? engineKind(config.base_url);
   let server: EmbeddedServer | undefined;
   if (kind === "embedded") {
     // Here rather than in the child process, whose words go to a file.
@@ -158,10 +166,7 @@ export function checkModel(connection: EngineConnection, modelName: string): num
 function commandAgain(changes: Readonly<Record<string, string | undefined>>): string {
   const given = process.argv.slice(2).filter((word) => !Object.keys(changes).some((key) => word.startsWith(`${key}=`)));
   const changed = Object.entries(changes).flatMap(([key, value]) => (value === undefined ? [] : [`${key}=${value}`]));
-  const quoted = [...given, ...changed].map((word) =>
-    /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`,
-  );
-  return redact([whet, ...quoted].join(" "));
+  return redact(shellCommand(whet, ...given, ...changed));
 }
 
 /** The renderer that the config names, or the one that fits the model. */

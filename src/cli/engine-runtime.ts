@@ -8,7 +8,7 @@ import { messageOf, WhetstoneError } from "../core/errors.ts";
 import { makeFolder } from "../core/files.ts";
 import { takeLock } from "../core/lock-file.ts";
 import { registryProblem, runNpm } from "../core/npm.mjs";
-import { untar } from "../core/untar.ts";
+import { extractTar } from "../core/tar.ts";
 import { findRuntime, runtimeFolder, runtimeVersion } from "../graph/onnx-runtime.ts";
 
 /** The packages and the digests of their tarballs, as package-lock.json has them (a test compares). */
@@ -56,11 +56,10 @@ async function fetchInto(folder: string, say: (line: string) => void): Promise<v
       const tarball = await download(name, draft, problem);
       await check(tarball, digest, name);
       const native = `bin/napi-v6/${process.platform}/${process.arch}/`;
-      await untar(
-        tarball,
-        join(draft, "node_modules", name),
-        (path) => !path.startsWith("bin/") || path.startsWith(native),
-      );
+      await extractTar(createReadStream(tarball), join(draft, "node_modules", name), { maxBytes: 1 << 30 }, (path) => {
+        const inside = path.replace(/^[^/]+\//, ""); // of npm's "package/"
+        return !inside.startsWith("bin/") || inside.startsWith(native) ? inside : undefined;
+      });
       rmSync(tarball);
     }
     rmSync(folder, { recursive: true, force: true });

@@ -9,6 +9,7 @@ import {
   checkModel,
   connectEngine,
   type EngineConnection,
+  type EngineKind,
   type GraderConnection,
   openGrader,
   openRenderer,
@@ -19,6 +20,8 @@ export interface WorkbenchOptions {
   engineFiles: { stateDir: string; logFile: string };
   logger: Logger;
   signal: AbortSignal;
+  /** The engine, where it is not settings and environment that decide. */
+  engineKind?: EngineKind | undefined;
   /** Called when the embedded engine is gone for good. */
   onEngineLost?(error: Error): void;
 }
@@ -44,10 +47,9 @@ export class Workbench {
 
   /** Connects to the engine; refuses a model it does not offer. */
   async engine(): Promise<EngineConnection> {
-    const { engineFiles, logger, onEngineLost } = this.#options;
-    return this.#keep(
-      await connectEngine(this.#config, { ...engineFiles, logger, ...(onEngineLost ? { onLost: onEngineLost } : {}) }),
-    );
+    const { engineFiles, logger, onEngineLost, engineKind: kind } = this.#options;
+    const onLost = onEngineLost ? { onLost: onEngineLost } : {};
+    return this.#keep(await connectEngine(this.#config, { ...engineFiles, logger, kind, ...onLost }));
   }
 
   /** Checks that the engine has the model; the smaller context window counts from here on. */
