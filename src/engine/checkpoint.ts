@@ -7,7 +7,8 @@ import { syncFolder } from "../core/files.ts";
 import type { LoraSpec } from "./engine.ts";
 import { EngineError } from "./errors.ts";
 import { type AdapterWeights, LORA_ALPHA, type Weight } from "./model-types.ts";
-import { type NamedTensor, SafetensorsFile, writeSafetensors } from "./safetensors.ts";
+import { type NamedTensor, SafetensorsFile } from "./safetensors.ts";
+import { writeSafetensors } from "./write-safetensors.ts";
 
 const peftPrefix = "base_model.model.";
 const files = {

@@ -4,7 +4,8 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { temporaryFolders } from "../../test/support/folders.ts";
 import { EngineError } from "./errors.ts";
-import { SafetensorsFile, writeSafetensors } from "./safetensors.ts";
+import { SafetensorsFile } from "./safetensors.ts";
+import { writeSafetensors } from "./write-safetensors.ts";
 
 const folder = temporaryFolders();
 

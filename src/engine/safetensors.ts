@@ -1,10 +1,21 @@
-// Reads and writes safetensors files. Nothing in a header is believed: lengths, offsets, dtypes and shapes are checked against
-// each other and against the file before a byte of data is used. Calls are synchronous; they run on the engine's worker thread.
-import { closeSync, fstatSync, fsyncSync, openSync, readSync, writeSync } from "node:fs";
+// Reads safetensors files. Nothing in a header is believed: lengths, offsets, dtypes and shapes are checked against each other and
+// against the file before a byte of data is used. Calls are synchronous; they run on the engine's worker thread.
+import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import { EngineError } from "./errors.ts";
 
-const bytesPerElement = { F64: 8, F32: 4, F16: 2, BF16: 2, I64: 8, I32: 4, I16: 2, I8: 1, U8: 1, BOOL: 1 } as const;
-type Dtype = keyof typeof bytesPerElement;
+export const bytesPerElement = {
+  F64: 8,
+  F32: 4,
+  F16: 2,
+  BF16: 2,
+  I64: 8,
+  I32: 4,
+  I16: 2,
+  I8: 1,
+  U8: 1,
+  BOOL: 1,
+} as const;
+export type Dtype = keyof typeof bytesPerElement;
 
 /** The element types that can be read as numbers for a model. */
 const readable = new Set<Dtype>(["F32", "F16", "BF16"]);
@@ -71,48 +82,30 @@ export class SafetensorsFile {
     return out;
   }
 
+  /** Elements `from` to `from + count` of a tensor, widened to float32. */
+  readElements({ name, dtype, start }: TensorEntry, from: number, count: number): Float32Array {
+    if (!readable.has(dtype)) throw bad(this.path, `stores ${name} as ${dtype}; only F32, F16 and BF16 can be read`);
+    const size = bytesPerElement[dtype];
+    const bytes = this.readBytes(start + from * size, count * size);
+    if (dtype === "F32") return new Float32Array(bytes.buffer, 0, count);
+    const out = new Float32Array(count);
+    (dtype === "BF16" ? widenBfloat16 : widenFloat16)(new Uint16Array(bytes.buffer, 0, count), out, 0);
+    return out;
+  }
+
+  /** Bytes of the file, in a buffer of their own. */
+  readBytes(position: number, length: number): Uint8Array<ArrayBuffer> {
+    const bytes = new Uint8Array(length);
+    this.#fill(bytes, position);
+    return bytes;
+  }
+
   close(): void {
     closeSync(this.#descriptor);
   }
 
   #fill(into: Uint8Array, position: number): void {
     fill(this.#descriptor, this.path, into, position);
-  }
-}
-
-/** Writes `tensors` as float32 to a new file and flushes it to the disk. */
-export function writeSafetensors(
-  path: string,
-  tensors: ReadonlyMap<string, NamedTensor>,
-  metadata: Readonly<Record<string, string>> = {},
-): void {
-  const header: Record<string, unknown> = { __metadata__: { format: "pt", ...metadata } };
-  let offset = 0;
-  for (const [name, { data, shape }] of tensors) {
-    header[name] = { dtype: "F32", shape, data_offsets: [offset, offset + data.byteLength] };
-    offset += data.byteLength;
-  }
-  const json = JSON.stringify(header);
-  const text = Buffer.from(json.padEnd(json.length + ((8 - (Buffer.byteLength(json) % 8)) % 8)));
-  const length = Buffer.alloc(8);
-  length.writeBigUInt64LE(BigInt(text.byteLength));
-
-  const descriptor = openSync(path, "wx");
-  try {
-    for (const bytes of [length, text]) writeFully(descriptor, bytes);
-    for (const { data } of tensors.values()) {
-      writeFully(descriptor, new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
-    }
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
-}
-
-function writeFully(descriptor: number, bytes: Uint8Array): void {
-  for (let done = 0; done < bytes.byteLength; ) {
-    // Linux writes at most 2 GiB at once.
-    done += writeSync(descriptor, bytes, done, Math.min(bytes.byteLength - done, 1 << 30));
   }
 }
 

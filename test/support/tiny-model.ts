@@ -4,7 +4,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Random } from "../../src/core/random.ts";
 import { type Qwen3Config, type Weight, weightShapes } from "../../src/engine/model-types.ts";
-import { writeSafetensors } from "../../src/engine/safetensors.ts";
+import { writeSafetensors } from "../../src/engine/write-safetensors.ts";
 
 export interface TinyModelOptions extends Partial<Qwen3Config> {
   seed?: number;
