@@ -18,6 +18,8 @@ export const areas: Readonly<Record<string, string>> = {
   grading: "Failures of a sandbox while grading are never a verdict: the program is `ungraded` and has no reward.",
   rl: "A training run cannot go on. What it has is saved; the same command goes on once the cause is gone.",
   runs: "The run directory cannot be used or written. Exit code 1; nothing in it was changed.",
+  export: "A trained model cannot be taken out of its run. Nothing is left behind.",
+  archive: "What a server or a registry packed cannot be unpacked; nothing of it is used.",
   client:
     "The Tinker client (`whetstone/tinker`). Every class is a `TinkerError`; refusals by status are an `APIStatusError`.",
   protocol: "Bytes, JSON or an address that does not follow the Tinker protocol. A server answers 400 or 422 with it.",
