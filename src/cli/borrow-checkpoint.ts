@@ -1,29 +1,50 @@
-// A checkpoint of a run on the embedded engine, copied into another engine's folder: the run's own may be held by its live process.
-import { cpSync, existsSync, readdirSync } from "node:fs";
+// Checkpoints that the embedded engine of a run left on this machine, found without starting it: the run's own process may be live.
+import { cpSync, existsSync, readdirSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { parseTinkerPath } from "../client/index.ts";
 import { ConfigError } from "../core/errors.ts";
+import { checkpointFolders } from "../protocol/index.ts";
 import { engineFiles } from "./connect.ts";
 
-/** Copies the checkpoint at a tinker:// path into `stateDir`; it is looked for in the run, then in its neighbours and the usual folder. */
+/** Copies the checkpoint at a tinker:// path into another engine's `stateDir`. */
 export function borrowCheckpoint(path: string, run: string, stateDir: string): void {
+  const inside = folderInside(path);
+  cpSync(join(stateOf(path, run), inside), join(stateDir, inside), { recursive: true });
+}
+
+/** The folder with the files of the checkpoint at a tinker:// path. */
+export function checkpointFolder(path: string, run: string): string {
+  const folder = join(stateOf(path, run), folderInside(path));
+  try {
+    const { uid } = JSON.parse(readFileSync(join(folder, "checkpoint.json"), "utf8")) as { uid: string };
+    return join(folder, uid);
+  } catch (cause) {
+    throw new ConfigError(
+      "config/no-checkpoint",
+      `${folder} holds no whole checkpoint. Choose another one with checkpoint=.`,
+      { cause },
+    );
+  }
+}
+
+function folderInside(path: string): string {
   const { trainingRunId, kind, name } = parseTinkerPath(path);
-  const inside = join(
-    "checkpoints",
-    encodeURIComponent(trainingRunId),
-    kind === "training" ? "weights" : "sampler_weights",
-    name,
-  );
+  return join("checkpoints", encodeURIComponent(trainingRunId), checkpointFolders[kind], name);
+}
+
+/** The engine's folder that has it: the run's, or one of its neighbours or of the usual folder. */
+function stateOf(path: string, run: string): string {
+  const inside = folderInside(path);
   const folder = candidates(run)
     .map((candidate) => engineFiles(candidate).stateDir)
     .find((state) => existsSync(join(state, inside)));
-  if (folder === undefined)
-    throw new ConfigError(
-      "config/no-checkpoint",
-      `${path} is in none of the runs ${run === "" ? "under ~/code-rl-logs" : `beside ${run}`}. Name the run it belongs to with run=, or the server that has it with base_url=.`,
-    );
-  cpSync(join(folder, inside), join(stateDir, inside), { recursive: true });
+  if (folder !== undefined) return folder;
+  throw new ConfigError(
+    "config/no-checkpoint",
+    `${path} is in none of the runs ${run === "" ? "under ~/code-rl-logs" : `beside ${run}`}: it was deleted, or belongs to a run elsewhere. ` +
+      "Name the run it belongs to with run=, or the server that has it with base_url=.",
+  );
 }
 
 function candidates(run: string): string[] {

@@ -10,6 +10,15 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     summary: "Pass@1 and pass@k of a model or checkpoint, with intervals; compares two",
     load: () => import("./eval.ts"),
   },
+  sample: {
+    summary: "asks a checkpoint, or the base model beside it, one problem; grades the answers on request",
+    load: () => import("./sample.ts"),
+  },
+  export: {
+    summary: "a run's adapter as a PEFT folder or merged model, with a model card",
+    load: () => import("./export.ts"),
+  },
+  runs: { summary: "the runs on this machine: state, steps, Pass@1, cost", load: () => import("./runs.ts") },
   doctor: {
     summary: "checks everything a training run needs, before it costs anything",
     load: () => import("./doctor.ts"),

@@ -1,33 +1,27 @@
 // `./whet eval`: Pass@1 and pass@k of a base model or a checkpoint, with intervals; two of them compared problem by problem.
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { z } from "zod";
 import { countOf } from "../core/count.ts";
 import { ConfigError } from "../core/errors.ts";
 import { writeFileAtomic } from "../core/files.ts";
 import { readJsonLines, toJsonLine } from "../core/jsonl.ts";
 import { whet } from "../core/program.ts";
-import { describeSummary } from "../data/index.ts";
-import type { Renderer } from "../renderers/index.ts";
-import { presetConfig, TrainConfig } from "../rl/config.ts";
+import { visible } from "../core/visible.ts";
+import { TrainConfig } from "../rl/config.ts";
 import { compareEvaluations, type Evaluation, evaluate, evaluationSeed, type Rate } from "../rl/evaluate.ts";
 import { judgeByTests } from "../rl/judge.ts";
 import type { Policy } from "../rl/policies.ts";
 import { sampleAndJudge } from "../rl/rollout.ts";
-import { evaluationTasks, type Task } from "../rl/tasks.ts";
-import { readRunConfig } from "../runs/directory.ts";
 import { ProblemOutcome } from "../runs/events.ts";
 import { type Logger, redact } from "../runs/log.ts";
-import { RunView } from "../runs/view.ts";
-import { borrowCheckpoint } from "./borrow-checkpoint.ts";
 import type { Command } from "./command.ts";
-import { type EngineConnection, engineFiles, engineKind, type GraderConnection, presetFor } from "./connect.ts";
+import { type GraderConnection, openGrader } from "./connect.ts";
+import { type Side, type SidePlan, Sides } from "./eval-sides.ts";
+import { engineOfRun, findWeights } from "./find-weights.ts";
 import { interruptible } from "./interrupt.ts";
 import { describeOptions, parseArguments, refuseWords } from "./options.ts";
 import { Progress } from "./progress.ts";
-import { Workbench } from "./workbench.ts";
+import { settingsOfRun } from "./run-settings.ts";
 
 const EvalOptions = TrainConfig.pick({
   preset: true,
@@ -64,11 +58,13 @@ const EvalOptions = TrainConfig.pick({
   checkpoint: z
     .string()
     .default("")
-    .describe("tinker:// path of sampler weights, a checkpoint's name in run=, or base"),
+    .describe(
+      "a checkpoint's name in run=, a tinker:// path of sampler weights, RUN or RUN/NAME of another run, or base",
+    ),
   compare: z
     .string()
     .default("")
-    .describe("a second one to compare with, in the same forms; or a file written by out="),
+    .describe("a second one to compare with, in the same forms, problem by problem; or a file written by out="),
   out: z.string().default("").describe("file for one JSON line per problem"),
 });
 type EvalOptions = z.output<typeof EvalOptions>;
@@ -93,98 +89,91 @@ export const command: Command = {
   async run(args) {
     const { options, given, words } = parseArguments(EvalOptions, args);
     refuseWords(words, `${whet} eval`);
-    const settings = await resolveSettings(options, given);
-    return interruptible((signal) => evaluateAll(settings, signal));
+    return interruptible((signal) => evaluateAll(options, given, signal));
   },
 };
 
-/** Preset, then the run's own settings, then what was given. */
-async function resolveSettings(options: EvalOptions, given: ReadonlySet<string>): Promise<EvalOptions & TrainConfig> {
-  const recorded = options.run === "" ? undefined : readRunConfig(options.run);
-  if (options.run !== "" && !recorded)
-    throw new ConfigError(
-      "config/no-run",
-      `run=${options.run} holds no run (no readable config.json). Name a run directory.`,
-    );
-  const preset = given.has("preset")
-    ? options.preset
-    : recorded
-      ? TrainConfig.shape.preset.parse(recorded["preset"])
-      : await presetFor(options.base_url);
-  const known = Object.fromEntries(Object.entries(recorded ?? {}).filter(([key]) => key in TrainConfig.shape));
-  const chosen = Object.fromEntries(Object.entries(options).filter(([key]) => given.has(key)));
-  const { run, checkpoint, compare, out } = options;
-  return { ...presetConfig(preset), ...known, ...chosen, run, checkpoint, compare, out };
+/** What a second side keeps of its own run: the model and how it is asked. Problems, limits and rules are the first side's. */
+const ownKeys = ["model_name", "renderer_name", "thinking", "tokenizer", "base_url", "context_window"] as const;
+
+async function planSide(
+  which: string,
+  options: EvalOptions,
+  given: ReadonlySet<string>,
+  first: TrainConfig,
+): Promise<SidePlan> {
+  const weights = findWeights(which, options.run, first.model_name);
+  const baseUrl = given.has("base_url") ? options.base_url : undefined;
+  if (weights.run === options.run || weights.run === "")
+    return { weights, config: first, engine: engineOfRun(options.run, baseUrl) };
+  const own = await settingsOfRun(weights.run, options, given);
+  const config = { ...first, ...Object.fromEntries(ownKeys.map((key) => [key, own[key]])) };
+  return { weights, config, engine: engineOfRun(weights.run, baseUrl) };
 }
 
-type Settings = EvalOptions & TrainConfig;
+async function evaluateAll(options: EvalOptions, given: ReadonlySet<string>, signal: AbortSignal): Promise<number> {
+  // Both are found before anything is started, and both are opened before anything is sampled.
+  const config = await settingsOfRun(options.run, options, given);
+  const plans = [await planSide(options.checkpoint, options, given, config)];
+  const comparedFile = options.compare.endsWith(".jsonl") ? readOutcomes(options.compare) : undefined;
+  if (options.compare !== "" && !comparedFile) plans.push(await planSide(options.compare, options, given, config));
 
-/** Weights to measure: a tinker:// path, or undefined for the base model. */
-interface Source {
-  label: string;
-  path: string | undefined;
-}
-
-async function evaluateAll(settings: Settings, signal: AbortSignal): Promise<number> {
-  // Both are found before anything is started.
-  const sources = [findSource(settings, settings.checkpoint)];
-  const comparedFile = settings.compare.endsWith(".jsonl") ? readOutcomes(settings.compare) : undefined;
-  if (settings.compare !== "" && !comparedFile) sources.push(findSource(settings, settings.compare));
-
-  // The embedded engine gets a folder of its own with the checkpoints it needs: the run may be live, and may be another one.
-  const scratch = mkdtempSync(join(tmpdir(), "whet-eval-"));
-  const files = engineFiles(scratch);
-  const bench = new Workbench(settings, { engineFiles: files, logger, signal });
+  const sides = new Sides(logger, signal);
+  let grading: GraderConnection | undefined;
   try {
-    if (engineKind(settings.base_url) === "embedded")
-      for (const { path } of sources) if (path !== undefined) borrowCheckpoint(path, settings.run, files.stateDir);
-    const grading = await bench.grading();
+    sides.find(plans);
+    grading = await openGrader(config);
     logger.info(`sandbox  ${grading.description.summary}`);
-    const engine = await bench.engine();
-    logger.info(`engine   ${engine.description}`);
-    bench.model(engine);
-    const renderer = await bench.renderer();
-    const dataset = await bench.problems("test", renderer);
-    logger.info(`test     ${describeSummary(dataset.summary)}`);
-    const tasks = evaluationTasks(dataset, bench.config, renderer);
-
+    const opened = await sides.open(plans, comparedFile);
     const results: Evaluation[] = [];
-    for (const source of sources)
-      results.push(await measure(source, tasks, settings, { engine, grading, renderer, signal }));
-    if (settings.out !== "") writeFileAtomic(settings.out, results[0]!.outcomes.map(toJsonLine).join(""));
+    for (const side of opened) results.push(await measure(side, config, grading, signal));
+    if (options.out !== "") writeFileAtomic(options.out, results[0]!.outcomes.map(toJsonLine).join(""));
     const other = comparedFile ?? results[1]?.outcomes;
-    if (other) {
-      const { problems, before, after, gained, lost, pValue } = compareEvaluations(other, results[0]!.outcomes);
-      const test = settings.eval_num_samples > 1 ? "sign test" : "McNemar's exact";
-      console.log(
-        `compared with ${settings.compare}: ${percent(before)} → ${percent(after)} on ${countOf(problems, "problem")}; ` +
-          `${gained} gained, ${lost} lost, ${test} p = ${pValue.toPrecision(2)}`,
-      );
-    }
+    if (other) printComparison(options.compare, other, results[0]!.outcomes, config);
     return 0;
   } finally {
-    await bench.close();
-    rmSync(scratch, { recursive: true, force: true });
+    await sides.close();
+    await grading?.close();
   }
 }
 
+function printComparison(
+  name: string,
+  earlier: readonly ProblemOutcome[],
+  later: readonly ProblemOutcome[],
+  { eval_num_samples: samples }: TrainConfig,
+): void {
+  const { problems, before, after, gained, lost, pValue } = compareEvaluations(earlier, later);
+  const test = samples > 1 ? "sign test" : "McNemar's exact";
+  console.log(
+    `compared with ${name}: ${percent(before)} → ${percent(after)} on ${countOf(problems, "problem")}; ` +
+      `${gained} gained, ${lost} lost, ${test} p = ${pValue.toPrecision(2)}`,
+  );
+  const rates = new Map(earlier.map((outcome) => [outcome.id, rateOf(outcome)]));
+  for (const [word, sign] of [
+    ["gained", 1],
+    ["lost", -1],
+  ] as const) {
+    const ids = later.flatMap((outcome) =>
+      Math.sign(rateOf(outcome) - (rates.get(outcome.id) ?? Number.NaN)) === sign ? [outcome.id] : [],
+    );
+    if (ids.length > 0)
+      console.log(
+        `  ${word.padEnd(6)} ${visible(ids.slice(0, 8).join(", "))}${ids.length > 8 ? `, and ${ids.length - 8} more` : ""}`,
+      );
+  }
+}
+
+const rateOf = ({ passed, samples }: ProblemOutcome) => (samples === 0 ? Number.NaN : passed / samples);
+
 async function measure(
-  { label, path }: Source,
-  tasks: readonly Task[],
-  settings: Settings,
-  {
-    engine,
-    grading,
-    renderer,
-    signal,
-  }: { engine: EngineConnection; grading: GraderConnection; renderer: Renderer; signal: AbortSignal },
+  { label, sampler, renderer, engine, tasks }: Side,
+  config: TrainConfig,
+  grading: GraderConnection,
+  signal: AbortSignal,
 ): Promise<Evaluation> {
-  const sampler = await engine.service.createSamplingClient({
-    ...(path === undefined ? { baseModel: settings.model_name } : { modelPath: path }),
-    signal,
-  });
   const policy: Policy = { version: 0, open: () => Promise.resolve({ sampler, version: 0 }) };
-  const progress = new Progress({ label, total: tasks.length * settings.eval_num_samples });
+  const progress = new Progress({ label, total: tasks.length * config.eval_num_samples });
   let graded = 0;
   try {
     const rollOut = sampleAndJudge({
@@ -197,9 +186,9 @@ async function measure(
       record: async (event) => {
         if (event.type === "graded") progress.update(++graded);
       },
-      samples: settings.eval_num_samples,
-      temperature: settings.eval_temperature,
-      seedFor: (_, task) => (engine.kind === "hosted" ? undefined : evaluationSeed(settings.seed, task)),
+      samples: config.eval_num_samples,
+      temperature: config.eval_temperature,
+      seedFor: (_, task) => (engine.kind === "hosted" ? undefined : evaluationSeed(config.seed, task)),
     });
     const evaluation = await evaluate(tasks, policy, rollOut, signal);
     progress.end();
@@ -208,25 +197,6 @@ async function measure(
   } finally {
     progress.end();
   }
-}
-
-/** What a word names: base, a tinker:// path, or a checkpoint of the run (the newest of that name); "" is the run's last, or base. */
-function findSource(settings: Settings, which: string): Source {
-  if (which === "base" || (which === "" && settings.run === "")) return { label: settings.model_name, path: undefined };
-  if (which.startsWith("tinker://")) return { label: which, path: which };
-  const records =
-    settings.run === ""
-      ? []
-      : RunView.read(settings.run).checkpoints.filter(({ sampler_path: path }) => path !== undefined);
-  const record = which === "" ? records.at(-1) : records.findLast(({ name }) => name === which);
-  if (!record) {
-    const names = [...new Set(records.map(({ name }) => name))].join(", ") || "none";
-    throw new ConfigError(
-      "config/no-checkpoint",
-      `There is no checkpoint "${which || "(last)"}" in run=${settings.run || "(none)"}; it has: ${names}. Name one of them, a tinker:// path, or base.`,
-    );
-  }
-  return { label: `checkpoint ${record.name}`, path: record.sampler_path! };
 }
 
 /** The outcomes that an earlier `out=` wrote. */

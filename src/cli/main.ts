@@ -1,9 +1,8 @@
 // `./whet COMMAND …`: finds the command, runs it, turns errors into one clear message and an exit code.
 
-import { readFileSync } from "node:fs";
 import { ConfigError, WhetstoneError } from "../core/errors.ts";
 import { nearest } from "../core/nearest.ts";
-import { whet } from "../core/program.ts";
+import { version, whet } from "../core/program.ts";
 import { availableCommands } from "./available-commands.ts";
 import type { CommandEntry } from "./command.ts";
 import { loadEnvironmentFile } from "./environment.ts";
@@ -22,17 +21,12 @@ function help(commands: Readonly<Record<string, CommandEntry>>): string {
   ].join("\n");
 }
 
-function version(): string {
-  const manifest = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
-  return `whetstone ${(JSON.parse(manifest) as { version: string }).version}`;
-}
-
 const isHelp = (word: string) => word === "--help" || word === "-h";
 
 async function main(args: readonly string[]): Promise<number> {
   const [first, ...others] = args;
   if (first === "--version" || first === "-V") {
-    console.log(version());
+    console.log(`whetstone ${version}`);
     return 0;
   }
   const available = await availableCommands();

@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { writeFileAtomic } from "../core/files.ts";
 import { whet } from "../core/program.ts";
+import { shellCommand } from "../core/shell.ts";
 import { compareEvaluations, type Evaluation, summarizeOutcomes } from "../rl/evaluate.ts";
 import { Meter } from "../rl/meter.ts";
 import { renderReport, smokeTest } from "../rl/report.ts";
@@ -44,8 +45,20 @@ export function report(run: Run, view: RunView): void {
   });
   run.logger.info(`\n${renderReport(input)}`);
   run.logger.info(`  picture  ${join(run.path, "curves.svg")}`);
-  run.logger.info(`  next     ${whet} eval run=${run.path}     evaluate the trained adapter`);
-  run.logger.info(`           tensorboard --logdir ${run.path}     the curves in TensorBoard`);
+  for (const [index, line] of nextCommands(run.path, view).entries())
+    run.logger.info(`  ${index === 0 ? "next" : "    "}     ${line}`);
+}
+
+/** What to do with what was trained, ready to be pasted. */
+export function nextCommands(path: string, view: RunView): string[] {
+  const problem = [...view.evaluations.values()].at(-1)?.[0]?.id;
+  const asked = problem === undefined ? ["Read integers and print their sum."] : [problem, "grade=true"];
+  return [
+    `${shellCommand(`${whet} sample`, `run=${path}`, `checkpoint=base,${view.newest?.name ?? ""}`, ...asked)}     try it, beside the base model`,
+    `${shellCommand(`${whet} export`, `run=${path}`, `out=${path}-adapter`)}     take the adapter away`,
+    `${shellCommand(`${whet} eval`, `run=${path}`, "compare=base")}     measure both, problem by problem`,
+    `${shellCommand("tensorboard", "--logdir", path)}     the curves in TensorBoard`,
+  ];
 }
 
 /** The first and the last evaluation, on the problems that both have: another eval_max_problems on the way changes the set. */

@@ -82,7 +82,7 @@ export function taskSource(dataset: Dataset, config: DataConfig, renderer: Rende
       Promise.resolve(
         dataset
           .batch(offset, count)
-          .map((problem, index) => makeTask(problem, offset + index, config, renderer, config.max_tokens)),
+          .map((problem, index) => taskOf(problem, offset + index, config, renderer, config.max_tokens)),
       ),
   };
 }
@@ -95,7 +95,7 @@ export function evaluationTasks(
 ): Task[] {
   const maxTokens = config.eval_max_tokens > 0 ? config.eval_max_tokens : config.max_tokens;
   return stratifiedSubset(dataset.problems, config.eval_max_problems, config.seed).map((problem, index) =>
-    makeTask(problem, index, config, renderer, maxTokens),
+    taskOf(problem, index, config, renderer, maxTokens),
   );
 }
 
@@ -106,7 +106,8 @@ export function idsHash(tasks: readonly Task[]): string {
   return hash.digest("hex").slice(0, 16);
 }
 
-function makeTask(
+/** One problem, ready to be asked. */
+export function taskOf(
   problem: Problem,
   datasetIndex: number,
   config: DataConfig,

@@ -34,6 +34,33 @@ export function* readJournal(runPath: string): Generator<JournalEntry, void, und
     for (const frame of readSegment(path, { last: index === segments.length - 1 })) yield frame.entry;
 }
 
+/** The last whole event of a run, without reading those before it; undefined where there is none. */
+export function lastEvent(runPath: string): RunEvent | undefined {
+  for (const path of journalSegments(runPath).reverse()) {
+    const file = new FileReader(path);
+    try {
+      let last: { offset: number; header: FrameHeader } | undefined;
+      for (let offset = 0; offset < file.size; ) {
+        const header = decodeHeader(file.read(offset, headerBytes));
+        const end = header ? offset + headerBytes + header.jsonBytes + header.arrayBytes : file.size + 1;
+        if (end > file.size) {
+          if (file.hasFrameAfter(offset)) throw damaged(path, offset, "the bytes there are no whole record");
+          break;
+        }
+        last = { offset, header: header! };
+        offset = end;
+      }
+      if (!last) continue;
+      const json = decodeJson(last.header, file.read(last.offset + headerBytes, last.header.jsonBytes));
+      if (json === undefined) throw damaged(path, last.offset, "its text does not fit its checksum");
+      return parseEvent(path, last.offset, json);
+    } finally {
+      file.close();
+    }
+  }
+  return undefined;
+}
+
 /** How many bytes of the last segment are whole frames: what stands after them was torn by a crash. */
 export function wholeBytes(path: string): number {
   let end = 0;

@@ -1,0 +1,269 @@
+// `./whet export`: a checkpoint of a run as a folder that other programs load: a PEFT adapter, or merged weights; with a model card.
+import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join, resolve } from "node:path";
+import { z } from "zod";
+import { bundledModel } from "../core/bundled.ts";
+import { ConfigError } from "../core/errors.ts";
+import { lockHolder } from "../core/lock-file.ts";
+import { version, whet } from "../core/program.ts";
+import { Adapter, adapterFiles } from "../export/adapter.ts";
+import { type BaseModel, licenceOf, openBaseModel } from "../export/base-model.ts";
+import { downloadAdapter } from "../export/download.ts";
+import { ExportError } from "../export/errors.ts";
+import { MergePlan, mergedTypes } from "../export/merge.ts";
+import { modelCard } from "../export/model-card.ts";
+import { checkPlace, explainDisk, megabytes, writeFolder } from "../export/new-folder.ts";
+import { isHubId } from "../hub/hub.ts";
+import { runChart } from "../runs/chart.ts";
+import type { CheckpointRecord } from "../runs/checkpoints.ts";
+import { runFiles } from "../runs/directory.ts";
+import { type Logger, redact } from "../runs/log.ts";
+import { RunView } from "../runs/view.ts";
+import { checkpointFolder } from "./borrow-checkpoint.ts";
+import type { Command } from "./command.ts";
+import { connectEngine, engineFiles } from "./connect.ts";
+import { engineOfRun, findWeights } from "./find-weights.ts";
+import { interruptible } from "./interrupt.ts";
+import { describeOptions, parseArguments, refuseWords } from "./options.ts";
+import { Progress } from "./progress.ts";
+import { requireRun } from "./require-run.ts";
+
+const ExportOptions = z.strictObject({
+  run: z.string().default("").describe("run directory"),
+  checkpoint: z.string().default("").describe("a checkpoint's name, or a tinker:// path; the run's last unless given"),
+  out: z.string().default("").describe("folder to write; it must be new or empty"),
+  merge: z.boolean().default(false).describe("write a whole model, the adapter added to the base model's weights"),
+  base: z
+    .string()
+    .default("")
+    .describe("the base model: a folder, or a name on the hub; needed by merge=true unless the model is a bundled one"),
+  dtype: z
+    .enum(mergedTypes)
+    .default("base")
+    .describe("merge=true: how weights are stored; base: as the base model's are"),
+  max_shard_mb: z
+    .number()
+    .positive()
+    .default(5000)
+    .describe("merge=true: largest file; more are written with an index"),
+  base_url: z.string().default("").describe("the server that has the checkpoint; the one that trained it unless given"),
+});
+type ExportOptions = z.output<typeof ExportOptions>;
+
+const say = (line: string) => console.error(redact(line));
+const logger: Logger = { info: say, warn: (line) => say(`warning: ${line}`), error: say, detail: () => {} };
+
+export const command: Command = {
+  help: () =>
+    [
+      `Usage: ${whet} export run=DIR out=DIR [key=value …]`,
+      "",
+      "Writes a checkpoint of a run as a folder that transformers and peft, vLLM and llama.cpp's converters load, with a model card: a PEFT adapter,",
+      "or with merge=true a whole model. Reads the embedded engine's checkpoints from disk, others from their server.",
+      "",
+      describeOptions(ExportOptions),
+    ].join("\n"),
+  async run(args) {
+    const { options, words } = parseArguments(ExportOptions, args);
+    refuseWords(words, `${whet} export`);
+    requireRun(options.run);
+    if (options.out === "") throw new ConfigError("config/no-out", "No folder to write was named. Write out=DIR.");
+    checkPlace(options.out);
+    return interruptible((signal) => exportRun(options, signal));
+  },
+};
+
+async function exportRun(options: ExportOptions, signal: AbortSignal): Promise<number> {
+  const view = RunView.read(options.run);
+  const modelName = String(view.config["model_name"] ?? "");
+  if (options.checkpoint === "base")
+    throw new ConfigError(
+      "config/no-checkpoint",
+      "checkpoint=base is the base model itself: there is no adapter to export.",
+    );
+  const weights = findWeights(options.checkpoint, options.run, modelName);
+  const { record } = weights;
+  if (!record)
+    throw new ConfigError(
+      "config/no-checkpoint",
+      `${weights.path} is no checkpoint of run=${options.run}. Name one of: ${view.checkpoints.map(({ name }) => name).join(", ")}.`,
+    );
+  const holder = lockHolder(join(options.run, runFiles.lock));
+  if (holder !== undefined)
+    say(`run=${options.run} is live (process ${holder}); ${weights.label} is exported as it is now`);
+  const baseName = baseNameOf(options, modelName);
+
+  const scratch = mkdtempSync(join(tmpdir(), "whet-export-"));
+  try {
+    const source = await adapterFolder(options, record, scratch, signal);
+    const adapter = new Adapter(source);
+    try {
+      const base = await openBase(baseName, modelName, options, signal);
+      await write(options, { view, record, adapter, base, modelName, signal });
+    } finally {
+      adapter.close();
+    }
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+  return 0;
+}
+
+/** The base model's name; a merge must know where its weights are. */
+function baseNameOf(options: ExportOptions, modelName: string): string {
+  // A longer window of a hosted model is a name of its own, `owner/name:peft:131072`; its weights are the model's.
+  const name = options.base || modelName.replace(/:[\w:]+$/, "");
+  if (!options.merge || options.base !== "" || bundledModel(name) !== undefined) return name;
+  throw new ConfigError(
+    "config/no-base",
+    `merge=true adds the adapter to the weights of ${modelName}, which are not part of the run. Name them: base=FOLDER` +
+      (isHubId(name) ? `, or base=${name} to download them from the hub.` : "."),
+  );
+}
+
+/** A folder with the adapter's two files: the run's own, or what its server sends. */
+async function adapterFolder(
+  options: ExportOptions,
+  record: CheckpointRecord,
+  scratch: string,
+  signal: AbortSignal,
+): Promise<string> {
+  const { kind, baseUrl } = engineOfRun(options.run, options.base_url);
+  if (kind === "embedded") {
+    const folder = checkpointFolder(record.sampler_path ?? record.state_path!, options.run);
+    const missing = Object.values(adapterFiles).find((name) => !existsSync(join(folder, name)));
+    if (missing === undefined) return folder;
+    throw new ExportError(
+      "export/checkpoint-gone",
+      `Checkpoint ${record.name} has no ${missing} any more (${folder}). Choose another one with checkpoint=.`,
+    );
+  }
+  const engine = await connectEngine({ base_url: baseUrl }, { ...engineFiles(scratch), logger, kind });
+  const folder = join(scratch, "download");
+  mkdirSync(folder);
+  try {
+    say(`fetching checkpoint ${record.name} from ${engine.description}`);
+    const { sampler_path: sampler, state_path: state } = record;
+    await downloadAdapter(engine.service, { name: record.name, sampler, state }, folder, { signal, say });
+  } catch (error) {
+    throw explainDisk(error, folder);
+  } finally {
+    await engine.close();
+  }
+  return folder;
+}
+
+/** The base model: its weights for a merge; for the card's licence only what is on this machine. */
+async function openBase(
+  name: string,
+  modelName: string,
+  options: ExportOptions,
+  signal: AbortSignal,
+): Promise<BaseModel> {
+  const local = bundledModel(name) !== undefined || options.base !== "";
+  if (!options.merge && !(local && !isHubId(name))) return { name: name || modelName, files: new Map() };
+  const progress = new Progress({ label: "base model" });
+  try {
+    return await openBaseModel(name, {
+      signal,
+      weights: options.merge,
+      onNotice: (line) => progress.print(line),
+      onProgress: (file, received, total) =>
+        progress.update(Math.round(received / 1e6), { fraction: received / (total || 1), note: `MB of ${file}` }),
+    });
+  } finally {
+    progress.end();
+  }
+}
+
+async function write(
+  options: ExportOptions,
+  {
+    view,
+    record,
+    adapter,
+    base,
+    modelName,
+    signal,
+  }: {
+    view: RunView;
+    record: CheckpointRecord;
+    adapter: Adapter;
+    base: BaseModel;
+    modelName: string;
+    signal: AbortSignal;
+  },
+): Promise<void> {
+  const plan = options.merge ? new MergePlan(base, adapter, options.dtype) : undefined;
+  const progress = new Progress({ label: "merging" });
+  // What other programs load the base from: a name that only this installation knows is none.
+  const loadable = bundledModel(base.name) ?? base.name;
+  const hubBase = isHubId(base.name) ? base.name : isHubId(modelName) ? modelName : undefined;
+  try {
+    const bytes = plan?.totalBytes ?? statSync(adapter.file.path).size;
+    await writeFolder(options.out, bytes + 1e6, async (folder) => {
+      if (plan)
+        await plan.write(folder, {
+          maxShardBytes: options.max_shard_mb * 1e6,
+          signal,
+          onProgress: (done, total) =>
+            progress.update(Math.round(done / 1e6), { fraction: done / total, note: `of ${megabytes(total)}` }),
+        });
+      else adapter.write(folder, loadable);
+      const title = `${modelName}, ${basename(resolve(options.run))}`;
+      writeFileSync(
+        join(folder, "curves.svg"),
+        runChart(
+          view.records.filter(({ step }) => step <= record.step),
+          title,
+        ),
+      );
+      writeFileSync(
+        join(folder, "README.md"),
+        modelCard({
+          form: plan ? "merged" : "adapter",
+          name: basename(resolve(options.out)),
+          modelName,
+          base: loadable,
+          hubBase,
+          licence: licenceOf(base),
+          view,
+          checkpoint: record,
+          rank: adapter.rank,
+          alpha: adapter.alpha,
+          modules: adapter.modules,
+          ...(plan
+            ? { storedAs: options.dtype === "base" ? "the base's are" : options.dtype, unties: plan.unties }
+            : {}),
+          version,
+        }),
+      );
+      signal.throwIfAborted();
+    });
+    progress.end();
+    report(options, record, adapter, plan, bytes, loadable);
+  } finally {
+    progress.end();
+    plan?.close();
+  }
+}
+
+function report(
+  options: ExportOptions,
+  record: CheckpointRecord,
+  adapter: Adapter,
+  plan: MergePlan | undefined,
+  bytes: number,
+  base: string,
+): void {
+  const what = plan ? "merged model" : `PEFT adapter of rank ${adapter.rank}`;
+  console.log(`${options.out}: ${what} of checkpoint ${record.name} (step ${record.step}), ${megabytes(bytes)}`);
+  if (plan) {
+    say(`load it  AutoModelForCausalLM.from_pretrained(${JSON.stringify(options.out)})`);
+    return;
+  }
+  say(
+    `load it  PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(${JSON.stringify(base)}), ${JSON.stringify(options.out)})`,
+  );
+}

@@ -1,0 +1,24 @@
+// Settings of a command that looks at a run: the preset's, then the run's own, then what was given.
+import { ConfigError } from "../core/errors.ts";
+import { presetConfig, TrainConfig } from "../rl/config.ts";
+import { readRunConfig } from "../runs/directory.ts";
+import { presetFor } from "./connect.ts";
+
+/** `options` are the command's own; those that TrainConfig has count only where they were given. Without a run, `run` is "". */
+export async function settingsOfRun(
+  run: string,
+  options: Readonly<Record<string, unknown>>,
+  given: ReadonlySet<string>,
+): Promise<TrainConfig> {
+  const recorded = run === "" ? undefined : readRunConfig(run);
+  if (run !== "" && !recorded)
+    throw new ConfigError("config/no-run", `run=${run} holds no run (no readable config.json). Name a run directory.`);
+  const chosen = Object.fromEntries(
+    Object.entries(options).filter(([key]) => given.has(key) && key in TrainConfig.shape),
+  ) as Partial<TrainConfig>;
+  const known = Object.fromEntries(Object.entries(recorded ?? {}).filter(([key]) => key in TrainConfig.shape));
+  const preset =
+    chosen.preset ??
+    (recorded ? TrainConfig.shape.preset.parse(recorded["preset"]) : await presetFor(chosen.base_url ?? ""));
+  return { ...presetConfig(preset), ...known, ...chosen };
+}

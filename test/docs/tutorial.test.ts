@@ -1,0 +1,209 @@
+// docs/tutorial.md as a person follows it: every command of it in an empty folder, one after another; then what the commands say when
+// something is wrong, on the same run. Python's part takes the environment of scripts/compat/peft.ts: WHET_COMPAT=1 ./whet test test/docs/tutorial
+import { execFile } from "node:child_process";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { beforeAll, expect, test } from "vitest";
+import { cacheFolder } from "../../src/core/cache.ts";
+import { startServe } from "../contract/serve-process.ts";
+import { temporaryFolders } from "../support/folders.ts";
+import { cleanEnvironment, runWhet, whetPath } from "../support/whet.ts";
+
+const run = promisify(execFile);
+const root = fileURLToPath(new URL("../../", import.meta.url));
+const page = readFileSync(`${root}docs/tutorial.md`, "utf8");
+const blocks = (language: string) =>
+  [...page.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, "g"))].map(([, block]) => block!);
+const newFolder = temporaryFolders();
+let folder: string;
+const said = new Map<string, { stdout: string; stderr: string }>();
+
+beforeAll(async () => {
+  folder = newFolder();
+  symlinkSync(whetPath, join(folder, "whet"));
+  for (const block of blocks("bash")) {
+    const output = await run("bash", ["-euo", "pipefail", "-c", block], {
+      cwd: folder,
+      env: cleanEnvironment(),
+      maxBuffer: 1 << 26,
+    });
+    said.set(block, output);
+  }
+}, 600_000);
+
+const output = (command: string) => {
+  const [, found] = [...said].find(([block]) => block.includes(command))!;
+  return found;
+};
+const whet = (...args: string[]) => runWhet(args, { cwd: folder });
+
+test("each command says what the page says of it", () => {
+  expect(output("whet certify").stdout).toMatch(/countdown[\s\S]*no-vowels/);
+  const trained = output("whet train").stderr;
+  expect(trained).toMatch(/20 steps in/);
+  expect(trained).toMatch(/\.\/whet sample run=\S*first checkpoint=base,final countdown grade=true/);
+  expect(trained).toMatch(/\.\/whet export run=\S*first out=\S*first-adapter/);
+  const measured = output("whet eval").stdout;
+  expect(measured).toMatch(/compared with base: .* on 5 problems; \d+ gained, \d+ lost, sign test p = /);
+  expect(measured).toMatch(/^first +finished +20\/20 +\d+\.\d% → \d+\.\d% +\S+ +\d+[smh]$/m);
+  const sampled = output("checkpoint=base,final").stdout;
+  expect(sampled).toMatch(/── base model nano-coder, \d+ tokens?[\s\S]*── checkpoint final, \d+ tokens?/);
+  expect(sampled).toMatch(/verdict +(pass: 3 tests|fail: )/);
+  expect(sampled).toMatch(/base model nano-coder: [01] of 1 passed\ncheckpoint final: [01] of 1 passed/);
+});
+
+test("the exported folders hold what other programs look for, and the card what a reader asks", () => {
+  expect(readdirSync(join(folder, "first-adapter")).sort()).toEqual([
+    "README.md",
+    "adapter_config.json",
+    "adapter_model.safetensors",
+    "curves.svg",
+  ]);
+  expect(readdirSync(join(folder, "first-model")).sort()).toEqual(
+    [
+      "README.md",
+      "config.json",
+      "curves.svg",
+      "generation_config.json",
+      "model.safetensors",
+      "tokenizer.json",
+      "tokenizer_config.json",
+    ].sort(),
+  );
+  const card = readFileSync(join(folder, "first-adapter", "README.md"), "utf8");
+  expect(card).toMatch(/^---\nlibrary_name: peft\nlicense: "apache-2.0"/);
+  expect(card).toMatch(/\| 20 \| \d+\.\d% \[\d+\.\d%, \d+\.\d%\] \| 5 \|/);
+  expect(card).toContain("`problems.jsonl`");
+  expect(readdirSync(folder).filter((name) => name.endsWith(".part"))).toEqual([]);
+});
+
+test("an adapter fetched from a server is the run's own, byte for byte", async () => {
+  const state = join(newFolder(), "state");
+  cpSync(join(folder, "first", "engine"), state, { recursive: true });
+  const server = await startServe([`state_dir=${state}`]);
+  const args = ["export", "run=first", "out=fetched", `base_url=${server.baseUrl}`];
+  const fetched = await runWhet(args, { cwd: folder, env: { TINKER_API_KEY: server.apiKey } });
+  expect(fetched.stderr).toContain("fetching checkpoint final");
+  expect(fetched.code).toBe(0);
+  for (const name of ["adapter_config.json", "adapter_model.safetensors"])
+    expect(readFileSync(join(folder, "fetched", name)).equals(readFileSync(join(folder, "first-adapter", name)))).toBe(
+      true,
+    );
+  expect(await server.close()).toBe(0);
+});
+
+test("what is wrong is said before anything is written or sampled", async () => {
+  const cases: [string[], RegExp, number][] = [
+    [["export", "run=first", "out=first-adapter"], /is there already and is not empty.*\[export\/exists\]/, 1],
+    [["export", "run=first"], /Write out=DIR.*\[config\/no-out\]/, 2],
+    [["export", "run=nowhere", "out=x"], /holds no run.*\[config\/no-run\]/, 2],
+    [["export", "run=first", "out=x", "checkpoint=000007"], /no checkpoint "000007".*it has: .*final/, 2],
+    [
+      ["export", "run=first", "out=x", "merge=true", "base=/nowhere"],
+      /base=\/nowhere is neither.*\[export\/no-base\]/,
+      1,
+    ],
+    [["export", "run=first", "out=/proc/x"], /\[export\/not-writable\]/, 1],
+    [["sample", "run=first"], /No problem was given.*\[config\/one-problem\]/, 2],
+    [["sample", "run=first", "print", "the"], /Put the problem into quotes/, 2],
+    [["eval", "run=first", "compare=elsewhere/run"], /elsewhere\/run is no run directory/, 2],
+  ];
+  for (const [args, message, code] of cases) {
+    const result = await whet(...args);
+    expect(result.stderr, args.join(" ")).toMatch(message);
+    expect(result.code, args.join(" ")).toBe(code);
+  }
+  expect(existsSync(join(folder, "x"))).toBe(false);
+});
+
+test("a disk that fills up leaves nothing behind", async () => {
+  // A limit on the size of files stands for the full disk.
+  const command = "trap '' XFSZ; ulimit -f 2000; exec ./whet export run=first out=full merge=true dtype=float32";
+  const outcome = run("bash", ["-c", command], { cwd: folder, env: cleanEnvironment() });
+  await expect(outcome).rejects.toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/disk is full \(EFBIG\)[\s\S]*\[export\/disk-full\]/),
+  });
+  expect(readdirSync(folder).filter((name) => name.includes("full"))).toEqual([]);
+});
+
+test("runs are listed whatever is wrong with them", async () => {
+  const runs = newFolder();
+  for (const name of ["killed", "damaged", "no config"])
+    cpSync(join(folder, "first"), join(runs, name), { recursive: true });
+  const segment = (name: string) =>
+    join(
+      runs,
+      name,
+      "journal",
+      readdirSync(join(runs, name, "journal"))
+        .filter((file) => file.endsWith(".wj"))
+        .at(-1)!,
+    );
+  // A killed process leaves the last event cut short, and no word that it stopped.
+  const whole = readFileSync(segment("killed"));
+  writeFileSync(segment("killed"), whole.subarray(0, whole.length - 5));
+  const broken = Buffer.from(whole);
+  broken.fill(0, 100, 400);
+  writeFileSync(segment("damaged"), broken);
+  rmSync(join(runs, "no config", "config.json"));
+  mkdirSync(join(runs, "no run"));
+  writeFileSync(join(runs, "no run", "notes.txt"), "");
+  const { stdout, code } = await runWhet(["runs", runs]);
+  expect(stdout).toMatch(/^killed +crashed +20\/20/m);
+  expect(stdout).toMatch(/^damaged +broken.*\n.*is damaged at byte/m);
+  expect(stdout).toMatch(/^no config +broken/m);
+  expect(stdout).not.toContain("no run");
+  expect(code).toBe(0);
+  // Checkpoints that are gone are an error that names them.
+  const lost = join(runs, "killed", "engine", "checkpoints");
+  renameSync(lost, `${lost}-gone`);
+  const missing = await runWhet(["export", `run=${join(runs, "killed")}`, `out=${join(runs, "out")}`]);
+  expect(missing.stderr).toMatch(/is in none of the runs beside|holds no whole checkpoint/);
+  expect(missing.code).toBe(2);
+});
+
+const python = join(cacheFolder(), "compat", "cookbook", "bin", "python");
+const reason =
+  process.env["WHET_COMPAT"] !== "1"
+    ? "WHET_COMPAT=1 is not set"
+    : existsSync(python)
+      ? undefined
+      : `there is no ${python}; node --import ./src/core/ts-loader.mjs scripts/compat/peft.ts makes it`;
+if (reason) console.log(`transformers and peft are not tried: ${reason}`);
+
+test.skipIf(reason !== undefined)(
+  "transformers and peft give the engine's numbers and its answer",
+  async () => {
+    const env = { ...cleanEnvironment(), HF_HUB_OFFLINE: "1" };
+    expect((await whet("export", "run=first", "out=small", "merge=true")).code).toBe(0);
+    const check = join(root, "scripts", "compat", "export_check.py");
+    const { stdout } = await run(python, [check, "first-adapter", "first-model", "small", "answer.json"], {
+      cwd: folder,
+      env,
+    });
+    console.log(stdout.trim());
+    const found = JSON.parse(stdout.trim().split("\n").at(-1)!) as Record<string, number | boolean | string[]>;
+    expect(found["adapter_differs_by"]).toBeLessThan(1e-4);
+    expect(found["merged_differs_by"]).toBeLessThan(1e-4);
+    expect(found["bfloat16_differs_by"]).toBeLessThan(0.2);
+    expect(found["base_differs_by"]).toBeGreaterThan(1e-3);
+    expect(found).toMatchObject({ adapter_greedy_same: true, merged_greedy_same: true, text_same: true, unloaded: [] });
+    // The page's own script.
+    const script = await run(python, ["-c", blocks("python")[0]!], { cwd: folder, env });
+    expect(script.stdout).toContain("the same as ./whet sample: True");
+  },
+  600_000,
+);
