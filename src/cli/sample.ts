@@ -18,12 +18,13 @@ import { type Logger, redact } from "../runs/log.ts";
 import { borrowCheckpoint } from "./borrow-checkpoint.ts";
 import type { Command } from "./command.ts";
 import { engineFiles, engineKind, type GraderConnection } from "./connect.ts";
+import { describeFailure } from "./failure-text.ts";
 import { findProblem, type GivenProblem } from "./find-problem.ts";
 import { engineOfRun, findWeights, type NamedWeights } from "./find-weights.ts";
 import { interruptible } from "./interrupt.ts";
 import { describeOptions, parseArguments } from "./options.ts";
 import { settingsOfRun } from "./run-settings.ts";
-import { failureLines, verdictLine } from "./verdict-text.ts";
+import { verdictLine } from "./verdict-text.ts";
 import { Workbench } from "./workbench.ts";
 
 const SampleOptions = TrainConfig.pick({
@@ -236,7 +237,10 @@ function print({ label }: NamedWeights, index: number, sample: Sample, options: 
       "",
       `   program   ${lines}${truncated ? "; the answer was cut at the token limit" : ""}`,
       ...(verdict
-        ? [`   verdict   ${verdictLine(verdict)}`, ...failureLines(verdict).map((line) => `   ${line}`)]
+        ? [
+            `   verdict   ${verdictLine(verdict)}`,
+            ...(verdict.failure ? [describeFailure(verdict.failure, verdict.total)] : []),
+          ]
         : []),
       "",
     ].join("\n"),

@@ -3,7 +3,21 @@ import { expect, test } from "vitest";
 import { shellCommand, shellWord } from "./shell.ts";
 
 test("a quoted word comes out of the shell as it went in", () => {
-  const words = ["a b", "it's", "$(rm -rf x)", "`x`", "*", "a\nb", "", "~/x", "run=/tmp/a b's", 'say "hi"', "\\", "ü", "!x"];
+  const words = [
+    "a b",
+    "it's",
+    "$(rm -rf x)",
+    "`x`",
+    "*",
+    "a\nb",
+    "",
+    "~/x",
+    "run=/tmp/a b's",
+    'say "hi"',
+    "\\",
+    "ü",
+    "!x",
+  ];
   const printed = execFileSync("sh", ["-c", shellCommand("printf '%s\\0'", ...words)], { encoding: "utf8" });
   expect(printed.split("\0").slice(0, -1)).toEqual(words);
   expect(shellWord("run=runs/first")).toBe("run=runs/first");
