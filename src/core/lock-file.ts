@@ -64,13 +64,8 @@ function setAside(file: string): void {
   rmSync(aside, { force: true });
 }
 
-/** The live process that has a lock, this one included. */
+/** The live process that has a lock, which may be this one; for those who only look. */
 export function lockHolder(file: string): number | undefined {
-  return holderOf(file);
-}
-
-/** The live process that a lock file names. */
-function holderOf(file: string): number | undefined {
   let content: string;
   try {
     content = readFileSync(file, "utf8").trim();
@@ -79,7 +74,12 @@ function holderOf(file: string): number | undefined {
     throw error;
   }
   const pid = Number.parseInt(content, 10);
-  if (!(pid > 0) || identity(pid) !== content) return undefined;
+  return pid > 0 && identity(pid) === content ? pid : undefined;
+}
+
+/** The live process that has a lock that this one wants. */
+function holderOf(file: string): number | undefined {
+  const pid = lockHolder(file);
   return pid === process.pid && !held.has(file) ? undefined : pid;
 }
 

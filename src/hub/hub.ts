@@ -51,6 +51,8 @@ export interface HubOptions {
   onNotice?: (message: string) => void;
   /** Milliseconds before the first retry; doubles each time. Default 500. */
   retryDelayMs?: number;
+  /** Nothing is asked of the network: what the cache does not have is an error. Default false. */
+  offline?: boolean;
 }
 
 export class Hub {
@@ -59,6 +61,7 @@ export class Hub {
   readonly #token: string | undefined;
   readonly #onNotice: (message: string) => void;
   readonly #retryDelayMs: number;
+  readonly #offline: boolean;
 
   constructor(options: HubOptions = {}) {
     const { env } = process;
@@ -67,12 +70,14 @@ export class Hub {
     this.cacheFolder = options.cacheFolder ?? join(cacheFolder(), "hub");
     this.#onNotice = options.onNotice ?? (() => {});
     this.#retryDelayMs = options.retryDelayMs ?? 500;
+    this.#offline = options.offline ?? false;
   }
 
   /** The files of a repository at the commit that its revision stands for now; without a network, at the last known one. */
   async snapshot(repository: HubRepository, signal?: AbortSignal): Promise<HubSnapshot> {
     const cached = join(this.#folderOf(repository), "listings", `${encodeURIComponent(revisionOf(repository))}.json`);
     try {
+      if (this.#offline) throw this.#notCached(repository);
       const snapshot = await this.#list(repository, signal);
       return await this.#explain(repository, signal, async () => {
         await mkdir(dirname(cached), { recursive: true });
@@ -100,6 +105,7 @@ export class Hub {
     const target = join(this.#folderOf(repository), "files", file.hash.hex, basename(file.path));
     const known = await stat(target).catch(() => undefined);
     if (known?.size === file.sizeBytes) return target;
+    if (this.#offline) throw this.#notCached(repository);
     const prefix = repository.type === "dataset" ? "datasets/" : "";
     const path = file.path.split("/").map(encodeURIComponent).join("/");
     const { signal, onProgress } = options;
@@ -117,6 +123,13 @@ export class Hub {
       });
     });
     return target;
+  }
+
+  #notCached({ id }: HubRepository): HubError {
+    return new HubError(
+      "hub/unreachable",
+      `The files of ${id} are not all in ${this.cacheFolder}, and nothing is downloaded here. Whatever trains or samples with it downloads them.`,
+    );
   }
 
   async #list(repository: HubRepository, signal: AbortSignal | undefined): Promise<HubSnapshot> {

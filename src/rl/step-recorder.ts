@@ -63,6 +63,8 @@ export class StepRecorder {
         outcome,
         skipped,
         advantages,
+        graded: group.completions.filter(({ grade }) => grade.verdict !== "ungraded").length,
+        passed: group.completions.filter(({ grade }) => grade.verdict === "pass").length,
       })),
     });
     return rule;

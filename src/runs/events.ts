@@ -135,6 +135,9 @@ export const RunEvent = z.discriminatedUnion("type", [
         outcome: z.enum(["mixed", "all-pass", "all-fail", "ungraded"]),
         skipped: z.boolean(),
         advantages: z.array(figure.nullable()),
+        /** Completions with a verdict, and those of them that passed; older journals are without them. */
+        graded: index.optional(),
+        passed: index.optional(),
       }),
     ),
   }),

@@ -1,8 +1,8 @@
 // The journal's records on disk. A segment is a run of frames; a frame is a header, an event as JSON, and its arrays in binary, each
 // part with a checksum of its own, so that a reader may pass over the arrays. Parts are deflated where that pays.
 //
-// header (28 bytes, little-endian): "WJ" · version u8 · flags u8 (1: JSON deflated) · JSON bytes u32 · array bytes u32 ·
-//   JSON length u32 · crc of JSON u32 · crc of arrays u32 · crc of the header before this u32
+// header (28 bytes, little-endian): "WJ" · version u8 · flags u8 (1: JSON deflated; upper half: the kind of event) · JSON bytes u32 ·
+//   array bytes u32 · JSON length u32 · crc of JSON u32 · crc of arrays u32 · crc of the header before this u32
 // arrays: for each: name length u8 · name · type u8 (0 i32, 1 f32) · deflated u8 · elements u32 · stored bytes u32 · data
 import { crc32, deflateRawSync, inflateRawSync } from "node:zlib";
 import type { Arrays } from "./events.ts";
@@ -10,6 +10,8 @@ import type { Arrays } from "./events.ts";
 export const headerBytes = 28;
 const formatVersion = 1;
 export const jsonDeflated = 1;
+/** The events that are nearly all of a journal, as the upper half of `flags`: a reader that wants the others passes over them. 0: any. */
+export const bulkKinds = { "group-sampled": 1, graded: 2, "update-done": 3 } as const;
 /** Smaller parts are stored as they are. */
 const deflateFrom = 512;
 /** So are larger arrays: deflating one would hold up for seconds whoever waits for it, and holds it twice meanwhile. */
@@ -37,7 +39,7 @@ export function encodeFrame(json: string, arrays: Arrays, hurry = false): [Buffe
   const header = Buffer.alloc(headerBytes);
   header.write("WJ", 0, "latin1");
   header.writeUInt8(formatVersion, 2);
-  header.writeUInt8(packed ? jsonDeflated : 0, 3);
+  header.writeUInt8((packed ? jsonDeflated : 0) | (kindOf(json) << 4), 3);
   header.writeUInt32LE((packed ?? plain).length, 4);
   header.writeUInt32LE(
     sections.reduce((sum, section) => sum + section.length, 0),
@@ -48,6 +50,12 @@ export function encodeFrame(json: string, arrays: Arrays, hurry = false): [Buffe
   header.writeUInt32LE(arraysCrc, 20);
   header.writeUInt32LE(crc32(header.subarray(0, 24)), 24);
   return [header, packed ?? plain, ...sections];
+}
+
+/** The kind of an event by how its JSON begins; 0 for those that no reader passes over. */
+export function kindOf(json: string): number {
+  const type = /^\{"type":"([a-z-]+)"/.exec(json)?.[1] ?? "";
+  return Object.hasOwn(bulkKinds, type) ? bulkKinds[type as keyof typeof bulkKinds] : 0;
 }
 
 function encodeArray(name: string, array: Int32Array | Float32Array, hurry: boolean): Uint8Array[] {

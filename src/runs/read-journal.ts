@@ -1,11 +1,12 @@
 // Reads a journal: its segments in order, event by event. Arrays are read only when asked for. A last frame that a crash left
 // incomplete is left out; damage anywhere else is an error that names file and offset.
-import { closeSync, existsSync, fstatSync, openSync, readdirSync, readSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "../core/errors.ts";
 import { RunError, runFiles } from "./directory.ts";
 import { type Arrays, RunEvent } from "./events.ts";
 import { decodeArrays, decodeHeader, decodeJson, type FrameHeader, headerBytes } from "./frames.ts";
+import { SegmentReader } from "./segment-reader.ts";
 
 export interface JournalEntry {
   event: RunEvent;
@@ -73,7 +74,7 @@ export function* readSegment(
   path: string,
   { last, from = 0 }: { last: boolean; from?: number },
 ): Generator<{ entry: JournalEntry; end: number }, void, undefined> {
-  const file = new FileReader(path);
+  const file = new SegmentReader(path);
   try {
     for (let offset = from; offset < file.size; ) {
       const header = decodeHeader(file.read(offset, headerBytes));
@@ -107,7 +108,7 @@ function parseEvent(path: string, offset: number, json: string): RunEvent {
 function arraysAt(path: string, offset: number, header: FrameHeader): () => Arrays {
   return () => {
     if (header.arrayBytes === 0) return {};
-    const file = new FileReader(path);
+    const file = new SegmentReader(path);
     try {
       const arrays = decodeArrays(header, file.read(offset + headerBytes + header.jsonBytes, header.arrayBytes));
       if (!arrays) throw damaged(path, offset, "its arrays do not fit their checksum");
@@ -118,63 +119,10 @@ function arraysAt(path: string, offset: number, header: FrameHeader): () => Arra
   };
 }
 
-function damaged(path: string, offset: number, what: string): RunError {
+export function damaged(path: string, offset: number, what: string): RunError {
   return new RunError(
     "runs/journal-damaged",
     `${path} is damaged at byte ${offset}: ${what}. Restore the file from a copy; or, to go on from the last checkpoint before that, ` +
       "cut the file there (truncate --size) and move later segments away. Nothing was changed.",
   );
-}
-
-const chunkBytes = 1 << 20;
-
-/** Reads a file at offsets through one buffer. */
-class FileReader {
-  readonly size: number;
-  readonly #descriptor: number;
-  #chunk: Buffer = Buffer.alloc(0);
-  #chunkStart = 0;
-
-  constructor(path: string) {
-    this.#descriptor = openSync(path, "r");
-    this.size = fstatSync(this.#descriptor).size;
-  }
-
-  /** At most `length` bytes; fewer at the end of the file. Valid until the next call. */
-  read(offset: number, length: number): Buffer {
-    const wanted = Math.max(0, Math.min(length, this.size - offset));
-    if (offset < this.#chunkStart || offset + wanted > this.#chunkStart + this.#chunk.length) {
-      const buffer = Buffer.allocUnsafe(Math.min(Math.max(chunkBytes, wanted), this.size - offset));
-      let filled = 0;
-      while (filled < buffer.length) {
-        const count = readSync(this.#descriptor, buffer, filled, buffer.length - filled, offset + filled);
-        if (count === 0) break;
-        filled += count;
-      }
-      this.#chunk = buffer.subarray(0, filled);
-      this.#chunkStart = offset;
-    }
-    const start = offset - this.#chunkStart;
-    return this.#chunk.subarray(start, start + wanted);
-  }
-
-  /** Whether a readable frame stands anywhere behind a broken place: then it is damage, not an unfinished end. */
-  hasFrameAfter(offset: number): boolean {
-    for (let start = offset + 1; start < this.size; start += chunkBytes - headerBytes) {
-      const bytes = Buffer.from(this.read(start, chunkBytes));
-      for (let at = bytes.indexOf("WJ"); at >= 0; at = bytes.indexOf("WJ", at + 1)) {
-        const header = decodeHeader(bytes.subarray(at, at + headerBytes));
-        if (
-          header &&
-          decodeJson(header, Buffer.from(this.read(start + at + headerBytes, header.jsonBytes))) !== undefined
-        )
-          return true;
-      }
-    }
-    return false;
-  }
-
-  close(): void {
-    closeSync(this.#descriptor);
-  }
 }

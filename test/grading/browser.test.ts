@@ -1,7 +1,7 @@
 // What web pages can and cannot do to `./whet sandbox`, and what a hostile body costs.
 import { request } from "undici";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { isLoopback, refusalOf } from "../../src/sandbox/fusion/browser.ts";
+import { isLoopback, refusalOf } from "../../src/core/loopback.ts";
 import { excessOf } from "../../src/sandbox/fusion/modest.ts";
 import { type FusionServer, startFusionServer } from "../../src/sandbox/fusion/server.ts";
 import { type Jail, openJail } from "../../src/sandbox/jail.ts";

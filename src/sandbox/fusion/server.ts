@@ -6,10 +6,10 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { messageOf } from "../../core/errors.ts";
 import { Limiter } from "../../core/limiter.ts";
+import { isJson, isLoopback, refusalOf } from "../../core/loopback.ts";
 import type { ExecuteResult, Jail } from "../jail.ts";
 import { defaultLimits, SandboxError } from "../sandbox.ts";
 import type { CommandRunResult, RunCodeResponse } from "./api.ts";
-import { isJson, isLoopback, refusalOf } from "./browser.ts";
 import { type ParsedRequest, type ParseRules, parseRunCode, type RequestProblem } from "./parse.ts";
 
 export interface FusionServerOptions {

@@ -1,5 +1,5 @@
-// Keeps web pages out: a page that the user visits can send requests to any address of this machine, and a name that it controls can be made
-// to point here. Programs that call the API are not browsers; they send no Origin, and a Host that says where they mean to go.
+// Keeps web pages out of servers on this machine: a page that the user visits can send requests to any address of it, and a name that it
+// controls can be made to point here. Programs that call the API are not browsers; they send no Origin, and a Host that says where they mean to go.
 import type { IncomingHttpHeaders } from "node:http";
 import { isIPv6 } from "node:net";
 
