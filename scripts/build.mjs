@@ -22,9 +22,9 @@ const dist = join(root, "dist");
 const config = join(root, "tsconfig.build.json");
 
 /** Files of src/ that are no TypeScript and belong into the package. */
-const asset = /\.(py|json|mjs)$/;
+const asset = /\.(py|json|mjs|html|css|svg)$|^dashboard\/page\/.+\.js$/;
 /** Parts of a checkout that let it run without a build. */
-const checkoutOnly = /^core\/(ts-hooks|ts-loader|worker|own-entries)\.mjs$/;
+const checkoutOnly = /^core\/(ts-hooks|ts-loader|worker|own-entries)\.mjs$|(^|\/)tsconfig\.json$/;
 
 rmSync(dist, { recursive: true, force: true });
 if (!process.argv.includes("--clean")) build();
@@ -45,6 +45,19 @@ function build() {
   chmodSync(join(dist, "cli/whetstone.mjs"), 0o755);
   keepPublicDeclarations();
   includeUndici();
+  includePageLibraries();
+}
+
+/** What the dashboard's page loads: the libraries' own files, beside the page. */
+function includePageLibraries() {
+  const files = JSON.parse(readFileSync(join(root, "src/dashboard/vendor.json"), "utf8"));
+  for (const [name, source] of Object.entries(files)) {
+    const target = join(dist, "dashboard/vendor", name);
+    mkdirSync(dirname(target), { recursive: true });
+    copyFileSync(join(root, "node_modules", source), target);
+    const library = source.split("/")[0];
+    copyFileSync(join(root, "node_modules", library, "LICENSE"), join(dist, "dashboard/vendor", `${library}.LICENSE`));
+  }
 }
 
 /**

@@ -20,6 +20,7 @@ export const areas: Readonly<Record<string, string>> = {
   runs: "The run directory cannot be used or written. Exit code 1; nothing in it was changed.",
   export: "A trained model cannot be taken out of its run. Nothing is left behind.",
   archive: "What a server or a registry packed cannot be unpacked; nothing of it is used.",
+  dashboard: "The dashboard cannot be served (exit code 1), or what its page asked for is not there.",
   client:
     "The Tinker client (`whetstone/tinker`). Every class is a `TinkerError`; refusals by status are an `APIStatusError`.",
   protocol: "Bytes, JSON or an address that does not follow the Tinker protocol. A server answers 400 or 422 with it.",

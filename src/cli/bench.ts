@@ -16,6 +16,10 @@ const benchmarks: Readonly<Record<string, BenchmarkEntry>> = {
     summary: "the Tinker client beside the official Python SDK",
     load: () => import("../../bench/client.ts"),
   },
+  dashboard: {
+    summary: "the dashboard of a run of 10,000 steps and 1 GB: time to its curves, to one answer, memory, growth",
+    load: () => import("../../bench/dashboard.ts"),
+  },
   engine: {
     summary: "sampling and training on the CPU beside PyTorch and transformers",
     load: () => import("../../bench/engine.ts"),
@@ -43,7 +47,7 @@ const benchmarks: Readonly<Record<string, BenchmarkEntry>> = {
 };
 
 const BenchOptions = z.strictObject({
-  quick: z.boolean().default(false).describe("lag, pipeline, scale: a small version, to see that it works"),
+  quick: z.boolean().default(false).describe("dashboard, lag, pipeline, scale: a small version, to see that it works"),
 });
 
 export const command: Command = {

@@ -6,6 +6,10 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     summary: "train a model by reinforcement learning; without settings, everything runs on this machine",
     load: () => import("./train.ts"),
   },
+  dashboard: {
+    summary: "runs in the browser: curves, every answer with its verdict, comparison, controls",
+    load: () => import("./dashboard.ts"),
+  },
   eval: {
     summary: "Pass@1 and pass@k of a model or checkpoint, with intervals; compares two",
     load: () => import("./eval.ts"),
@@ -34,6 +38,10 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
   diagnose: {
     summary: "what is wrong with a run, live or finished, and what to do about it",
     load: () => import("./diagnose.ts"),
+  },
+  report: {
+    summary: "a run as one HTML page to send to somebody: curves, findings, programs and why they failed",
+    load: () => import("./report.ts"),
   },
   replay: {
     summary: "a recorded run's figures again from its journal, and what other settings would have changed",

@@ -24,6 +24,7 @@ export const command: Command = {
         ? []
         : [
             ["types", ["tsc", "--noEmit"]],
+            ["types of the page", ["tsc", "-p", "src/dashboard/page"]],
             ["format and lint", ["biome", "check", "."]],
             ["promises", ["oxlint", "--type-aware", "--deny-warnings"]],
           ];

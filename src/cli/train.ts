@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { countOf } from "../core/count.ts";
 import { whet } from "../core/program.ts";
+import { type DashboardBeside, dashboardBeside } from "../dashboard/beside.ts";
 import { describeSummary } from "../data/index.ts";
 import { overlapWarning, sharedProblems } from "../data/overlap.ts";
 import { questionTemplateHash } from "../data/question.ts";
@@ -54,7 +55,8 @@ export const command: Command = {
     if (!directory) return 0;
     const run = await Run.open(path, new Display(process.stderr), directory.release);
     for (const notice of [...parsed.notices, ...warnings]) run.logger.warn(notice);
-    const work = (_: AbortSignal, interrupts: Interrupts) => trainInto(run, config, kind, interrupts);
+    const dashboard = config.dashboard ? dashboardBeside(run.path) : undefined;
+    const work = (_: AbortSignal, interrupts: Interrupts) => trainInto(run, config, kind, interrupts, { dashboard });
     try {
       const code = await interruptible(work, { readerGone: "go on" });
       await run.close(code === 0 ? "finished" : "interrupted", code === budgetExitCode ? { reason: "budget" } : {});
@@ -62,6 +64,8 @@ export const command: Command = {
     } catch (error) {
       await run.close("failed", { error });
       throw error;
+    } finally {
+      await dashboard?.close();
     }
   },
 };
@@ -75,7 +79,7 @@ async function dryRun(config: TrainConfig, kind: EngineKind, notices: readonly s
   const run = await Run.open(folder, new Display(process.stderr), () => {});
   try {
     for (const notice of notices) run.logger.warn(notice);
-    return await interruptible((_, interrupts) => trainInto(run, config, kind, interrupts, true));
+    return await interruptible((_, interrupts) => trainInto(run, config, kind, interrupts, { dry: true }));
   } finally {
     await run.close("interrupted");
     rmSync(folder, { recursive: true, force: true });
@@ -87,7 +91,7 @@ async function trainInto(
   config: TrainConfig,
   kind: EngineKind,
   interrupts: Interrupts,
-  dry = false,
+  { dry = false, dashboard }: { dry?: boolean; dashboard?: DashboardBeside | undefined } = {},
 ): Promise<number> {
   const { logger } = run;
   logger.detail(`${whet} train ${process.argv.slice(3).join(" ")}`);
@@ -145,6 +149,7 @@ async function trainInto(
     showConfig(run, record);
     const missing = priceKeys.filter((key) => resolved[key] === null);
     logger.info(`cost     ${tariff ? describeTariff(tariff) : noPrice(resolved.model_name, missing)}`);
+    void dashboard?.ready.then((link) => showLink(run, link));
     const display = new TrainDisplay(run.display, logger, resolved);
     run.journal.listen((event) => display.take(event));
 
@@ -259,6 +264,15 @@ function showConfig(run: Run, record: Readonly<Record<string, unknown>>, path = 
   for (const keys of [shown, more])
     run.logger.info(`config   ${keys.map((key) => `${key}=${String(named[key])}`).join(" ")}`);
   run.logger.info(`run      ${path}`);
+}
+
+/** Whoever has the link controls the run, so it is shown and not written down. */
+function showLink(run: Run, link: Awaited<DashboardBeside["ready"]>): void {
+  if ("url" in link) run.display.line(`dashboard  ${link.url}`);
+  else
+    run.logger.warn(
+      `no dashboard: ${link.error}. Training goes on without; ${whet} dashboard ${run.path} shows the run.`,
+    );
 }
 
 function finish(run: Run, outcome: TrainOutcome): number {

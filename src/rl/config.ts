@@ -182,6 +182,10 @@ export const TrainConfig = z.strictObject({
   price_sample: price.describe("the same for sampled tokens"),
   price_train: price.describe("the same for tokens trained on, prompts included"),
   num_groups_to_log: count.default(4).describe("groups per step written in full to logs.log"),
+  dashboard: z
+    .boolean()
+    .default(true)
+    .describe("serve the run's dashboard on this machine while it trains, and print its link"),
   ...sinkKeys,
 });
 

@@ -49,6 +49,7 @@ const quietKeys = new Set([
   "started_at",
   "base_url",
   "sandbox_url",
+  "dashboard",
 ]);
 
 export interface Change {

@@ -1,0 +1,46 @@
+// `./whet dashboard`: runs in the browser, on this machine.
+import { existsSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { z } from "zod";
+import { ConfigError } from "../core/errors.ts";
+import { whet } from "../core/program.ts";
+import { listRuns } from "../dashboard/run-list.ts";
+import { startDashboard } from "../dashboard/server.ts";
+import type { Command } from "./command.ts";
+import { interruptible } from "./interrupt.ts";
+import { describeOptions, parseArguments } from "./options.ts";
+
+const DashboardOptions = z.strictObject({
+  port: z.int().min(0).max(65_535).default(0).describe("0: any free one. The host is always 127.0.0.1"),
+});
+
+export const command: Command = {
+  help: () =>
+    [
+      `Usage: ${whet} dashboard [RUN or folder of runs …] [key=value …]`,
+      "",
+      "Shows runs in the browser: curves, every answer with its verdict, evaluations, comparison; of a live run also its controls. Without a",
+      "name: the runs under ~/code-rl-logs. Everything stays on this machine, behind the link that is printed.",
+      "",
+      describeOptions(DashboardOptions),
+    ].join("\n"),
+  run(args) {
+    const { options, words } = parseArguments(DashboardOptions, args);
+    const roots = words.length > 0 ? words : [join(homedir(), "code-rl-logs")];
+    for (const root of roots)
+      if (!existsSync(root))
+        throw new ConfigError("config/no-run", `${root} does not exist. Name a run directory or a folder of runs.`);
+    return interruptible(async (signal) => {
+      const server = await startDashboard({ roots, port: options.port });
+      const count = listRuns(roots).length;
+      console.error(
+        `whetstone: ${count} ${count === 1 ? "run" : "runs"} under ${roots.join(", ")}; Ctrl-C ends the dashboard`,
+      );
+      console.log(server.url);
+      if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+      await server.close();
+      return 0;
+    });
+  },
+};

@@ -1,0 +1,30 @@
+// Text into HTML, for the report. What cannot be seen is shown by name, what could be markup is escaped.
+import { hidden, nameOf, pythonPieces } from "./page/text.js";
+
+const entities: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
+
+/** For text and for attributes in quotes. */
+export function escapeHtml(text: string): string {
+  return text.replaceAll(/[&<>"']/g, (character) => entities[character]!);
+}
+
+/** Text of a model, a program or a data set; cut to `most` characters. */
+export function untrustedHtml(text: string, most = 2000): string {
+  const shown = escapeHtml(text.slice(0, most)).replaceAll(hidden, (character) => `<mark>${nameOf(character)}</mark>`);
+  return text.length > most ? `${shown}<small> … ${text.length - most} more characters</small>` : shown;
+}
+
+/** A Python program with colours; cut to `most` characters. */
+export function pythonHtml(source: string, most = 4000): string {
+  const pieces = pythonPieces(source.slice(0, most)).map(({ kind, text }) => {
+    const shown = untrustedHtml(text, most);
+    return kind === "" ? shown : `<span class="py-${kind}">${shown}</span>`;
+  });
+  return pieces.join("") + (source.length > most ? `<small> … ${source.length - most} more characters</small>` : "");
+}

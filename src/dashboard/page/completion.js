@@ -1,0 +1,299 @@
+// One answer: what it says, why it failed, and its tokens coloured by advantage, log-probability or the gap between sampler and trainer.
+// @ts-check
+import { ask, runPath } from "./api.js";
+import { pythonNodes } from "./code.js";
+import { append, h, inAddress, plain, replace, say, show, signed, textBlock, untrusted } from "./dom.js";
+import { facts, failure, statement } from "./group.js";
+import { badge, chip } from "./verdict.js";
+
+/** What tokens can be coloured by. */
+const modes = [
+  { id: "none", label: "plain" },
+  { id: "advantage", label: "advantage" },
+  { id: "logprob", label: "log-probability" },
+  { id: "gap", label: "gap to the trainer" },
+];
+let mode = "logprob";
+/** Tokens beyond these are drawn when they are asked for. */
+const tokensFirst = 4000;
+
+/** @type {import("./app.js").View} */
+export async function completionView(place, context) {
+  const {
+    numbers: [batch, number, index],
+    words,
+    link,
+    keys,
+    go,
+  } = context;
+  const phase = words[0];
+  const groupPath = `${phase}/${batch}/group/${number}`;
+  const path = `${groupPath}/sample/${index}`;
+  const [sample, group] = await Promise.all([
+    ask(`${runPath(context.run)}/${path}`, { signal: context.signal }),
+    ask(`${runPath(context.run)}/${groupPath}`, { signal: context.signal }),
+  ]);
+  context.title(`answer ${index} of group ${number}, step ${batch} · ${context.run}`);
+  context.crumbs.push(
+    phase === "step" ? { label: "Overview", path: "" } : { label: "Evaluations", path: "evals" },
+    { label: phase === "step" ? `step ${batch}` : `evaluation ${batch}`, path: `${phase}/${batch}` },
+    { label: `group ${number}`, path: groupPath },
+    { label: `answer ${index}`, path },
+  );
+  const to = (/** @type {number} */ next) =>
+    next >= 0 && next < group.samples.length && go(`${groupPath}/sample/${next}`);
+  keys.j = () => to(index + 1);
+  keys.k = () => to(index - 1);
+  keys.ArrowRight = keys.j;
+  keys.ArrowLeft = keys.k;
+
+  const tokens = h("section", { class: "card tokens-card" });
+  const drawTokens = tokensPart(tokens, context, path, sample);
+  keys.t = () => {
+    const at = modes.findIndex(({ id }) => id === mode);
+    mode = modes[(at + 1) % modes.length].id;
+    drawTokens();
+    tokens.scrollIntoView({ block: "nearest" });
+  };
+  const prose = sample.code === null ? "" : "The answer as it came, with the text around the program:";
+  place.append(
+    h(
+      "div",
+      { class: "row" },
+      h("h1", {}, `Answer ${index} `, h("span", { class: "quiet" }, `of group ${number}, ${phase} ${batch}`)),
+      badge(sample),
+    ),
+    h("p", {}, "Problem ", h("a", { href: link(`problem/${inAddress(group.problem)}`) }, untrusted(group.problem))),
+    h(
+      "nav",
+      { class: "chips", "aria-label": "Answers of this group" },
+      group.samples.map((/** @type {any} */ other) => {
+        const one = chip(other, link(`${groupPath}/sample/${other.sample}`));
+        if (other.sample === index) one.setAttribute("aria-current", "true");
+        return one;
+      }),
+    ),
+    h(
+      "p",
+      {},
+      facts(sample),
+      sample.wallMs === undefined
+        ? ""
+        : ` · judged in ${show(sample.wallMs / 1000)} s${sample.cached ? " (known already)" : ""}`,
+    ),
+    h(
+      "div",
+      { class: "two" },
+      h(
+        "section",
+        { class: "card" },
+        h("h2", {}, sample.code === null ? "Answer" : "Program"),
+        sample.code === null
+          ? textBlock(sample.text, { label: "answer", total: sample.textLength })
+          : textBlock(sample.code, { class: "code", label: "program", render: pythonNodes }),
+      ),
+      h(
+        "section",
+        { class: "card" },
+        h(
+          "h2",
+          {},
+          sample.verdict === "pass" ? "Every test passed" : sample.verdict === null ? "Not judged yet" : "Why",
+        ),
+        failure(sample) ?? h("p", { class: "quiet" }, why(sample)),
+      ),
+    ),
+    tokens,
+    statement(group.prompt),
+    prose === ""
+      ? h("span")
+      : h(
+          "details",
+          { class: "card" },
+          h("summary", {}, prose),
+          textBlock(sample.text, { label: "answer", total: sample.textLength }),
+        ),
+    h(
+      "p",
+      {},
+      h(
+        "a",
+        { href: link(`${groupPath}?diff=${pairFor(group, index).join(",")}`) },
+        "Diff with another answer of the group",
+      ),
+    ),
+  );
+  drawTokens();
+}
+
+/** @param {any} sample */
+function why(sample) {
+  if (sample.verdict === "pass") return `${sample.passed} of ${sample.total} tests.`;
+  if (sample.status === "format_error") return "The answer has no closed code block, so there was nothing to run.";
+  return "The journal has no failing test for this answer.";
+}
+
+/** Answers of the other verdict are the ones to compare with. @param {any} group @param {number} index */
+function pairFor(group, index) {
+  const own = group.samples[index];
+  const other =
+    group.samples.find((/** @type {any} */ { verdict, sample }) => sample !== index && verdict !== own.verdict) ??
+    group.samples.find((/** @type {any} */ { sample }) => sample !== index);
+  return other ? [index, other.sample] : [index];
+}
+
+/** @param {HTMLElement} place @param {import("./app.js").Context} context @param {string} path @param {any} sample */
+function tokensPart(place, context, path, sample) {
+  const readout = h("p", { class: "readout", "aria-live": "polite" }, "Point at a token, or move with the arrow keys.");
+  const body = h("div", {
+    class: "text tokens",
+    tabindex: "0",
+    role: "region",
+    "aria-label": "Tokens of the answer",
+    dir: "ltr",
+  });
+  const legend = h("p", { class: "quiet" });
+  const choice = h("div", { class: "choice", role: "group", "aria-label": "Colour tokens by" });
+  /** @type {any} */
+  let data = null;
+  let failed = "";
+  place.append(h("div", { class: "row" }, h("h2", {}, "Tokens"), choice), legend, body, readout);
+  const load = async () => {
+    try {
+      data = await ask(`${runPath(context.run)}/${path}/tokens`, { signal: context.signal });
+    } catch (error) {
+      failed = error instanceof Error ? error.message : String(error);
+    }
+    if (!context.signal.aborted) draw();
+  };
+  let at = -1;
+  const pick = (/** @type {number} */ index) => {
+    if (!data || index < 0 || index >= data.pieces.length) return;
+    body.querySelector(".picked")?.classList.remove("picked");
+    at = index;
+    body.children[index]?.classList.add("picked");
+    const [own, other] = [data.logprobs?.[index], data.trained?.[index]];
+    const text =
+      `token ${index} ${JSON.stringify(plain(data.pieces[index]))}: log-probability ${show(own)} (p = ${show(own === null ? null : Math.exp(own))})` +
+      (other === undefined || other === null ? "" : `, trainer ${show(other)}, gap ${signed(own - other)}`) +
+      (sample.advantage === null ? "" : `, advantage ${signed(sample.advantage)}`);
+    readout.textContent = text;
+  };
+  body.addEventListener("pointerover", (event) => {
+    const index = /** @type {HTMLElement} */ (event.target).dataset.index;
+    if (index !== undefined) pick(Number(index));
+  });
+  body.addEventListener("keydown", (event) => {
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (by === undefined) return;
+    event.preventDefault();
+    event.stopPropagation();
+    pick(at + by);
+    say(readout.textContent ?? "");
+  });
+  const draw = () => {
+    replace(
+      choice,
+      modes.map(({ id, label }) =>
+        h(
+          "button",
+          {
+            type: "button",
+            "aria-pressed": String(id === mode),
+            onclick: () => {
+              mode = id;
+              draw();
+            },
+          },
+          label,
+        ),
+      ),
+    );
+    if (failed) {
+      replace(body, h("span", { class: "quiet" }, failed));
+      return;
+    }
+    if (!data) return;
+    const values = valuesOf(mode, data, sample);
+    legend.textContent = legendOf(mode, values, data, sample);
+    replace(body);
+    drawPieces(body, data.pieces, values, 0, tokensFirst);
+  };
+  void load();
+  return draw;
+}
+
+/** @param {HTMLElement} body @param {string[]} pieces @param {(number | null)[]} shades @param {number} from @param {number} amount */
+function drawPieces(body, pieces, shades, from, amount) {
+  const to = Math.min(pieces.length, from + amount);
+  for (let index = from; index < to; index++) {
+    const shade = shades[index];
+    const level = shade === null || shade === undefined ? 0 : Math.max(-8, Math.min(8, Math.round(shade * 8)));
+    const span = h("span", {
+      class: `token${level === 0 ? "" : level > 0 ? ` up${level}` : ` down${-level}`}`,
+      "data-index": String(index),
+    });
+    append(
+      span,
+      pieces[index].length > 2000 ? untrusted(`${pieces[index].slice(0, 2000)}…`) : untrusted(pieces[index]),
+    );
+    body.append(span);
+  }
+  if (to < pieces.length) {
+    const more = h(
+      "button",
+      {
+        class: "more",
+        type: "button",
+        onclick: () => {
+          more.remove();
+          drawPieces(body, pieces, shades, to, 10 * tokensFirst);
+        },
+      },
+      `show ${pieces.length - to} more tokens`,
+    );
+    body.append(more);
+  }
+}
+
+/** Shades between −1 and 1. @param {string} by @param {any} data @param {any} sample @returns {(number | null)[]} */
+function valuesOf(by, data, sample) {
+  if (by === "advantage") {
+    const { advantage } = sample;
+    return data.pieces.map(() => (advantage === null ? null : Math.max(-1, Math.min(1, advantage))));
+  }
+  // The less likely, the stronger: a token of probability 1/50 is as strong as it gets.
+  if (by === "logprob")
+    return data.pieces.map((/** @type {string} */ _, /** @type {number} */ index) =>
+      data.logprobs?.[index] == null ? null : -Math.sqrt(Math.min(1, -data.logprobs[index] / 4)),
+    );
+  if (by === "gap")
+    return data.pieces.map((/** @type {string} */ _, /** @type {number} */ index) =>
+      data.trained?.[index] == null || data.logprobs?.[index] == null
+        ? null
+        : Math.max(-1, Math.min(1, (data.logprobs[index] - data.trained[index]) / 0.5)),
+    );
+  return data.pieces.map(() => null);
+}
+
+/** @param {string} by @param {(number | null)[]} values @param {any} data @param {any} sample */
+function legendOf(by, values, data, sample) {
+  const notes = data.note ? ` Tokens are shown by number: ${data.note}` : "";
+  const mean = (/** @type {number[]} */ list) =>
+    list.length === 0 ? null : list.reduce((sum, value) => sum + value, 0) / list.length;
+  const known = (/** @type {any[] | null} */ list) => (list ?? []).filter((value) => value !== null);
+  if (by === "advantage")
+    return `Every token of an answer has its advantage: ${signed(sample.advantage)}. Blue pushes up, red down.${notes}`;
+  if (by === "logprob")
+    return `Stronger is less likely under the sampler; mean ${show(mean(known(data.logprobs)))}, of ${values.length} tokens.${notes}`;
+  if (by === "gap") {
+    if (!data.trained)
+      return `This answer was not trained on, or its update is not over: the trainer's figures are not known.${notes}`;
+    const gaps = data.logprobs.map((/** @type {number} */ own, /** @type {number} */ index) =>
+      own === null || data.trained[index] === null ? null : own - data.trained[index],
+    );
+    const largest = Math.max(0, ...known(gaps).map(Math.abs));
+    return `Sampler minus trainer, full colour at 0.5; mean ${signed(mean(known(gaps)))}, largest ${show(largest)}. Blue: the sampler found it likelier.${notes}`;
+  }
+  return `${values.length} tokens.${notes}`;
+}

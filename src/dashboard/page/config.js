@@ -1,0 +1,119 @@
+// The settings of a run, and what changed when it was resumed.
+// @ts-check
+import { ask, runPath } from "./api.js";
+import { clock, h, untrusted, when } from "./dom.js";
+
+/** @type {import("./app.js").View} */
+export async function configView(place, context) {
+  const { config, sessions, checkpoints } = await ask(runPath(context.run), { signal: context.signal });
+  context.title(`config · ${context.run}`);
+  const value = (/** @type {unknown} */ one) =>
+    h("code", {}, untrusted(typeof one === "string" ? one || '""' : (JSON.stringify(one) ?? "unset")));
+  const changed = new Set(
+    sessions.flatMap((/** @type {any} */ { changes }) => changes.map((/** @type {any} */ { key }) => key)),
+  );
+  const changes = sessions.flatMap((/** @type {any} */ session, /** @type {number} */ index) =>
+    session.changes.map((/** @type {any} */ change) => ({ ...change, index, at: session.openedAt })),
+  );
+  place.append(
+    h("h1", {}, "Config"),
+    h(
+      "section",
+      { class: "card" },
+      h("h2", {}, "Changed on resume"),
+      changes.length === 0
+        ? h(
+            "p",
+            { class: "quiet" },
+            sessions.length > 1 ? "Nothing: every session had the same settings." : "The run has one session.",
+          )
+        : h(
+            "div",
+            { class: "wide", tabindex: "0", role: "region", "aria-label": "Changes" },
+            h(
+              "table",
+              { class: "list" },
+              h(
+                "thead",
+                {},
+                h(
+                  "tr",
+                  {},
+                  ["session", "key", "was", "became"].map((label) => h("th", { scope: "col" }, label)),
+                ),
+              ),
+              h(
+                "tbody",
+                {},
+                changes.map((/** @type {any} */ { key, was, is, index, at }) =>
+                  h(
+                    "tr",
+                    {},
+                    h("td", {}, `${index + 1}, ${when(at)}`),
+                    h("th", { scope: "row" }, h("code", {}, untrusted(key))),
+                    h("td", {}, value(was)),
+                    h("td", {}, value(is)),
+                  ),
+                ),
+              ),
+            ),
+          ),
+    ),
+    h(
+      "section",
+      { class: "card" },
+      h("h2", {}, "Sessions"),
+      h(
+        "ul",
+        { class: "plain" },
+        sessions.map((/** @type {any} */ { openedAt, lastAt, outcome, pid }, /** @type {number} */ index) =>
+          h(
+            "li",
+            {},
+            `${index + 1}: ${when(openedAt)}, ${clock((lastAt - openedAt) / 1000)}, process ${pid}, ${outcome ?? "open"}`,
+          ),
+        ),
+      ),
+    ),
+    h(
+      "section",
+      { class: "card" },
+      h("h2", {}, "Checkpoints"),
+      checkpoints.length === 0
+        ? h("p", { class: "quiet" }, "None yet.")
+        : h(
+            "ul",
+            { class: "plain" },
+            checkpoints.map((/** @type {any} */ { name, step, final }) =>
+              h(
+                "li",
+                {},
+                untrusted(name),
+                h("span", { class: "quiet" }, ` after ${step} steps${final ? ", final" : ""}`),
+              ),
+            ),
+          ),
+    ),
+    h(
+      "section",
+      { class: "card" },
+      h("h2", {}, "Settings"),
+      h(
+        "table",
+        { class: "figures" },
+        h(
+          "tbody",
+          {},
+          Object.entries(config).map(([key, one]) =>
+            h(
+              "tr",
+              { class: changed.has(key) ? "changed" : "" },
+              h("th", { scope: "row" }, untrusted(key)),
+              h("td", {}, value(one)),
+            ),
+          ),
+        ),
+      ),
+    ),
+  );
+}

@@ -1,0 +1,167 @@
+// Evaluations: Pass@1 of each, and between two of them the problems that were gained and lost.
+// @ts-check
+import { ask, runPath } from "./api.js";
+import { h, inAddress, percent, replace, show, untrusted } from "./dom.js";
+import { walkable } from "./keys.js";
+import { groupRow } from "./step.js";
+
+/** @type {import("./app.js").View} */
+export async function evaluationsView(place, context) {
+  const { evaluations } = await ask(runPath(context.run), { signal: context.signal });
+  context.title(`evaluations · ${context.run}`);
+  if (evaluations.length === 0) {
+    place.append(
+      h("h1", {}, "Evaluations"),
+      h("p", { class: "quiet" }, "No evaluation is over yet. eval_every says how often the run is measured."),
+    );
+    return;
+  }
+  const steps = evaluations.map((/** @type {any} */ { step }) => step);
+  const choice = (/** @type {string} */ name, /** @type {number} */ value) =>
+    h(
+      "label",
+      {},
+      `${name} `,
+      h(
+        "select",
+        { onchange: () => void compare() },
+        steps.map((/** @type {number} */ step) =>
+          h("option", { value: String(step), selected: step === value }, `step ${step}`),
+        ),
+      ),
+    );
+  const asked = context.query;
+  const [a, b] = [
+    choice("from", Number(asked.get("a") ?? steps[0])),
+    choice("to", Number(asked.get("b") ?? steps.at(-1))),
+  ];
+  const result = h("div", {});
+  const value = (/** @type {HTMLElement} */ label) =>
+    Number(/** @type {HTMLSelectElement} */ (label.querySelector("select")).value);
+  const compare = async () => {
+    const [from, to] = [value(a), value(b)];
+    history.replaceState(null, "", `${context.link("evals")}?a=${from}&b=${to}`);
+    const { rows } = await ask(`${runPath(context.run)}/evals/${from}/${to}`, { signal: context.signal });
+    replace(result, drawComparison(rows, from, to, context));
+  };
+  place.append(
+    h("h1", {}, "Evaluations"),
+    h(
+      "div",
+      { class: "wide", tabindex: "0", role: "region", "aria-label": "Evaluations" },
+      h(
+        "table",
+        { class: "list" },
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            ["policy", "Pass@1", "95% interval", "format", "cut", "problems", "seconds"].map((label) =>
+              h("th", { scope: "col" }, label),
+            ),
+          ),
+        ),
+        h(
+          "tbody",
+          {},
+          evaluations.map((/** @type {any} */ { step, metrics, start, end, final }) =>
+            h(
+              "tr",
+              {},
+              h(
+                "th",
+                { scope: "row" },
+                h("a", { href: context.link(`eval/${step}`) }, `after step ${step}`),
+                final ? " (last)" : "",
+              ),
+              h("td", {}, percent(metrics["eval/pass@1"])),
+              h("td", {}, `${percent(metrics["eval/pass@1_low"])} to ${percent(metrics["eval/pass@1_high"])}`),
+              h("td", {}, percent(metrics["eval/format_rate"])),
+              h("td", {}, percent(metrics["eval/truncated_rate"])),
+              h("td", {}, show(metrics["eval/n"])),
+              h("td", {}, ((end - start) / 1000).toFixed(1)),
+            ),
+          ),
+        ),
+      ),
+    ),
+    h("div", { class: "row" }, h("h2", {}, "Gained and lost"), a, b),
+    result,
+  );
+  await compare();
+}
+
+/** @param {any[]} rows @param {number} from @param {number} to @param {import("./app.js").Context} context */
+function drawComparison(rows, from, to, context) {
+  const known = rows.filter(({ before, after }) => before !== null && after !== null);
+  const sets = [
+    { title: "Gained", kind: "good", list: known.filter(({ before, after }) => after > before) },
+    { title: "Lost", kind: "bad", list: known.filter(({ before, after }) => after < before) },
+    { title: "Solved in both", kind: "", list: known.filter(({ before, after }) => after === before && after > 0) },
+    {
+      title: "Solved in neither",
+      kind: "",
+      list: known.filter(({ before, after }) => after === before && after === 0),
+    },
+  ];
+  return h(
+    "div",
+    { class: "sets" },
+    sets.map(({ title, kind, list }) =>
+      h(
+        "section",
+        { class: "card" },
+        h("h3", { class: kind }, `${title}: ${list.length}`),
+        h(
+          "ul",
+          { class: "plain" },
+          list
+            .slice(0, 400)
+            .map(({ id, before, after, groupBefore, groupAfter }) =>
+              h(
+                "li",
+                {},
+                h("a", { href: context.link(`problem/${inAddress(id)}`) }, untrusted(id)),
+                " ",
+                h(
+                  "span",
+                  { class: "quiet" },
+                  h("a", { href: context.link(`eval/${from}/group/${groupBefore}`) }, percent(before)),
+                  " → ",
+                  h("a", { href: context.link(`eval/${to}/group/${groupAfter}`) }, percent(after)),
+                ),
+              ),
+            ),
+        ),
+      ),
+    ),
+  );
+}
+
+/** @type {import("./app.js").View} */
+export async function evaluationView(place, context) {
+  const [step] = context.numbers;
+  const data = await ask(`${runPath(context.run)}/eval/${step}`, { signal: context.signal });
+  context.title(`evaluation ${step} · ${context.run}`);
+  context.crumbs.push(
+    { label: "Evaluations", path: "evals" },
+    { label: `evaluation at step ${step}`, path: `eval/${step}` },
+  );
+  const rows = data.groups.map((/** @type {any} */ group) =>
+    groupRow(group, `eval/${step}/group/${group.group}`, context.link),
+  );
+  walkable(context.keys, () => rows);
+  place.append(
+    h("h1", {}, `Evaluation at step ${step}`),
+    h(
+      "p",
+      {},
+      data.done
+        ? `Pass@1 ${percent(data.metrics["eval/pass@1"])} (${percent(data.metrics["eval/pass@1_low"])} to ${percent(data.metrics["eval/pass@1_high"])}), ${data.groups.length} problems`
+        : "under way",
+    ),
+    h("div", { class: "groups" }, rows),
+  );
+}

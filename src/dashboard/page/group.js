@@ -1,0 +1,252 @@
+// One group: its problem, and its programs side by side with verdict, reward, advantage and the first failing test; a diff of any two.
+// @ts-check
+import { ask, runPath } from "./api.js";
+import { pythonNodes } from "./code.js";
+import { diffBlock } from "./diff.js";
+import { h, inAddress, plain, replace, show, signed, textBlock, untrusted } from "./dom.js";
+import { walkable } from "./keys.js";
+import { badge, kindOf, outcomes } from "./verdict.js";
+
+/** @type {import("./app.js").View} */
+export async function groupView(place, context) {
+  const {
+    numbers: [batch, number],
+    words,
+    link,
+    keys,
+    query,
+  } = context;
+  const phase = words[0];
+  const path = `${phase}/${batch}/group/${number}`;
+  const group = await ask(`${runPath(context.run)}/${path}`, { signal: context.signal });
+  context.title(`group ${number} of step ${batch} · ${context.run}`);
+  context.crumbs.push(
+    phase === "step" ? { label: "Overview", path: "" } : { label: "Evaluations", path: "evals" },
+    { label: phase === "step" ? `step ${batch}` : `evaluation ${batch}`, path: `${phase}/${batch}` },
+    { label: `group ${number}`, path },
+  );
+  const samples = group.samples;
+  const same = firstOf(samples);
+  /** The two that are compared: from the address, else one that passed and one that failed. @type {number[]} */
+  let chosen = (query.get("diff") ?? "")
+    .split(",")
+    .filter(Boolean)
+    .map(Number)
+    .filter((index) => samples[index]);
+  const difference = h("section", { class: "difference", "aria-label": "Diff of two answers" });
+  /** @type {Map<number, HTMLInputElement>} */
+  const boxes = new Map();
+  const drawDifference = () => {
+    for (const [index, box] of boxes) box.checked = chosen.includes(index);
+    if (chosen.length < 2) replace(difference);
+    else {
+      const [a, b] = chosen.map((index) => samples[index]);
+      replace(
+        difference,
+        h(
+          "div",
+          { class: "row" },
+          h("h2", {}, `Answers ${a.sample} and ${b.sample}`),
+          badge(a),
+          h("span", { class: "quiet" }, "against"),
+          badge(b),
+          h("span", { class: "room" }),
+          h("button", { type: "button", onclick: () => choose([]) }, "Close"),
+        ),
+        diffBlock(programOf(a), programOf(b)),
+      );
+    }
+  };
+  /** @param {number[]} next */
+  const choose = (next) => {
+    chosen = next.slice(-2);
+    const query_ = chosen.length === 2 ? `?diff=${chosen.join(",")}` : "";
+    history.replaceState(null, "", link(path) + query_);
+    drawDifference();
+  };
+  const cards = samples.map((/** @type {any} */ sample) =>
+    card(sample, same.get(sample.sample) ?? sample.sample, link(`${path}/sample/${sample.sample}`), boxes, () => {
+      const on = boxes.get(sample.sample)?.checked;
+      choose(on ? [...chosen, sample.sample] : chosen.filter((index) => index !== sample.sample));
+    }),
+  );
+  keys.d = () => {
+    if (chosen.length === 2) choose([]);
+    else {
+      const passed = samples.find((/** @type {any} */ { verdict }) => verdict === "pass") ?? samples[0];
+      const other =
+        samples.find((/** @type {any} */ sample) => sample.verdict === "fail" && sample !== passed) ??
+        samples.find((/** @type {any} */ sample) => sample !== passed);
+      if (other) choose([passed.sample, other.sample]);
+    }
+    difference.scrollIntoView({ block: "nearest" });
+  };
+  walkable(keys, () => cards.filter((/** @type {HTMLElement} */ element) => !element.hidden));
+  if (number > 0) keys.ArrowLeft = () => context.go(`${phase}/${batch}/group/${number - 1}`);
+  keys.ArrowRight = () => context.go(`${phase}/${batch}/group/${number + 1}`);
+
+  const filter = (/** @type {string} */ kind) => {
+    for (const [index, element] of cards.entries()) {
+      const sample = samples[index];
+      element.hidden =
+        kind === "different"
+          ? (same.get(sample.sample) ?? sample.sample) !== sample.sample
+          : kind !== "all" && kindOf(sample.verdict) !== kind;
+    }
+  };
+  place.append(
+    h(
+      "div",
+      { class: "row" },
+      h(
+        "h1",
+        {},
+        `Group ${number} `,
+        h("span", { class: "quiet" }, phase === "step" ? `of step ${batch}` : `of the evaluation at step ${batch}`),
+      ),
+      group.outcome ? h("span", { class: `outcome ${group.outcome}` }, outcomes[group.outcome]) : null,
+      group.skipped ? h("span", { class: "quiet" }, "equal rewards: not trained on") : null,
+    ),
+    h(
+      "p",
+      {},
+      "Problem ",
+      h("a", { href: link(`problem/${inAddress(group.problem)}`) }, untrusted(group.problem)),
+      h(
+        "span",
+        { class: "quiet" },
+        ` · ${plain(group.source)} · answered by policy ${group.policy} in ${((group.end - group.start) / 1000).toFixed(1)} s`,
+      ),
+    ),
+    statement(group.prompt),
+    h(
+      "div",
+      { class: "row" },
+      h("h2", {}, `${samples.length} answers`),
+      h(
+        "label",
+        { class: "quiet" },
+        "show ",
+        h(
+          "select",
+          { onchange: (/** @type {Event} */ event) => filter(/** @type {HTMLSelectElement} */ (event.target).value) },
+          [
+            ["all", "all"],
+            ["different", "different programs"],
+            ["pass", "passed"],
+            ["fail", "failed"],
+            ["ungraded", "ungraded"],
+          ].map(([value, label]) => h("option", { value }, label)),
+        ),
+      ),
+      h("span", { class: "quiet" }, "choose two for a diff, or press d"),
+    ),
+    difference,
+    h("div", { class: "programs" }, cards),
+  );
+  drawDifference();
+}
+
+/** What the model was asked, as the model saw it. @param {{ text: string | null, note: string | null }} prompt */
+export function statement(prompt) {
+  if (prompt.text === null)
+    return h("p", { class: "quiet" }, "The prompt cannot be shown: ", untrusted(prompt.note ?? ""));
+  return h(
+    "details",
+    { class: "card statement" },
+    h("summary", {}, "Prompt, as the model saw it"),
+    textBlock(prompt.text, { label: "prompt" }),
+  );
+}
+
+/** @param {any} sample */
+export const programOf = (sample) => sample.code ?? sample.text;
+
+/** For each answer, the first one with the same program. @param {any[]} samples */
+function firstOf(samples) {
+  /** @type {Map<string, number>} */
+  const seen = new Map();
+  /** @type {Map<number, number>} */
+  const first = new Map();
+  for (const { sample, codeHash } of samples) {
+    if (codeHash === null) continue;
+    if (!seen.has(codeHash)) seen.set(codeHash, sample);
+    first.set(sample, /** @type {number} */ (seen.get(codeHash)));
+  }
+  return first;
+}
+
+/** @param {any} sample @param {number} same @param {string} href @param {Map<number, HTMLInputElement>} boxes @param {() => void} onChoose */
+function card(sample, same, href, boxes, onChoose) {
+  const box = /** @type {HTMLInputElement} */ (
+    h("input", { type: "checkbox", onchange: onChoose, "aria-label": `answer ${sample.sample} in the diff` })
+  );
+  boxes.set(sample.sample, box);
+  return h(
+    "article",
+    { class: `program ${kindOf(sample.verdict)}`, "aria-label": `answer ${sample.sample}` },
+    h(
+      "header",
+      {},
+      h("a", { href }, h("strong", {}, `answer ${sample.sample}`)),
+      badge(sample),
+      h("span", { class: "room" }),
+      h("label", { class: "quiet" }, box, " diff"),
+    ),
+    h("p", { class: "quiet" }, facts(sample)),
+    same === sample.sample ? null : h("p", { class: "quiet" }, `the same program as answer ${same}`),
+    sample.code === null
+      ? [
+          h("p", { class: "quiet" }, "No program in this answer:"),
+          textBlock(sample.text, { label: `answer ${sample.sample}`, total: sample.textLength, first: 2000 }),
+        ]
+      : textBlock(sample.code, {
+          class: "code",
+          label: `program of answer ${sample.sample}`,
+          render: pythonNodes,
+          first: 4000,
+        }),
+    failure(sample),
+  );
+}
+
+/** @param {any} sample */
+export const facts = (sample) =>
+  [
+    `reward ${show(sample.reward)}`,
+    `advantage ${signed(sample.advantage)}`,
+    sample.total > 0 ? `${sample.passed} of ${sample.total} tests` : "",
+    `${sample.tokens} tokens${sample.truncated ? ", cut at the limit" : ""}`,
+    sample.flags.length > 0 ? `flags: ${plain(sample.flags.join(", "))}` : "",
+  ]
+    .filter(Boolean)
+    .join(" · ");
+
+/** The first failing test. @param {any} sample */
+export function failure(sample) {
+  const { failure: failed, message } = sample;
+  const parts = [];
+  if (message) parts.push(h("p", { class: "bad" }, untrusted(message.slice(0, 2000))));
+  if (failed) {
+    const row = (/** @type {string} */ label, /** @type {string} */ text, kind = "") => [
+      h("dt", {}, label),
+      h(
+        "dd",
+        {},
+        text === "" ? h("span", { class: "quiet" }, "nothing") : textBlock(text, { class: kind, label, first: 1500 }),
+      ),
+    ];
+    parts.push(
+      h("h3", {}, `Test ${failed.testIndex} failed`),
+      h(
+        "dl",
+        { class: "failure" },
+        row("input", failed.input),
+        row("expected", failed.expected, "good"),
+        row("printed", failed.printed, "wrong"),
+        failed.stderr === "" ? null : row("stderr", failed.stderr),
+      ),
+    );
+  }
+  return parts.length > 0 ? h("div", { class: "why" }, parts) : null;
+}

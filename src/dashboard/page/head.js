@@ -1,0 +1,125 @@
+// The head of every page: where one is, what state the run is in, and the ways to its other pages.
+// @ts-check
+import { controls } from "./controls.js";
+import { clock, count, h, inAddress, percent, plain, replace } from "./dom.js";
+import { showKeys } from "./keys.js";
+import { themeButton } from "./theme.js";
+
+/** @type {import("./app.js").Context | null} */
+let context = null;
+/** @type {{ state: HTMLElement, bar: HTMLElement, controls: ReturnType<typeof controls> | null } | null} */
+let parts = null;
+
+const states = {
+  running: "running",
+  finished: "finished",
+  interrupted: "interrupted",
+  failed: "failed",
+  ended: "ended without a word",
+};
+
+/** Draws the head of a view, or (null) brings the one that is there up to date. @param {HTMLElement} head @param {import("./app.js").Context | null} next */
+export function drawHead(head, next) {
+  if (next) build(head, next);
+  update();
+}
+
+/** @param {HTMLElement} head @param {import("./app.js").Context} next */
+function build(head, next) {
+  context = next;
+  const { run, link, words } = next;
+  const state = h("span", { class: "state" });
+  const bar = h("div", { class: "progress", hidden: true }, h("div", { class: "progress-bar" }));
+  const own = run === "" ? null : controls(next);
+  const tab = (/** @type {string} */ label, /** @type {string} */ path, /** @type {RegExp} */ active) =>
+    h("a", { href: link(path), "aria-current": active.test(words[0] ?? "") ? "page" : undefined }, label);
+  replace(
+    head,
+    h(
+      "div",
+      { class: "bar" },
+      h("a", { class: "brand", href: "#/runs" }, "Whetstone"),
+      run === ""
+        ? h("span", { class: "where" }, "Runs")
+        : h("a", { class: "where", href: link(""), title: plain(run) }, plain(run)),
+      run === "" ? null : state,
+      h("span", { class: "room" }),
+      own?.element ?? null,
+      themeButton(),
+      h(
+        "button",
+        { class: "icon", type: "button", title: "Keys (?)", "aria-label": "Show the keys", onclick: showKeys },
+        "?",
+      ),
+    ),
+    run === ""
+      ? null
+      : h(
+          "nav",
+          { "aria-label": "Pages of this run" },
+          tab("Overview", "", /^(|step)$/),
+          tab("Problems", "problems", /^problems?$/),
+          tab("Evaluations", "evals", /^evals?$/),
+          tab("Config", "config", /^config$/),
+          h("a", { href: `#/compare?run=${inAddress(run)}` }, "Compare"),
+          h("a", { href: "#/runs" }, "All runs"),
+        ),
+    bar,
+    next.crumbs.length === 0
+      ? null
+      : h(
+          "nav",
+          { class: "crumbs", "aria-label": "Where this is" },
+          h(
+            "ol",
+            {},
+            next.crumbs.map(({ label, path }, index) =>
+              h(
+                "li",
+                {},
+                index === next.crumbs.length - 1
+                  ? h("span", { "aria-current": "page" }, plain(label))
+                  : h("a", { href: link(path) }, plain(label)),
+              ),
+            ),
+          ),
+        ),
+  );
+  parts = { state, bar, controls: own };
+  const { keys } = next;
+  if (run !== "")
+    Object.assign(keys, {
+      o: () => next.go(""),
+      p: () => next.go("problems"),
+      e: () => next.go("evals"),
+      c: () => next.go("config"),
+    });
+  keys.r = () => next.go("#/runs");
+  const up = next.crumbs.length > 1 ? next.crumbs[next.crumbs.length - 2].path : "";
+  keys.Escape ??= () => (run === "" || words.length === 0 ? next.go("#/runs") : next.go(up));
+}
+
+function update() {
+  if (!parts || !context?.store) return;
+  const { pulse, info, connection } = context.store;
+  if (!pulse) return;
+  const { state, step, walked, sinceStep } = pulse;
+  const most = Number(info?.config?.max_steps ?? -1);
+  const texts = walked < 1 ? [] : [states[/** @type {keyof typeof states} */ (state)] ?? state];
+  if (step >= 0) texts.push(most > 0 ? `step ${step + 1} of ${most}` : `step ${count(step + 1)}`);
+  if (state === "running" && sinceStep.groups + sinceStep.graded > 0)
+    texts.push(`${sinceStep.groups} groups sampled, ${sinceStep.graded} answers judged since`);
+  if (info?.seconds) texts.push(clock(info.seconds));
+  if (walked < 1) texts.push(`reading the journal: ${percent(walked)}`);
+  if (connection === "lost") texts.push("connection lost, trying again");
+  if (connection === "ended") texts.push("the dashboard has ended");
+  replace(
+    parts.state,
+    h("span", { class: `dot ${connection === "lost" ? "lost" : walked < 1 ? "" : state}`, "aria-hidden": "true" }),
+    texts.join(" · "),
+  );
+  const share = walked < 1 ? walked : most > 0 ? Math.min(1, (step + 1) / most) : 0;
+  parts.bar.hidden = share <= 0 || share >= 1;
+  /** @type {HTMLElement} */ (parts.bar.firstElementChild).style.width = `${100 * share}%`;
+  parts.controls?.update();
+}

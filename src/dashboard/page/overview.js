@@ -1,0 +1,433 @@
+// The overview of a run: findings, where it stands, its curves, its stages over time, its sessions and messages.
+// @ts-check
+import { ask, runPath } from "./api.js";
+import { Chart, color, smoothed } from "./chart.js";
+import { clock, count, h, inAddress, percent, plain, replace, show, untrusted, when } from "./dom.js";
+import { drawFindings } from "./findings.js";
+import { drawGantt } from "./gantt.js";
+
+/** One chart each; `lines`: figure, label, colour. @type {{ title: string, hint?: string, lines: [string, string, string][], range?: [number | null, number | null], share?: boolean, format?: (value: number | null) => string }[]} */
+const curves = [
+  {
+    title: "Reward",
+    hint: "mean of the answers of a step; a click opens the step",
+    lines: [
+      ["mean_reward", "reward", "blue"],
+      ["mean_correct", "correct", "green"],
+      ["format_rate", "format", "gray"],
+    ],
+    range: [0, 1],
+  },
+  { title: "Loss", hint: "per trained token", lines: [["loss", "loss", "violet"]] },
+  {
+    title: "KL, sampler to trainer",
+    hint: "near 0 on-policy",
+    lines: [
+      ["optim/kl_sample_train_v1", "KL", "orange"],
+      ["optim/kl_sample_train_v2", "½ (q−p)²", "gray"],
+    ],
+  },
+  {
+    title: "Effective sample size",
+    hint: "1 on-policy; low when few tokens dominate",
+    lines: [["optim/effective_sample_size", "share", "teal"]],
+    range: [0, 1],
+  },
+  {
+    title: "Entropy",
+    hint: "−mean log-probability of sampled tokens",
+    lines: [["optim/entropy", "entropy", "violet"]],
+    range: [0, null],
+  },
+  {
+    title: "Tokens per answer",
+    lines: [
+      ["sample/tokens_mean", "mean", "blue"],
+      ["sample/tokens_p95", "95%", "gray"],
+    ],
+    range: [0, null],
+  },
+  {
+    title: "Cut at the limit",
+    hint: "share of answers",
+    lines: [["sample/truncated_rate", "cut", "red"]],
+    range: [0, 1],
+    format: percent,
+  },
+  {
+    title: "Time per step",
+    hint: "seconds",
+    lines: [
+      ["time/total", "step", "blue"],
+      ["time/sample", "sampling", "teal"],
+      ["time/train", "training", "orange"],
+      ["time/grade_tail", "grading after", "gray"],
+    ],
+    range: [0, null],
+  },
+  {
+    title: "Waiting",
+    hint: "share of a step in which a stage stood still",
+    lines: [
+      ["pipeline/train_idle_frac", "trainer idle", "orange"],
+      ["pipeline/sample_idle_frac", "sampler idle", "teal"],
+    ],
+    range: [0, 1],
+    format: percent,
+  },
+];
+
+/** From the ground up: what teaches is what counts. @type {[string, string, string][]} */
+const groupAreas = [
+  ["groups_ungraded", "ungraded", "gray"],
+  ["groups_all_fail", "all wrong", "red"],
+  ["groups_all_pass", "all right", "green"],
+  ["groups_mixed", "mixed", "blue"],
+];
+
+let smoothing = 0;
+
+/** @type {import("./app.js").View} */
+export function overview(place, context) {
+  const store = /** @type {import("./api.js").RunStore} */ (context.store);
+  const onStep = (/** @type {number} */ step) => context.go(`step/${step}`);
+  const findings = h("section", { class: "findings", "aria-label": "Findings" });
+  const tiles = h("section", { class: "tiles", "aria-label": "Where the run stands" });
+  const grid = h("section", { class: "charts", "aria-label": "Curves" });
+  const stages = h("div", { class: "gantt-place" });
+  const messages = h("section", { class: "card" });
+
+  /** @type {Map<string, Chart>} */
+  const charts = new Map();
+  const add = (/** @type {string} */ name, /** @type {Chart} */ chart) => {
+    charts.set(name, chart);
+    grid.append(chart.figure);
+    return chart;
+  };
+  const [first, ...rest] = curves;
+  add(first.title, new Chart({ ...first, onStep }));
+  add(
+    "pass@1",
+    new Chart({
+      title: "Pass@1",
+      hint: "test problems, greedy, 95% interval",
+      range: [0, 1],
+      format: percent,
+      sync: "evaluations",
+      empty: "No evaluation yet.",
+      onStep: (step) => context.go(`eval/${step}`),
+    }),
+  );
+  add("groups", new Chart({ title: "Groups", hint: "only mixed ones teach", stacked: true, range: [0, null], onStep }));
+  for (const curve of rest) add(curve.title, new Chart({ ...curve, onStep }));
+  const money = add(
+    "money",
+    new Chart({
+      title: "Money",
+      hint: "US dollars so far",
+      range: [0, null],
+      onStep,
+      empty: "No price is known for this model.",
+    }),
+  );
+  const own = ownFigure(context, add("own", new Chart({ title: "Any figure", onStep, empty: "Choose a figure." })));
+
+  const choose = h(
+    "label",
+    { class: "quiet" },
+    "smoothing ",
+    h(
+      "select",
+      {
+        onchange: (/** @type {Event} */ event) => {
+          smoothing = Number(/** @type {HTMLSelectElement} */ (event.target).value);
+          draw();
+        },
+      },
+      [0, 0.6, 0.9, 0.97].map((value) =>
+        h("option", { value: String(value), selected: value === smoothing }, value === 0 ? "none" : String(value)),
+      ),
+    ),
+  );
+  place.append(
+    h("h1", { class: "offscreen" }, `Run ${plain(context.run)}`),
+    findings,
+    tiles,
+    h(
+      "div",
+      { class: "row" },
+      h("h2", {}, "Curves"),
+      h("span", { class: "quiet" }, "drag to zoom, double-click for all"),
+      h("span", { class: "room" }),
+      choose,
+    ),
+    grid,
+    h("section", { class: "card" }, gantt(context, stages, onStep)),
+    messages,
+  );
+
+  const draw = () => {
+    const { steps, columns } = store;
+    const values = (/** @type {string} */ name) => columns[name] ?? steps.map(() => null);
+    for (const curve of curves) {
+      const lines = curve.lines.flatMap(([name, label, tint]) => {
+        const line = { label, values: smoothed(values(name), smoothing), color: color(tint) };
+        const faint = {
+          ...line,
+          label: `${label} (each step)`,
+          values: values(name),
+          color: `${color(tint)}44`,
+          width: 1,
+        };
+        return smoothing > 0 ? [faint, line] : [line];
+      });
+      charts.get(curve.title)?.set(steps, lines);
+    }
+    charts.get("groups")?.set(
+      steps,
+      [...groupAreas]
+        .reverse()
+        .map(([name, label, tint]) => ({ label, values: values(name), color: color(tint), width: 0.5 })),
+    );
+    money.set(steps, [{ label: "USD", values: values("cost/total"), color: color("green") }]);
+    drawPass1(charts.get("pass@1"), store);
+    drawTiles(tiles, store);
+    drawFindings(findings, store.info?.findings ?? [], context);
+    drawMessages(messages, store);
+    own.update();
+  };
+  store.addEventListener("change", draw, { signal: context.signal });
+  document.addEventListener(
+    "theme",
+    () => {
+      for (const chart of charts.values()) chart.shape = "";
+      draw();
+    },
+    { signal: context.signal },
+  );
+  context.onEnd(() => {
+    for (const chart of charts.values()) chart.destroy();
+  });
+  place.addEventListener("shown", draw);
+}
+
+/** @param {Chart | undefined} chart @param {import("./api.js").RunStore} store */
+function drawPass1(chart, store) {
+  const known = (store.info?.evaluations ?? []).filter(
+    (/** @type {any} */ { metrics }) => metrics["eval/pass@1"] !== undefined,
+  );
+  const figure = (/** @type {string} */ name) => known.map((/** @type {any} */ { metrics }) => metrics[name] ?? null);
+  chart?.set(
+    known.map((/** @type {any} */ { step }) => step),
+    [
+      {
+        label: "Pass@1",
+        values: figure("eval/pass@1"),
+        low: figure("eval/pass@1_low"),
+        high: figure("eval/pass@1_high"),
+        color: color("orange"),
+        points: true,
+        dash: true,
+      },
+    ],
+  );
+}
+
+/** @param {HTMLElement} place @param {import("./api.js").RunStore} store */
+function drawTiles(place, store) {
+  const { info, pulse } = store;
+  if (!info || !pulse) return;
+  const evaluations = info.evaluations.filter((/** @type {any} */ { metrics }) => metrics["eval/pass@1"] !== undefined);
+  const pass1 = evaluations.at(-1)?.metrics;
+  const before = evaluations.length > 1 ? evaluations[0].metrics["eval/pass@1"] : null;
+  const tile = (/** @type {string} */ name, /** @type {string} */ value, /** @type {string} */ more = "") =>
+    h(
+      "div",
+      { class: "tile" },
+      h("span", { class: "tile-name" }, name),
+      h("span", { class: "tile-value" }, value),
+      h("span", { class: "quiet" }, more),
+    );
+  const lag = store.last("pipeline/lag");
+  const cost = store.last("cost/total");
+  const most = Number(info.config.max_steps ?? -1);
+  const pace = store.last("time/total");
+  replace(
+    place,
+    tile("step", pulse.step < 0 ? "–" : count(pulse.step + 1), most > 0 ? `of ${count(most)}` : "no end set"),
+    tile("reward", show(store.last("mean_reward")), `format ${percent(store.last("format_rate"))}`),
+    tile("correct", percent(store.last("mean_correct")), "of the last step's answers"),
+    tile(
+      "Pass@1",
+      percent(pass1?.["eval/pass@1"]),
+      pass1
+        ? `${percent(pass1["eval/pass@1_low"])} to ${percent(pass1["eval/pass@1_high"])}${before === null ? "" : `, from ${percent(before)}`}`
+        : "not measured yet",
+    ),
+    tile(
+      "groups that teach",
+      `${show(store.last("groups_mixed"))} / ${show(store.last("groups_total"))}`,
+      "mixed, last step",
+    ),
+    tile("time", clock(info.seconds), pace === null ? "" : `${show(pace)} s a step`),
+    tile("lag", show(lag), `trainer idle ${percent(store.last("pipeline/train_idle_frac"))}`),
+    cost === null ? null : tile("money", `$${show(cost)}`, ""),
+    tile(
+      "checkpoints",
+      count(info.checkpoints.length),
+      info.checkpoints.length > 0 ? `newest after step ${info.checkpoints.at(-1).step}` : "none yet",
+    ),
+  );
+}
+
+/** Any of the run's figures. @param {import("./app.js").Context} context @param {Chart} chart */
+function ownFigure(context, chart) {
+  const store = /** @type {import("./api.js").RunStore} */ (context.store);
+  const select = /** @type {HTMLSelectElement} */ (
+    h("select", { "aria-label": "Figure to draw", onchange: () => void load() })
+  );
+  chart.heading.after(select);
+  let offered = "";
+  let rows = -1;
+  const load = async () => {
+    if (select.value === "") return;
+    rows = store.steps.length;
+    const slice = await ask(`${runPath(context.run)}/series?name=${inAddress(select.value)}`, {
+      signal: context.signal,
+    }).catch(() => null);
+    if (slice)
+      chart.set(slice.steps, [
+        {
+          label: select.value,
+          values: slice.columns[select.value] ?? slice.steps.map(() => null),
+          color: color("blue"),
+        },
+      ]);
+  };
+  return {
+    update() {
+      const names = store.info?.metricNames ?? [];
+      if (names.join() !== offered) {
+        offered = names.join();
+        const kept = select.value || context.query.get("figure") || "";
+        replace(
+          select,
+          h("option", { value: "" }, "choose…"),
+          names.map((/** @type {string} */ name) => h("option", { value: name, selected: name === kept }, plain(name))),
+        );
+      }
+      if (select.value !== "" && rows !== store.steps.length) void load();
+    },
+  };
+}
+
+/** The stages of the last steps; earlier ones by two buttons. @param {import("./app.js").Context} context @param {HTMLElement} place @param {(step: number) => void} onStep */
+function gantt(context, place, onStep) {
+  const store = /** @type {import("./api.js").RunStore} */ (context.store);
+  const window_ = 24;
+  /** @type {number | null} */
+  let to = null;
+  let drawn = "";
+  const range = h("span", { class: "quiet" });
+  const load = async () => {
+    const end = to ?? store.steps.length;
+    const wanted = `${end} ${place.clientWidth}`;
+    if (wanted === drawn || store.steps.length === 0) return;
+    drawn = wanted;
+    const data = await ask(`${runPath(context.run)}/spans?from=${Math.max(0, end - window_)}&to=${end}`, {
+      signal: context.signal,
+    }).catch(() => null);
+    if (!data) return;
+    drawGantt(place, data, onStep);
+    range.textContent =
+      data.steps.length === 0
+        ? ""
+        : `steps ${data.steps[0].step} to ${data.steps.at(-1).step}; right: share of the time at work`;
+  };
+  const move = (/** @type {number} */ by) => {
+    const next = Math.max(Math.min(window_, store.steps.length), (to ?? store.steps.length) + by);
+    to = next >= store.steps.length ? null : next;
+    void load();
+  };
+  store.addEventListener("change", () => void load(), { signal: context.signal });
+  document.addEventListener("theme", () => void load(), { signal: context.signal });
+  window.addEventListener("resize", () => void load(), { signal: context.signal });
+  setTimeout(() => void load());
+  return [
+    h(
+      "div",
+      { class: "row" },
+      h("h2", {}, "Stages"),
+      range,
+      h("span", { class: "room" }),
+      h("button", { type: "button", onclick: () => move(-window_) }, "earlier"),
+      h("button", { type: "button", onclick: () => move(window_) }, "later"),
+    ),
+    place,
+  ];
+}
+
+/** @param {HTMLElement} place @param {import("./api.js").RunStore} store */
+function drawMessages(place, store) {
+  const { info, pulse } = store;
+  if (!info || !pulse) return;
+  const changed = info.sessions.flatMap((/** @type {any} */ session, /** @type {number} */ index) =>
+    session.changes.map((/** @type {any} */ change) =>
+      h(
+        "li",
+        {},
+        `session ${index + 1}: `,
+        h("code", {}, plain(change.key)),
+        " was ",
+        h("code", {}, untrusted(JSON.stringify(change.was) ?? "unset")),
+        " and became ",
+        h("code", {}, untrusted(JSON.stringify(change.is) ?? "unset")),
+      ),
+    ),
+  );
+  replace(
+    place,
+    h("h2", {}, "Sessions and messages"),
+    pulse.problem ? h("p", { class: "bad" }, untrusted(pulse.problem)) : null,
+    h(
+      "ul",
+      { class: "plain" },
+      info.sessions.map(
+        (/** @type {any} */ { openedAt, lastAt, outcome, error, started }, /** @type {number} */ index) =>
+          h(
+            "li",
+            {},
+            `session ${index + 1}: ${when(openedAt)}, ${clock((lastAt - openedAt) / 1000)}, `,
+            outcome ??
+              (index === info.sessions.length - 1 && pulse.state === "running"
+                ? "running"
+                : started
+                  ? "ended without a word"
+                  : "did not begin"),
+            error ? [": ", h("span", { class: "bad" }, untrusted(error))] : null,
+          ),
+      ),
+    ),
+    changed.length > 0 ? [h("h3", {}, "Changed on resume"), h("ul", { class: "plain" }, changed)] : null,
+    info.notes.length > 0
+      ? [
+          h("h3", {}, "Warnings and events"),
+          h(
+            "ol",
+            { class: "plain notes" },
+            [...info.notes]
+              .reverse()
+              .map((/** @type {any} */ { at, level, text }) =>
+                h(
+                  "li",
+                  { class: level.toLowerCase() },
+                  h("time", {}, new Date(at).toLocaleTimeString()),
+                  " ",
+                  h("span", {}, untrusted(text.slice(0, 400))),
+                ),
+              ),
+          ),
+        ]
+      : null,
+  );
+}

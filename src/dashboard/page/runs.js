@@ -1,0 +1,139 @@
+// The list of runs.
+// @ts-check
+import { ask, runPath } from "./api.js";
+import { h, inAddress, percent, replace, show, size, untrusted, when } from "./dom.js";
+import { walkable } from "./keys.js";
+
+/** @type {import("./app.js").View} */
+export async function runsView(place, context) {
+  const { runs } = await ask("runs", { signal: context.signal });
+  context.title("Runs");
+  if (runs.length === 0) {
+    place.append(
+      h("h1", {}, "Runs"),
+      h(
+        "p",
+        {},
+        "There is no run here yet. ",
+        h("code", {}, "./whet train"),
+        " makes one; this page shows it when it is loaded again.",
+      ),
+    );
+    return;
+  }
+  /** @type {Set<string>} */
+  const chosen = new Set();
+  const compare = /** @type {HTMLButtonElement} */ (
+    h(
+      "button",
+      {
+        type: "button",
+        disabled: true,
+        onclick: () => context.go(`#/compare?${[...chosen].map((id) => `run=${inAddress(id)}`).join("&")}`),
+      },
+      "Compare the chosen",
+    )
+  );
+  /** @type {Map<string, HTMLElement>} */
+  const rows = new Map();
+  const body = h(
+    "tbody",
+    {},
+    runs.map((/** @type {any} */ run) => {
+      const row = h(
+        "tr",
+        {},
+        h(
+          "td",
+          {},
+          h("input", {
+            type: "checkbox",
+            "aria-label": `compare ${run.id}`,
+            onchange: (/** @type {Event} */ event) => {
+              if (/** @type {HTMLInputElement} */ (event.target).checked) chosen.add(run.id);
+              else chosen.delete(run.id);
+              compare.disabled = chosen.size < 2;
+            },
+          }),
+        ),
+        h("th", { scope: "row" }, h("a", { href: `#/run/${inAddress(run.id)}` }, untrusted(run.id))),
+        h("td", {}, run.pid === null ? "" : [h("span", { class: "dot running", "aria-hidden": "true" }), "running"]),
+        h("td", {}, "…"),
+        h("td", {}, "…"),
+        h("td", {}, "…"),
+        h("td", {}, "…"),
+        h("td", {}, size(run.bytes)),
+        h("td", {}, when(run.changedAt)),
+      );
+      rows.set(run.id, row);
+      return row;
+    }),
+  );
+  walkable(context.keys, () => [...rows.values()]);
+  place.append(
+    h("div", { class: "row" }, h("h1", {}, "Runs"), h("span", { class: "room" }), compare),
+    h(
+      "div",
+      { class: "wide", tabindex: "0", role: "region", "aria-label": "Runs" },
+      h(
+        "table",
+        { class: "list" },
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            h("th", { scope: "col" }, h("span", { class: "offscreen" }, "compare")),
+            ["run", "state", "model", "steps", "reward", "Pass@1", "journal", "changed"].map((label) =>
+              h("th", { scope: "col" }, label),
+            ),
+          ),
+        ),
+        body,
+      ),
+    ),
+  );
+  // One after another: each is a journal to be read.
+  void (async () => {
+    for (const run of runs) {
+      const row = rows.get(run.id);
+      try {
+        const info = await ask(runPath(run.id), { signal: context.signal });
+        const { columns } = await ask(
+          `${runPath(run.id)}/series?name=mean_reward&from=${Math.max(0, info.rows - 20)}`,
+          { signal: context.signal },
+        );
+        const rewards = (columns.mean_reward ?? []).filter((/** @type {number | null} */ value) => value !== null);
+        const measured = info.evaluations.filter(
+          (/** @type {any} */ { metrics }) => metrics["eval/pass@1"] !== undefined,
+        );
+        const texts = [
+          info.state,
+          String(info.config.model_name ?? "–"),
+          String(info.step + 1),
+          show(rewards.at(-1)),
+          measured.length === 0
+            ? "–"
+            : measured.length === 1
+              ? percent(measured[0].metrics["eval/pass@1"])
+              : `${percent(measured[0].metrics["eval/pass@1"])} → ${percent(measured.at(-1).metrics["eval/pass@1"])}`,
+        ];
+        for (const [index, text] of texts.entries()) {
+          const cell = row?.children[index + 2];
+          if (cell)
+            replace(
+              cell,
+              index === 0 ? h("span", { class: `dot ${text}`, "aria-hidden": "true" }) : null,
+              untrusted(text),
+            );
+        }
+      } catch (error) {
+        if (context.signal.aborted) return;
+        const cell = row?.children[3];
+        if (cell)
+          replace(cell, h("span", { class: "bad" }, untrusted(error instanceof Error ? error.message : String(error))));
+      }
+    }
+  })();
+}

@@ -1,0 +1,125 @@
+// One step: its figures, and its groups with a sign for every answer.
+// @ts-check
+import { ask, runPath } from "./api.js";
+import { h, inAddress, percent, plain, show, untrusted } from "./dom.js";
+import { walkable } from "./keys.js";
+import { chip, outcomes } from "./verdict.js";
+
+/** @type {import("./app.js").View} */
+export async function stepView(place, context) {
+  const {
+    numbers: [step],
+    link,
+    go,
+    keys,
+  } = context;
+  const data = await ask(`${runPath(context.run)}/step/${step}`, { signal: context.signal });
+  context.title(`step ${step} · ${context.run}`);
+  context.crumbs.push({ label: "Overview", path: "" }, { label: `step ${step}`, path: `step/${step}` });
+  const { metrics } = data;
+  const figure = (/** @type {string} */ label, /** @type {string} */ value) =>
+    h(
+      "div",
+      { class: "tile small" },
+      h("span", { class: "tile-name" }, label),
+      h("span", { class: "tile-value" }, value),
+    );
+  const statuses = Object.entries(metrics).filter(([name]) => name.startsWith("grade/status/"));
+  if (data.previous !== null) keys.ArrowLeft = () => go(`step/${data.previous}`);
+  if (data.next !== null) keys.ArrowRight = () => go(`step/${data.next}`);
+  const rows = data.groups.map((/** @type {any} */ group) =>
+    groupRow(group, `step/${step}/group/${group.group}`, link),
+  );
+  walkable(keys, () => rows);
+  place.append(
+    h(
+      "div",
+      { class: "row" },
+      h("h1", {}, `Step ${step}`),
+      data.done ? null : h("span", { class: "badge waiting" }, "under way"),
+      h("span", { class: "room" }),
+      data.previous === null
+        ? null
+        : h("a", { class: "button", href: link(`step/${data.previous}`), rel: "prev" }, `← ${data.previous}`),
+      data.next === null
+        ? null
+        : h("a", { class: "button", href: link(`step/${data.next}`), rel: "next" }, `${data.next} →`),
+    ),
+    h(
+      "section",
+      { class: "tiles", "aria-label": "Figures of the step" },
+      figure("reward", show(metrics.mean_reward)),
+      figure("correct", percent(metrics.mean_correct)),
+      figure("format", percent(metrics.format_rate)),
+      figure("loss", show(metrics.loss)),
+      figure("KL", show(metrics["optim/kl_sample_train_v1"])),
+      figure("lag", show(metrics["pipeline/lag"])),
+      figure("seconds", show(metrics["time/total"])),
+      figure("learning rate", show(data.learningRate)),
+    ),
+    statuses.length > 0
+      ? h(
+          "p",
+          { class: "quiet" },
+          statuses
+            .map(([name, value]) => `${plain(name.slice("grade/status/".length)).replaceAll("_", " ")} ${value}`)
+            .join(" · "),
+        )
+      : h("span"),
+    h("h2", {}, "Groups"),
+    h("div", { class: "groups" }, rows),
+    h(
+      "details",
+      { class: "card" },
+      h("summary", {}, "All figures"),
+      h(
+        "table",
+        { class: "figures" },
+        h(
+          "tbody",
+          {},
+          Object.entries(metrics)
+            .sort(([a], [b]) => (a < b ? -1 : 1))
+            .map(([name, value]) =>
+              h(
+                "tr",
+                {},
+                h("th", { scope: "row" }, plain(name)),
+                h("td", {}, typeof value === "number" ? show(value, 5) : plain(value)),
+              ),
+            ),
+        ),
+      ),
+    ),
+  );
+}
+
+/** @param {any} group @param {string} path @param {(path: string) => string} link */
+export function groupRow(group, path, link) {
+  const passed = group.samples.filter((/** @type {any} */ { verdict }) => verdict === "pass").length;
+  return h(
+    "article",
+    { class: "group-row" },
+    h(
+      "div",
+      { class: "group-head" },
+      h("a", { href: link(path) }, `group ${group.group}`),
+      h("a", { class: "problem", href: link(`problem/${inAddress(group.problem)}`) }, untrusted(group.problem)),
+      h("span", { class: "quiet" }, untrusted(group.source)),
+    ),
+    h(
+      "div",
+      { class: "chips" },
+      group.samples.map((/** @type {any} */ sample) => chip(sample, link(`${path}/sample/${sample.sample}`))),
+    ),
+    h(
+      "div",
+      { class: "group-end" },
+      group.outcome
+        ? h("span", { class: `outcome ${group.outcome}` }, outcomes[group.outcome] ?? plain(group.outcome))
+        : null,
+      h("span", { class: "quiet" }, `${passed} of ${group.samples.length}`),
+      h("span", { class: "quiet" }, `policy ${group.policy}`),
+    ),
+  );
+}

@@ -1,0 +1,77 @@
+// What the page and the report share about text: characters that are not seen, and Python cut into pieces by a small scanner. Whatever
+// the text is, the pieces joined are the text.
+// @ts-check
+
+/** Characters that are not seen, or that change how others are seen: they are shown by name instead of obeyed. */
+export const hidden = /(?![\n\t])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
+
+/** @param {string} character */
+export const nameOf = (character) => {
+  const code = character.codePointAt(0) ?? 0;
+  if (code === 13) return "␍";
+  if (code < 32) return String.fromCodePoint(0x2400 + code);
+  if (code === 127) return "␡";
+  return `U+${code.toString(16).toUpperCase().padStart(4, "0")}`;
+};
+
+/** A text with its unseen characters shown by name, for places that take no elements. @param {unknown} text */
+export const plain = (text) => String(text).replace(hidden, nameOf);
+
+/** A text as a part of an address: half characters, which no address can hold, become U+FFFD. @param {string} text */
+export const inAddress = (text) => encodeURIComponent(text.replace(/\p{Cs}/gu, "\uFFFD"));
+
+const keywords = new Set(
+  (
+    "False None True and as assert async await break class continue def del elif else except finally for from global if import in is " +
+    "lambda match nonlocal not or pass raise return try while with yield case"
+  ).split(" "),
+);
+const builtins = new Set(
+  (
+    "abs all any bin bool bytearray bytes callable chr classmethod complex dict dir divmod enumerate eval exec filter float format " +
+    "frozenset getattr globals hasattr hash hex id input int isinstance issubclass iter len list locals map max min next object oct open " +
+    "ord pow print property range repr reversed round self set setattr slice sorted staticmethod str sum super tuple type vars zip " +
+    "__import__"
+  ).split(" "),
+);
+
+/** Comments, strings (also unfinished ones), numbers, names; one alternative each, tried in order. */
+const scanner =
+  /(?<comment>#[^\n]*)|(?<string>(?:[rRbBuUfFtT]{0,3})(?:"""[\s\S]*?(?:"""|$)|'''[\s\S]*?(?:'''|$)|"(?:\\[\s\S]|[^"\\\n])*(?:"|(?=\n)|$)|'(?:\\[\s\S]|[^'\\\n])*(?:'|(?=\n)|$)))|(?<number>\b(?:0[xXoObB][\da-fA-F_]+|\d[\d_]*(?:\.[\d_]*)?(?:[eE][+-]?[\d_]+)?[jJ]?)|\.\d[\d_]*(?:[eE][+-]?[\d_]+)?[jJ]?)|(?<name>[\p{L}_][\p{L}\p{N}_]*)|(?<operator>[-+*/%@&|^~<>=!:]+)/gu;
+
+/** A scanner that looks at more than this could be made slow on purpose. */
+const longest = 200_000;
+
+/**
+ * The pieces of a program: kind and text. Joined they are the program.
+ * @param {string} source @returns {{ kind: string, text: string }[]}
+ */
+export function pythonPieces(source) {
+  if (source.length > longest)
+    return [...pythonPieces(source.slice(0, longest)), { kind: "", text: source.slice(longest) }];
+  /** @type {{ kind: string, text: string }[]} */
+  const pieces = [];
+  let from = 0;
+  let previous = "";
+  for (const match of source.matchAll(scanner)) {
+    if (match[0] === "") continue;
+    if (match.index > from) pieces.push({ kind: "", text: source.slice(from, match.index) });
+    const groups = match.groups ?? {};
+    let kind = Object.keys(groups).find((name) => groups[name] !== undefined) ?? "";
+    if (kind === "name") {
+      const word = match[0];
+      kind = keywords.has(word)
+        ? "keyword"
+        : previous === "def" || previous === "class"
+          ? "defined"
+          : builtins.has(word)
+            ? "builtin"
+            : "";
+      previous = word;
+    } else if (kind !== "comment") previous = "";
+    pieces.push({ kind, text: match[0] });
+    from = match.index + match[0].length;
+  }
+  if (from < source.length) pieces.push({ kind: "", text: source.slice(from) });
+  return pieces;
+}

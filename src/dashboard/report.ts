@@ -1,0 +1,297 @@
+// A run as one page to send to a colleague: curves as SVG, no script, nothing loaded from anywhere. Read from the journal.
+import { createHash } from "node:crypto";
+import { basename } from "node:path";
+import { readGroup } from "./details.ts";
+import { escapeHtml, pythonHtml, untrustedHtml } from "./html.ts";
+import { infoOf, pulseOf } from "./info.ts";
+import { compareEvaluationsOf } from "./problems.ts";
+import { reportStyle } from "./report-style.ts";
+import { RunIndex } from "./run-index.ts";
+import { svgChart } from "./svg-chart.ts";
+
+/** Steps of which a group is shown, and programs of each. */
+const shownSteps = 4;
+const shownPrograms = 4;
+/** Problems named in each list. */
+const mostNamed = 60;
+
+/** The report of the run in a directory, as HTML. */
+export async function renderReport(runPath: string, now: Date): Promise<string> {
+  const index = new RunIndex(runPath);
+  try {
+    return await index.read(() => page(index, now));
+  } finally {
+    index.close();
+  }
+}
+
+function page(index: RunIndex, now: Date): string {
+  const title = `${basename(index.path)} · Whetstone`;
+  const policy = `default-src 'none'; style-src 'sha256-${createHash("sha256").update(reportStyle).digest("base64")}'; img-src data:; base-uri 'none'; form-action 'none'`;
+  return [
+    "<!doctype html>",
+    `<html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="${policy}">`,
+    '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">',
+    `<meta name="referrer" content="no-referrer"><title>${untrustedHtml(title)}</title><style>${reportStyle}</style></head><body><main>`,
+    headOf(index, now),
+    findingsOf(index),
+    curvesOf(index),
+    evaluationsOf(index),
+    programsOf(index),
+    configOf(index),
+    "</main></body></html>",
+    "",
+  ].join("\n");
+}
+
+function headOf(index: RunIndex, now: Date): string {
+  const { config, seconds, evaluations, sessions } = infoOf(index);
+  const pulse = pulseOf(index);
+  const measured = evaluations.filter(({ metrics }) => metrics["eval/pass@1"] !== undefined);
+  const pass1 = (at: number) => measured.at(at)?.metrics;
+  const rewards = index.fold.columns.slice(
+    ["mean_reward", "mean_correct", "cost/total"],
+    0,
+    index.fold.columns.length,
+  ).columns;
+  const mean = (name: string, from: number, to?: number) => {
+    const values = (rewards[name] ?? []).slice(from, to).filter((value) => value !== null);
+    return values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0) / values.length;
+  };
+  const tile = (name: string, value: string, more = "") =>
+    `<div class="tile"><small>${name}</small><b>${value}</b><small>${more}</small></div>`;
+  const last = pass1(-1);
+  const first = measured.length > 1 ? pass1(0) : undefined;
+  const cost = (rewards["cost/total"] ?? []).findLast((value) => value !== null);
+  const used = sessions.filter(({ started }) => started).length;
+  return [
+    `<header><h1>${untrustedHtml(basename(index.path))}</h1>`,
+    `<p>${untrustedHtml(String(config["model_name"] ?? ""))} · ${escapeHtml(pulse.state)} · ${used} ${used === 1 ? "session" : "sessions"} · written ${escapeHtml(now.toISOString().slice(0, 16).replace("T", " "))} UTC by Whetstone</p></header>`,
+    index.problem ? `<p class="bad">${untrustedHtml(index.problem)}</p>` : "",
+    '<section class="tiles">',
+    tile("steps", String(pulse.step + 1), Number(config["max_steps"]) > 0 ? `of ${Number(config["max_steps"])}` : ""),
+    tile("reward", number(mean("mean_reward", -5)), `last 5 steps; first 5: ${number(mean("mean_reward", 0, 5))}`),
+    tile("correct", percent(mean("mean_correct", -5)), `last 5 steps; first 5: ${percent(mean("mean_correct", 0, 5))}`),
+    tile(
+      "Pass@1",
+      percent(last?.["eval/pass@1"]),
+      last
+        ? `${percent(last["eval/pass@1_low"])} to ${percent(last["eval/pass@1_high"])}${first ? `; before ${percent(first["eval/pass@1"])}` : ""}`
+        : "not measured",
+    ),
+    tile("time", clock(seconds), ""),
+    cost == null ? "" : tile("money", `$${number(cost)}`),
+    "</section>",
+  ].join("\n");
+}
+
+function findingsOf(index: RunIndex): string {
+  const findings = index.fold.findings();
+  if (findings.length === 0) return "";
+  const items = findings.map(
+    ({ finding }) =>
+      `<li class="${escapeHtml(finding.level)}"><b>${escapeHtml(finding.level)}: ${untrustedHtml(finding.message)}</b> <code>${untrustedHtml(finding.id)}</code><br>${untrustedHtml(finding.means)}<br>${untrustedHtml(finding.remedy)}${finding.command ? `<pre>${untrustedHtml(finding.command)}</pre>` : ""}</li>`,
+  );
+  return `<section><h2>Findings</h2><ul class="findings">${items.join("\n")}</ul></section>`;
+}
+
+function curvesOf(index: RunIndex): string {
+  const { columns } = index.fold;
+  const names = columns.names;
+  const { steps, columns: figures } = columns.slice(names, 0, columns.length);
+  const line = (name: string, label: string, color: string) => ({ label, color, values: figures[name] ?? [] });
+  const evaluations = infoOf(index).evaluations.filter(({ metrics }) => metrics["eval/pass@1"] !== undefined);
+  const figure = (name: string) => evaluations.map(({ metrics }) => Number(metrics[name]));
+  const charts = [
+    svgChart({
+      title: "Reward",
+      hint: "mean of a step's answers",
+      steps,
+      range: [0, 1],
+      lines: [
+        line("format_rate", "format", "gray"),
+        line("mean_reward", "reward", "blue"),
+        line("mean_correct", "correct", "green"),
+      ],
+    }),
+    svgChart({
+      title: "Pass@1",
+      hint: "test problems, 95% interval",
+      steps: evaluations.map(({ step }) => step),
+      range: [0, 1],
+      lines: [
+        {
+          label: "Pass@1",
+          color: "orange",
+          values: figure("eval/pass@1"),
+          low: figure("eval/pass@1_low"),
+          high: figure("eval/pass@1_high"),
+        },
+      ],
+    }),
+    svgChart({
+      title: "Groups",
+      hint: "only mixed ones teach",
+      steps,
+      stacked: true,
+      lines: [
+        line("groups_ungraded", "ungraded", "gray"),
+        line("groups_all_fail", "all wrong", "red"),
+        line("groups_all_pass", "all right", "green"),
+        line("groups_mixed", "mixed", "blue"),
+      ],
+    }),
+    svgChart({ title: "Loss", hint: "per trained token", steps, lines: [line("loss", "loss", "violet")] }),
+    svgChart({
+      title: "KL, sampler to trainer",
+      steps,
+      lines: [line("optim/kl_sample_train_v1", "KL", "orange"), line("optim/kl_sample_train_v2", "½ (q−p)²", "gray")],
+    }),
+    svgChart({
+      title: "Effective sample size",
+      steps,
+      range: [0, 1],
+      lines: [line("optim/effective_sample_size", "share", "teal")],
+    }),
+    svgChart({ title: "Entropy", steps, range: [0, null], lines: [line("optim/entropy", "entropy", "violet")] }),
+    svgChart({
+      title: "Tokens per answer",
+      steps,
+      range: [0, null],
+      lines: [line("sample/tokens_mean", "mean", "blue"), line("sample/tokens_p95", "95%", "gray")],
+    }),
+    svgChart({
+      title: "Time per step",
+      hint: "seconds",
+      steps,
+      range: [0, null],
+      lines: [
+        line("time/total", "step", "blue"),
+        line("time/sample", "sampling", "teal"),
+        line("time/train", "training", "orange"),
+      ],
+    }),
+    svgChart({
+      title: "Money",
+      hint: "US dollars so far",
+      steps,
+      range: [0, null],
+      lines: [line("cost/total", "USD", "green")],
+    }),
+  ];
+  return `<section><h2>Curves</h2><div class="charts">${charts.join("\n")}</div></section>`;
+}
+
+function evaluationsOf(index: RunIndex): string {
+  const steps = [...index.fold.evaluations.keys()].sort((a, b) => a - b);
+  if (steps.length < 2) return "";
+  const [from, to] = [steps[0]!, steps.at(-1)!];
+  const { rows } = compareEvaluationsOf(index, from, to);
+  const known = rows.filter(
+    (row): row is typeof row & { before: number; after: number } => row.before !== null && row.after !== null,
+  );
+  const list = (title: string, chosen: typeof known) =>
+    `<details><summary>${title}: ${chosen.length}</summary><p>${chosen
+      .slice(0, mostNamed)
+      .map(({ id }) => `<code>${untrustedHtml(id, 120)}</code>`)
+      .join(" ")}${chosen.length > mostNamed ? ` and ${chosen.length - mostNamed} more` : ""}</p></details>`;
+  return [
+    `<section><h2>Test problems, from step ${from} to step ${to}</h2>`,
+    list(
+      "gained",
+      known.filter(({ before, after }) => after > before),
+    ),
+    list(
+      "lost",
+      known.filter(({ before, after }) => after < before),
+    ),
+    list(
+      "solved in both",
+      known.filter(({ before, after }) => after === before && after > 0),
+    ),
+    list(
+      "solved in neither",
+      known.filter(({ before, after }) => after === before && after === 0),
+    ),
+    "</section>",
+  ].join("\n");
+}
+
+/** Of a few steps over the run, a group from which something could be learnt: what passed, and why the others failed. */
+function programsOf(index: RunIndex): string {
+  const steps = [...index.fold.steps.keys()];
+  const chosen = [
+    ...new Set(
+      Array.from(
+        { length: shownSteps },
+        (_, at) => steps[Math.round((at * (steps.length - 1)) / Math.max(1, shownSteps - 1))],
+      ),
+    ),
+  ];
+  const parts = chosen.flatMap((step) => {
+    const groups = step === undefined ? undefined : index.fold.steps.get(step)?.groups;
+    if (step === undefined || !groups || groups.length === 0) return [];
+    const best = groups.findIndex(({ outcome }) => outcome === "mixed");
+    const group = readGroup(index, "train", step, Math.max(0, best));
+    if (!group) return [];
+    const ordered = [...group.samples].sort((a, b) => (b.reward ?? -9) - (a.reward ?? -9));
+    const seen = new Set<string>();
+    const different = ordered.filter(({ code, text }) => {
+      const key = code ?? text;
+      if (seen.has(key)) return false;
+      seen.add(key);
+      return true;
+    });
+    const shown = [...different.slice(0, 1), ...different.slice(1).slice(-(shownPrograms - 1))];
+    return [
+      `<h3>Step ${step}, group ${group.group}: ${untrustedHtml(group.problem, 200)} <small>${group.samples.filter(({ verdict }) => verdict === "pass").length} of ${group.samples.length} passed</small></h3>`,
+      `<div class="programs">${shown.map(programOf).join("\n")}</div>`,
+    ];
+  });
+  return parts.length === 0 ? "" : `<section><h2>Programs</h2>${parts.join("\n")}</section>`;
+}
+
+type Sample = NonNullable<ReturnType<typeof readGroup>>["samples"][number];
+
+function programOf(sample: Sample): string {
+  const { failure } = sample;
+  const row = (name: string, text: string) => `<dt>${name}</dt><dd><pre>${untrustedHtml(text, 800)}</pre></dd>`;
+  return [
+    `<article class="${sample.verdict ?? "waiting"}"><p><b>${sample.verdict === "pass" ? "✓" : sample.verdict === "fail" ? "✕" : "?"} ${untrustedHtml(sample.status)}</b> reward ${number(sample.reward)} · advantage ${number(sample.advantage)} · ${sample.tokens} tokens</p>`,
+    `<pre>${sample.code === null ? untrustedHtml(sample.text) : pythonHtml(sample.code)}</pre>`,
+    sample.message ? `<p class="bad">${untrustedHtml(sample.message, 500)}</p>` : "",
+    failure
+      ? `<p>Test ${failure.testIndex} failed</p><dl>${row("input", failure.input)}${row("expected", failure.expected)}${row("printed", failure.printed)}${failure.stderr === "" ? "" : row("stderr", failure.stderr)}</dl>`
+      : "",
+    "</article>",
+  ].join("\n");
+}
+
+function configOf(index: RunIndex): string {
+  const { config, sessions, notes } = infoOf(index);
+  const shown = (value: unknown) =>
+    untrustedHtml(typeof value === "string" ? value : (JSON.stringify(value) ?? "unset"), 400);
+  const changes = sessions.flatMap(({ changes: list }, session) =>
+    list.map(
+      ({ key, was, is }) =>
+        `<tr><td>${session + 1}</td><td><code>${untrustedHtml(key)}</code></td><td>${shown(was)}</td><td>${shown(is)}</td></tr>`,
+    ),
+  );
+  const rows = Object.entries(config).map(
+    ([key, value]) => `<tr><th scope="row">${untrustedHtml(key)}</th><td>${shown(value)}</td></tr>`,
+  );
+  return [
+    changes.length === 0
+      ? ""
+      : `<section><h2>Changed on resume</h2><table><tr><th>session</th><th>key</th><th>was</th><th>became</th></tr>${changes.join("")}</table></section>`,
+    notes.length === 0
+      ? ""
+      : `<section><h2>Warnings and events</h2><details><summary>${notes.length}</summary><ul>${notes.map(({ text }) => `<li>${untrustedHtml(text, 400)}</li>`).join("")}</ul></details></section>`,
+    `<section><h2>Config</h2><details><summary>${rows.length} settings</summary><table>${rows.join("\n")}</table></details></section>`,
+  ].join("\n");
+}
+
+const number = (value: number | null | undefined) => (value == null ? "–" : String(Number(value.toPrecision(3))));
+const percent = (value: number | null | undefined) => (value == null ? "–" : `${(100 * value).toFixed(1)}%`);
+const clock = (seconds: number) =>
+  `${Math.floor(seconds / 3600)}:${String(Math.floor(seconds / 60) % 60).padStart(2, "0")}:${String(Math.floor(seconds) % 60).padStart(2, "0")}`;

@@ -1,0 +1,299 @@
+// The dashboard as a person uses it: a real `./whet train` watched in a real Chromium from its first step, controlled, killed, resumed and
+// looked into. One run and one browser serve every test of this file, in order. Skipped, and said so, where there is no Chromium.
+import { type ChildProcess, spawn } from "node:child_process";
+import { statSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type DashboardServer, startDashboard } from "../../src/dashboard/server.ts";
+import type { RunEvent } from "../../src/runs/events.ts";
+import { readJournal } from "../../src/runs/read-journal.ts";
+import { temporaryFolders } from "../support/folders.ts";
+import { cleanEnvironment, runWhet, whetPath } from "../support/whet.ts";
+import { violations } from "./accessibility.ts";
+import { chromiumPath, launch, overflow, visit, type Watched, watchedPage } from "./browser.ts";
+
+const folder = temporaryFolders();
+const settings = [
+  "max_steps=8",
+  "batch_size=32",
+  "group_size=4",
+  "eval_every=4",
+  "eval_max_problems=12",
+  "max_lag=1",
+  "num_groups_to_log=0",
+  "tensorboard=false",
+];
+
+interface Training {
+  child: ChildProcess;
+  link: Promise<string>;
+  ended: Promise<number | null>;
+  stderr(): string;
+}
+
+/** `./whet train` as a person starts it; the link is read from its output. */
+function startTraining(path: string, ...more: string[]): Training {
+  const child = spawn(whetPath, ["train", `log_path=${path}`, ...settings, ...more], {
+    env: cleanEnvironment(),
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  let text = "";
+  const ended = new Promise<number | null>((resolve) => child.once("close", resolve));
+  const link = new Promise<string>((resolve, reject) => {
+    child.stderr!.on("data", (part: Buffer) => {
+      text += part.toString();
+      const found = /^dashboard +(http:\S+)$/m.exec(text)?.[1];
+      if (found) resolve(found);
+    });
+    void ended.then((code) => reject(new Error(`train ended with ${code} before it gave a link:\n${text}`)));
+  });
+  link.catch(() => {});
+  return { child, link, ended, stderr: () => text };
+}
+
+const events = (path: string): RunEvent[] => [...readJournal(path)].map(({ event }) => event);
+const stepsDone = (path: string) => events(path).filter(({ type }) => type === "step-done").length;
+
+async function until(what: string, check: () => boolean | Promise<boolean>, ms = 90_000): Promise<void> {
+  for (const end = Date.now() + ms; Date.now() < end; await new Promise((resolve) => setTimeout(resolve, 100)))
+    if (await check()) return;
+  throw new Error(`waited in vain: ${what}`);
+}
+
+describe.skipIf(!chromiumPath)("a run in the browser", () => {
+  let browser: Browser;
+  let runs: string;
+  let run: string;
+  let watched: Watched;
+  let first: Training;
+  let second: Training | undefined;
+  let server: DashboardServer | undefined;
+  const origins = new Set<string>();
+
+  beforeAll(async () => {
+    runs = folder();
+    run = join(runs, "watched");
+    first = startTraining(run);
+    browser = await launch();
+    watched = await watchedPage(browser);
+  });
+  afterAll(async () => {
+    for (const training of [first, second]) training?.child.kill("SIGKILL");
+    await Promise.all([first?.ended, second?.ended]);
+    await browser?.close();
+    await server?.close();
+  });
+
+  test("is watched from the first step: curves move without a reload", async () => {
+    const url = await first.link;
+    origins.add(new URL(url).origin);
+    const { page } = watched;
+    await page.goto(url);
+    await page.evaluate("window.stayed = true");
+    await page.locator(".state", { hasText: /step \d+ of 8/ }).waitFor({ timeout: 90_000 });
+    const shown = async () => Number(/step (\d+) of 8/.exec((await page.locator(".state").textContent()) ?? "")?.[1]);
+    const before = await shown();
+    await until("another step on the page", async () => (await shown()) > before);
+    // The curve has moved as well, not only the words.
+    await page
+      .locator(`.plot[data-to="${(await shown()) - 1}"]`)
+      .first()
+      .waitFor();
+    expect(await page.evaluate("window.stayed")).toBe(true);
+    expect(first.child.exitCode).toBe(null);
+  });
+
+  test("is paused and given another learning rate from the page, also over a kill", async () => {
+    const { page } = watched;
+    await page.locator(".controls summary").click();
+    await page.getByRole("button", { name: "Pause" }).click();
+    await until("the pause in the journal", () =>
+      events(run).some((event) => event.type === "control" && event.control.kind === "pause"),
+    );
+    await page.locator(".controls summary", { hasText: "Paused" }).click();
+    await page.getByLabel("Learning rate").fill("0.00125");
+    await page.getByRole("button", { name: "set" }).click();
+    await until("the rate in the journal", () =>
+      events(run).some((event) => event.type === "control" && event.control.kind === "learning-rate"),
+    );
+    const done = stepsDone(run);
+    first.child.kill("SIGKILL");
+    await first.ended;
+    await page.locator(".state", { hasText: "connection lost" }).waitFor();
+
+    second = startTraining(run);
+    const url = await second.link;
+    origins.add(new URL(url).origin);
+    await page.goto(url);
+    await page.locator(".controls summary", { hasText: "Paused" }).click({ timeout: 60_000 });
+    expect(stepsDone(run)).toBe(done);
+    await page.getByRole("button", { name: "Go on" }).click();
+    await until("a step at the new rate", () =>
+      events(run).some((event) => event.type === "update-submitted" && event.rule.adam.learningRate === 0.00125),
+    );
+    const asked = events(run).flatMap((event) => (event.type === "control" ? [[event.control.kind, event.by]] : []));
+    expect(asked).toEqual([
+      ["pause", "dashboard"],
+      ["learning-rate", "dashboard"],
+      ["go-on", "dashboard"],
+    ]);
+    expect(second.child.exitCode).toBe(null);
+  });
+
+  test("ends, and its page says so; the link is in no file of the run", async () => {
+    const { page } = watched;
+    const link = await second!.link;
+    expect(await second!.ended).toBe(0);
+    await page.locator(".state", { hasText: "finished" }).waitFor();
+    await page.locator(".state", { hasText: "the dashboard has ended" }).waitFor();
+    const { readdirSync, readFileSync } = await import("node:fs");
+    const secret = new URL(link).pathname.split("/")[1]!;
+    for (const name of [
+      "logs.log",
+      "config.json",
+      "summary.json",
+      ...readdirSync(join(run, "journal")).map((file) => `journal/${file}`),
+    ])
+      expect(readFileSync(join(run, name)).includes(secret), name).toBe(false);
+  });
+
+  test("from a dip in the curve to the failing test of one program in two clicks", async () => {
+    server = await startDashboard({ roots: [runs], port: 0 });
+    origins.add(new URL(server.url).origin);
+    const { page } = watched;
+    await visit(page, server.url, "");
+    const chart = page
+      .locator(".chart", { has: page.getByRole("heading", { name: "Reward", exact: true }) })
+      .locator(".u-over");
+    await chart.waitFor();
+    const box = (await chart.boundingBox())!;
+    // One: the first step, where the reward is lowest.
+    await chart.click({ position: { x: box.width * 0.02, y: box.height / 2 } });
+    await page.getByRole("heading", { name: "Step 0" }).waitFor();
+    // Two: an answer that gave the wrong output.
+    await page.locator('.chip.fail[aria-label*="wrong answer"]').first().click();
+    await page.getByRole("heading", { name: /^Test \d+ failed$/ }).waitFor();
+    for (const label of ["input", "expected", "printed"])
+      await page.getByRole("region", { name: label, exact: true }).first().waitFor();
+    expect(page.url()).toMatch(/#\/run\/watched\/step\/0\/group\/\d+\/sample\/\d+$/);
+    // The link leads others to the same place, and keys lead on from it.
+    const again = page.url();
+    await page.goto("about:blank");
+    await page.goto(again);
+    await page.getByRole("heading", { name: /^Test \d+ failed$/ }).waitFor();
+    for (const mode of ["advantage", "gap to the trainer", "log-probability"]) {
+      await page.getByRole("button", { name: mode }).click();
+      expect(await page.locator(".token").count()).toBeGreaterThan(5);
+    }
+    expect(await page.locator(".token[class*=down]").count()).toBeGreaterThan(0);
+    await page
+      .locator(".token", { hasText: /[a-z]{2}/ })
+      .first()
+      .hover();
+    expect(await page.locator(".readout").textContent()).toMatch(/token \d+ .*log-probability/);
+    await page.keyboard.press("Escape");
+    await page.getByRole("heading", { name: /^Group \d+/ }).waitFor();
+  });
+
+  test("any two programs of a group are compared line by line", async () => {
+    const { page } = watched;
+    expect(await page.locator(".program").count()).toBe(8);
+    const boxes = page.locator('.program input[type="checkbox"]');
+    const texts = await page.locator(".program pre").allTextContents();
+    const other = texts.findIndex((text) => text !== texts[0]);
+    await boxes.nth(0).check();
+    await boxes.nth(other).check();
+    await page.locator(".diff .removed").first().waitFor();
+    expect(await page.locator(".diff .added").count()).toBeGreaterThan(0);
+    expect(page.url()).toContain(`?diff=0,${other}`);
+    await page.keyboard.press("d");
+    await page.locator(".diff").waitFor({ state: "detached" });
+  });
+
+  test("every page: no serious finding of axe, nothing wider than a phone, light and dark", async () => {
+    const places = [
+      "#/runs",
+      "#/run/watched",
+      "#/run/watched/problems",
+      "#/run/watched/evals",
+      "#/run/watched/config",
+      "#/run/watched/step/1",
+      "#/run/watched/step/1/group/0",
+      "#/run/watched/step/1/group/0/sample/0",
+      "#/run/watched/eval/4",
+      "#/compare?run=watched",
+    ];
+    const { page } = watched;
+    for (const colorScheme of ["light", "dark"] as const) {
+      await page.emulateMedia({ colorScheme });
+      for (const place of places) {
+        // A fresh page each time: another address alone would not load it anew.
+        await page.goto("about:blank");
+        await visit(page, server!.url, place);
+        await page.waitForTimeout(150);
+        expect(await violations(page), `${place}, ${colorScheme}`).toEqual([]);
+      }
+      const back = await page.evaluate<string>("getComputedStyle(document.documentElement).backgroundColor");
+      const [red] = /\d+/.exec(back)!;
+      expect(Number(red) < 60, back).toBe(colorScheme === "dark");
+    }
+    await page.emulateMedia({ colorScheme: "light" });
+    await page.setViewportSize({ width: 390, height: 844 });
+    for (const place of places) {
+      await page.goto("about:blank");
+      await visit(page, server!.url, place);
+      expect(await overflow(page), place).toBeLessThanOrEqual(0);
+    }
+    await page.setViewportSize({ width: 1280, height: 900 });
+  });
+
+  test("two runs in one chart, with what differs between them", async () => {
+    const { page } = watched;
+    const other = await runWhet([
+      "train",
+      `log_path=${join(runs, "other")}`,
+      ...settings,
+      "max_steps=2",
+      "eval_every=0",
+      "seed=5",
+      "dashboard=false",
+    ]);
+    expect(other.code, other.stderr).toBe(0);
+    expect(other.stderr).not.toMatch(/^dashboard/m);
+    await visit(page, server!.url, "#/runs");
+    for (const box of await page.locator('tbody input[type="checkbox"]').all()) await box.check();
+    await page.getByRole("button", { name: "Compare the chosen" }).click();
+    await page.getByRole("heading", { name: "Compare runs" }).waitFor();
+    await page.locator(".u-legend .u-series", { hasText: "other" }).waitFor();
+    await page.locator(".u-legend .u-series", { hasText: "watched" }).waitFor();
+    await page.locator("tr", { hasText: "seed" }).waitFor();
+  });
+
+  test("the report opens from disk, without a network, and is under 3 MB", async () => {
+    const written = await runWhet(["report", run]);
+    expect(written.code, written.stderr).toBe(0);
+    const file = written.stdout.trim();
+    expect(statSync(file).size).toBeLessThan(3e6);
+    const offline = await watchedPage(browser, { offline: true });
+    const address = pathToFileURL(file).href;
+    await offline.page.goto(address);
+    await offline.page.getByRole("heading", { name: "Curves" }).waitFor();
+    expect(await offline.page.locator("svg").count()).toBeGreaterThan(5);
+    expect(await offline.page.locator("script, link, iframe, img").count()).toBe(0);
+    expect(offline.requests).toEqual([address]);
+    expect(offline.complaints).toEqual([]);
+    expect(await violations(offline.page)).toEqual([]);
+    await offline.page.context().close();
+  });
+
+  test("nothing was asked of anybody else, and the page had nothing to complain of", () => {
+    const asked = new Set(
+      watched.requests.filter((url) => !url.startsWith("about:")).map((url) => new URL(url).origin),
+    );
+    expect([...asked].filter((origin) => !origins.has(origin))).toEqual([]);
+    expect(watched.requests.length).toBeGreaterThan(20);
+    expect(watched.complaints).toEqual([]);
+  });
+});
