@@ -12,9 +12,9 @@ import type { Renderer } from "../renderers/index.ts";
 import { beginRun, type RunFacts, runRecord } from "../rl/begin-run.ts";
 import { linkedController } from "../rl/cancellation.ts";
 import type { TrainConfig } from "../rl/config.ts";
-import { describeForecast, type Forecast, forecastTokens } from "../rl/forecast.ts";
+import { describeCost, describeForecast, type Forecast, forecastTokens } from "../rl/forecast.ts";
 import { judgeByTests, trainingPatienceMs } from "../rl/judge.ts";
-import { describeTariff, dollars, noPrice, priceKeys, tariffForBudget } from "../rl/prices.ts";
+import { describeTariff, dollars, noPrice, priceKeys, tariffForBudget, tariffOf } from "../rl/prices.ts";
 import { describeChange } from "../rl/resume.ts";
 import { evaluationTasks, taskSource } from "../rl/tasks.ts";
 import { type TrainOutcome, train } from "../rl/train.ts";
@@ -185,7 +185,7 @@ async function trainInto(
 }
 
 /** The end of a dry run: the settings, and what would be gone on with. */
-function sayReady(run: Run, config: TrainConfig, facts: RunFacts, forecast: Forecast): number {
+function sayReady(run: Run, config: TrainConfig, facts: RunFacts & { engine: EngineKind }, forecast: Forecast): number {
   const { log_path: path } = config;
   const { record, changes } = runRecord(path || run.path, config, facts);
   showConfig(run, record, path || "a new folder in ~/code-rl-logs");
@@ -195,6 +195,8 @@ function sayReady(run: Run, config: TrainConfig, facts: RunFacts, forecast: Fore
     run.logger.info(`${path} holds a run with a checkpoint after ${steps}: this command goes on with it`);
   }
   for (const line of describeForecast(forecast)) run.logger.info(`forecast ${line}`);
+  const { tariff, missing } = tariffOf(config, facts.engine);
+  run.logger.info(`forecast ${tariff ? describeCost(forecast, tariff) : noPrice(config.model_name, missing)}`);
   run.logger.info("dry run: everything is ready, nothing was billed, nothing is kept");
   return 0;
 }

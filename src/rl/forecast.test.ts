@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { describeForecast, forecastTokens } from "./forecast.ts";
+import { describeCost, describeForecast, forecastTokens } from "./forecast.ts";
 import type { Task } from "./tasks.ts";
 
 const task = (prompt: number, maxTokens: number) => ({ prompt: new Int32Array(prompt), maxTokens }) as Task;
@@ -18,6 +18,13 @@ test("every answer as long as it may be, prompts read once, evaluations before, 
     "a step: at most 1200 read, 5120 sampled, 24k trained (tokens, if every answer is as long as it may be)",
     "20 steps and 3 evaluations: at most 24k read, 102k sampled, 486k trained",
   ]);
+});
+
+test("the most it costs, at the prices of the run", () => {
+  const tariff = { prefill: 1, cachedPrefill: 0.2, sample: 10, train: 100, basis: "a test" };
+  const forecast = forecastTokens(config, [task(100, 50), task(200, 30)], [task(10, 5), task(30, 7)]);
+  expect(describeCost(forecast, tariff)).toBe("cost: at most $2.48 a step, $49.69 in all (a test)");
+  expect(describeCost({ ...forecast, run: undefined }, tariff)).toBe("cost: at most $2.48 a step (a test)");
 });
 
 test("without an end there is no total, without tests no evaluation", () => {

@@ -1,5 +1,7 @@
-// What a run will ask for at most, in tokens, before any of it is asked for: every answer as long as it may be. Prices are not known here.
+// What a run will ask for at most, in tokens, before any of it is asked for: every answer as long as it may be,
+// and what that costs at known prices. `./whet doctor` measures instead, and forecasts what is likely.
 import type { TrainConfig } from "./config.ts";
+import { costOf, dollars, type Tariff } from "./prices.ts";
 import type { Task } from "./tasks.ts";
 
 /** Tokens by what they are for. */
@@ -44,6 +46,15 @@ export function forecastTokens(config: Settings, sampled: readonly Task[], tests
   const add = (kind: keyof TokenBound) => steps * step[kind] + evaluations * evaluation[kind];
   const run = steps < 0 ? undefined : { prefill: add("prefill"), sample: add("sample"), train: add("train") };
   return { step, evaluation, run, steps, evaluations };
+}
+
+/** The most that a run costs, in one line. */
+export function describeCost({ step, run }: Forecast, tariff: Tariff): string {
+  const most = (use: TokenBound) => {
+    const { prefill, sample, train } = costOf(tariff, { ...use, cachedPrefill: 0 });
+    return dollars(prefill + sample + train);
+  };
+  return `cost: at most ${most(step)} a step${run ? `, ${most(run)} in all` : ""} (${tariff.basis})`;
 }
 
 /** The forecast in two lines. */
