@@ -38,7 +38,7 @@ export function* readJournal(runPath: string): Generator<JournalEntry, void, und
 /** The last whole event of a run, without reading those before it; undefined where there is none. */
 export function lastEvent(runPath: string): RunEvent | undefined {
   for (const path of journalSegments(runPath).reverse()) {
-    const file = new FileReader(path);
+    const file = new SegmentReader(path);
     try {
       let last: { offset: number; header: FrameHeader } | undefined;
       for (let offset = 0; offset < file.size; ) {
