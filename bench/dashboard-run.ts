@@ -8,7 +8,7 @@ const groups = 8;
 const samples = 16;
 const promptTokens = 60;
 /** About 100 kB of journal a step. */
-const tokens = 72;
+const tokens = 36;
 const evaluationEvery = 500;
 const problemCount = 800;
 

@@ -132,7 +132,9 @@ export class Chart {
           ...(line.dash ? { dash: [5, 4] } : {}),
           ...(stacked || line.fill ? { fill: line.fill ?? `${line.color}cc` } : {}),
           spanGaps: line.points === true,
-          points: line.points ? { show: true, size: 7, fill: line.color } : { show: (self) => self.data[0].length < 3 },
+          points: line.points
+            ? { show: true, size: 7, fill: line.color }
+            : { show: (/** @type {uPlot} */ self) => self.data[0].length < 3 },
           value: (
             /** @type {uPlot} */ _,
             /** @type {number | null} */ __,

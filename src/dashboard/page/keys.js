@@ -17,7 +17,9 @@ const everywhere = [
 export function bindKeys(current) {
   document.addEventListener("keydown", (event) => {
     const target = /** @type {HTMLElement} */ (event.target);
-    if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName)) return;
+    // Where letters are typed they are letters.
+    const typing = target.matches("select, textarea, input:not([type=checkbox])");
+    if (event.ctrlKey || event.metaKey || event.altKey || typing) return;
     if (event.key === "?") {
       event.preventDefault();
       showKeys();
