@@ -153,7 +153,8 @@ test("damage in the middle is named, and what stands before it is shown", async 
   await writeRun(path, 5);
   const file = journalSegments(path)[0]!;
   const bytes = readFileSync(file);
-  bytes.fill(0, bytes.length / 2, bytes.length / 2 + 3000);
+  const middle = Math.floor(bytes.length / 2);
+  bytes.fill(0, middle, middle + 3000);
   writeFileSync(file, bytes);
   const index = await indexed(path);
   expect(index.problem).toMatch(/is damaged at byte \d+/);

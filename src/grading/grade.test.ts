@@ -76,7 +76,14 @@ test("counts what passed before the first failure; fractional credit only when a
   const result = await createGrader({ sandbox }).grade({ problem, code: "x" });
   expect(result).toMatchObject({ verdict: "fail", passed: 1, total: 3, ran: 3, firstFailed: 1, reward: 0 });
   expect(result.tests[1]!.detail).toBe('got "no", expected "2"');
-  expect(result.failure).toEqual({ testIndex: 1, input: "2", expected: "2", printed: "no", stderr: "" });
+  expect(result.failure).toEqual({
+    testIndex: 1,
+    status: "wrong_answer",
+    input: "2",
+    expected: "2",
+    printed: "no",
+    stderr: "",
+  });
   const fractional = await createGrader({ sandbox: half(), fractional: true }).grade({ problem, code: "x" });
   expect(fractional.reward).toBeCloseTo(1 / 3);
 });
