@@ -38,6 +38,9 @@ const mostRequests = 100;
 const mostBytes = 4096;
 const fileName = /^[0-9]{14}-[0-9a-f]{16}\.json$/;
 
+/** Milliseconds since the epoch, a little ahead after many requests at once. */
+let lastRequest = 0;
+
 /**
  * Asks a live run to do something; any process of the same user may. It is done at the next step's beginning, or at once while the run
  * waits for answers. Returns the request's id, which the `control` event of the journal repeats. Throws RunError when nobody would act
@@ -56,7 +59,9 @@ export function requestControl(runPath: string, control: Control, by = "command"
       "runs/controls-full",
       `${mostRequests} requests wait in ${folder} already. The run takes them before its next step; ask again then.`,
     );
-  const id = `${String(Date.now()).padStart(14, "0")}-${crypto.randomUUID().replaceAll("-", "").slice(0, 16)}`;
+  // Requests of one process keep their order, however quickly they follow each other.
+  lastRequest = Math.max(Date.now(), lastRequest + 1);
+  const id = `${String(lastRequest).padStart(14, "0")}-${crypto.randomUUID().replaceAll("-", "").slice(0, 16)}`;
   const request = ControlRequest.parse({ askedAt: Date.now(), by, control });
   replaceFile(join(folder, `${id}.json`), (temporary) =>
     writeFileSync(temporary, JSON.stringify(request), { mode: 0o600, flag: "wx" }),
