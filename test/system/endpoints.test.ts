@@ -20,10 +20,13 @@ const settings = [
   "tensorboard=false",
 ];
 
+/** Without what the clock or the price list decides: totals have whatever was sampled ahead by then. */
 const metricsOf = (path: string) =>
   (readJsonLines(join(path, "metrics.jsonl")) as Record<string, unknown>[]).map((record) =>
     Object.fromEntries(
-      Object.entries(record).filter(([name]) => !/^(time|pipeline|journal|grade\/(wall|queue|cached))/.test(name)),
+      Object.entries(record).filter(
+        ([name]) => !/^(time|pipeline|journal|cost|grade\/(wall|queue|cached))|^tokens\/.*_total$/.test(name),
+      ),
     ),
   );
 
