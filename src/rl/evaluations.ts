@@ -31,6 +31,7 @@ export class Evaluations {
   #failure: { error: unknown } | undefined;
   /** Versions whose evaluation has not ended. */
   readonly #open = new Set<number>();
+  readonly #announced = new Map<number, Promise<void>>();
 
   constructor(options: EvaluationsOptions) {
     this.#options = options;
@@ -49,9 +50,21 @@ export class Evaluations {
     return Math.min(...this.#open);
   }
 
+  /**
+   * Writes down that a version will be measured, before anything of the steps that follow is: whether its figures join the record of
+   * its step must not depend on when the evaluation gets its turn.
+   */
+  announceIfDue(version: number): void {
+    if (!this.isDue(version) || this.#announced.has(version) || this.#options.hasStarted(version)) return;
+    const written = this.#options.record({ type: "evaluation-started", step: version });
+    written.catch(() => {}); // the evaluation waits for it, and fails
+    this.#announced.set(version, written);
+  }
+
   startIfDue(policy: Policy): void {
     if (!this.isDue(policy.version) || this.#open.has(policy.version)) return;
     this.#open.add(policy.version);
+    this.announceIfDue(policy.version);
     this.#last = this.#last
       .then(() => this.#run(policy))
       .catch((error: unknown) => {
@@ -80,10 +93,10 @@ export class Evaluations {
 
   async #run(policy: Policy): Promise<void> {
     const { signal } = this.#controller;
-    const { tasks, rollOut, record, hasStarted, onResult } = this.#options;
+    const { tasks, rollOut, record, onResult } = this.#options;
     const step = policy.version;
     signal.throwIfAborted();
-    if (!hasStarted(step)) await record({ type: "evaluation-started", step });
+    await this.#announced.get(step);
     const start = Date.now();
     const evaluation = await evaluate(tasks, policy, rollOut, signal);
     const end = Date.now();

@@ -14,7 +14,7 @@ import { evaluationSeed } from "./evaluate.ts";
 import { Evaluations } from "./evaluations.ts";
 import type { Meter } from "./meter.ts";
 import { batchesOf, Pipeline } from "./pipeline.ts";
-import { Policies, type Policy } from "./policies.ts";
+import { Policies } from "./policies.ts";
 import { recordedTasks } from "./recorded-tasks.ts";
 import type { Recovered } from "./recovery.ts";
 import type { Start } from "./resume.ts";
@@ -203,13 +203,19 @@ export class TrainSession {
 
   /**
    * Makes the weights as they are now the policy of `version`. Resolves when the next update may be submitted; what waits for the
-   * policy begins when it is there.
+   * policy begins when it is there, if its evaluation can be paid for.
    */
   async publish(version: number, changed: boolean): Promise<void> {
+    const affordable = !this.evaluations.isDue(version) || this.#mayEvaluate(version);
+    if (affordable) this.evaluations.announceIfDue(version);
     const { policy } = await this.policies.publish(version, changed);
     const used = this.watch
       .stage("publishing the policy", () => measured(this.#published, "weights", () => policy))
-      .then((there) => this.#use(there));
+      .then((there) => {
+        if (!affordable) return this.pipeline.stop();
+        this.pipeline.use(there);
+        this.evaluations.startIfDue(there);
+      });
     used.catch((error: unknown) => this.pipeline.fail(error));
     this.#publishing = Promise.all([this.#publishing, used]);
     this.#publishing.catch(() => {});
@@ -224,16 +230,6 @@ export class TrainSession {
   async finish(): Promise<void> {
     await this.#publishing;
     await this.evaluations.finish();
-  }
-
-  /** A policy version exists: what waits for it begins, if it can be paid for. */
-  #use(policy: Policy): void {
-    if (this.evaluations.isDue(policy.version) && !this.#mayEvaluate(policy.version)) {
-      this.pipeline.stop();
-      return;
-    }
-    this.pipeline.use(policy);
-    this.evaluations.startIfDue(policy);
   }
 
   /** Rejects when something that runs beside the loop has failed. */

@@ -1,0 +1,39 @@
+// Evaluations beside the loop: what is written down when.
+import { expect, test } from "vitest";
+import type { NewEvent } from "../runs/events.ts";
+import { Evaluations } from "./evaluations.ts";
+import type { Policy } from "./policies.ts";
+import type { Group } from "./rollout.ts";
+import type { Task } from "./tasks.ts";
+
+test("an evaluation is announced when its version is made, also while another one runs, and once", async () => {
+  const recorded: string[] = [];
+  let answer: () => void = () => {};
+  const answered = new Promise<void>((resolve) => (answer = resolve));
+  const evaluations = new Evaluations({
+    every: 2,
+    end: 4,
+    tasks: [{ id: "p", source: "s" } as Task],
+    asked: new Set(),
+    rollOut: async (): Promise<Group> => {
+      await answered;
+      return { problem: "p", source: "s", completions: [] } as unknown as Group;
+    },
+    isDone: () => false,
+    hasStarted: (version) => version === 4,
+    record: async (event: NewEvent) => void recorded.push(`${event.type} ${"step" in event ? event.step : ""}`),
+    onResult: () => {},
+    drain: new AbortController().signal,
+    cancel: new AbortController().signal,
+  });
+  const policy = (version: number): Policy => ({ version, open: () => Promise.reject(new Error("not here")) });
+  evaluations.startIfDue(policy(0));
+  evaluations.announceIfDue(1);
+  evaluations.announceIfDue(2);
+  expect(recorded).toEqual(["evaluation-started 0", "evaluation-started 2"]);
+  evaluations.startIfDue(policy(2));
+  evaluations.announceIfDue(4); // an earlier process did
+  answer();
+  await evaluations.finish();
+  expect(recorded).toEqual(["evaluation-started 0", "evaluation-started 2", "evaluated 0", "evaluated 2"]);
+});
