@@ -69,33 +69,49 @@ function sharedAdvantages(): (group: Group, advantage: number) => Float32Array {
   };
 }
 
+/** One answer, and where it stands: the group's place in the batch and the sample's in the group. */
+interface Member {
+  group: number;
+  sample: number;
+  grade: Completion["grade"];
+}
+
+/** Judges each problem by all of its answers: those of its group, and of the group that continues it. */
 function judgeGroups(groups: readonly Group[], name: AdvantageName): JudgedGroup[] {
-  const graded = groups.map((group) => {
-    const members = group.completions.flatMap(({ grade }, index) =>
-      grade.reward === null ? [] : [{ index, reward: grade.reward }],
-    );
-    const usable = members.length >= Math.max(2, minimumGradedShare * group.completions.length);
-    return { group, members: usable ? members : [], usable };
-  });
-  const advantagesOfGroups = batchAdvantages(
-    graded.map(({ members }) => members.map(({ reward }) => reward)),
-    name,
+  const problems = new Map<number, Member[]>();
+  for (const [group, { continues = group, completions }] of groups.entries()) {
+    const members = problems.get(continues) ?? [];
+    members.push(...completions.map(({ grade }, sample) => ({ group, sample, grade })));
+    problems.set(continues, members);
+  }
+  const graded = new Map(
+    [...problems].map(([place, members]) => {
+      const rewarded = members.filter(({ grade }) => grade.reward !== null);
+      const usable = rewarded.length >= Math.max(2, minimumGradedShare * members.length);
+      return [place, { outcome: usable ? outcomeOf(members) : ("ungraded" as const), members: usable ? rewarded : [] }];
+    }),
   );
-  return graded.map(({ group, members, usable }, position) => {
-    const advantages = Array<number | null>(group.completions.length).fill(null);
-    for (const [rank, { index }] of members.entries()) advantages[index] = advantagesOfGroups[position]![rank]!;
-    const rewards = members.map(({ reward }) => reward);
+  const rewards = [...graded.values()].map(({ members }) => members.map(({ grade }) => grade.reward!));
+  const advantagesOfGroups = groups.map(({ completions }) => Array<number | null>(completions.length).fill(null));
+  for (const [index, advantages] of batchAdvantages(rewards, name).entries())
+    for (const [rank, { group, sample }] of [...graded.values()][index]!.members.entries())
+      advantagesOfGroups[group]![sample] = advantages[rank]!;
+  const skipped = new Map(
+    [...graded.keys()].map((place, index) => [place, shouldSkip(computeAdvantages(rewards[index]!))]),
+  );
+  return groups.map((group, index) => {
+    const place = group.continues ?? index;
     return {
       group,
-      outcome: usable ? outcomeOf(group) : "ungraded",
-      skipped: shouldSkip(computeAdvantages(rewards)),
-      advantages,
+      outcome: graded.get(place)!.outcome,
+      skipped: skipped.get(place)!,
+      advantages: advantagesOfGroups[index]!,
     };
   });
 }
 
-function outcomeOf(group: Group): GroupOutcome {
-  const graded = group.completions.filter(({ grade }) => grade.verdict !== "ungraded");
+function outcomeOf(members: readonly Member[]): GroupOutcome {
+  const graded = members.filter(({ grade }) => grade.verdict !== "ungraded");
   const passed = graded.filter(({ grade }) => grade.verdict === "pass").length;
   return passed === 0 ? "all-fail" : passed === graded.length ? "all-pass" : "mixed";
 }

@@ -30,10 +30,12 @@ export function runRecord(
   { renderer, engine, tariff, sandbox, train, test, testTasks, more }: RunFacts,
 ): { record: Record<string, unknown>; changes: Change[] } {
   const recorded = readRunConfig(path);
+  const each = completionsPerPrompt(config);
   const record = {
     ...config,
     renderer_name: renderer.name,
-    completions_per_prompt: completionsPerPrompt(config),
+    // Adaptive groups need no whole number of them.
+    ...(Number.isInteger(each) && { completions_per_prompt: each }),
     engine,
     tariff: tariff ?? null,
     sandbox,

@@ -38,6 +38,13 @@ export const TrainConfig = z.strictObject({
 
   batch_size: z.int().min(2).default(128).describe("completions per step"),
   group_size: z.int().min(1).default(8).describe("prompts per step; each gets batch_size / group_size completions"),
+  groups: z
+    .enum(["uniform", "adaptive"])
+    .default("uniform")
+    .describe(
+      "uniform: every prompt gets the same number of completions; adaptive: first_samples each, the rest of batch_size where rewards differ",
+    ),
+  first_samples: z.int().min(2).default(4).describe("groups=adaptive: completions that every prompt gets first"),
   max_steps: z.int().min(-1).default(-1).describe("step at which training ends; -1: never"),
   learning_rate: positive.default(4e-5).describe("Adam learning rate"),
   lora_rank: z.int().min(1).default(32).describe("rank of the LoRA adapter"),
@@ -223,26 +230,8 @@ export function completionsPerPrompt(config: Pick<TrainConfig, "batch_size" | "g
 
 /** Checks what no single field can: throws ConfigError. Returns warnings worth showing. */
 export function validateConfig(config: TrainConfig): string[] {
-  const { batch_size: batchSize, group_size: prompts } = config;
-  if (batchSize % prompts !== 0) {
-    const below = Math.max(prompts, batchSize - (batchSize % prompts));
-    throw new ConfigError(
-      "config/batch-size",
-      `batch_size=${batchSize} completions cannot be shared evenly by group_size=${prompts} prompts. ` +
-        `Set batch_size to a multiple of ${prompts}, for example ${below} or ${below + prompts}.`,
-    );
-  }
-  const perPrompt = batchSize / prompts;
-  if (perPrompt < 2) {
-    throw new ConfigError(
-      "config/completions-per-prompt",
-      `batch_size=${batchSize} over group_size=${prompts} prompts gives each prompt ${perPrompt} completion, whose advantage is always zero. ` +
-        `Set batch_size to at least ${2 * prompts}; 16 completions per prompt are usual.`,
-    );
-  }
   const warnings: string[] = [];
-  if (perPrompt < 4)
-    warnings.push(`only ${perPrompt} completions per prompt: most groups will have equal rewards and teach nothing`);
+  checkSizes(config, warnings);
   if (config.max_lag >= 3 && config.loss_fn === "importance_sampling" && !config.allow_unclipped) {
     throw new ConfigError(
       "config/unclipped-lag",
@@ -263,4 +252,40 @@ export function validateConfig(config: TrainConfig): string[] {
       `max_tokens=${config.max_tokens} does not fit context_window=${config.context_window}; completions end at the window`,
     );
   return warnings;
+}
+
+/** The sizes of a step. */
+function checkSizes(config: TrainConfig, warnings: string[]): void {
+  const { batch_size: batchSize, group_size: prompts, first_samples: first } = config;
+  if (config.groups === "adaptive") {
+    if (prompts * first > batchSize)
+      throw new ConfigError(
+        "config/first-samples",
+        `first_samples=${first} for each of group_size=${prompts} prompts are ${prompts * first} completions, more than batch_size=${batchSize}. ` +
+          `Set group_size to ${Math.max(1, Math.floor(batchSize / first))} or less, or batch_size to more than ${prompts * first}.`,
+      );
+    if (prompts * first === batchSize)
+      warnings.push(
+        `groups=adaptive: the first ${first} completions of ${prompts} prompts leave nothing of batch_size=${batchSize} to share out`,
+      );
+    return;
+  }
+  if (batchSize % prompts !== 0) {
+    const below = Math.max(prompts, batchSize - (batchSize % prompts));
+    throw new ConfigError(
+      "config/batch-size",
+      `batch_size=${batchSize} completions cannot be shared evenly by group_size=${prompts} prompts. ` +
+        `Set batch_size to a multiple of ${prompts}, for example ${below} or ${below + prompts}.`,
+    );
+  }
+  const perPrompt = batchSize / prompts;
+  if (perPrompt < 2) {
+    throw new ConfigError(
+      "config/completions-per-prompt",
+      `batch_size=${batchSize} over group_size=${prompts} prompts gives each prompt ${perPrompt} completion, whose advantage is always zero. ` +
+        `Set batch_size to at least ${2 * prompts}; 16 completions per prompt are usual.`,
+    );
+  }
+  if (perPrompt < 4)
+    warnings.push(`only ${perPrompt} completions per prompt: most groups will have equal rewards and teach nothing`);
 }

@@ -27,6 +27,32 @@ function pipelineOf(options: Partial<PipelineOptions>): Pipeline {
 }
 
 describe("the pipeline", () => {
+  test("asks for more of a batch once all of it is judged, from the same policy, and then it is whole", async () => {
+    const asked: string[] = [];
+    const pipeline = pipelineOf({
+      lag: 1,
+      end: 3,
+      rollOut: async ({ batch, group }, { continues }, policy) => {
+        await sleep(Math.random() * 3);
+        asked.push(`${batch} ${group} ${continues ?? "first"} v${policy.version}`);
+        return groupOf({ phase: "train", batch, group }, policy);
+      },
+      further: (batch, some, groups) => {
+        expect(groups.map(({ problem }) => problem)).toEqual([0, 1, 2].map((group) => `${batch} ${group}`));
+        return batch === 1 ? [] : [{ ...some[2]!, continues: 2 }];
+      },
+    });
+    pipeline.use(policyOf(0));
+    const sizes: number[] = [];
+    for await (const { batch, groups } of pipeline.batches()) {
+      sizes.push(groups.length);
+      pipeline.use(policyOf(batch + 1));
+    }
+    expect(sizes).toEqual([4, 3, 4]);
+    expect(asked.filter((line) => !line.includes("first"))).toEqual(["0 3 2 v0", "2 3 2 v1"]);
+    await pipeline.close();
+  });
+
   test("samples batch n from version max(0, n − lag), whatever the timing, and has at most lag + 1 batches under way", async () => {
     const scenario = fc.record({
       lag: fc.integer({ min: 0, max: 5 }),

@@ -17,6 +17,8 @@ export interface PipelineOptions {
   end: number;
   tasksOf(batch: number): Promise<readonly Task[]>;
   rollOut: RollOut;
+  /** Asked when every group of a batch is judged: what else to ask of the same policy before the batch is whole. */
+  further?(batch: number, tasks: readonly Task[], groups: readonly Group[]): readonly Task[];
   /** Asked before a batch begins; the first refusal ends the run there: `batches` gives what is under way, then ends. */
   mayBegin?(batch: number): boolean;
   /** Aborted: admit nothing more, stop what is under way; `batches` ends. */
@@ -109,23 +111,31 @@ export class Pipeline {
   }
 
   #admit(batch: number, policy: Policy): void {
-    const { tasksOf, rollOut } = this.#options;
-    const { signal } = this.#controller;
+    const { tasksOf, further } = this.#options;
     const running = (async () => {
       const tasks = await tasksOf(batch);
-      signal.throwIfAborted();
-      const groups = tasks.map((task, group) => rollOut({ phase: "train", batch, group }, task, policy, signal));
-      for (const group of groups) {
-        this.#groups.add(group);
-        const over = () => this.#groups.delete(group);
-        group.then(over, over);
-      }
-      return Promise.all(groups);
+      const groups = await this.#rollOutAll(batch, 0, tasks, policy);
+      const more = further?.(batch, tasks, groups) ?? [];
+      return more.length === 0 ? groups : [...groups, ...(await this.#rollOutAll(batch, groups.length, more, policy))];
     })();
     // A failure is kept until the batch is asked for, and ends the others at once.
     running.catch((error: unknown) => this.fail(error));
     this.#batches.set(batch, running);
     this.#admitted = Math.max(this.#admitted, batch);
+  }
+
+  #rollOutAll(batch: number, first: number, tasks: readonly Task[], policy: Policy): Promise<Group[]> {
+    const { signal } = this.#controller;
+    signal.throwIfAborted();
+    const groups = tasks.map((task, index) =>
+      this.#options.rollOut({ phase: "train", batch, group: first + index }, task, policy, signal),
+    );
+    for (const group of groups) {
+      this.#groups.add(group);
+      const over = () => this.#groups.delete(group);
+      group.then(over, over);
+    }
+    return Promise.all(groups);
   }
 
   /** Waits until the batch is admitted, then for its groups; undefined when it will not be. */

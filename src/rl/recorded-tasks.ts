@@ -3,15 +3,13 @@ import type { Recovered } from "./recovery.ts";
 import type { Task } from "./tasks.ts";
 
 export function recordedTasks(recovered: Recovered, batch: number): Task[] {
-  return Array.from({ length: recovered.trainedGroups(batch) ?? 0 }, (_, group) => {
-    const { sampled } = recovered.group({ phase: "train", batch, group })!;
-    return {
-      id: sampled.problem,
-      source: sampled.source,
-      datasetIndex: sampled.datasetIndex,
-      prompt: new Int32Array(),
-      maxTokens: 0,
-      loadTests: () => Promise.reject(new Error(`${sampled.problem} was graded already`)),
-    };
-  });
+  return (recovered.trainedGroups(batch) ?? []).map(({ sampled }) => ({
+    id: sampled.problem,
+    source: sampled.source,
+    datasetIndex: sampled.datasetIndex,
+    ...(sampled.continues !== undefined && { continues: sampled.continues }),
+    prompt: new Int32Array(),
+    maxTokens: 0,
+    loadTests: () => Promise.reject(new Error(`${sampled.problem} was graded already`)),
+  }));
 }

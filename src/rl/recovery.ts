@@ -23,6 +23,11 @@ export function resumableCheckpoints(entries: Iterable<JournalEntry>): Checkpoin
   return [...byName.values()].reverse();
 }
 
+/** How far the data were used by the end of a batch that began at `offset`. */
+export function offsetAfter(groups: readonly { datasetIndex: number }[], offset: number): number {
+  return groups.reduce((end, { datasetIndex }) => Math.max(end, datasetIndex + 1), offset);
+}
+
 /** Everything the journal has from a version on. */
 export class Recovered {
   readonly #groups = new Map<string, RememberedGroup>();
@@ -54,12 +59,15 @@ export class Recovered {
     return true;
   }
 
-  /** How many groups a batch had when it was trained on; undefined when it was not. */
-  trainedGroups(batch: number): number | undefined {
+  /** The groups of a batch that was trained on; undefined when it was not. */
+  trainedGroups(batch: number): RememberedGroup[] | undefined {
     if (!this.#updated.has(batch)) return undefined;
-    let count = 0;
-    while (this.#groups.has(keyOf({ phase: "train", batch, group: count }))) count++;
-    return count;
+    const groups: RememberedGroup[] = [];
+    for (let group = this.group({ phase: "train", batch, group: 0 }); group; ) {
+      groups.push(group);
+      group = this.group({ phase: "train", batch, group: groups.length });
+    }
+    return groups;
   }
 
   /** Whether anything of a batch from `step` on was sampled. */
@@ -94,7 +102,10 @@ export class Recovered {
   frontier(start: Position): Position {
     let { step, datasetOffset } = start;
     for (let groups = this.trainedGroups(step); groups !== undefined; groups = this.trainedGroups(++step))
-      datasetOffset += groups;
+      datasetOffset = offsetAfter(
+        groups.map(({ sampled }) => sampled),
+        datasetOffset,
+      );
     return { step, datasetOffset };
   }
 

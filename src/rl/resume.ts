@@ -5,7 +5,7 @@ import type { ServiceClient, TrainingClient } from "../client/index.ts";
 import { ConfigError, messageOf, WhetstoneError } from "../core/errors.ts";
 import type { CheckpointRecord } from "../runs/checkpoints.ts";
 import type { Run } from "../runs/run.ts";
-import type { TrainConfig } from "./config.ts";
+import { TrainConfig } from "./config.ts";
 import { isGone } from "./lost.ts";
 import { type Position, Recovered, resumableCheckpoints } from "./recovery.ts";
 
@@ -35,6 +35,8 @@ export const identityKeys = [
 const samplingKeys = new Set([
   "batch_size",
   "group_size",
+  "groups",
+  "first_samples",
   "temperature",
   "max_tokens",
   "context_window",
@@ -52,6 +54,8 @@ const quietKeys = new Set([
   "dashboard",
 ]);
 
+const standard: Readonly<Record<string, unknown>> = TrainConfig.parse({});
+
 export interface Change {
   key: string;
   was: unknown;
@@ -65,10 +69,11 @@ export function configChanges(
 ): Change[] {
   return (
     [...new Set([...Object.keys(recorded), ...Object.keys(current)])]
-      // A key that the recorded run did not have yet was at its default, which is empty for those that can be missing.
-      .filter(
-        (key) => !quietKeys.has(key) && JSON.stringify(recorded[key] ?? "") !== JSON.stringify(current[key] ?? ""),
-      )
+      // A key that the recorded run did not have yet was at its default, or empty.
+      .filter((key) => {
+        const was = recorded[key] ?? standard[key] ?? "";
+        return !quietKeys.has(key) && JSON.stringify(was) !== JSON.stringify(current[key] ?? "");
+      })
       .map((key) => ({ key, was: recorded[key], is: current[key] }))
   );
 }

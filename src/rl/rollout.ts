@@ -32,6 +32,10 @@ type SampledAnswer = Answer & Pick<Completion, "sequence">;
 export interface Group {
   problem: string;
   source: string;
+  /** Position in the endless order of the data. */
+  datasetIndex: number;
+  /** The group of the same batch whose answers these belong to: one problem, one baseline. */
+  continues?: number | undefined;
   prompt: Int32Array;
   /** The policy version that answered. */
   policy: number;
@@ -144,10 +148,11 @@ async function sampleGroup(
   const seed = parts.seedFor(place, task);
   const start = Date.now();
   const promptTokens = task.prompt.length;
+  const samples = task.samples ?? parts.samples;
   parts.note?.({
     type: "group-requested",
     ...place,
-    samples: parts.samples,
+    samples,
     promptTokens,
     maxTokens: task.maxTokens,
   });
@@ -155,7 +160,7 @@ async function sampleGroup(
   let answers: SampledAnswer[];
   let cachedTokens: number;
   try {
-    ({ answers, cachedTokens } = await sample(sampler, task, seed, parts, signal));
+    ({ answers, cachedTokens } = await sample(sampler, task, samples, seed, parts, signal));
   } finally {
     parts.sampling?.(-1);
   }
@@ -176,6 +181,7 @@ async function sampleGroup(
       problem: task.id,
       source: task.source,
       datasetIndex: task.datasetIndex,
+      ...(task.continues !== undefined && { continues: task.continues }),
       seed: seed ?? null,
       temperature: parts.temperature,
       promptTokens,
@@ -194,6 +200,8 @@ async function sampleGroup(
   return {
     problem: task.id,
     source: task.source,
+    datasetIndex: task.datasetIndex,
+    continues: task.continues,
     prompt: task.prompt,
     policy: version,
     answers,
@@ -204,8 +212,9 @@ async function sampleGroup(
 async function sample(
   sampler: SamplingClient,
   task: Task,
+  samples: number,
   seed: number | undefined,
-  { renderer, samples, temperature }: RolloutParts,
+  { renderer, temperature }: RolloutParts,
   signal: AbortSignal,
 ): Promise<{ answers: SampledAnswer[]; cachedTokens: number }> {
   const response = await sampler.sample({
@@ -245,8 +254,8 @@ export function recall(
     const whole = text.length < maxResponseCharacters || !renderer;
     return { ...answer, text: whole ? text : renderer.parseResponse(own).message.content };
   });
-  const { problem, source, policy, start, end } = sampled;
-  return { problem, source, prompt, policy, answers, sampled: { start, end } };
+  const { problem, source, datasetIndex, continues, policy, start, end } = sampled;
+  return { problem, source, datasetIndex, continues, prompt, policy, answers, sampled: { start, end } };
 }
 
 /** A completion behind its prompt. */

@@ -16,7 +16,7 @@ import { Findings, RollBack, rollBackIfAsked } from "./findings.ts";
 import { isModelLost } from "./lost.ts";
 import { Meter } from "./meter.ts";
 import type { Tariff } from "./prices.ts";
-import type { Position } from "./recovery.ts";
+import { offsetAfter, type Position } from "./recovery.ts";
 import { resume, type Start, TrainError } from "./resume.ts";
 import type { Judge } from "./rollout.ts";
 import { TrainSession } from "./session.ts";
@@ -124,7 +124,7 @@ async function trainFrom(
 
       await session.publish(step + 1, update !== undefined);
       const { datasetOffset } = position;
-      Object.assign(position, { step: step + 1, datasetOffset: datasetOffset + groups.length });
+      Object.assign(position, { step: step + 1, datasetOffset: offsetAfter(groups, datasetOffset) });
       checkpoints.saveIfDue(position, end);
       spans.push(...session.takePublished());
       await recorder.done({ step, datasetOffset, batch, update, rule, spans });

@@ -1,6 +1,6 @@
 // `kill -9` at random moments, each followed by the same command, at every lag: nothing is lost, nothing that was written down is
 // sampled, graded or applied again, and the adapter is in the end bit for bit that of a run nobody touched. A few kills here; all of
-// them with WHET_KILLS=200 ./whet test test/system/resume
+// them with WHET_KILLS=200 ./whet test test/system/resume, all with adaptive groups with WHET_GROUPS=adaptive
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -11,6 +11,8 @@ import { expectNothingTwice, finalAdapter, type Moment, metricsOf, momentOf, tra
 
 const newFolder = temporaryFolders();
 const lags = [0, 1, 2];
+/** One lag with a second round of answers; all with WHET_GROUPS=adaptive. */
+const groupsAt = (lag: number) => process.env["WHET_GROUPS"] ?? (lag === 1 ? "adaptive" : "uniform");
 const kills = Math.ceil(Number(process.env["WHET_KILLS"] ?? lags.length) / lags.length);
 const steps = 6;
 const settings = [
@@ -20,6 +22,7 @@ const settings = [
   "eval_max_problems=6",
   "batch_size=16",
   "group_size=4",
+  "first_samples=2",
   "max_tokens=64",
   "tensorboard=false",
 ];
@@ -30,7 +33,7 @@ test.each(lags)(
     timeout: 120_000 * (kills + 4),
   },
   async (lag) => {
-    const command = (path: string) => [`log_path=${path}`, `max_lag=${lag}`, ...settings];
+    const command = (path: string) => [`log_path=${path}`, `max_lag=${lag}`, `groups=${groupsAt(lag)}`, ...settings];
     const calm = join(newFolder(), "calm");
     const started = performance.now();
     expect(await train(command(calm))).toBe(0);
