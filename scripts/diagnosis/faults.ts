@@ -1,5 +1,5 @@
 // Runs of the embedded engine with one fault each, and the findings that must appear.
-import { rmSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { RunView } from "../../src/runs/view.ts";
 import { startServe } from "../../test/contract/serve-process.ts";
@@ -137,17 +137,25 @@ export const faults: Record<string, Fault> = {
     max_steps: 2,
   }),
   "short-lived-checkpoints": settings(["checkpoint-expiring"], { ttl_seconds: 6, save_every: 3, max_steps: 14 }),
-  "small-disk": fault(["disk-filling"], async (path) => {
-    // A file system of 400 MiB that only this run sees; its journal is copied out before it is gone.
-    const script = `mkdir -p ${path}.disk && mount -t tmpfs -o size=400m tmpfs ${path}.disk && "$0" "$@"; cp -r ${path}.disk/run ${path}`;
-    const code = await whet(
-      ["train", `log_path=${path}.disk/run`, "max_steps=3", "eval_every=-1", "tensorboard=false"],
-      { log: `${path}.log`, prefix: ["unshare", "-m", "sh", "-c", script] },
-    );
-    return code === 0 ? undefined : "mounting a file system is not allowed here";
+  "small-disk": fault(["disk-filling"], (path) => onDisk(path, 400, 3)),
+  "full-disk": fault(["disk-full"], (path) => onDisk(path, 24, 20)),
+  "small-memory": fault(["out-of-memory"], async (path) => {
+    // A control group that holds the model and not its training; the kernel kills what is largest, the engine.
+    const group = "/sys/fs/cgroup/memory/whetstone-fault";
+    if (!existsSync("/sys/fs/cgroup/memory")) return "there is no memory control group of the first version here";
+    const script = `mkdir -p ${group} && echo 450m > ${group}/memory.limit_in_bytes && echo $$ > ${group}/cgroup.procs && exec "$0" "$@"`;
+    await whet(["train", `log_path=${path}`, "max_steps=4", "eval_every=-1", "tensorboard=false"], {
+      log: `${path}.log`,
+      prefix: ["sh", "-c", script],
+    });
+    return undefined;
   }),
   "ungraded-answers": fault(["ungraded-share"], (path) => ownReward(path, { lose: 0.12, steps: 5 })),
   "slow-judge": fault(["slow-sandbox"], (path) => ownReward(path, { waitMs: 15_000, steps: 5 })),
+  "one-answer": fault(["entropy-collapse"], (path) =>
+    ownReward(path, { shortest: true, learningRate: 0.01, steps: 14 }),
+  ),
+  "failing-reward": fault(["failed"], (path) => ownReward(path, { failAt: 2, steps: 4 })),
   "other-sampler": fault(["sampler-trainer-disagree"], (path) => ownReward(path, { shift: 0.5, steps: 4 })),
 };
 
@@ -158,4 +166,14 @@ async function trainOn(key: string, path: string, given: Record<string, string |
     log: `${path}.log`,
     env: { TINKER_API_KEY: key },
   });
+}
+
+/** Trains on a file system of so many MiB that only this run sees; the run is copied out before it is gone. */
+async function onDisk(path: string, mebibytes: number, steps: number): Promise<string | undefined> {
+  const script = `mkdir -p ${path}.disk && mount -t tmpfs -o size=${mebibytes}m tmpfs ${path}.disk || exit 99; "$0" "$@"; cp -r ${path}.disk/run ${path}`;
+  const code = await whet(
+    ["train", `log_path=${path}.disk/run`, `max_steps=${steps}`, "eval_every=-1", "tensorboard=false", "save_every=2"],
+    { log: `${path}.log`, prefix: ["unshare", "-m", "sh", "-c", script] },
+  );
+  return code === 99 ? "mounting a file system is not allowed here" : undefined;
 }

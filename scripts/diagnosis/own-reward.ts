@@ -13,6 +13,11 @@ export interface JudgeFault {
   waitMs?: number;
   /** How far the sampler's log-probabilities are off. */
   shift?: number;
+  /** Rewards how short an answer is, and calls none right. */
+  shortest?: boolean;
+  /** Fails at the first answer of this step. */
+  failAt?: number;
+  learningRate?: number;
 }
 
 export async function ownReward(path: string, fault: JudgeFault): Promise<void> {
@@ -20,23 +25,30 @@ export async function ownReward(path: string, fault: JudgeFault): Promise<void> 
   const service = new ServiceClient({ baseUrl: server.baseUrl, apiKey: server.apiKey });
   let judged = 0;
   try {
-    await runTraining({
+    const training = runTraining({
       service: fault.shift === undefined ? service : shifted(service, fault.shift),
       problems: starter("train").map(({ id, problem }) => ({ id, prompt: problem })),
       reward: async ({ text }) => {
         if (fault.waitMs !== undefined) await sleep(fault.waitMs);
         judged++;
         if (fault.lose !== undefined && judged % Math.round(1 / fault.lose) === 0) return null;
+        if (fault.failAt !== undefined && judged > 128 * fault.failAt) throw new TypeError("the reward has a fault");
+        if (fault.shortest) return { reward: -text.length / 100, correct: false };
         return { reward: text.length % 3, correct: text.length % 3 > 0 };
       },
       config: {
         preset: "nano",
         max_steps: fault.steps,
         eval_every: 0,
+        ...(fault.learningRate === undefined ? {} : { learning_rate: fault.learningRate }),
         log_path: path,
         tensorboard: false,
         behavior_if_log_dir_exists: "raise",
       },
+    });
+    // A run that fails is what some faults are for: its journal has the error.
+    await training.catch((error: unknown) => {
+      if (fault.failAt === undefined) throw error;
     });
   } finally {
     await service.close();

@@ -7,7 +7,7 @@ import { createInterface } from "node:readline/promises";
 import { z } from "zod";
 import { ConfigError, messageOf } from "../core/errors.ts";
 import { whet } from "../core/program.ts";
-import { visibleLine } from "../core/visible.ts";
+import { visible, visibleLine } from "../core/visible.ts";
 import { TrainConfig } from "../rl/config.ts";
 import { storagePerGigabyteMonth } from "../rl/prices.ts";
 import { parseKeep, pathsOf, runCheckpoints } from "../rl/prune.ts";
@@ -76,12 +76,15 @@ interface Row extends StoredCheckpoint {
   of: string;
 }
 
+/** Neither a key nor anything that a terminal would obey. */
+const shown = (text: string) => visible(redact(text));
+
 async function list(options: CheckpointsOptions, signal: AbortSignal): Promise<number> {
   const storage = openStorage(options, signal);
   try {
     const rows = await rowsOf(options, storage);
     if (options.json) for (const row of rows) console.log(JSON.stringify(jsonOf(row)));
-    else console.log(redact([storage.description, "", ...table(rows), "", totals(rows, options)].join("\n")));
+    else console.log(shown([storage.description, "", ...table(rows), "", totals(rows, options)].join("\n")));
     return 0;
   } finally {
     await storage.close();
@@ -114,13 +117,13 @@ async function prune(
       return why === undefined ? [] : [{ ...row, of: `${row.of}: ${why}` }];
     });
     const going = rows.filter((row) => reasonToStay(row) === undefined);
-    if (staying.length > 0) console.log(redact(["these stay", ...table(staying), ""].join("\n")));
+    if (staying.length > 0) console.log(shown(["these stay", ...table(staying), ""].join("\n")));
     if (going.length === 0) {
       console.log("nothing to delete");
       return 0;
     }
     console.log(
-      redact(
+      shown(
         [options.yes ? "deleting" : "these would be deleted", ...table(going), "", totals(going, options)].join("\n"),
       ),
     );
@@ -146,7 +149,7 @@ async function deleteAll(storage: Storage, going: readonly Row[], signal: AbortS
     }
   }
   console.log(`${deleted} deleted`);
-  for (const failure of failures) console.error(redact(`whetstone: not deleted: ${failure}`));
+  for (const failure of failures) console.error(shown(`whetstone: not deleted: ${failure}`));
   return failures.length === 0 ? 0 : 1;
 }
 

@@ -107,7 +107,11 @@ export class EmbeddedServer {
       });
       child.once("error", reject);
       child.once("exit", (code, signal) => {
-        const reason = signal ?? `exit code ${code}`;
+        // Nobody here sends it that.
+        const reason =
+          signal === "SIGKILL"
+            ? "SIGKILL, mostly the kernel's answer to out of memory"
+            : (signal ?? `exit code ${code}`);
         reject(
           new EmbeddedServerError(
             "cli/embedded-server",

@@ -3,6 +3,7 @@
 import { ConfigError, WhetstoneError } from "../core/errors.ts";
 import { nearest } from "../core/nearest.ts";
 import { version, whet } from "../core/program.ts";
+import { visible } from "../core/visible.ts";
 import { availableCommands } from "./available-commands.ts";
 import type { CommandEntry } from "./command.ts";
 import { loadEnvironmentFile } from "./environment.ts";
@@ -59,6 +60,6 @@ try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
   if (!(error instanceof WhetstoneError)) throw error;
-  console.error(`whetstone: ${error.message} [${error.code}]`);
+  console.error(visible(`whetstone: ${error.message} [${error.code}]`));
   process.exitCode = error instanceof ConfigError ? 2 : 1;
 }

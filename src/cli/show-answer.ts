@@ -1,5 +1,4 @@
 // One answer as text: what the model wrote, the program in it, why it failed, and how sure the model was.
-import { whet } from "../core/program.ts";
 import { visible, visibleLine } from "../core/visible.ts";
 import { extractCode } from "../grading/index.ts";
 import { type AnswerLogprobs, answerLogprobs, type DrilledBatch, type DrilledGroup } from "../runs/drill.ts";
@@ -7,6 +6,7 @@ import { maxResponseCharacters } from "../runs/rollouts.ts";
 import type { Tokenizer } from "../tokenizer/index.ts";
 import { describeFailure } from "./failure-text.ts";
 import { batchKey, number } from "./show-batch.ts";
+import { showCommand } from "./show-command.ts";
 
 export interface AnswerOptions {
   /** A text says why there is none. */
@@ -46,7 +46,7 @@ export function describeSample(
   else if (grade?.verdict === "fail" && grade.status !== "format_error")
     lines.push("", "first failing test: the journal was written before it was kept");
   const others = sampled.samples.length > 1 ? `sample=${(sample + 1) % sampled.samples.length}` : "";
-  if (others) lines.push("", `  the next: ${whet} show run=${run} ${batchKey(batch)} group=${sampled.group} ${others}`);
+  if (others) lines.push("", `  the next: ${showCommand(run, batchKey(batch), `group=${sampled.group}`, others)}`);
   return lines.join("\n");
 }
 

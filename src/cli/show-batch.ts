@@ -1,8 +1,8 @@
 // A step or an evaluation as text: its groups; and one group: its answers, side by side.
-import { whet } from "../core/program.ts";
 import { visibleLine } from "../core/visible.ts";
 import { clock } from "../runs/display.ts";
 import type { DrilledBatch, DrilledGroup } from "../runs/drill.ts";
+import { showCommand } from "./show-command.ts";
 import { textTable } from "./text-table.ts";
 
 /** `step=3` or `evaluation=25`: how a batch is named on the command line. */
@@ -54,7 +54,7 @@ export function describeBatch(run: string, batch: DrilledBatch): string {
   const header = ["group", "passed", "outcome", "rewards", "tokens", "why not", "problem"];
   lines.push("", ...textTable(header, rows, "rrllrl").map((line) => `  ${line}`));
   const first = batch.groups.find(({ judged }) => judged?.outcome === "mixed") ?? batch.groups[0]!;
-  lines.push("", `  one group: ${whet} show run=${run} ${batchKey(batch)} group=${first.sampled.group}`);
+  lines.push("", `  one group: ${showCommand(run, batchKey(batch), `group=${first.sampled.group}`)}`);
   return lines.join("\n");
 }
 
@@ -89,8 +89,8 @@ export function describeGroup(run: string, batch: DrilledBatch, group: DrilledGr
   const failing = withReason >= 0 ? withReason : group.graded.findIndex((event) => event?.grade.verdict === "fail");
   lines.push(
     "",
-    `  one answer: ${whet} show run=${run} ${batchKey(batch)} group=${sampled.group} sample=${Math.max(0, failing)}`,
-    `  this problem over the run: ${whet} show run=${run} problem=${visibleLine(sampled.problem)}`,
+    `  one answer: ${showCommand(run, batchKey(batch), `group=${sampled.group}`, `sample=${Math.max(0, failing)}`)}`,
+    `  this problem over the run: ${showCommand(run, `problem=${sampled.problem}`)}`,
   );
   return lines.join("\n");
 }

@@ -1,5 +1,4 @@
 // A whole run as text: how it went, its steps, its evaluations, the problems it could not solve; and one problem over the run.
-import { whet } from "../core/program.ts";
 import { visibleLine } from "../core/visible.ts";
 import { summarizeOutcomes } from "../rl/evaluate.ts";
 import { Meter } from "../rl/meter.ts";
@@ -12,6 +11,7 @@ import { RunView } from "../runs/view.ts";
 import type { Tokenizer } from "../tokenizer/index.ts";
 import { block } from "./show-answer.ts";
 import { percent, statusesOf } from "./show-batch.ts";
+import { showCommand } from "./show-command.ts";
 import { textTable } from "./text-table.ts";
 
 /** Steps and problems that are listed. */
@@ -67,9 +67,9 @@ export function describeRun(run: string): string {
   const cost = costLines({ meter });
   if (cost.length > 0) lines.push("", ...cost);
   const next = steps.at(-1)?.step;
-  lines.push("", `  one step: ${whet} show run=${run} step=${next ?? 0}`);
+  lines.push("", `  one step: ${showCommand(run, `step=${next ?? 0}`)}`);
   if (evaluations.length > 0)
-    lines.push(`  one evaluation: ${whet} show run=${run} evaluation=${evaluations.at(-1)![0]}`);
+    lines.push(`  one evaluation: ${showCommand(run, `evaluation=${evaluations.at(-1)![0]}`)}`);
   return lines.join("\n");
 }
 
@@ -149,7 +149,7 @@ export function describeProblem(run: string, problem: ProblemHistory, tokenizer:
   );
   const last = attempts.at(-1)!;
   const key = last.phase === "train" ? "step" : "evaluation";
-  lines.push("", `  the last: ${whet} show run=${run} ${key}=${last.batch} group=${last.group}`);
+  lines.push("", `  the last: ${showCommand(run, `${key}=${last.batch}`, `group=${last.group}`)}`);
   return lines.join("\n");
 }
 

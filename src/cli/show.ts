@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
 import { whet } from "../core/program.ts";
-import { visibleLine } from "../core/visible.ts";
+import { visible, visibleLine } from "../core/visible.ts";
 import { readRunConfig } from "../runs/directory.ts";
 import { type DrilledBatch, type DrilledGroup, drillBatch, type Phase, Problems } from "../runs/drill.ts";
 import { loadTokenizer, type Tokenizer } from "../tokenizer/index.ts";
@@ -13,6 +13,7 @@ import { describeOptions, parseArguments, refuseWords } from "./options.ts";
 import { requireRun } from "./require-run.ts";
 import { describeSample } from "./show-answer.ts";
 import { describeBatch, describeGroup } from "./show-batch.ts";
+import { showCommand } from "./show-command.ts";
 import { describeProblem, describeRun } from "./show-run.ts";
 
 const index = z.int().min(0).optional();
@@ -49,7 +50,7 @@ export const command: Command = {
     requireRun(run);
     return interruptible(async (signal) => {
       const text = await describe({ ...options, run }, signal);
-      process.stdout.write(`${text}\n`);
+      process.stdout.write(`${visible(text)}\n`);
       return 0;
     });
   },
@@ -79,7 +80,7 @@ async function describe(options: ShowOptions, signal: AbortSignal): Promise<stri
     if (sample !== undefined)
       throw new ConfigError(
         "config/incomplete",
-        `sample=${sample} is one of a group. Name the group too: problem=ID or group=N; ${whet} show run=${run} ${wordFor(phase)}=${batch} lists them.`,
+        `sample=${sample} is one of a group. Name the group too: problem=ID or group=N; ${showCommand(run, `${wordFor(phase)}=${batch}`)} lists them.`,
       );
     return describeBatch(run, drilled);
   }

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { countOf } from "../core/count.ts";
 import { whet } from "../core/program.ts";
+import { shellCommand } from "../core/shell.ts";
 import { type DashboardBeside, dashboardBeside } from "../dashboard/beside.ts";
 import { describeSummary } from "../data/index.ts";
 import { overlapWarning, sharedProblems } from "../data/overlap.ts";
@@ -273,7 +274,7 @@ function showLink(run: Run, link: Awaited<DashboardBeside["ready"]>): void {
   if ("url" in link) run.display.line(`dashboard  ${link.url}`);
   else
     run.logger.warn(
-      `no dashboard: ${link.error}. Training goes on without; ${whet} dashboard ${run.path} shows the run.`,
+      `no dashboard: ${link.error}. Training goes on without; ${shellCommand(`${whet} dashboard`, run.path)} shows the run.`,
     );
 }
 
@@ -281,7 +282,7 @@ function finish(run: Run, outcome: TrainOutcome): number {
   run.display.end();
   if (outcome.interrupted) {
     run.logger.info(
-      `interrupted after ${countOf(outcome.step, "step")}; everything is saved. To go on: ${whet} train log_path=${run.path} … with the same keys`,
+      `interrupted after ${countOf(outcome.step, "step")}; everything is saved. To go on: ${shellCommand(`${whet} train`, `log_path=${run.path}`)} … with the same keys`,
     );
     return 130;
   }
@@ -291,7 +292,7 @@ function finish(run: Run, outcome: TrainOutcome): number {
   run.logger.info(
     `stopped by budget=${limit} after ${outcome.step} ${outcome.step === 1 ? "step" : "steps"}: ${dollars(spent)} were spent` +
       `${committed > 0 ? `, up to ${dollars(committed)} were under way` : ""}, and what comes next may cost up to ${dollars(next)}; everything is saved. ` +
-      `To go on: ${whet} train log_path=${run.path} budget=… with a larger amount and the same keys`,
+      `To go on: ${shellCommand(`${whet} train`, `log_path=${run.path}`)} budget=… with a larger amount and the same keys`,
   );
   return budgetExitCode;
 }

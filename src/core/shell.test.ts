@@ -17,8 +17,10 @@ test("a quoted word comes out of the shell as it went in", () => {
     "\\",
     "ü",
     "!x",
+    "\u202Eturned\u001B[31m around's\r",
   ];
   const printed = execFileSync("sh", ["-c", shellCommand("printf '%s\\0'", ...words)], { encoding: "utf8" });
   expect(printed.split("\0").slice(0, -1)).toEqual(words);
+  expect(shellWord(words.at(-1)!)).not.toMatch(/[\p{Cc}\p{Cf}]/u);
   expect(shellWord("run=runs/first")).toBe("run=runs/first");
 });

@@ -2,7 +2,7 @@
 // as its code.
 
 /** Control and format characters but tab and newline, separators, halves of pairs, and letters that show nothing. */
-const unsafe =
+export const unsafe =
   /(?![\t\n])(?:[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]|\u034f|[\u115f\u1160]|\u17b4|\u17b5|[\u180b-\u180f]|\u3164|\uffa0)/gu;
 
 const names: Readonly<Record<string, string>> = { "\r": "\\r", "\u001b": "\\e", "\0": "\\0" };

@@ -1,5 +1,7 @@
 // What the rules look at, folded from a run's journal: one record per step of the present attempt, evaluations, checkpoints, answers that
 // were flagged, how the last process ended. Nothing here grows with the number of answers.
+import { whet } from "../core/program.ts";
+import { shellCommand } from "../core/shell.ts";
 import type { CheckpointRecord } from "../runs/checkpoints.ts";
 import type { EventOf, RunEvent } from "../runs/events.ts";
 
@@ -37,6 +39,11 @@ export class Evidence {
   /** When the newest event happened: the time that rules go by. */
   now = 0;
   readonly #problems = new Map<string, string>();
+
+  /** A command on this run, ready to paste. */
+  command(name: string, ...words: readonly string[]): string {
+    return shellCommand(`${whet} ${name}`, `run=${this.runPath}`, ...words);
+  }
 
   take(event: RunEvent): void {
     this.now = Math.max(this.now, event.at);

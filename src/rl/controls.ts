@@ -2,6 +2,7 @@
 // because until its update is submitted the policy is that step's. A request is in the journal before it is acted on, with the step from
 // which it holds; so a resumed run repeats it, whatever the lag.
 import { whet } from "../core/program.ts";
+import { shellCommand } from "../core/shell.ts";
 import { nextTurn } from "../core/turns.ts";
 import { type ControlInbox, type ControlRequest, describeControl } from "../runs/controls.ts";
 import type { NewEvent } from "../runs/events.ts";
@@ -133,7 +134,7 @@ export class Controls {
     this.#said = true;
     onPause(step, true);
     logger.warn(
-      `paused before the update of step ${step} (asked by ${course.pausedBy}). To go on: ${whet} control run=${runPath} go-on`,
+      `paused before the update of step ${step} (asked by ${course.pausedBy}). To go on: ${shellCommand(`${whet} control`, `run=${runPath}`, "go-on")}`,
     );
   }
 }

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { renderReport } from "../../src/dashboard/report.ts";
 import { type DashboardServer, startDashboard } from "../../src/dashboard/server.ts";
 import { temporaryFolders } from "../support/folders.ts";
+import { runWhet } from "../support/whet.ts";
 import { chromiumPath, launch, overflow, visit, type Watched, watchedPage } from "./browser.ts";
 import { hostileName, hostileTexts, writeHostileRun } from "./hostile.ts";
 
@@ -121,3 +122,37 @@ describe.skipIf(!chromiumPath)("hostile texts", () => {
     expect([...hosts]).toEqual([new URL(server.url).origin]);
   });
 });
+
+describe("hostile texts in a terminal", () => {
+  test("neither steer it nor turn its lines around, whatever is shown", async () => {
+    const root = folder();
+    // A shorter line is enough for a terminal.
+    const path = await writeHostileRun(root, hostileName, 100_000);
+    const drilled = [
+      [],
+      ["step=0"],
+      ["step=0", "group=0"],
+      ["step=0", "group=0", "sample=13"],
+      ["step=0", "group=0", "sample=14", "raw=true"],
+      ["evaluation=0"],
+      [`problem=${hostileTexts[1]!}`],
+      ["problem=not there\u001B[31m"],
+    ];
+    const commands = [
+      ...drilled.map((words) => ["show", `run=${path}`, ...words]),
+      ["diagnose", path],
+      ["runs", root],
+      ["checkpoints", `run=${path}`],
+    ];
+    const shown = await Promise.all(commands.map((words) => runWhet(words)));
+    for (const [index, { stdout, stderr }] of shown.entries()) {
+      expect(stdout + stderr, commands[index]!.join(" ")).not.toMatch(steering);
+      expect(stdout.length + stderr.length).toBeGreaterThan(0);
+    }
+    expect(shown.slice(0, 7).map(({ code }) => code)).toEqual([0, 0, 0, 0, 0, 0, 0]);
+    expect(shown[3]!.stdout).toContain("evil");
+  });
+});
+
+/** Control characters but for tab and newline, and what changes the direction of text. */
+const steering = /(?![\t\n])[\p{Cc}\p{Bidi_C}]/u;

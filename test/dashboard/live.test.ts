@@ -16,7 +16,7 @@ import { chromiumPath, launch, overflow, visit, type Watched, watchedPage } from
 
 const folder = temporaryFolders();
 const settings = [
-  "max_steps=8",
+  "max_steps=200", // it is stopped from the page
   "batch_size=32",
   "group_size=4",
   "eval_every=4",
@@ -92,8 +92,8 @@ describe.skipIf(!chromiumPath)("a run in the browser", () => {
     const { page } = watched;
     await page.goto(url);
     await page.evaluate("window.stayed = true");
-    await page.locator(".state", { hasText: /step \d+ of 8/ }).waitFor({ timeout: 90_000 });
-    const shown = async () => Number(/step (\d+) of 8/.exec((await page.locator(".state").textContent()) ?? "")?.[1]);
+    await page.locator(".state", { hasText: /step \d+ of 200/ }).waitFor({ timeout: 90_000 });
+    const shown = async () => Number(/step (\d+) of 200/.exec((await page.locator(".state").textContent()) ?? "")?.[1]);
     const before = await shown();
     await until("another step on the page", async () => (await shown()) > before);
     // The curve has moved as well, not only the words.
@@ -142,18 +142,36 @@ describe.skipIf(!chromiumPath)("a run in the browser", () => {
     expect(second.child.exitCode).toBe(null);
   });
 
-  test("ends, and its page says so; the link is in no file of the run", async () => {
+  test("is saved, evaluated and stopped from the page, which says so; the link is in no file of the run", async () => {
     const { page } = watched;
     const link = await second!.link;
-    expect(await second!.ended).toBe(0);
-    await page.locator(".state", { hasText: "finished" }).waitFor();
+    const evaluated = () => events(run).flatMap((event) => (event.type === "evaluated" ? [event.step] : []));
+    const asked = (kind: string) =>
+      events(run).some((event) => event.type === "control" && event.control.kind === kind && event.by === "dashboard");
+    const press = async (name: string, kind: string) => {
+      await page.getByRole("button", { name, exact: true }).click();
+      await until(`${kind} in the journal`, () => asked(kind));
+    };
+    await until("the evaluation after step 4", () => evaluated().includes(4));
+    await page.locator(".controls summary", { hasText: "Controls" }).click();
+    await press("Save now", "save");
+    // Asked for at a step that is evaluated anyway it would be no evaluation of its own.
+    await until("an evaluation that was asked for", async () => {
+      await press("Evaluate now", "evaluate");
+      return evaluated().some((step) => step % 4 !== 0);
+    });
+    await press("Stop", "stop");
+    expect(await second!.ended, second!.stderr()).toBe(130);
+    const saved = events(run).flatMap((event) => (event.type === "saved" ? [event.record.step] : []));
+    expect(saved.length).toBeGreaterThan(1);
+    expect(Math.max(...saved)).toBe(stepsDone(run));
+    await page.locator(".state", { hasText: "interrupted" }).waitFor();
     await page.locator(".state", { hasText: "the dashboard has ended" }).waitFor();
     const { readdirSync, readFileSync } = await import("node:fs");
     const secret = new URL(link).pathname.split("/")[1]!;
     for (const name of [
       "logs.log",
       "config.json",
-      "summary.json",
       ...readdirSync(join(run, "journal")).map((file) => `journal/${file}`),
     ])
       expect(readFileSync(join(run, name)).includes(secret), name).toBe(false);

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import { readJsonLines } from "../../src/core/jsonl.ts";
 import type { AuditRecord } from "../../src/engine/audited.ts";
+import { Meter } from "../../src/rl/meter.ts";
 import type { EventOf, RunEvent } from "../../src/runs/events.ts";
 import { readJournal } from "../../src/runs/read-journal.ts";
 import { runWhet } from "../support/whet.ts";
@@ -72,7 +73,38 @@ export function momentOf(path: string, audit: string): Moment {
 /** A group's request as the engine's account names it. */
 const identityOf = ({ phase, seed, policy }: Sampled) => `${phase === "eval" ? `eval ${policy}` : "train"} ${seed}`;
 
-/** Checks the accounts of a run that was killed at `moments` and has ended. */
+/** Checks the accounts of a run that was killed at `moments` and has ended: what was done, and what it cost. */
+export function expectAccounts(path: string, audit: string, moments: readonly Moment[], sandboxAudit?: string): void {
+  expectNothingTwice(path, audit, moments, sandboxAudit);
+  expectMetered(path, audit, moments);
+}
+
+/** The meter has all that the engine did but what was under way at a kill, and that is within what it says was lost. */
+function expectMetered(path: string, audit: string, moments: readonly Moment[]): void {
+  const meter = Meter.over(readJournal(path));
+  const lines = linesOf(audit) as AuditRecord[];
+  const done = { prefill: 0, sample: 0, train: 0 };
+  let largestUpdate = 0;
+  for (const line of lines) {
+    if (line.op === "sample") {
+      done.prefill += line.promptTokens;
+      done.sample += line.tokens;
+    }
+    if (line.op === "forward_backward") {
+      done.train += line.tokens;
+      largestUpdate = Math.max(largestUpdate, line.tokens);
+    }
+  }
+  const missing = (kind: keyof typeof done) => done[kind] - meter.tokens[kind];
+  for (const kind of ["prefill", "sample", "train"] as const) expect(missing(kind), kind).toBeGreaterThanOrEqual(0);
+  expect(missing("prefill")).toBeLessThanOrEqual(meter.lostTokens.prefill);
+  // Answers that never came are estimated at the mean length; none of them is counted where no request was lost.
+  if (meter.lostTokens.prefill === 0) expect(missing("sample")).toBe(0);
+  // A step that was being trained again at a kill is not written down.
+  expect(missing("train")).toBeLessThanOrEqual(meter.lostTokens.train + moments.length * largestUpdate);
+}
+
+/** Nothing that was written down was done again. */
 export function expectNothingTwice(
   path: string,
   audit: string,

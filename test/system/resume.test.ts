@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import { Random } from "../../src/core/random.ts";
 import { temporaryFolders } from "../support/folders.ts";
 import { runWhet } from "../support/whet.ts";
-import { expectNothingTwice, finalAdapter, type Moment, metricsOf, momentOf, train } from "./killing.ts";
+import { expectAccounts, finalAdapter, type Moment, metricsOf, momentOf, train } from "./killing.ts";
 
 const newFolder = temporaryFolders();
 const lags = [0, 1, 2];
@@ -58,7 +58,7 @@ test.each(lags)(
       expect(await train(command(path), { env })).toBe(0);
       expect(metricsOf(path)).toEqual(metricsOf(calm));
       expect(finalAdapter(path)).toBe(finalAdapter(calm));
-      expectNothingTwice(path, audit, moments, env.WHET_SANDBOX_AUDIT);
+      expectAccounts(path, audit, moments, env.WHET_SANDBOX_AUDIT);
     }
     expect(metricsOf(calm)).toHaveLength(steps + 1);
   },

@@ -414,7 +414,7 @@ function drawMessages(place, store) {
           h("h3", {}, "Warnings and events"),
           h(
             "ol",
-            { class: "plain notes" },
+            { class: "plain notes", tabindex: "0" },
             [...info.notes]
               .reverse()
               .map((/** @type {any} */ { at, level, text }) =>

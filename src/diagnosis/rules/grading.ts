@@ -1,5 +1,6 @@
 // Rules about the judge: outages, time limits, programs that aim at it, tests that anything passes.
 import { whet } from "../../core/program.ts";
+import { shellCommand } from "../../core/shell.ts";
 import { type StepFigures, weakTestsFlag } from "../evidence.ts";
 import { evidenceOf, meanOf, percent, type Rule, short, spanOf, sumOf } from "../rule.ts";
 
@@ -41,7 +42,7 @@ const timeouts: Rule = {
       message: `${percent(share)} of the programs ran into the time limit (reward_timeout=${evidence.setting("reward_timeout", 6)} s)`,
       steps: spanOf(steps),
       figures: evidenceOf(steps, "grade/status/time_limit", "grade/wall_p95"),
-      command: `${whet} show run=${evidence.runPath} step=${evidence.step}`,
+      command: evidence.command("show", `step=${evidence.step}`),
     };
   },
 };
@@ -94,7 +95,7 @@ const flagsRising: Rule = {
         ),
       ),
       samples: samples.map(({ step, group, sample, problem }) => ({ step, group, sample, problem })),
-      command: `${whet} show run=${evidence.runPath} step=${samples.at(-1)?.step ?? evidence.step}`,
+      command: evidence.command("show", `step=${samples.at(-1)?.step ?? evidence.step}`),
     };
   },
 };
@@ -114,7 +115,7 @@ const weakTests: Rule = {
       message: `${percent(share)} of the answers of the last ${evidence.last(10).length} steps are for problems whose tests a know-nothing program passes`,
       steps: spanOf(steps),
       figures: evidenceOf(steps, `grade/flags/${weakTestsFlag}`),
-      command: `${whet} certify ${String(evidence.config["train_data"] ?? "FILE")} show=bad`,
+      command: shellCommand(`${whet} certify`, String(evidence.config["train_data"] ?? "FILE"), "show=bad"),
     };
   },
 };

@@ -104,7 +104,7 @@ const expiring: Rule = {
         { name: "ttl_seconds", value: newest.ttl_seconds },
         { name: "seconds left", value: Math.round(left / 1000) },
       ],
-      command: `${whet} control run=${evidence.runPath} save`,
+      command: evidence.command("control", "save"),
     };
   },
 };
@@ -137,7 +137,7 @@ const disk: Rule = {
         ...evidenceOf([last], metric.free, "journal/bytes"),
         { name: "bytes per step", value: Math.round(perStep) },
       ],
-      command: `${whet} checkpoints run=${evidence.runPath}`,
+      command: evidence.command("checkpoints"),
     };
   },
 };

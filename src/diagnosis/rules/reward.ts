@@ -33,7 +33,7 @@ const flatAtZero: Rule = {
         message: `${short(100 * meanOf(recent, "mean_correct"))}% of the answers of 8 steps were right`,
         steps: spanOf(recent),
         figures: evidenceOf(recent, "mean_correct", "groups_mixed"),
-        command: `${whet} show run=${evidence.runPath} step=${evidence.step}`,
+        command: evidence.command("show", `step=${evidence.step}`),
       };
     if (steps.length < 4) return undefined;
     return {
@@ -41,7 +41,7 @@ const flatAtZero: Rule = {
       message: `not one of ${sumOf(steps, "groups_total") * completions(evidence)} answers in ${steps.length} steps was right`,
       steps: spanOf(steps),
       figures: evidenceOf(steps.slice(-8), "mean_correct", "mean_reward", "format_rate"),
-      command: `${whet} show run=${evidence.runPath} step=${evidence.step}`,
+      command: evidence.command("show", `step=${evidence.step}`),
     };
   },
 };
@@ -125,7 +125,7 @@ const rewardWithoutPass1: Rule = {
         { name: "mean_correct", step: between.at(-1)!.step, value: high! },
       ],
       samples: flagged.map(({ step, group, sample, problem }) => ({ step, group, sample, problem })),
-      command: `${whet} show run=${evidence.runPath} step=${flagged.at(-1)?.step ?? evidence.step}`,
+      command: evidence.command("show", `step=${flagged.at(-1)?.step ?? evidence.step}`),
     };
   },
 };
@@ -148,7 +148,7 @@ const pass1Falling: Rule = {
       message: `Pass@1 fell from ${percent(rate(best))} after ${best.step} steps to ${percent(rate(last))} after ${last.step}`,
       steps: [best.step, last.step],
       figures: evidenceOf([best, last], "eval/pass@1", "eval/pass@1_low", "eval/pass@1_high"),
-      command: `${whet} eval run=${evidence.runPath}`,
+      command: evidence.command("eval"),
     };
   },
 };
@@ -173,7 +173,7 @@ const correctFalling: Rule = {
       message: `${percent(rate)} of the answers are right; it was ${percent(best)}`,
       steps: spanOf(now),
       figures: [...evidenceOf(now, "mean_correct"), { name: "best mean of ten steps", value: best }],
-      command: `${whet} control run=${evidence.runPath} learning_rate=${short(learningRate / 2)}`,
+      command: evidence.command("control", `learning_rate=${short(learningRate / 2)}`),
     };
   },
 };
