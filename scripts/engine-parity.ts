@@ -5,6 +5,7 @@ import type { LossName, TrainingBatch } from "../src/engine/engine.ts";
 import type { Weight } from "../src/engine/model-types.ts";
 import { defaultSamplerLimits, type RunnableRequest, Sampler } from "../src/engine/sampler.ts";
 import { Trainer } from "../src/engine/trainer.ts";
+import { LocalRunner } from "../src/engine/training-runner.ts";
 import { type Golden, goldenModels, readGolden } from "../test/support/golden-engine.ts";
 
 interface Line {
@@ -117,7 +118,7 @@ async function compareSampling(golden: Golden, base: BaseModel): Promise<void> {
 
 async function compareTraining(golden: Golden, base: BaseModel): Promise<void> {
   const { facts } = golden;
-  const trainer = new Trainer(base.config, base.weights, { threads: 1 });
+  const trainer = new Trainer(base.config, new LocalRunner(base.config, base.weights, { threads: 1 }));
   const fresh = (id: string): void => {
     trainer.createAdapter(id, golden.lora);
     trainer.importState(id, { weights: golden.adapter });

@@ -375,6 +375,33 @@ test("sampling goes on while another model trains", async () => {
   expect(order.indexOf("sample")).toBeLessThan(order.length - 1);
 });
 
+test("any number of threads computes the same bits: samples, gradients of many runs, and what is sampled after them", async () => {
+  const many = Array.from({ length: 24 }, (_, index) => randomTokens(150 + index, 300 + index)); // several runs
+  const all = async (threads: number) => {
+    const on = await createEmbeddedEngine({ models: [{ name: "tiny", dir: modelDir }], threads });
+    try {
+      await on.createModel("m", spec);
+      const outputs = [];
+      for (let step = 0; step < 2; step++) {
+        outputs.push(await on.forwardBackward("m", batchOf(many)), await on.optimStep("m", adam));
+      }
+      await on.createSampler("s", { kind: "live", modelId: "m" });
+      const asked = Array.from({ length: 9 }, (_, index) =>
+        request(
+          randomTokens(20 + 9 * index, 40 + index),
+          { maxTokens: 6 + 5 * index, seed: index },
+          { numSamples: 1 + (index % 3) },
+        ),
+      );
+      const samples = await Promise.all(asked.map((one) => on.sample("s", one)));
+      return { outputs, samples: samples.map(plain) };
+    } finally {
+      await on.close();
+    }
+  };
+  expect(await all(3)).toEqual(await all(1));
+});
+
 test("close ends the worker; calls afterwards fail clearly", async () => {
   const short = await createEmbeddedEngine({ models: [{ name: "tiny", dir: modelDir }], threads: 1 });
   await short.close();

@@ -1,23 +1,22 @@
-// Everything that computes, on the thread it runs on: the loaded models, their trainers and samplers, and whose turn it is.
-// Training calls run one after another; samplers advance step by step in between, and get as much time as training takes.
-import { performance } from "node:perf_hooks";
-import { nextTurn } from "../core/turns.ts";
-import { BaseModel } from "./base-model.ts";
+// The engine's host: knows the models, keeps the trainers' state, and has the hands compute. Training calls run one after another;
+// samples go to the hands at once.
 import { loadAdapter, loadOptimizer, readLora, saveAdapter, saveTrainingState } from "./checkpoint.ts";
 import type {
   AdamSettings,
   EngineModelInfo,
   LoraSpec,
   ModelSpec,
-  SampleOutput,
   SamplerSource,
   TrainingBatch,
   TrainingOutput,
 } from "./engine.ts";
 import { EngineError } from "./errors.ts";
+import { type FrozenAdapter, unknownSampler } from "./hand.ts";
+import { Hands } from "./hands.ts";
+import { readConfig } from "./hf-folder.ts";
 import { adaptedLayers, loraA, loraB } from "./lora.ts";
 import type { Qwen3Config } from "./model-types.ts";
-import { type RunnableRequest, type RunningRequest, Sampler, type SamplerLimits } from "./sampler.ts";
+import type { RunnableRequest, RunningRequest, SamplerLimits } from "./sampler.ts";
 import { Trainer } from "./trainer.ts";
 
 export interface HostOptions {
@@ -27,39 +26,34 @@ export interface HostOptions {
 }
 
 interface ServedModel {
-  base: BaseModel;
+  name: string;
+  config: Qwen3Config;
   trainer: Trainer;
-}
-
-interface ActiveSampler {
-  sampler: Sampler;
-  /** Fails a request that is under way. */
-  inFlight: Set<(error: unknown) => void>;
-  released: boolean;
 }
 
 export class EngineHost {
   readonly models: readonly EngineModelInfo[];
-  readonly #limits: SamplerLimits;
-  readonly #served = new Map<string, ServedModel>();
+  readonly #hands: Hands;
+  readonly #served: ReadonlyMap<string, ServedModel>;
   readonly #training = new Map<string, { served: ServedModel; spec: ModelSpec }>();
-  readonly #samplers = new Map<string, ActiveSampler>();
-  readonly #jobs: (() => Promise<void>)[] = [];
-  /** Milliseconds that samplers may still run before the next job. */
-  #samplingShareMs = 0;
-  #looping = false;
+  /** The model of every sampler. */
+  readonly #samplers = new Map<string, string>();
+  #lastJob: Promise<unknown> = Promise.resolve();
 
-  constructor(options: HostOptions) {
-    this.#limits = options.limits;
-    for (const { name, dir } of options.models) {
-      const base = new BaseModel(name, dir, options.threads);
-      const trainer = new Trainer(base.config, base.weights, { threads: options.threads });
-      this.#served.set(name, { base, trainer });
-    }
-    this.models = options.models.map(({ name, dir }) => {
-      const { maxPositions, vocabSize } = this.#served.get(name)!.base.config;
+  private constructor(models: readonly { name: string; dir: string; config: Qwen3Config }[], hands: Hands) {
+    this.#hands = hands;
+    this.#served = new Map(
+      models.map(({ name, config }) => [name, { name, config, trainer: new Trainer(config, hands.runner(name)) }]),
+    );
+    this.models = models.map(({ name, dir, config: { maxPositions, vocabSize } }) => {
       return { name, maxContextLength: maxPositions, vocabSize, tokenizerId: dir };
     });
+  }
+
+  /** Loads the models. */
+  static async start({ models, threads, limits }: HostOptions): Promise<EngineHost> {
+    const known = models.map(({ name, dir }) => ({ name, dir, config: readConfig(dir) }));
+    return new EngineHost(known, await Hands.start(known, threads, limits));
   }
 
   createModel(modelId: string, spec: ModelSpec): Promise<void> {
@@ -96,7 +90,7 @@ export class EngineHost {
   loadState(modelId: string, dir: string, options: { optimizer: boolean }): Promise<void> {
     return this.#job(() => {
       const { served, spec } = this.#model(modelId);
-      const shapes = adapterShapes(served.base.config, spec.lora);
+      const shapes = adapterShapes(served.config, spec.lora);
       const weights = loadAdapter(dir, shapes);
       const optimizer = options.optimizer ? { optimizer: loadOptimizer(dir, shapes) } : {};
       served.trainer.importState(modelId, { weights, ...optimizer });
@@ -112,18 +106,17 @@ export class EngineHost {
 
   createSampler(samplerId: string, source: SamplerSource): Promise<void> {
     return this.#job(async () => {
-      const { model, snapshot } = await this.#snapshot(source);
-      const sampler = new Sampler(model.config, snapshot, this.#limits);
-      this.#samplers.set(samplerId, { sampler, inFlight: new Set(), released: false });
+      const { model, adapter } = this.#weightsOf(source);
+      await this.#hands.createSampler(samplerId, model, adapter);
+      this.#samplers.set(samplerId, model);
     });
   }
 
   /** Requests under way finish; new ones are refused. */
-  releaseSampler(samplerId: string): void {
-    const active = this.#samplers.get(samplerId);
-    if (!active) return;
-    active.released = true;
-    if (!active.sampler.busy) this.#samplers.delete(samplerId);
+  async releaseSampler(samplerId: string): Promise<void> {
+    const model = this.#samplers.get(samplerId);
+    this.#samplers.delete(samplerId);
+    if (model !== undefined) await this.#hands.releaseSampler(samplerId, model);
   }
 
   sample(
@@ -131,42 +124,30 @@ export class EngineHost {
     request: RunnableRequest,
     onToken?: (sample: number, token: number) => void,
   ): RunningRequest {
-    const active = this.#samplers.get(samplerId);
-    if (!active || active.released) {
-      throw new EngineError("engine/unknown-sampler", `There is no sampler "${samplerId}". Create it first.`);
-    }
-    const running = active.sampler.submit(request, onToken);
-    const result = new Promise<SampleOutput>((resolve, reject) => {
-      active.inFlight.add(reject);
-      void running.result.then((output) => {
-        active.inFlight.delete(reject);
-        resolve(output);
-      });
-    });
-    this.#wake();
-    return { result, cancel: () => running.cancel(), stop: (sample, length) => running.stop(sample, length) };
+    const model = this.#samplers.get(samplerId);
+    if (model === undefined) throw unknownSampler(samplerId);
+    const running = this.#hands.sample(model, samplerId, request, onToken);
+    // A sampler that failed once would fail again.
+    running.result.catch(() => this.releaseSampler(samplerId));
+    return running;
   }
 
   async close(): Promise<void> {
     this.#samplers.clear();
     this.#training.clear();
-    for (const { base, trainer } of this.#served.values()) {
-      await trainer.close();
-      await base.close();
-    }
+    await this.#hands.close();
   }
 
-  async #snapshot(source: SamplerSource) {
+  #weightsOf(source: SamplerSource): { model: string; adapter?: FrozenAdapter } {
     if (source.kind === "live") {
       const { served, spec } = this.#model(source.modelId);
-      const adapter = served.trainer.adapterWeights(source.modelId);
-      return { model: served.base, snapshot: await served.base.snapshot(adapter, spec.lora) };
+      const weights = served.trainer.adapterWeights(source.modelId);
+      return { model: served.name, adapter: { weights, lora: spec.lora } };
     }
-    const { base } = this.#servedModel(source.baseModel);
-    if (source.kind === "base") return { model: base, snapshot: await base.baseSnapshot() };
+    const { name, config } = this.#servedModel(source.baseModel);
+    if (source.kind === "base") return { model: name };
     const lora = readLora(source.dir);
-    const adapter = loadAdapter(source.dir, adapterShapes(base.config, lora));
-    return { model: base, snapshot: await base.snapshot(adapter, lora) };
+    return { model: name, adapter: { weights: loadAdapter(source.dir, adapterShapes(config, lora)), lora } };
   }
 
   #servedModel(name: string): ServedModel {
@@ -182,50 +163,11 @@ export class EngineHost {
     throw new EngineError("engine/unknown-adapter", `There is no model "${modelId}". Create it first.`);
   }
 
+  /** Work runs in the order it was asked for, one after the other. */
   #job<T>(work: () => T | Promise<T>): Promise<T> {
-    return new Promise<T>((resolve, reject) => {
-      this.#jobs.push(async () => {
-        try {
-          resolve(await work());
-        } catch (error) {
-          reject(error as Error);
-        }
-      });
-      this.#wake();
-    });
-  }
-
-  #wake(): void {
-    if (this.#looping) return;
-    this.#looping = true;
-    void this.#loop();
-  }
-
-  async #loop(): Promise<void> {
-    for (;;) {
-      const busy = [...this.#samplers].filter(([, { sampler }]) => sampler.busy);
-      if (this.#jobs.length === 0 && busy.length === 0) break;
-      const start = performance.now();
-      if (this.#jobs.length > 0 && (busy.length === 0 || this.#samplingShareMs <= 0)) {
-        await this.#jobs.shift()!();
-        this.#samplingShareMs = performance.now() - start;
-      } else {
-        for (const [id, active] of busy) await this.#advance(id, active);
-        this.#samplingShareMs -= performance.now() - start;
-      }
-      await nextTurn(); // lets new requests in
-    }
-    this.#looping = false;
-  }
-
-  async #advance(id: string, active: ActiveSampler): Promise<void> {
-    try {
-      await active.sampler.advance();
-    } catch (error) {
-      for (const reject of active.inFlight) reject(error);
-      this.#samplers.delete(id);
-    }
-    if (active.released && !active.sampler.busy) this.#samplers.delete(id);
+    const job = this.#lastJob.then(work);
+    this.#lastJob = job.catch(() => {});
+    return job;
   }
 }
 

@@ -4,8 +4,6 @@ import "../graph/no-telemetry.ts";
 import { setMaxListeners } from "node:events";
 import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
-import type { Worker } from "node:worker_threads";
-import { startWorker } from "../core/workers.ts";
 import type {
   AdamSettings,
   Engine,
@@ -17,18 +15,11 @@ import type {
   TrainingBatch,
   TrainingOutput,
 } from "./engine.ts";
-import { EngineError } from "./errors.ts";
 import type { HostOptions } from "./host.ts";
-import {
-  type CallArguments,
-  type CallName,
-  type CallResult,
-  type FromWorker,
-  fromPlain,
-  type ToWorker,
-} from "./messages.ts";
+import type { CallArguments, CallName, CallResult } from "./messages.ts";
 import { defaultSamplerLimits, type SamplerLimits } from "./sampler.ts";
 import { StopWatch } from "./stop-watch.ts";
+import { EngineThread } from "./thread.ts";
 
 export interface EmbeddedEngineOptions {
   /** The models to serve: the name that clients ask for, and the Hugging Face folder. */
@@ -45,43 +36,17 @@ export async function createEmbeddedEngine(options: EmbeddedEngineOptions): Prom
     threads: options.threads ?? availableParallelism(),
     limits: { ...defaultSamplerLimits, ...options.limits },
   };
-  const worker = startWorker(new URL("./worker.ts", import.meta.url), data);
-  return new Promise<Engine>((resolveEngine, reject) => {
-    const onError = (error: unknown): void => reject(died(String(error)));
-    const onExit = (code: number): void => reject(died(`it exited with code ${code} while starting`));
-    worker.once("error", onError);
-    worker.once("exit", onExit);
-    worker.once("message", (message: FromWorker) => {
-      worker.off("error", onError).off("exit", onExit);
-      if (message.kind === "ready") {
-        resolveEngine(new EmbeddedEngine(worker, message.models));
-        return;
-      }
-      const error = message.kind === "failed-start" ? fromPlain(message.error) : died("it sent no greeting");
-      void worker.terminate().then(() => reject(error));
-    });
-  });
-}
-
-interface Pending {
-  resolve(value: never): void;
-  reject(error: Error): void;
-  stops?: StopWatch;
+  const thread = await EngineThread.start(new URL("./worker.ts", import.meta.url), data);
+  return new EmbeddedEngine(thread);
 }
 
 class EmbeddedEngine implements Engine {
   readonly models: readonly EngineModelInfo[];
-  readonly #worker: Worker;
-  readonly #pending = new Map<number, Pending>();
-  #nextId = 0;
-  #gone: EngineError | undefined;
+  readonly #thread: EngineThread;
 
-  constructor(worker: Worker, models: readonly EngineModelInfo[]) {
-    this.models = models;
-    this.#worker = worker;
-    worker.on("message", (message: FromWorker) => this.#receive(message));
-    worker.on("error", (error) => this.#fail(died(String(error))));
-    worker.on("exit", () => this.#fail(died("its thread ended")));
+  constructor(thread: EngineThread) {
+    this.models = thread.greeting as readonly EngineModelInfo[];
+    this.#thread = thread;
   }
 
   createModel(modelId: string, spec: ModelSpec): Promise<void> {
@@ -125,93 +90,38 @@ class EmbeddedEngine implements Engine {
     const { shouldStop, ...settings } = request.settings;
     return new Promise<SampleOutput>((resolveSample, reject) => {
       signal?.throwIfAborted();
-      const id = this.#nextId++;
+      const stops = shouldStop ? new StopWatch(shouldStop) : undefined;
+      const watch = (sample: number, token: number): void => {
+        try {
+          const length = stops!.add(sample, token);
+          if (length !== undefined) running.stop(sample, length);
+        } catch (error) {
+          // The caller's own check failed: its request fails, and nothing else.
+          running.cancel();
+          reject(error as Error);
+        }
+      };
+      const running = this.#thread.sample(samplerId, { ...request, settings }, stops && watch);
       const onAbort = (): void => {
-        if (!this.#pending.delete(id)) return;
-        this.#send({ kind: "cancel", id });
+        running.cancel();
         reject(signal!.reason as Error);
       };
       if (signal) {
         setMaxListeners(0, signal); // one signal may end any number of requests
         signal.addEventListener("abort", onAbort, { once: true });
       }
-      const stops = shouldStop ? new StopWatch(shouldStop) : undefined;
-      this.#register(id, {
-        resolve: (output: SampleOutput) => {
-          signal?.removeEventListener("abort", onAbort);
-          resolveSample(stops ? stops.applyTo(output) : output);
-        },
-        reject: (error) => {
-          signal?.removeEventListener("abort", onAbort);
-          reject(error);
-        },
-        ...(stops ? { stops } : {}),
-      });
-      this.#send({ kind: "sample", id, samplerId, request: { ...request, settings }, watched: stops !== undefined });
+      running.result
+        .then((output) => resolveSample(stops ? stops.applyTo(output) : output))
+        .catch(reject)
+        .finally(() => signal?.removeEventListener("abort", onAbort));
     });
   }
 
-  async close(): Promise<void> {
-    if (this.#gone) return;
-    const ended = new Promise<void>((resolveEnd) => this.#worker.once("exit", () => resolveEnd()));
-    await this.#call("close").catch(() => {});
-    await this.#worker.terminate();
-    await ended;
+  close(): Promise<void> {
+    return this.#thread.close();
   }
 
   #call<Name extends CallName>(name: Name, ...args: CallArguments<Name>): Promise<CallResult<Name>> {
-    return new Promise((resolveCall, reject) => {
-      const id = this.#nextId++;
-      this.#register(id, { resolve: resolveCall, reject });
-      this.#send({ kind: "call", id, name, args });
-    });
+    return this.#thread.call(name, args);
   }
-
-  #register(id: number, pending: Pending): void {
-    if (this.#gone) pending.reject(this.#gone);
-    else this.#pending.set(id, pending);
-  }
-
-  #send(message: ToWorker): void {
-    if (!this.#gone) this.#worker.postMessage(message);
-  }
-
-  #receive(message: FromWorker): void {
-    if (message.kind === "tokens") {
-      for (const [id, sample, token] of message.tokens) this.#watch(id, sample, token);
-      return;
-    }
-    if (message.kind !== "result" && message.kind !== "error") return;
-    const pending = this.#pending.get(message.id);
-    this.#pending.delete(message.id);
-    if (message.kind === "result") pending?.resolve(message.value as never);
-    else pending?.reject(fromPlain(message.error));
-  }
-
-  #watch(id: number, sample: number, token: number): void {
-    const pending = this.#pending.get(id);
-    if (!pending?.stops) return;
-    try {
-      const length = pending.stops.add(sample, token);
-      if (length !== undefined) this.#send({ kind: "stop", id, sample, length });
-    } catch (error) {
-      // The caller's own check failed: its request fails, and nothing else.
-      this.#pending.delete(id);
-      this.#send({ kind: "cancel", id });
-      pending.reject(error as Error);
-    }
-  }
-
-  #fail(error: EngineError): void {
-    this.#gone ??= error;
-    const waiting = [...this.#pending.values()];
-    this.#pending.clear();
-    for (const { reject } of waiting) reject(this.#gone);
-  }
-}
-
-function died(what: string): EngineError {
-  return new EngineError("engine/worker-died", `The engine's worker thread is gone: ${what}. Restart the server.`, {
-    fault: "server",
-  });
 }

@@ -1,6 +1,5 @@
-// What passes between the engine's worker thread and the thread that serves.
+// What passes between the threads of the engine: the one that serves, the host, and its hands.
 import { messageOf, WhetstoneError } from "../core/errors.ts";
-import type { EngineModelInfo } from "./engine.ts";
 import { EngineError, type Fault } from "./errors.ts";
 import type { EngineHost } from "./host.ts";
 import type { RunnableRequest } from "./sampler.ts";
@@ -22,14 +21,14 @@ export type CallArguments<Name extends CallName> = Parameters<EngineHost[Name]>;
 export type CallResult<Name extends CallName> = Awaited<ReturnType<EngineHost[Name]>>;
 
 export type ToWorker =
-  | { kind: "call"; id: number; name: CallName; args: unknown[] }
+  | { kind: "call"; id: number; name: string; args: unknown[] }
   /** `watched`: every token is reported as it is chosen. */
   | { kind: "sample"; id: number; samplerId: string; request: RunnableRequest; watched: boolean }
   | { kind: "cancel"; id: number }
   | { kind: "stop"; id: number; sample: number; length: number };
 
 export type FromWorker =
-  | { kind: "ready"; models: readonly EngineModelInfo[] }
+  | { kind: "ready"; greeting: unknown }
   | { kind: "failed-start"; error: PlainError }
   | { kind: "result"; id: number; value: unknown }
   | { kind: "error"; id: number; error: PlainError }

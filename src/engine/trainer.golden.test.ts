@@ -5,6 +5,7 @@ import type { LossName, TrainingBatch, TrainingDatum } from "./engine.ts";
 import { readConfig, readWeights } from "./hf-folder.ts";
 import type { AdapterWeights } from "./model-types.ts";
 import { Trainer } from "./trainer.ts";
+import { LocalRunner } from "./training-runner.ts";
 
 describe.each(goldenModels)("%s", (name) => {
   const { dir, facts, lora, adapter, tensor, adam } = readGolden(name);
@@ -12,7 +13,7 @@ describe.each(goldenModels)("%s", (name) => {
 
   beforeAll(() => {
     const config = readConfig(dir);
-    trainer = new Trainer(config, readWeights(dir, config), { threads: 1 });
+    trainer = new Trainer(config, new LocalRunner(config, readWeights(dir, config), { threads: 1 }));
     trainer.createAdapter("a", lora);
   });
   afterAll(() => trainer.close());

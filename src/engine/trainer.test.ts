@@ -6,6 +6,7 @@ import type { AdamSettings, LoraSpec, LossTensor, TrainingBatch, TrainingDatum }
 import { initialAdapter } from "./lora.ts";
 import type { AdapterWeights } from "./model-types.ts";
 import { Trainer } from "./trainer.ts";
+import { LocalRunner } from "./training-runner.ts";
 
 const lora: LoraSpec = { rank: 4, seed: 1, trainAttn: true, trainMlp: true, trainUnembed: true };
 const adam: AdamSettings = {
@@ -19,9 +20,10 @@ const adam: AdamSettings = {
 const weights = randomWeights(tinyConfig, 1);
 let trainer: Trainer;
 let nextId = 0;
+const runner = () => new LocalRunner(tinyConfig, weights, { threads: 1 });
 
 beforeAll(() => {
-  trainer = new Trainer(tinyConfig, weights, { threads: 1 });
+  trainer = new Trainer(tinyConfig, runner());
 });
 afterAll(() => trainer.close());
 
@@ -99,7 +101,7 @@ describe("Trainer", () => {
   });
 
   test("splitting a batch into many small runs changes nothing but rounding", async () => {
-    const small = new Trainer(tinyConfig, weights, { threads: 1, tokensPerRun: 25, merge: false });
+    const small = new Trainer(tinyConfig, runner(), { tokensPerRun: 25, merge: false });
     small.createAdapter("a", lora);
     const id = newAdapter();
     const [a, b] = [
@@ -113,7 +115,7 @@ describe("Trainer", () => {
   });
 
   test("recomputing layers changes nothing", async () => {
-    const thrifty = new Trainer(tinyConfig, weights, { threads: 1, recompute: true });
+    const thrifty = new Trainer(tinyConfig, runner(), { recompute: true });
     thrifty.createAdapter("a", lora);
     const id = newAdapter();
     const [a, b] = [
@@ -286,7 +288,7 @@ describe("what is refused", () => {
   });
 
   test("sequences that would not fit into memory", async () => {
-    const small = new Trainer(tinyConfig, weights, { threads: 1, memoryLimit: 2 ** 20 });
+    const small = new Trainer(tinyConfig, runner(), { memoryLimit: 2 ** 20 });
     small.createAdapter("a", lora);
     const data = [good(), { ...good(), tokens: new Int32Array(500) }];
     const long = { data: new Float32Array(500), shape: [500] };

@@ -1,23 +1,21 @@
-// Trains LoRA adapters on one base model. Any number of adapters share the base's weights and the compiled graphs. Calls are
-// made one after another; each blocks its thread while it computes, so a trainer belongs in a worker.
-import { floats, Session, type Value, value } from "../graph/index.ts";
+// Trains LoRA adapters on one base model: keeps their state, cuts batches into runs and adds up what the runs give. The runs of a
+// call may be computed side by side; results are added in the order of the runs, so the sums do not depend on it.
 import { adamStep, clipFactor, gradientNorm } from "./adam.ts";
 import type { OptimizerState } from "./checkpoint.ts";
 import type { AdamSettings, LoraSpec, LossTensor, TrainingBatch, TrainingOutput } from "./engine.ts";
 import { EngineError } from "./errors.ts";
-import { initialAdapter, type LoraTargets } from "./lora.ts";
+import { initialAdapter } from "./lora.ts";
 import { layOutSlots } from "./loss-slots.ts";
 import { losses } from "./losses.ts";
-import { type AdapterWeights, loraScale, type Qwen3Config, type Weight, type Weights } from "./model-types.ts";
+import { type AdapterWeights, loraScale, type Qwen3Config, type Weight, weightShapes } from "./model-types.ts";
 import { type PackedRun, packBatch } from "./packing.ts";
-import { type RopeTables, ropeTables } from "./qwen3.ts";
 import { deriveSequenceInput, type PreparedDatum, prepareBatch } from "./training-batch.ts";
 import { packedFeeds, slotFeeds } from "./training-feeds.ts";
-import { type TrainingGraphSpec, trainingGraph } from "./training-graph.ts";
 import { defaultMemoryLimit, needsRecompute, plannedTokens, type RunKind, runBytes } from "./training-memory.ts";
+import type { PlainValue, RunOutputs, TrainingRunner } from "./training-runner.ts";
+import { count } from "./weights.ts";
 
 export interface TrainerOptions {
-  threads?: number;
   /** About how many tokens one run of the graph takes; more need more memory. Chosen by the model's size when left out. */
   tokensPerRun?: number;
   /** Adapters merged into the weights while training: faster, and a second copy of the weights. Chosen by size when left out. */
@@ -56,20 +54,16 @@ const chunkLogits = 2 ** 18;
 export class Trainer {
   readonly #config: Qwen3Config;
   readonly #options: TrainerOptions;
-  readonly #base: Record<string, Value> = {};
-  readonly #rope: RopeTables;
-  readonly #sessions = new Map<string, Promise<Session>>();
+  readonly #runner: TrainingRunner;
   readonly #adapters = new Map<string, Adapter>();
   readonly #tokensPerRun: number;
   readonly #merge: boolean;
 
-  /** The weights are used in place: they must not change. */
-  constructor(config: Qwen3Config, weights: Weights, options: TrainerOptions = {}) {
+  constructor(config: Qwen3Config, runner: TrainingRunner, options: TrainerOptions = {}) {
     this.#config = config;
     this.#options = options;
-    for (const [name, { data, shape }] of weights) this.#base[name] = value(data, shape);
-    this.#rope = ropeTables(config, config.maxPositions);
-    const size = [...weights.values()].reduce((total, { data }) => total + data.length, 0);
+    this.#runner = runner;
+    const size = [...weightShapes(config).values()].reduce((total, shape) => total + count(shape), 0);
     this.#merge = options.merge ?? size <= largestMerge;
     this.#tokensPerRun = options.tokensPerRun ?? plannedTokens(config);
   }
@@ -120,27 +114,30 @@ export class Trainer {
     const gradients = new Map<string, Float32Array>();
     let total = 0;
 
-    const feeds: Record<string, Value> = { ...this.#base, ...adapterFeeds(adapter) };
-    for (const [name, setting] of Object.entries(config)) feeds[`config.${name}`] = value(Float32Array.of(setting), []);
+    const shared: Record<string, PlainValue> = adapterFeeds(adapter);
+    for (const [name, setting] of Object.entries(config)) {
+      shared[`config.${name}`] = { data: Float32Array.of(setting), shape: [] };
+    }
+    const { trainAttn, trainMlp, trainUnembed } = adapter.spec;
+    const targets = { trainAttn, trainMlp, trainUnembed };
     const maxChunk = Math.max(64, Math.floor(chunkLogits / this.#config.vocabSize));
-    const runs = packBatch(
+    const planned = packBatch(
       data.map(({ tokens }) => tokens),
       this.#tokensPerRun,
-    );
-    const kinds = new Map(runs.map((run) => [run, this.#runKind(run, !batch.forwardOnly)]));
-    for (const run of runs) {
-      const slots = layOutSlots(loss, data, run, maxChunk);
+    ).map((run) => ({ run, ...this.#runKind(run, !batch.forwardOnly), slots: layOutSlots(loss, data, run, maxChunk) }));
+    const runs = planned.map(({ run, backward, recompute, bytes, slots }) => {
       const blocks = run.blocks.map(({ kind }) => kind);
-      const graph = { loss: batch.loss, ...kinds.get(run)!, blocks, idle: slots.idle !== undefined };
-      const session = await this.#session(adapter.spec, graph);
-      const outputs = await session.run({
-        ...feeds,
-        ...packedFeeds(run, this.#rope),
-        ...slotFeeds(slots, loss.inputs),
-      });
-
-      const values = floats(outputs["logprobs"]!);
-      const idleValues = outputs["idle_logprobs"] ? floats(outputs["idle_logprobs"]) : values;
+      const idle = slots.idle !== undefined;
+      return {
+        graph: { targets, loss: batch.loss, backward, recompute, blocks, idle, merge: this.#merge },
+        feeds: { ...packedFeeds(run), ...slotFeeds(slots, loss.inputs) },
+        bytes,
+      };
+    });
+    for (const [at, outputs] of (await this.#runner.run(shared, runs)).entries()) {
+      const { run, slots } = planned[at]!;
+      const values = outputs["logprobs"]!;
+      const idleValues = outputs["idle_logprobs"] ?? values;
       for (const [i, { index }] of run.sequences.entries()) {
         const [target, places] = [logprobs[index]!, slots.places[i]!];
         for (let position = 0; position < places.length; position++) {
@@ -148,7 +145,7 @@ export class Trainer {
           target[position] = place < values.length ? values[place]! : idleValues[place - values.length]!;
         }
       }
-      for (const slotLoss of floats(outputs["losses"]!)) total += slotLoss;
+      for (const slotLoss of outputs["losses"]!) total += slotLoss;
       if (!batch.forwardOnly) collectGradients(gradients, outputs);
     }
     return { logprobs, gradients, total };
@@ -214,10 +211,8 @@ export class Trainer {
     adapter.step = optimizer?.step ?? 0;
   }
 
-  async close(): Promise<void> {
-    const sessions = await Promise.all(this.#sessions.values());
-    this.#sessions.clear();
-    await Promise.all(sessions.map((session) => session.release()));
+  close(): Promise<void> {
+    return this.#runner.close();
   }
 
   #adapter(id: string): Adapter {
@@ -227,11 +222,11 @@ export class Trainer {
   }
 
   /** Refuses a run that does not fit into memory even when its layers are recomputed. */
-  #runKind(run: PackedRun, backward: boolean): RunKind {
+  #runKind(run: PackedRun, backward: boolean): RunKind & { bytes: number } {
     const recompute = backward && (this.#options.recompute ?? needsRecompute(this.#config, run, backward));
     const limit = this.#options.memoryLimit ?? defaultMemoryLimit();
     const bytes = runBytes(this.#config, run, { backward, recompute });
-    if (bytes <= limit) return { backward, recompute };
+    if (bytes <= limit) return { backward, recompute, bytes };
     const gib = (value: number): string => `${(value / 2 ** 30).toFixed(1)} GiB`;
     const { index, rows } = run.sequences[0]!;
     throw new EngineError(
@@ -252,22 +247,6 @@ export class Trainer {
       );
     }
   }
-
-  #session(
-    { trainAttn, trainMlp, trainUnembed }: LoraTargets,
-    graph: Omit<TrainingGraphSpec, "targets" | "merge">,
-  ): Promise<Session> {
-    const spec = { targets: { trainAttn, trainMlp, trainUnembed }, ...graph, merge: this.#merge };
-    const key = JSON.stringify(spec);
-    let session = this.#sessions.get(key);
-    if (!session) {
-      const { threads } = this.#options;
-      session = Session.compile(trainingGraph(this.#config, spec), threads === undefined ? {} : { threads });
-      this.#sessions.set(key, session);
-      session.catch(() => this.#sessions.delete(key)); // the caller sees the error; the next call tries again
-    }
-    return session;
-  }
 }
 
 function toParameters(weights: AdapterWeights): Map<string, Parameter> {
@@ -280,19 +259,21 @@ function toParameters(weights: AdapterWeights): Map<string, Parameter> {
   );
 }
 
-function adapterFeeds({ spec, parameters }: Adapter): Record<string, Value> {
-  const feeds: Record<string, Value> = { lora_scale: value(Float32Array.of(loraScale(spec.rank)), []) };
-  for (const [name, parameter] of parameters) feeds[name] = value(parameter.value, parameter.shape);
+function adapterFeeds({ spec, parameters }: Adapter): Record<string, PlainValue> {
+  const feeds: Record<string, PlainValue> = {
+    lora_scale: { data: Float32Array.of(loraScale(spec.rank)), shape: [] },
+  };
+  for (const [name, parameter] of parameters) feeds[name] = { data: parameter.value, shape: parameter.shape };
   return feeds;
 }
 
-function collectGradients(gradients: Map<string, Float32Array>, outputs: Readonly<Record<string, Value>>): void {
+function collectGradients(gradients: Map<string, Float32Array>, outputs: RunOutputs): void {
   for (const [output, result] of Object.entries(outputs)) {
     if (!output.startsWith("grad.")) continue;
     const name = output.slice("grad.".length);
     const total = gradients.get(name);
-    if (total) addTo(total, floats(result));
-    else gradients.set(name, floats(result));
+    if (total) addTo(total, result);
+    else gradients.set(name, result);
   }
 }
 

@@ -1,20 +1,15 @@
 // What the training graph is fed for one run, by the names of its inputs.
-import { type Value, value } from "../graph/index.ts";
 import type { HeadRows, LossSlots } from "./loss-slots.ts";
 import type { PackedRun } from "./packing.ts";
-import type { RopeTables } from "./qwen3.ts";
+import type { PlainFeeds, PlainValue } from "./training-runner.ts";
 
 /** A run's tokens and layout. */
-export function packedFeeds(run: PackedRun, rope: RopeTables): Record<string, Value> {
+export function packedFeeds(run: PackedRun): PlainFeeds {
   const rows = run.tokens.length;
-  const { half } = rope;
-  const positions = run.positions.reduce((most, position) => Math.max(most, position), 0) + 1;
-  const feeds: Record<string, Value> = {
+  const feeds: Record<string, PlainValue> = {
     tokens: value(run.tokens, [rows]),
     positions: value(run.positions, [rows]),
     places: value(run.places, [rows]),
-    rope_cos: value(rope.cos.subarray(0, positions * half), [positions, half]),
-    rope_sin: value(rope.sin.subarray(0, positions * half), [positions, half]),
   };
   for (const { kind, groups, members, length, prefixLength, ...block } of run.blocks) {
     const keys = prefixLength + length;
@@ -28,9 +23,9 @@ export function packedFeeds(run: PackedRun, rope: RopeTables): Record<string, Va
 }
 
 /** A run's targets and loss inputs; `inputs` are the names of the loss's. */
-export function slotFeeds({ active, idle, slots }: LossSlots, inputs: readonly string[]): Record<string, Value> {
+export function slotFeeds({ active, idle, slots }: LossSlots, inputs: readonly string[]): PlainFeeds {
   const shape = [active.chunks, active.chunk, slots];
-  const feeds: Record<string, Value> = {
+  const feeds: Record<string, PlainValue> = {
     ...headFeeds("active", active, slots),
     "active.mask": value(active.mask, shape),
   };
@@ -38,9 +33,11 @@ export function slotFeeds({ active, idle, slots }: LossSlots, inputs: readonly s
   return idle ? { ...feeds, ...headFeeds("idle", idle, slots) } : feeds;
 }
 
-function headFeeds(part: string, { chunks, chunk, rows, targets }: HeadRows, slots: number): Record<string, Value> {
+function headFeeds(part: string, { chunks, chunk, rows, targets }: HeadRows, slots: number): PlainFeeds {
   return {
     [`${part}.rows`]: value(rows, [chunks, chunk]),
     [`${part}.targets`]: value(targets, [chunks, chunk, slots]),
   };
 }
+
+const value = (data: PlainValue["data"], shape: readonly number[]): PlainValue => ({ data, shape });

@@ -14,6 +14,7 @@ import { ropeTables } from "./qwen3.ts";
 import { prepareBatch } from "./training-batch.ts";
 import { packedFeeds, slotFeeds } from "./training-feeds.ts";
 import { trainingGraph } from "./training-graph.ts";
+import { toValues } from "./training-runner.ts";
 
 const config: Qwen3Config = {
   hiddenSize: 6,
@@ -67,9 +68,11 @@ function feedsFor(
     1000,
   );
   const slots = layOutSlots(losses[loss], checked, runs[0]!, 4);
+  const rope = ropeTables(config, config.maxPositions);
   const feeds: Record<string, Value> = {
-    ...packedFeeds(runs[0]!, ropeTables(config, config.maxPositions)),
-    ...slotFeeds(slots, losses[loss].inputs),
+    ...toValues({ ...packedFeeds(runs[0]!), ...slotFeeds(slots, losses[loss].inputs) }),
+    rope_cos: value(rope.cos, [config.maxPositions, rope.half]),
+    rope_sin: value(rope.sin, [config.maxPositions, rope.half]),
     lora_scale: value(Float32Array.of(loraScale(spec.rank) / 16), []),
   };
   // With equal thresholds cispo's ratio is constant, and finite differences hold although no gradient goes through it.

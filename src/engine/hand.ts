@@ -1,0 +1,151 @@
+// One of the engine's hands: a thread that computes. It has its own copy of a model's weights, its own compiled graphs, samplers that
+// advance token by token, and takes runs of the trainer in between. Samplers get as much time as training takes.
+import { performance } from "node:perf_hooks";
+import { nextTurn } from "../core/turns.ts";
+import { BaseModel } from "./base-model.ts";
+import type { LoraSpec, SampleOutput } from "./engine.ts";
+import { EngineError } from "./errors.ts";
+import type { AdapterWeights } from "./model-types.ts";
+import { type RunnableRequest, type RunningRequest, Sampler, type SamplerLimits } from "./sampler.ts";
+import { LocalRunner, type PlainFeeds, type RunOutputs, type TrainingRun } from "./training-runner.ts";
+
+export interface HandOptions {
+  /** `threads`: of the sessions that this hand runs. */
+  models: readonly { name: string; dir: string; threads: number }[];
+  limits: SamplerLimits;
+}
+
+/** An adapter for a sampler. */
+export interface FrozenAdapter {
+  weights: AdapterWeights;
+  lora: LoraSpec;
+}
+
+interface ActiveSampler {
+  sampler: Sampler;
+  /** Fails a request that is under way. */
+  inFlight: Set<(error: unknown) => void>;
+  released: boolean;
+}
+
+export class Hand {
+  readonly #limits: SamplerLimits;
+  readonly #models = new Map<string, { base: BaseModel; runner: LocalRunner }>();
+  readonly #samplers = new Map<string, ActiveSampler>();
+  readonly #jobs: (() => Promise<void>)[] = [];
+  /** What the runs of the training call under way share. */
+  #shared: PlainFeeds = {};
+  /** Milliseconds that samplers may still run before the next job. */
+  #samplingShareMs = 0;
+  #looping = false;
+
+  constructor({ models, limits }: HandOptions) {
+    this.#limits = limits;
+    for (const { name, dir, threads } of models) {
+      const base = new BaseModel(name, dir, threads);
+      this.#models.set(name, { base, runner: new LocalRunner(base.config, base.weights, { threads }) });
+    }
+  }
+
+  /** Computes one training run. `shared` is given with the first run of a training call. */
+  train(model: string, shared: PlainFeeds | undefined, run: TrainingRun): Promise<RunOutputs> {
+    return this.#job(async () => {
+      this.#shared = shared ?? this.#shared;
+      return (await this.#models.get(model)!.runner.run(this.#shared, [run]))[0]!;
+    });
+  }
+
+  createSampler(samplerId: string, model: string, adapter?: FrozenAdapter): Promise<void> {
+    return this.#job(async () => {
+      const { base } = this.#models.get(model)!;
+      const snapshot = adapter ? await base.snapshot(adapter.weights, adapter.lora) : await base.baseSnapshot();
+      const sampler = new Sampler(base.config, snapshot, this.#limits);
+      this.#samplers.set(samplerId, { sampler, inFlight: new Set(), released: false });
+    });
+  }
+
+  /** Requests under way finish. */
+  releaseSampler(samplerId: string): void {
+    const active = this.#samplers.get(samplerId);
+    if (!active) return;
+    active.released = true;
+    if (!active.sampler.busy) this.#samplers.delete(samplerId);
+  }
+
+  sample(
+    samplerId: string,
+    request: RunnableRequest,
+    onToken?: (sample: number, token: number) => void,
+  ): RunningRequest {
+    const active = this.#samplers.get(samplerId);
+    if (!active) throw unknownSampler(samplerId);
+    const running = active.sampler.submit(request, onToken);
+    const result = new Promise<SampleOutput>((resolve, reject) => {
+      active.inFlight.add(reject);
+      void running.result.then((output) => {
+        active.inFlight.delete(reject);
+        resolve(output);
+      });
+    });
+    this.#wake();
+    return { result, cancel: () => running.cancel(), stop: (sample, length) => running.stop(sample, length) };
+  }
+
+  async close(): Promise<void> {
+    this.#samplers.clear();
+    for (const { base, runner } of this.#models.values()) {
+      await runner.close();
+      await base.close();
+    }
+  }
+
+  #job<T>(work: () => Promise<T>): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      this.#jobs.push(async () => {
+        try {
+          resolve(await work());
+        } catch (error) {
+          reject(error as Error);
+        }
+      });
+      this.#wake();
+    });
+  }
+
+  #wake(): void {
+    if (this.#looping) return;
+    this.#looping = true;
+    void this.#loop();
+  }
+
+  async #loop(): Promise<void> {
+    for (;;) {
+      const busy = [...this.#samplers].filter(([, { sampler }]) => sampler.busy);
+      if (this.#jobs.length === 0 && busy.length === 0) break;
+      const start = performance.now();
+      if (this.#jobs.length > 0 && (busy.length === 0 || this.#samplingShareMs <= 0)) {
+        await this.#jobs.shift()!();
+        this.#samplingShareMs = performance.now() - start;
+      } else {
+        for (const [id, active] of busy) await this.#advance(id, active);
+        this.#samplingShareMs -= performance.now() - start;
+      }
+      await nextTurn(); // lets new requests in
+    }
+    this.#looping = false;
+  }
+
+  async #advance(id: string, active: ActiveSampler): Promise<void> {
+    try {
+      await active.sampler.advance();
+    } catch (error) {
+      for (const reject of active.inFlight) reject(error);
+      this.#samplers.delete(id);
+    }
+    if (active.released && !active.sampler.busy) this.#samplers.delete(id);
+  }
+}
+
+export function unknownSampler(samplerId: string): EngineError {
+  return new EngineError("engine/unknown-sampler", `There is no sampler "${samplerId}". Create it first.`);
+}

@@ -1,0 +1,153 @@
+// The threads that compute. A model small enough that every thread can have its own copy is spread over all of them, each running
+// graphs of one thread: threads that need not wait for each other after every node of a graph get twice as much done. A larger model
+// is on the first alone, whose graphs then use all threads.
+import type { SampleOutput } from "./engine.ts";
+import type { FrozenAdapter, HandOptions } from "./hand.ts";
+import { type Qwen3Config, weightShapes } from "./model-types.ts";
+import type { RunnableRequest, RunningRequest, SamplerLimits } from "./sampler.ts";
+import { EngineThread } from "./thread.ts";
+import { defaultMemoryLimit } from "./training-memory.ts";
+import type { PlainFeeds, RunOutputs, TrainingRun, TrainingRunner } from "./training-runner.ts";
+import { count } from "./weights.ts";
+
+/** Models up to this size are spread. */
+const spreadLimitBytes = 64 * 2 ** 20;
+const mostHands = 16;
+/** What a sample without a limit counts as. */
+const assumedTokens = 256;
+
+export interface HandModel {
+  name: string;
+  dir: string;
+  config: Qwen3Config;
+}
+
+interface Member {
+  thread: EngineThread;
+  /** Tokens that the requests under way may still take. */
+  load: number;
+}
+
+export class Hands {
+  readonly #members: readonly Member[];
+  readonly #spread: ReadonlySet<string>;
+
+  private constructor(members: readonly Member[], spread: ReadonlySet<string>) {
+    this.#members = members;
+    this.#spread = spread;
+  }
+
+  static async start(models: readonly HandModel[], threads: number, limits: SamplerLimits): Promise<Hands> {
+    const spread = new Set(
+      models.filter(({ config }) => weightBytes(config) <= spreadLimitBytes).map(({ name }) => name),
+    );
+    const size = spread.size > 0 ? Math.min(threads, mostHands) : 1;
+    const starts = Array.from({ length: size }, (_, index) => {
+      const served = models.filter(({ name }) => index === 0 || spread.has(name));
+      const options: HandOptions = {
+        models: served.map(({ name, dir }) => ({
+          name,
+          dir,
+          threads: spread.has(name) ? Math.floor(threads / size) : threads,
+        })),
+        limits: {
+          maxBatchRows: Math.ceil(limits.maxBatchRows / size),
+          promptCacheBytes: Math.floor(limits.promptCacheBytes / size),
+        },
+      };
+      return EngineThread.start(new URL("./hand-worker.ts", import.meta.url), options, (error) => {
+        throw error; // ends the host, and with it every request
+      });
+    });
+    const settled = await Promise.allSettled(starts);
+    const members = settled.flatMap((one) => (one.status === "fulfilled" ? [{ thread: one.value, load: 0 }] : []));
+    const hands = new Hands(members, spread);
+    const failed = settled.find((one) => one.status === "rejected");
+    if (!failed) return hands;
+    await hands.close();
+    throw failed.reason;
+  }
+
+  async createSampler(samplerId: string, model: string, adapter?: FrozenAdapter): Promise<void> {
+    await Promise.all(this.#of(model).map(({ thread }) => thread.call("createSampler", [samplerId, model, adapter])));
+  }
+
+  async releaseSampler(samplerId: string, model: string): Promise<void> {
+    await Promise.all(this.#of(model).map(({ thread }) => thread.call("releaseSampler", [samplerId])));
+  }
+
+  /** Gives a request to the hand that has the least to do. Its result is the same on any of them. */
+  sample(
+    model: string,
+    samplerId: string,
+    request: RunnableRequest,
+    onToken?: (sample: number, token: number) => void,
+  ): RunningRequest {
+    const chosen = this.#of(model).reduce((least, member) => (member.load < least.load ? member : least));
+    const { prompt, numSamples, settings } = request;
+    const load = prompt.length + numSamples * (settings.maxTokens ?? assumedTokens);
+    chosen.load += load;
+    let counted = true;
+    const done = (): void => {
+      if (counted) chosen.load -= load;
+      counted = false;
+    };
+    const running = chosen.thread.sample(samplerId, request, onToken);
+    const result: Promise<SampleOutput> = running.result.finally(done);
+    return {
+      result,
+      cancel: () => {
+        done();
+        running.cancel();
+      },
+      stop: running.stop,
+    };
+  }
+
+  /** A trainer's runs of `model`, each on whichever hand is free next. */
+  runner(model: string): TrainingRunner {
+    return {
+      run: (shared, runs) => this.#train(model, shared, runs),
+      close: () => Promise.resolve(),
+    };
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#members.map(({ thread }) => thread.close()));
+  }
+
+  async #train(model: string, shared: PlainFeeds, runs: readonly TrainingRun[]): Promise<RunOutputs[]> {
+    const outputs: RunOutputs[] = [];
+    const limit = defaultMemoryLimit();
+    let [next, bytes] = [0, 0];
+    let failure: { error: unknown } | undefined;
+    const work = async ({ thread }: Member, first: boolean): Promise<void> => {
+      let told = false;
+      while (next < runs.length && !failure) {
+        // Runs that together would not fit into memory are the first hand's, one after the other.
+        if (!first && bytes + runs[next]!.bytes > limit) return;
+        const index = next++;
+        const run = runs[index]!;
+        bytes += run.bytes;
+        try {
+          outputs[index] = await thread.call<RunOutputs>("train", [model, told ? undefined : shared, run]);
+        } catch (error) {
+          failure ??= { error };
+        }
+        told = true;
+        bytes -= run.bytes;
+      }
+    };
+    await Promise.all(this.#of(model).map((member, index) => work(member, index === 0)));
+    if (failure) throw failure.error;
+    return outputs;
+  }
+
+  #of(model: string): readonly Member[] {
+    return this.#spread.has(model) ? this.#members : this.#members.slice(0, 1);
+  }
+}
+
+function weightBytes(config: Qwen3Config): number {
+  return 4 * [...weightShapes(config).values()].reduce((total, shape) => total + count(shape), 0);
+}

@@ -1,0 +1,89 @@
+// Runs training graphs. What goes in and comes out are plain arrays, so that a run can be computed on another thread.
+import { Session, type Value, value } from "../graph/index.ts";
+import type { Qwen3Config, Weights } from "./model-types.ts";
+import { type RopeTables, ropeTables } from "./qwen3.ts";
+import { type TrainingGraphSpec, trainingGraph } from "./training-graph.ts";
+
+export interface PlainValue {
+  data: Float32Array | Int32Array;
+  shape: readonly number[];
+}
+export type PlainFeeds = Readonly<Record<string, PlainValue>>;
+/** Outputs by name, all of them floats. */
+export type RunOutputs = Readonly<Record<string, Float32Array>>;
+
+/** One run of a training graph: everything it is fed but the base's weights, the rotary tables and what all runs share. */
+export interface TrainingRun {
+  graph: TrainingGraphSpec;
+  feeds: PlainFeeds;
+  /** About how much memory it takes. */
+  bytes: number;
+}
+
+export interface TrainingRunner {
+  /** Computes runs that share some of their feeds (the adapter, the loss's settings); outputs in the order of the runs. */
+  run(shared: PlainFeeds, runs: readonly TrainingRun[]): Promise<RunOutputs[]>;
+  close(): Promise<void>;
+}
+
+/** Computes on the calling thread, and blocks it meanwhile. */
+export class LocalRunner implements TrainingRunner {
+  readonly #config: Qwen3Config;
+  readonly #threads: number | undefined;
+  readonly #base: Readonly<Record<string, Value>>;
+  readonly #sessions = new Map<string, Promise<Session>>();
+  #rope: RopeTables | undefined;
+
+  /** The weights are used in place: they must not change. */
+  constructor(config: Qwen3Config, weights: Weights, options: { threads?: number } = {}) {
+    this.#config = config;
+    this.#threads = options.threads;
+    this.#base = toValues(Object.fromEntries(weights));
+  }
+
+  async run(shared: PlainFeeds, runs: readonly TrainingRun[]): Promise<RunOutputs[]> {
+    const sharedValues = toValues(shared);
+    const results: RunOutputs[] = [];
+    for (const { graph, feeds } of runs) {
+      const session = await this.#session(graph);
+      const rope = this.#ropeFeeds(feeds["positions"]!.data);
+      const outputs = await session.run({ ...this.#base, ...sharedValues, ...rope, ...toValues(feeds) });
+      results.push(
+        Object.fromEntries(Object.entries(outputs).map(([name, output]) => [name, output.data as Float32Array])),
+      );
+    }
+    return results;
+  }
+
+  async close(): Promise<void> {
+    const sessions = await Promise.all(this.#sessions.values());
+    this.#sessions.clear();
+    await Promise.all(sessions.map((session) => session.release()));
+  }
+
+  /** The rotary tables up to the last position that is used. */
+  #ropeFeeds(positions: ArrayLike<number>): Record<string, Value> {
+    this.#rope ??= ropeTables(this.#config, this.#config.maxPositions);
+    const { cos, sin, half } = this.#rope;
+    let count = 0;
+    for (let row = 0; row < positions.length; row++) count = Math.max(count, positions[row]! + 1);
+    const table = (data: Float32Array): Value => value(data.subarray(0, count * half), [count, half]);
+    return { rope_cos: table(cos), rope_sin: table(sin) };
+  }
+
+  #session(graph: TrainingGraphSpec): Promise<Session> {
+    const key = JSON.stringify(graph);
+    let session = this.#sessions.get(key);
+    if (!session) {
+      const options = this.#threads === undefined ? {} : { threads: this.#threads };
+      session = Session.compile(trainingGraph(this.#config, graph), options);
+      this.#sessions.set(key, session);
+      session.catch(() => this.#sessions.delete(key)); // the caller sees the error; the next call tries again
+    }
+    return session;
+  }
+}
+
+export function toValues(feeds: PlainFeeds): Record<string, Value> {
+  return Object.fromEntries(Object.entries(feeds).map(([name, { data, shape }]) => [name, value(data, shape)]));
+}
