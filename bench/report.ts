@@ -26,6 +26,12 @@ export interface BenchReport {
 export interface BenchOptions {
   /** A small version that shows that the benchmark works; its figures mean little. */
   quick: boolean;
+  /** learning, groups: how many seeds. */
+  seeds: number;
+  /** learning, groups: which rules; none named: all. */
+  rules: readonly string[];
+  /** learning: whether the other trainer runs too. */
+  peer: boolean;
 }
 
 /** The module of a benchmark: bench/NAME.ts exports `benchmark`. */

@@ -1,0 +1,210 @@
+// `./whet bench learning`: how long it takes, and how many completions, until the bundled model is 40 points better on problems it has
+// not met; beside TRL's GRPOTrainer on the same model, problems, rank, learning rate, optimizer and budget. On both sides the clock runs
+// while training and stands while loading and evaluating; TRL's answers are graded without a sandbox, ours in the jail.
+import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { availableParallelism, loadavg, tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { presetConfig } from "../src/rl/config.ts";
+import { openNewest, openVenv } from "../test/support/venv.ts";
+import { median, ratioInterval } from "./intervals.ts";
+import { type Point, type Rule, rules, rulesNamed, trainTo } from "./learning-run.ts";
+import type { Benchmark, BenchRow } from "./report.ts";
+
+const root = new URL("../", import.meta.url);
+const file = (path: string) => fileURLToPath(new URL(path, root));
+/** Points of Pass@1 to gain on seen families and unseen compositions together. */
+const gain = 0.4;
+const standard = "8x16";
+/** Steps between two evaluations, and the most steps. */
+const every = 2;
+const mostSteps = 60;
+
+type Say = (line: string) => void;
+
+export const benchmark: Benchmark = {
+  async run(say, { quick, seeds: count, rules: asked, peer }) {
+    const seeds = Array.from({ length: quick ? 1 : count }, (_, seed) => seed);
+    const chosen = [...new Set([standard, ...(quick ? [] : rulesNamed(asked))])];
+    const folder = mkdtempSync(join(tmpdir(), "whetstone-bench-"));
+    try {
+      const test = join(folder, "test.jsonl");
+      writeFileSync(
+        test,
+        readFileSync(file("data/starter/test.jsonl"), "utf8").replaceAll(/^.*"part": "unseen".*\n/gm, ""),
+      );
+      const base = await trainTo(join(folder, "base"), 0, settingsOf(rules[standard]!, 0, test));
+      const target = base.rate + (quick ? 0.01 : gain);
+      say(`before training: ${percent(base.rate)}; the target is ${percent(target)}`);
+      const trl = quick || !peer ? { missing: quick ? "quick=true" : "peer=false" } : await prepareTrl(say);
+      const ours = new Map<string, Point[]>(chosen.map((name) => [name, []]));
+      const theirs: Point[] = [];
+      // Seed by seed, so that a change in the machine's load meets everybody.
+      for (const seed of seeds) {
+        for (const name of chosen) {
+          const path = join(folder, `${name}-${seed}`);
+          const point = await reach(path, target, quick ? 2 : 4, settingsOf(rules[name]!, seed, test), say);
+          ours.get(name)!.push(point);
+          say(`${rules[name]!.name}, seed ${seed}: ${describe(point)}`);
+        }
+        if ("missing" in trl) continue;
+        const point = await reachWithTrl(trl.python, folder, test, target, seed, say);
+        theirs.push(point);
+        say(`TRL, seed ${seed}: ${describe(point)}`);
+      }
+      return {
+        title: `Learning: from ${percent(base.rate)} to ${percent(target)} greedy Pass@1 on seen families and unseen compositions`,
+        columns: ["whetstone", "missing" in trl ? "TRL" : `TRL ${trl.version}`],
+        rows: [...peerRows(ours.get(standard)!, theirs), ...chosen.flatMap((name) => ruleRows(name, ours))],
+        notes: [
+          `median [least–most] over seeds ${seeds.join(", ")}; behind a ratio of medians its 95% interval (Welch, logarithms)`,
+          `learning rate ${presetConfig("nano").learning_rate}, rank 32, at most 128 completions a step; measured every ${every} steps with the clock stopped`,
+          "TRL: GRPOTrainer on the CPU, float32, all cores, its programs run without a sandbox; ours run in the jail",
+          `${availableParallelism()} cores, load ${loadavg()[0]!.toFixed(1)}`,
+          ...("missing" in trl ? [`TRL's side was skipped: ${trl.missing}`] : []),
+        ],
+      };
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  },
+};
+
+const settingsOf = ({ keys }: Rule, seed: number, test: string) => [
+  ...keys,
+  `seed=${seed}`,
+  `test_data=${test}`,
+  `learning_rate=${presetConfig("nano").learning_rate}`,
+];
+
+/** Trains until an evaluation reaches the target. */
+async function reach(path: string, target: number, first: number, keys: readonly string[], say: Say): Promise<Point> {
+  await trainTo(path, 0, keys);
+  for (let steps = first; ; steps += every) {
+    const point = await trainTo(path, steps, keys);
+    if (point.rate >= target || steps >= mostSteps) return point;
+    say(`  ${describe(point)}`);
+  }
+}
+
+type Trl = { python: string; version: string };
+
+async function prepareTrl(say: Say): Promise<Trl | { missing: string }> {
+  say("preparing TRL (the first time this downloads some gigabytes)");
+  const newest = await openNewest("trl");
+  if ("missing" in newest) return newest;
+  const venv = await openVenv([`trl==${newest.version}`, "peft"]);
+  return "missing" in venv ? venv : { python: venv.python, version: newest.version };
+}
+
+async function reachWithTrl(
+  python: string,
+  folder: string,
+  test: string,
+  target: number,
+  seed: number,
+  say: Say,
+): Promise<Point> {
+  const config = presetConfig("nano");
+  const settings = {
+    threads: availableParallelism(),
+    model: file("models/nano-coder"),
+    train: file("data/starter/train.jsonl"),
+    test,
+    seed,
+    target,
+    prompts: 8,
+    samples: 16,
+    steps: mostSteps,
+    first_eval: 8,
+    eval_every: every,
+    learning_rate: config.learning_rate,
+    rank: config.lora_rank,
+    max_tokens: config.max_tokens,
+    format_coef: config.format_coef,
+    folder: join(folder, "trl"),
+  };
+  const path = join(folder, "trl.json");
+  writeFileSync(path, JSON.stringify(settings));
+  const child = spawn(python, [file("bench/learning_trl.py"), path], { stdio: ["ignore", "pipe", "pipe"] });
+  let errors = "";
+  child.stderr.on("data", (chunk: Buffer) => {
+    errors = (errors + chunk.toString()).slice(-2000);
+  });
+  let last: Point | undefined;
+  for await (const line of createInterface({ input: child.stdout })) {
+    if (!line.startsWith('{"step"')) continue;
+    last = JSON.parse(line) as Point;
+    if (last.rate < target) say(`  ${describe(last)}`);
+  }
+  if (!last) throw new Error(`TRL did not train: ${errors}`);
+  return last;
+}
+
+function peerRows(ours: readonly Point[], theirs: readonly Point[]): BenchRow[] {
+  const row = (
+    what: string,
+    of: (point: Point) => number,
+    show: (value: number) => string,
+    least?: number,
+  ): BenchRow => {
+    const [mine, other] = [ours.map(of), theirs.map(of)];
+    if (other.length === 0) return { what, ours: spread(mine, show), other: "–", figure: "–" };
+    const { middle, low, high } = ratioInterval(mine, other);
+    const figure = `${middle.toFixed(1)}×${Number.isFinite(high) ? ` [${low.toFixed(1)}, ${high.toFixed(1)}]` : ""}`;
+    const target = least === undefined ? {} : { target: `≥ ${least}×`, met: middle >= least };
+    return { what, ours: spread(mine, show), other: spread(other, show), figure, ...target };
+  };
+  return [
+    row(
+      "8 × 16: training until the target",
+      ({ seconds }) => seconds,
+      (value) => `${value.toFixed(1)} s`,
+      20,
+    ),
+    row(
+      "8 × 16: a step",
+      ({ seconds, step }) => seconds / step,
+      (value) => `${value.toFixed(2)} s`,
+    ),
+    row("8 × 16: completions until the target", ({ completions }) => completions, whole),
+  ];
+}
+
+function ruleRows(name: string, ours: ReadonlyMap<string, Point[]>): BenchRow[] {
+  const points = ours.get(name)!;
+  const fixed = ours.get(standard)!;
+  const seconds = spread(
+    points.map((point) => point.seconds),
+    (value) => `${value.toFixed(1)} s`,
+  );
+  const { middle } = ratioInterval(
+    points.map(({ completions }) => completions),
+    fixed.map(({ completions }) => completions),
+  );
+  return [
+    {
+      what: `${rules[name]!.name}: completions, seconds`,
+      ours: spread(
+        points.map(({ completions }) => completions),
+        whole,
+      ),
+      other: seconds,
+      figure: `${middle.toFixed(2)}× fewer completions`,
+    },
+  ];
+}
+
+const percent = (rate: number) => `${(100 * rate).toFixed(1)}%`;
+const whole = (value: number) => Math.round(value).toLocaleString("en");
+const describe = ({ step, completions, seconds, rate }: Point) =>
+  `${percent(rate)} after ${step} steps, ${whole(completions)} completions, ${seconds.toFixed(1)} s of training`;
+
+/** A median and the range. */
+function spread(values: readonly number[], show: (value: number) => string): string {
+  return values.length === 1
+    ? show(values[0]!)
+    : `${show(median(values))} [${show(Math.min(...values))}–${show(Math.max(...values))}]`;
+}
