@@ -138,7 +138,7 @@ export const faults: Record<string, Fault> = {
   }),
   "short-lived-checkpoints": settings(["checkpoint-expiring"], { ttl_seconds: 6, save_every: 3, max_steps: 14 }),
   "small-disk": fault(["disk-filling"], (path) => onDisk(path, 400, 3)),
-  "full-disk": fault(["disk-full"], (path) => onDisk(path, 24, 20)),
+  "full-disk": fault(["disk-full"], (path) => onDisk(path, 36, 20)),
   "small-memory": fault(["out-of-memory"], async (path) => {
     // A control group that holds the model and not its training; the kernel kills what is largest, the engine.
     const group = "/sys/fs/cgroup/memory/whetstone-fault";
@@ -152,9 +152,7 @@ export const faults: Record<string, Fault> = {
   }),
   "ungraded-answers": fault(["ungraded-share"], (path) => ownReward(path, { lose: 0.12, steps: 5 })),
   "slow-judge": fault(["slow-sandbox"], (path) => ownReward(path, { waitMs: 15_000, steps: 5 })),
-  "one-answer": fault(["entropy-collapse"], (path) =>
-    ownReward(path, { shortest: true, learningRate: 0.01, steps: 14 }),
-  ),
+  "one-answer": fault(["entropy-collapse"], (path) => ownReward(path, { alike: true, learningRate: 0.005, steps: 16 })),
   "failing-reward": fault(["failed"], (path) => ownReward(path, { failAt: 2, steps: 4 })),
   "other-sampler": fault(["sampler-trainer-disagree"], (path) => ownReward(path, { shift: 0.5, steps: 4 })),
 };

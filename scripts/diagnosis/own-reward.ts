@@ -13,8 +13,8 @@ export interface JudgeFault {
   waitMs?: number;
   /** How far the sampler's log-probabilities are off. */
   shift?: number;
-  /** Rewards how short an answer is, and calls none right. */
-  shortest?: boolean;
+  /** Rewards how much of the beginning an answer has in common with the run's first one, and calls none right. */
+  alike?: boolean;
   /** Fails at the first answer of this step. */
   failAt?: number;
   learningRate?: number;
@@ -24,6 +24,7 @@ export async function ownReward(path: string, fault: JudgeFault): Promise<void> 
   const server = await startServe([`state_dir=${path}.state`]);
   const service = new ServiceClient({ baseUrl: server.baseUrl, apiKey: server.apiKey });
   let judged = 0;
+  let first: string | undefined;
   try {
     const training = runTraining({
       service: fault.shift === undefined ? service : shifted(service, fault.shift),
@@ -33,7 +34,8 @@ export async function ownReward(path: string, fault: JudgeFault): Promise<void> 
         judged++;
         if (fault.lose !== undefined && judged % Math.round(1 / fault.lose) === 0) return null;
         if (fault.failAt !== undefined && judged > 128 * fault.failAt) throw new TypeError("the reward has a fault");
-        if (fault.shortest) return { reward: -text.length / 100, correct: false };
+        first ??= text;
+        if (fault.alike) return { reward: commonStart(first, text) / 40, correct: false };
         return { reward: text.length % 3, correct: text.length % 3 > 0 };
       },
       config: {
@@ -54,6 +56,13 @@ export async function ownReward(path: string, fault: JudgeFault): Promise<void> 
     await service.close();
     await server.close();
   }
+}
+
+/** How many characters two texts begin with alike. */
+function commonStart(one: string, other: string): number {
+  let length = 0;
+  while (length < one.length && one[length] === other[length]) length++;
+  return length;
 }
 
 /** A service whose samplers report other log-probabilities than the trainer has. */
