@@ -46,7 +46,7 @@ export function failureOf(
 }
 
 /** A frame of ordinary size is shown as the value it stands for, any other as it came. */
-function returned(frame: string | undefined): string {
+export function returned(frame: string | undefined): string {
   if (frame === undefined) return "";
   const tree = frame.length <= 16 * cutBytes ? readFrame(frame) : undefined;
   return cutMiddle(tree ? writeTree(tree) : frame);

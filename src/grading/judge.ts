@@ -12,7 +12,7 @@ import {
   type TestOutcome,
 } from "../sandbox/sandbox.ts";
 import { type Comparator, compareInSlices, decodeOutput } from "./compare.ts";
-import { type Failure, failureOf } from "./failure.ts";
+import { type Failure, failureOf, returned } from "./failure.ts";
 import { writeJson } from "./json.ts";
 import type { NormalizedTest } from "./normalize.ts";
 import { longestFrame, readFrame, valuesMatch } from "./values.ts";
@@ -220,7 +220,7 @@ function missingModule(stderr: string): string {
 }
 
 const valueDetail = (frame: string | undefined, test: NormalizedTest & { kind: "functional" }) =>
-  `got ${middleCut(frame ?? "nothing")}, expected ${middleCut(writeJson(test.expected))}`;
+  `got ${middleCut(returned(frame) || "nothing")}, expected ${middleCut(writeJson(test.expected))}`;
 
 const statusNames: Record<Exclude<TestOutcome["status"], "finished" | "missing-module">, GradeStatus> = {
   "compile-error": "compile_error",
