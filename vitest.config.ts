@@ -1,6 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { sourceEntries } from "./src/core/own-entries.mjs";
+import LongestFirst from "./test/longest-first.ts";
 
 export default defineConfig({
   // The package's own entries are the source here.
@@ -13,7 +14,9 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 180_000,
     pool: "forks",
-    maxWorkers: 2,
+    // One more than the machines have that this runs on: tests wait for what they start.
+    maxWorkers: 3,
+    sequence: { sequencer: LongestFirst },
     reporters: ["default", "./test/closing-line.ts"],
   },
 });

@@ -19,37 +19,22 @@ import { type GraderConnection, openGrader } from "./connect.ts";
 import { type Side, type SidePlan, Sides } from "./eval-sides.ts";
 import { engineOfRun, findWeights } from "./find-weights.ts";
 import { interruptible } from "./interrupt.ts";
-import { describeOptions, parseArguments, refuseWords } from "./options.ts";
+import { parseArguments, refuseWords } from "./options.ts";
 import { Progress } from "./progress.ts";
-import { settingsOfRun } from "./run-settings.ts";
+import { askingKeys, settingsOfRun } from "./run-settings.ts";
+import { describeRunOptions } from "./shown-defaults.ts";
 
 const EvalOptions = TrainConfig.pick({
-  preset: true,
-  model_name: true,
-  renderer_name: true,
-  thinking: true,
-  tokenizer: true,
-  base_url: true,
-  test_data: true,
+  ...askingKeys,
   max_tests_bytes: true,
   blocked_ids: true,
-  system_role: true,
-  context_window: true,
   min_generation: true,
-  max_tokens: true,
   eval_max_tokens: true,
   eval_max_problems: true,
   eval_num_samples: true,
   eval_temperature: true,
-  reward_timeout: true,
-  comparator: true,
   max_tests: true,
-  sandbox_url: true,
   sandbox_max_concurrency: true,
-  sandbox_python: true,
-  sandbox_packages: true,
-  sandbox_memory_mb: true,
-  seed: true,
 }).extend({
   run: z
     .string()
@@ -77,14 +62,13 @@ const logger: Logger = {
 };
 
 export const command: Command = {
-  help: () =>
+  help: (args) =>
     [
       `Usage: ${whet} eval [key=value …]`,
       "",
-      "Samples and grades the test problems. The table goes to stdout. Without settings: the bundled model. Defaults shown are those of",
-      "preset=deepcoder; with run= they are the run's own.",
+      "Samples and grades the test problems. The table goes to stdout. Without settings: the bundled model; with run=, as that run was.",
       "",
-      describeOptions(EvalOptions),
+      describeRunOptions(EvalOptions, args),
     ].join("\n"),
   async run(args) {
     const { options, given, words } = parseArguments(EvalOptions, args);

@@ -4,6 +4,27 @@ import { presetConfig, TrainConfig } from "../rl/config.ts";
 import { readRunConfig } from "../runs/directory.ts";
 import { presetFor } from "./connect.ts";
 
+/** The keys of TrainConfig that every command takes which asks a model and grades what it answers. */
+export const askingKeys = {
+  preset: true,
+  model_name: true,
+  renderer_name: true,
+  thinking: true,
+  tokenizer: true,
+  base_url: true,
+  test_data: true,
+  system_role: true,
+  context_window: true,
+  max_tokens: true,
+  reward_timeout: true,
+  comparator: true,
+  sandbox_url: true,
+  sandbox_python: true,
+  sandbox_packages: true,
+  sandbox_memory_mb: true,
+  seed: true,
+} as const;
+
 /** `options` are the command's own; those that TrainConfig has count only where they were given. Without a run, `run` is "". */
 export async function settingsOfRun(
   run: string,

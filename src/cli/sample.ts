@@ -22,31 +22,13 @@ import { describeFailure } from "./failure-text.ts";
 import { findProblem, type GivenProblem } from "./find-problem.ts";
 import { engineOfRun, findWeights, type NamedWeights } from "./find-weights.ts";
 import { interruptible } from "./interrupt.ts";
-import { describeOptions, parseArguments } from "./options.ts";
-import { settingsOfRun } from "./run-settings.ts";
+import { parseArguments } from "./options.ts";
+import { askingKeys, settingsOfRun } from "./run-settings.ts";
+import { describeRunOptions } from "./shown-defaults.ts";
 import { verdictLine } from "./verdict-text.ts";
 import { Workbench } from "./workbench.ts";
 
-const SampleOptions = TrainConfig.pick({
-  preset: true,
-  model_name: true,
-  renderer_name: true,
-  thinking: true,
-  tokenizer: true,
-  base_url: true,
-  train_data: true,
-  test_data: true,
-  system_role: true,
-  context_window: true,
-  max_tokens: true,
-  reward_timeout: true,
-  comparator: true,
-  sandbox_url: true,
-  sandbox_python: true,
-  sandbox_packages: true,
-  sandbox_memory_mb: true,
-  seed: true,
-}).extend({
+const SampleOptions = TrainConfig.pick({ ...askingKeys, train_data: true }).extend({
   run: z.string().default("").describe("run directory: its settings, problems and checkpoints"),
   checkpoint: z
     .array(z.string())
@@ -70,14 +52,14 @@ const say = (line: string) => console.error(redact(line));
 const logger: Logger = { info: () => {}, warn: (line) => say(`warning: ${line}`), error: say, detail: () => {} };
 
 export const command: Command = {
-  help: () =>
+  help: (args) =>
     [
       `Usage: ${whet} sample [run=DIR] PROBLEM [key=value …]`,
       "",
       "PROBLEM is a text in quotes, a file (text, or problems as JSON lines), the id of a problem of the run's data, or - for stdin. The prompt is",
       "the one that training uses. Answers go to stdout as they come. Without a run, the base model answers.",
       "",
-      describeOptions(SampleOptions),
+      describeRunOptions(SampleOptions, args),
     ].join("\n"),
   async run(args) {
     const { options, given, words } = parseArguments(SampleOptions, args);

@@ -4,9 +4,8 @@ import { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
 import { whet } from "../core/program.ts";
 import { completionsPerPrompt, presetConfig, TrainConfig, validateConfig } from "../rl/config.ts";
-import { redact } from "../runs/log.ts";
-import { engineKind } from "./connect.ts";
 import { describeOptions, parseArguments, refuseWords, type ShownDefaults } from "./options.ts";
+import { fromEnvironment, headingOf, mistakeOf, orWithout, presetOf } from "./shown-defaults.ts";
 
 /** What a person types: the config's keys, the two sizes of a step by their plain names, and switches of the command itself. */
 export const TrainArguments = TrainConfig.extend({
@@ -103,28 +102,15 @@ export function trainOptionsHelp(args: readonly string[] = []): string {
 }
 
 function invocation(args: readonly string[]): { shown: ShownDefaults; heading: string } {
-  let parsed: ParsedTrainArguments;
-  let mistake = "";
-  try {
-    parsed = parseTrainArguments(args);
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    parsed = parseTrainArguments([]);
-    mistake = `What was typed cannot be used: ${error.message} `;
-  }
-  const kind = engineKind(parsed.given.base_url ?? "");
-  const preset = parsed.preset ?? (kind === "embedded" ? "nano" : "deepcoder");
-  const why = {
-    embedded: "no TINKER_API_KEY and no server is named",
-    hosted: "TINKER_API_KEY is set",
-    server: "a server is named; one that offers only the bundled model gets nano",
-  }[kind];
+  const [parsed, wrong] = orWithout(args, (words) => parseTrainArguments(words));
+  let mistake = wrong;
+  const { preset, why } = presetOf(parsed.preset, parsed.given.base_url ?? "");
   const config: TrainConfig = { ...presetConfig(preset), ...parsed.given, preset };
   try {
     Object.assign(config, pickSizes(resolveConfig(parsed, preset).config));
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    mistake = `What was typed cannot be used: ${error.message} `;
+    mistake = mistakeOf(error);
   }
   const values: Record<string, unknown> = {
     ...config,
@@ -133,21 +119,11 @@ function invocation(args: readonly string[]): { shown: ShownDefaults; heading: s
     batch_size: config.batch_size,
   };
   const notes: Record<string, string> = {};
-  for (const [key, variable] of Object.entries(environmentKeys)) {
-    const value = process.env[variable];
-    if (!value || key in parsed.given) continue;
-    values[key] = redact(value);
-    notes[key] = variable;
+  for (const { key, value, note } of fromEnvironment((name) => name in parsed.given)) {
+    values[key] = value;
+    notes[key] = note;
   }
   for (const key of Object.keys(parsed.layers.at(-1) ?? {})) notes[key] = "as typed";
   for (const [key, origin] of parsed.origins) notes[key] = origin;
-  const heading = `${mistake}Defaults shown are what this command would use here: preset=${preset} (${parsed.preset ? "given" : why}).`;
-  return { shown: { values, notes }, heading };
+  return { shown: { values, notes }, heading: headingOf(mistake, preset, why) };
 }
-
-/** Keys that stand for a variable while they are empty. */
-const environmentKeys: Readonly<Record<string, string>> = {
-  base_url: "TINKER_BASE_URL",
-  sandbox_url: "SANDBOX_URL",
-  sandbox_max_concurrency: "SANDBOX_MAX_CONCURRENCY",
-};

@@ -10,5 +10,13 @@ if (major < 20 || (major === 20 && minor < 19)) {
 } else if (existsSync(new URL("./main.js", import.meta.url))) {
   void import("./main.js");
 } else {
-  void import("../core/ts-loader.mjs").then(() => import("./main.ts"));
+  void fromSource();
+}
+
+/** Node runs the source itself where it can; the benchmarks' own files are read as they stand. */
+async function fromSource() {
+  const asItIs = process.features.typescript || process.argv[2] === "bench";
+  const main = asItIs ? undefined : await import("../core/prepared.mjs").then(({ prepare }) => prepare());
+  if (main === undefined) await import("../core/ts-loader.mjs");
+  await import(main ?? "./main.ts");
 }

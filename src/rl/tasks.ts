@@ -144,24 +144,42 @@ export function taskOf(
 /** Whether a problem's prompt leaves room for an answer. */
 function promptFits(problem: Problem, config: DataConfig, renderer: Renderer): boolean {
   const room = config.context_window - Math.min(config.min_generation, config.max_tokens);
-  // A token is at least one byte, so most prompts need not be encoded to know that they fit.
   const messages = messagesOf(problem, config);
-  const bytes = messages.reduce((sum, { content }) => sum + Buffer.byteLength(content), 0);
-  return bytes + markupTokens(renderer, messages) <= room || renderPrompt(problem, renderer, config).length <= room;
+  return mostTokens(messages, renderer, config) <= room || renderPrompt(problem, renderer, config).length <= room;
 }
 
-/** By renderer and roles. */
-const knownMarkup = new WeakMap<Renderer, Map<string, number>>();
+type Messages = ReturnType<typeof messagesOf>;
 
-/** More than a renderer adds around messages of these roles: some write a system message of their own. */
-function markupTokens(renderer: Renderer, messages: ReturnType<typeof messagesOf>): number {
-  const known = knownMarkup.get(renderer) ?? new Map<string, number>();
-  knownMarkup.set(renderer, known);
+/** The prompt about nothing, by renderer and roles. */
+const emptyPrompts = new WeakMap<Renderer, Map<string, { messages: Messages; tokens: number }>>();
+
+/**
+ * No prompt has more tokens: those of the prompt about nothing, a token for each byte that is different, and some where the two meet.
+ * Encoding all prompts only to learn that they fit takes a second for each few thousand.
+ */
+function mostTokens(messages: Messages, renderer: Renderer, config: Pick<DataConfig, "system_role">): number {
+  const known = emptyPrompts.get(renderer) ?? new Map<string, { messages: Messages; tokens: number }>();
+  emptyPrompts.set(renderer, known);
   const roles = messages.map(({ role }) => role).join();
-  const short = messages.map((message) => ({ ...message, content: "x" }));
-  const tokens = known.get(roles) ?? renderer.buildGenerationPrompt(short).length + 32 * messages.length;
-  known.set(roles, tokens);
-  return tokens;
+  let empty = known.get(roles);
+  if (!empty) {
+    const nothing = { question: "x", starterCode: null, call: null };
+    const about = buildMessages(nothing, { systemRole: config.system_role });
+    empty = { messages: about, tokens: renderer.buildGenerationPrompt(about).length };
+    known.set(roles, empty);
+  }
+  const bytes = messages.map(({ content }, index) => differentBytes(content, empty.messages[index]?.content ?? ""));
+  return empty.tokens + bytes.reduce((sum, count) => sum + count + 32, 0);
+}
+
+/** The bytes of `text` between what it begins and what it ends with as `other` does. */
+function differentBytes(text: string, other: string): number {
+  const most = Math.min(text.length, other.length);
+  let start = 0;
+  while (start < most && text[start] === other[start]) start++;
+  let end = 0;
+  while (end < most - start && text.at(-1 - end) === other.at(-1 - end)) end++;
+  return Buffer.byteLength(text.slice(start, text.length - end));
 }
 
 function renderPrompt(problem: Problem, renderer: Renderer, config: Pick<DataConfig, "system_role">): number[] {

@@ -1,4 +1,5 @@
-// Every conformance case, in the embedded jail at both levels and over HTTP to `./whet sandbox`: the same verdicts everywhere.
+// Every conformance case in the embedded jail, and every third at its second level and over HTTP to `./whet sandbox`: the same verdicts
+// everywhere. All of them everywhere with WHET_HOSTILE set, as for test/grading/hostile.
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import {
   createGrader,
@@ -78,6 +79,8 @@ describe.each(["embedded jail", "embedded jail, second level", "Sandbox Fusion's
       }
       if (level === "landlock") covered = usable.filter(({ id }) => !startsProcesses.has(id));
     }
+    if (backend !== "embedded jail" && !process.env["WHET_HOSTILE"])
+      covered = covered.filter((_, index) => index % 3 === 0);
     if (missing !== "") console.warn(`skipping ${backend}: ${missing}`);
   });
 

@@ -1,5 +1,5 @@
 // Hostile programs are failures, never "ungraded", and whoever is graded beside them gets the verdict it gets alone. A sample of the hack
-// corpus; WHET_HOSTILE=500 grades that many variants.
+// corpus, the smaller one over HTTP, which starts a process for each test; WHET_HOSTILE=500 grades that many variants everywhere.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createGrader, type Grader, normalizeTests } from "../../src/grading/index.ts";
 import { openFusion } from "../../src/sandbox/fusion/fusion.ts";
@@ -7,8 +7,6 @@ import { startFusionServer } from "../../src/sandbox/fusion/server.ts";
 import { type Jail, openJail } from "../../src/sandbox/jail.ts";
 import type { Sandbox } from "../../src/sandbox/sandbox.ts";
 import { type Hack, hacks } from "../sandbox/hacks.ts";
-
-const wanted = Number(process.env["WHET_HOSTILE"] ?? 24);
 
 const outside = { secretFile: "/etc/hostname", port: 1, pid: process.pid, controlSocket: "/tmp/control" };
 
@@ -34,7 +32,7 @@ const call = normalizeTests({
   outputs: [[5], [6]],
 }).tests;
 
-function variants(): { name: string; code: string; kind: Hack["kind"] }[] {
+function variants(wanted: number): { name: string; code: string; kind: Hack["kind"] }[] {
   const corpus = hacks(outside);
   const all = wrappers.flatMap((wrap, round) =>
     corpus
@@ -58,6 +56,7 @@ const siblings = [
 ];
 
 describe.each(["jail", "landlock", "over HTTP"] as const)("hostile programs, %s", (where) => {
+  const wanted = Number(process.env["WHET_HOSTILE"] ?? (where === "over HTTP" ? 8 : 24));
   let jail: Jail;
   let grader: Grader;
   const closing: (() => Promise<unknown>)[] = [];
@@ -89,7 +88,7 @@ describe.each(["jail", "landlock", "over HTTP"] as const)("hostile programs, %s"
     for (const code of siblings) alone.push(JSON.stringify(await grade(code)));
     const surprises: string[] = [];
     const counts: Record<string, number> = {};
-    const queue = variants();
+    const queue = variants(wanted);
     const lane = async (offset: number) => {
       for (let number = offset; ; number++) {
         const hack = queue.shift();

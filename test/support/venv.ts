@@ -1,11 +1,11 @@
-// Python virtual environments for tests that need a real package from PyPI. They are made on first use and kept between runs.
+// Python virtual environments for tests that need a real package from PyPI. They are made on first use and kept, for every checkout.
 import { execFile, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { cacheFolder } from "../../src/core/cache.ts";
 
-const cache = fileURLToPath(new URL("../../node_modules/.cache/whetstone/venvs/", import.meta.url));
+const cache = join(cacheFolder(), "venvs");
 
 export type Venv = { python: string } | { missing: string };
 
@@ -16,7 +16,7 @@ export type Venv = { python: string } | { missing: string };
 export function venvWith(packages: readonly string[]): Venv {
   const { folder, building, steps, ready } = plan(packages);
   if (ready()) return { python: join(folder, "bin", "python") };
-  for (const [program, args] of steps) {
+  for (const [program, args] of steps()) {
     const result = spawnSync(program, args, { encoding: "utf8", timeout: timeoutMs });
     if (result.status !== 0) return unavailable(packages, building, result.stderr || String(result.error));
   }
@@ -27,7 +27,7 @@ export function venvWith(packages: readonly string[]): Venv {
 export async function openVenv(packages: readonly string[]): Promise<Venv> {
   const { folder, building, steps, ready } = plan(packages);
   if (ready()) return { python: join(folder, "bin", "python") };
-  for (const [program, args] of steps) {
+  for (const [program, args] of steps()) {
     try {
       await promisify(execFile)(program, args, { timeout: timeoutMs });
     } catch (error) {
@@ -66,16 +66,32 @@ function plan(packages: readonly string[]) {
   const folder = join(cache, packages.join("+").replaceAll(/[^\w.+=-]/g, "_"));
   const building = `${folder}.${process.pid}`;
   const ready = () => {
-    if (existsSync(join(folder, "complete"))) return true;
+    // The interpreter is a link: the one it was made of may be gone.
+    if (["complete", "bin/python"].every((name) => existsSync(join(folder, name)))) return true;
     mkdirSync(cache, { recursive: true });
-    rmSync(building, { recursive: true, force: true });
+    for (const place of [folder, building]) rmSync(place, { recursive: true, force: true });
     return false;
   };
-  const steps: [program: string, args: string[]][] = [
-    ["python3", ["-m", "venv", building]],
-    [join(building, "bin", "python"), ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", ...packages]],
-  ];
+  const python = join(building, "bin", "python");
+  const install = ["install", "--quiet", "--disable-pip-version-check", "--no-compile", ...packages];
+  const steps = (): [program: string, args: string[]][] =>
+    pipInstallsElsewhere()
+      ? [
+          ["python3", ["-m", "venv", "--without-pip", building]],
+          ["python3", ["-m", "pip", "--python", python, ...install]],
+        ]
+      : [
+          ["python3", ["-m", "venv", building]],
+          [python, ["-m", "pip", ...install]],
+        ];
   return { folder, building, steps, ready };
+}
+
+/** From pip 22.3 on an environment needs no pip of its own, which takes longer to make than most environments. */
+function pipInstallsElsewhere(): boolean {
+  const { stdout } = spawnSync("python3", ["-m", "pip", "--version"], { encoding: "utf8" });
+  const [, major, minor] = /^pip (\d+)\.(\d+)/.exec(stdout ?? "") ?? [];
+  return Number(major) * 100 + Number(minor) >= 2203;
 }
 
 function unavailable(packages: readonly string[], building: string, reason: string): Venv {

@@ -11,8 +11,8 @@ import { finalAdapter, metricsOf, train } from "./killing.ts";
 const newFolder = temporaryFolders();
 const lags = (process.env["WHET_LAGS"] ?? "2").split(",").map(Number);
 const settings = [
-  "max_steps=5",
-  "eval_every=2",
+  "max_steps=4",
+  "eval_every=4",
   "eval_max_problems=4",
   "batch_size=16",
   "group_size=4",
@@ -33,8 +33,8 @@ test.each(lags)(
     try {
       const results = [];
       for (const [seed, samplingMs, gradingMs] of [
-        [1, 30, 400],
-        [2, 400, 30],
+        [1, 20, 200],
+        [2, 200, 20],
       ] as const) {
         const slowServer = await delayingProxy(server.baseUrl, samplingMs, seed);
         const slowSandbox = await delayingProxy(sandbox.url, gradingMs, seed);

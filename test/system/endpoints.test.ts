@@ -1,6 +1,6 @@
 // The same training, whatever the parts: embedded, or a server and a sandbox started by someone else; and parts that go away for a while.
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { readJsonLines } from "../../src/core/jsonl.ts";
 import { startServe } from "../contract/serve-process.ts";
 import { temporaryFolders } from "../support/folders.ts";
@@ -30,10 +30,14 @@ const metricsOf = (path: string) =>
     ),
   );
 
-test("a separate server and a separate sandbox give the same metrics for the same seed", async () => {
-  const embedded = join(newFolder(), "run");
+/** How long parts stay away; WHET_OUTAGE=30 waits longer. */
+const outageMs = 1000 * Number(process.env["WHET_OUTAGE"] ?? 6);
+const embedded = join(newFolder(), "run");
+beforeAll(async () => {
   expect((await runWhet(["train", `log_path=${embedded}`, ...settings])).code).toBe(0);
+});
 
+test("a separate server and a separate sandbox give the same metrics for the same seed", async () => {
   const server = await startServe([`state_dir=${newFolder()}`]);
   const sandbox = await startSandbox();
   try {
@@ -53,23 +57,17 @@ test("a sandbox and a server that go away in the middle are waited for, and noth
   const stateDir = newFolder();
   const audit = join(newFolder(), "audit.jsonl");
   let server = await startServe([`state_dir=${stateDir}`, `audit=${audit}`]);
-  const calm = join(newFolder(), "run");
-  const calmRun = await runWhet(["train", `base_url=${server.baseUrl}`, `log_path=${calm}`, ...settings], {
-    env: { TINKER_API_KEY: server.apiKey },
-  });
-  expect(calmRun.code).toBe(0);
   const serverPort = new URL(server.baseUrl).port;
   let sandbox = await startSandbox();
   const path = join(newFolder(), "run");
   let outages: Promise<void> | undefined;
   const moments: Moment[] = [];
-  const calmLines = readJsonLines(audit).length;
   const away = async () => {
     const port = sandbox.port;
     await sandbox.stop();
     await server.close();
     moments.push(momentOf(path, audit));
-    await new Promise((resolve) => setTimeout(resolve, 30_000));
+    await new Promise((resolve) => setTimeout(resolve, outageMs));
     [server, sandbox] = await Promise.all([
       startServe([`state_dir=${stateDir}`, `port=${serverPort}`, `audit=${audit}`]),
       startSandbox(port),
@@ -88,8 +86,8 @@ test("a sandbox and a server that go away in the middle are waited for, and noth
   await sandbox.stop();
   expect(outages).toBeDefined();
   expect(result.stderr).toContain("3 steps in");
-  expect(metricsOf(path)).toEqual(metricsOf(calm));
+  expect(metricsOf(path)).toEqual(metricsOf(embedded));
   // By the server's own account: what was written down before it went away was not asked of it again, no update was applied twice.
-  expect(moments[0]!.engineLines).toBeGreaterThan(calmLines);
+  expect(moments[0]!.engineLines).toBeGreaterThan(0);
   expectNothingTwice(path, audit, moments);
 });

@@ -1,0 +1,83 @@
+// What help shows of an invocation: not a schema's defaults but what this command line would use here, and where each value comes from.
+import type { z } from "zod";
+import { ConfigError } from "../core/errors.ts";
+import { presetConfig, TrainConfig } from "../rl/config.ts";
+import { readRunConfig } from "../runs/directory.ts";
+import { redact } from "../runs/log.ts";
+import { engineKind } from "./connect.ts";
+import { describeOptions, parseArguments } from "./options.ts";
+
+/** Keys that stand for a variable while they are empty. */
+const environmentKeys: Readonly<Record<string, string>> = {
+  base_url: "TINKER_BASE_URL",
+  sandbox_url: "SANDBOX_URL",
+  sandbox_max_concurrency: "SANDBOX_MAX_CONCURRENCY",
+};
+
+/** The values that come from the environment: those of keys that were not given. */
+export function fromEnvironment(given: (key: string) => boolean): { key: string; value: string; note: string }[] {
+  return Object.entries(environmentKeys).flatMap(([key, variable]) => {
+    const value = process.env[variable];
+    return value && !given(key) ? [{ key, value: redact(value), note: variable }] : [];
+  });
+}
+
+/** The preset that help shows, and why it is that one. Help asks no server. */
+export function presetOf(given: TrainConfig["preset"] | undefined, baseUrl: string) {
+  const kind = engineKind(baseUrl);
+  const why = {
+    embedded: "no TINKER_API_KEY and no server is named",
+    hosted: "TINKER_API_KEY is set",
+    server: "a server is named; one that offers only the bundled model gets nano",
+  }[kind];
+  return { preset: given ?? (kind === "embedded" ? "nano" : "deepcoder"), why: given ? "given" : why } as const;
+}
+
+/** What `use` makes of the arguments; of arguments that are wrong, what it makes of none, and what is wrong with them. */
+export function orWithout<T>(args: readonly string[], use: (args: readonly string[]) => T): [T, mistake: string] {
+  try {
+    return [use(args), ""];
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return [use([]), mistakeOf(error)];
+  }
+}
+
+export const mistakeOf = ({ message }: ConfigError) => `What was typed cannot be used: ${message} `;
+
+export const headingOf = (mistake: string, preset: string, why: string) =>
+  `${mistake}Defaults shown are what this command would use here: preset=${preset} (${why}).`;
+
+/** The keys of a command that takes `run=`: the preset's values, the run's own, the environment's, what was typed. */
+export function describeRunOptions(schema: z.ZodObject, args: readonly string[]): string {
+  const [{ options, given, origins }, wrong] = orWithout(args, (words) => parseArguments(schema, words));
+  const run = String(options["run"] ?? "");
+  const recorded = run === "" ? undefined : readRunConfig(run);
+  const mistake = run !== "" && !recorded ? `run=${run} holds no run. ${wrong}` : wrong;
+  const named = (given.has("preset") ? options : recorded)?.["preset"];
+  const asked = named === undefined ? undefined : TrainConfig.shape.preset.parse(named);
+  const baseUrl = given.has("base_url") ? String(options["base_url"]) : String(recorded?.["base_url"] ?? "");
+  const { preset, why } = presetOf(asked, baseUrl);
+
+  const values: Record<string, unknown> = {};
+  const notes: Record<string, string> = {};
+  const ofPreset: Record<string, unknown> = presetConfig(preset);
+  for (const key of Object.keys(schema.shape)) {
+    if (given.has(key)) {
+      values[key] = options[key];
+      notes[key] = origins.get(key) ?? "as typed";
+    } else if (key in ofPreset) {
+      const ofRun = recorded && key in recorded;
+      values[key] = ofRun ? recorded[key] : ofPreset[key];
+      if (ofRun && JSON.stringify(recorded[key]) !== JSON.stringify(ofPreset[key])) notes[key] = "the run's";
+    }
+  }
+  values["preset"] = preset;
+  if (!recorded)
+    for (const { key, value, note } of fromEnvironment((name) => given.has(name) || !(name in schema.shape))) {
+      values[key] = value;
+      notes[key] = note;
+    }
+  const reason = !given.has("preset") && recorded ? `of run=${run}` : why;
+  return [headingOf(mistake, preset, reason), "", describeOptions(schema, { values, notes })].join("\n");
+}
