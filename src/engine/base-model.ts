@@ -1,7 +1,7 @@
 // A loaded model: its weights, and the compiled graphs that every sampler of it shares. A snapshot is the frozen set of values
 // that one sampler feeds to those graphs.
 import { concat, floats, input, Session, type Tensor, type Value, value } from "../graph/index.ts";
-import { compileDecode, compilePrefill, type DecodeKind } from "./decoder.ts";
+import { compileDecode, compilePrefill, type DecodeKind, type PrefillKind } from "./decoder.ts";
 import type { LoraSpec } from "./engine.ts";
 import { readConfig, readWeights } from "./hf-folder.ts";
 import { adaptedLayers, type LoraTargets, loraInputs, mergeLora } from "./lora.ts";
@@ -14,7 +14,7 @@ const mergeLimitBytes = 256 * 2 ** 20;
 
 export interface SamplingGraphs {
   decode: Readonly<Record<DecodeKind, Session>>;
-  prefill: Session;
+  prefill: Readonly<Record<PrefillKind, Session>>;
 }
 
 export interface Snapshot {
@@ -80,9 +80,11 @@ export class BaseModel {
     const options = { threads: this.#threads };
     const decode = (kind: DecodeKind) =>
       this.#session(`${kind} decode ${suffix}`, () => compileDecode(this.config, kind, side, options));
+    const prefill = (kind: PrefillKind) =>
+      this.#session(`${kind} prefill ${suffix}`, () => compilePrefill(this.config, kind, side, options));
     return {
       decode: { shared: await decode("shared"), lone: await decode("lone") },
-      prefill: await this.#session(`prefill ${suffix}`, () => compilePrefill(this.config, side, options)),
+      prefill: { inner: await prefill("inner"), final: await prefill("final") },
     };
   }
 

@@ -75,15 +75,22 @@ export function compileDecode(
   return Session.compile({ ...outputs, logprobs: logSoftmax(logits), probs }, options);
 }
 
-/** Compiles the graph that computes one block of each of `prompts`, and the distributions after some of its tokens. */
+/** Whether a block's distributions are asked for, or only its keys and values: then the last layer does not attend. */
+export type PrefillKind = "inner" | "final";
+
+/**
+ * Compiles the graph that computes one block of each of `prompts`, all with the same number of tokens before it, and the
+ * distributions after some of its tokens.
+ */
 export function compilePrefill(
   config: Qwen3Config,
+  kind: PrefillKind,
   side: LoraTargets | undefined,
   options: SessionOptions,
 ): Promise<Session> {
   const flat = (name: string): Tensor => reshape(input(name, ["prompts", "block"], "i32"), ["block*prompts"]);
   const context = layerContext(config, side, flat("positions"));
-  const mask = input("mask", ["prompts", 1, 1, "block", "block+past"]);
+  const mask = input("mask", ["block", "block+past"]);
   const outputs: Record<string, Tensor> = {};
   let x = embed(context, flat("tokens"));
   for (let index = 0; index < config.numLayers; index++) {
@@ -97,7 +104,8 @@ export function compilePrefill(
     const last = index === config.numLayers - 1;
     x = transformerLayer(context, index, x, attend, last ? input("wanted_rows", ["rows"], "i32") : undefined);
   }
-  return Session.compile({ ...outputs, logprobs: logSoftmax(head(context, x)) }, options);
+  if (kind === "final") outputs["logprobs"] = logSoftmax(head(context, x));
+  return Session.compile(outputs, options);
 }
 
 function layerContext(config: Qwen3Config, side: LoraTargets | undefined, positions: Tensor): LayerContext {
@@ -112,11 +120,17 @@ function layerContext(config: Qwen3Config, side: LoraTargets | undefined, positi
         return sideLinear(x, base, loraInputs(layer, shapes.get(layer)!));
       });
     }
+    const whole = fusedName(layers);
+    if (whole === undefined) {
+      return layers.map((layer) => matmul(x, weight(`${layer}.weight`, shapes.get(layer)!), { transB: true }));
+    }
     const widths = layers.map((layer) => shapes.get(layer)![0]);
     const width = widths.reduce((total, part) => total + part, 0);
-    const fused = weight(`${fusedName(layers)}.weight`, [width, shapes.get(layers[0]!)![1]]);
-    const y = matmul(x, fused, { transB: true });
-    return layers.length === 1 ? [y] : split(y, 1, widths);
+    return split(
+      matmul(x, weight(`${whole}.weight`, [width, shapes.get(layers[0]!)![1]]), { transB: true }),
+      1,
+      widths,
+    );
   };
   return { config, parameters: { weight, linear }, positions };
 }
@@ -211,20 +225,11 @@ function prefillAttention(
     rows,
     headDim,
   ]);
-  const alpha = headDim ** -0.5;
-  const scores = concat(
-    [pastKeys, keys].map((part) => matmul(queries, part, { transB: true, alpha })),
-    3,
-  );
+  // Keys and values are far smaller than scores: those are joined, and there is one product each.
+  const [allKeys, allValues] = [concat([pastKeys, keys], 2), concat([pastValues, values], 2)];
+  const scores = matmul(queries, allKeys, { transB: true, alpha: headDim ** -0.5 });
   const masked = add(reshape(scores, ["prompts", kv, repeat, "block", "block+past"]), mask);
   const weights = reshape(softmax(masked), scores.shape);
-  const [toPast, toBlock] = split(weights, 3, ["past", "block"]) as [Tensor, Tensor];
-  const mixed = reshape(add(matmul(toPast, pastValues), matmul(toBlock, values)), [
-    "prompts",
-    kv,
-    repeat,
-    "block",
-    headDim,
-  ]);
+  const mixed = reshape(matmul(weights, allValues), ["prompts", kv, repeat, "block", headDim]);
   return { keys, values, attended: reshape(transpose(mixed, [0, 3, 1, 2, 4]), query.shape) };
 }

@@ -12,6 +12,9 @@ export interface KvBlock {
   values: readonly Float32Array[];
 }
 
+/** The most that an array is made larger than asked for: 16 MiB. */
+const spareFloats = 2 ** 22;
+
 export class KvSlab {
   readonly #kvHeads: number;
   readonly #headDim: number;
@@ -31,22 +34,36 @@ export class KvSlab {
     return this.#length;
   }
 
-  /** Makes room; what the first `kept` entries hold stays. Entries grow in steps of double size, lengths to what is asked. */
+  /**
+   * Makes room for entries of a length; what the first `kept` entries hold stays. Arrays are only replaced by larger ones, with
+   * room to spare: entries that grow or shrink move within them.
+   */
   reserve(entries: number, length: number, kept: number): void {
     if (entries <= this.#entries && length === this.#length) return;
-    const room = entries <= this.#entries ? this.#entries : Math.max(entries, 2 * this.#entries);
-    const tokens = Math.min(length, this.#length);
-    const grown = (old: Float32Array): Float32Array => {
-      const array = new Float32Array(room * this.#kvHeads * length * this.#headDim);
-      for (let head = 0; head < kept * this.#kvHeads; head++) {
-        const from = head * this.#length * this.#headDim;
-        array.set(old.subarray(from, from + tokens * this.#headDim), head * length * this.#headDim);
-      }
-      return array;
-    };
-    for (const [layer, [keys, values]] of this.#layers.entries()) this.#layers[layer] = [grown(keys), grown(values)];
+    const room = Math.max(entries, this.#entries);
+    const size = room * this.#kvHeads * length * this.#headDim;
+    for (const [layer, arrays] of this.#layers.entries()) {
+      const [keys, values] = arrays.map((array) => this.#laidOut(array, size, length, kept));
+      this.#layers[layer] = [keys!, values!];
+    }
     this.#entries = room;
     this.#length = length;
+  }
+
+  /** An array of at least `size` floats with the first `kept` entries laid out for another length. */
+  #laidOut(old: Float32Array, size: number, length: number, kept: number): Float32Array {
+    const array = size <= old.length ? old : new Float32Array(Math.min(2 * size, size + spareFloats));
+    const heads = kept * this.#kvHeads;
+    const tokens = Math.min(length, this.#length) * this.#headDim;
+    const [from, to] = [this.#length * this.#headDim, length * this.#headDim];
+    if (from === to && array === old) return array;
+    // Within one array, what moves to the back goes last first.
+    for (let step = 0; step < heads; step++) {
+      const head = to > from ? heads - 1 - step : step;
+      if (array === old) array.copyWithin(head * to, head * from, head * from + tokens);
+      else array.set(old.subarray(head * from, head * from + tokens), head * to);
+    }
+    return array;
   }
 
   /** Puts a new token's keys and values, [entries, kvHeads · headDim] each, at a position of every entry. */

@@ -1,13 +1,16 @@
-// Computes prompts: several at a time, one block of each per call, so that running samples never wait long.
+// Computes prompts: several at a time, some blocks of each per call, so that running samples never wait long. How many blocks a
+// run takes changes no bit: a token's sums run over the tokens before it in their order, and what follows adds exact zeros.
 import { floats, type Value, value } from "../graph/index.ts";
 import type { Snapshot } from "./base-model.ts";
-import { aligned, blockSize } from "./decoder.ts";
+import { aligned, blockSize, type PrefillKind } from "./decoder.ts";
 import { KvSlab } from "./kv-slab.ts";
 import type { Qwen3Config } from "./model-types.ts";
 import { blocksOf, type PromptBlock, type PromptCache } from "./prompt-cache.ts";
 
-/** Prompts whose blocks are computed in one run. */
+/** Prompts that are computed in one run. */
 const promptsPerRun = 16;
+/** About how many tokens one run takes: few prompts are computed several blocks at a time. */
+const tokensPerRun = promptsPerRun * blockSize;
 
 export interface PromptJob {
   readonly prompt: Int32Array;
@@ -22,7 +25,8 @@ export interface PromptJob {
 
 interface Running {
   job: PromptJob;
-  pieces: readonly Int32Array[];
+  /** How many blocks it has. */
+  pieces: number;
   done: PromptBlock[];
 }
 
@@ -49,13 +53,13 @@ export class Prefiller {
     return this.#waiting.length + this.#running.length > 0;
   }
 
-  /** Computes one block of some prompts. */
+  /** Computes some blocks of some prompts. */
   async advance(): Promise<void> {
     this.#admit();
     if (this.#running.length === 0) return;
-    await this.#runBlock();
+    await this.#run(nextRun(this.#running));
     this.#running = this.#running.filter((running) => {
-      if (running.done.length < running.pieces.length) return true;
+      if (left(running) > 0) return true;
       this.#finish(running);
       return false;
     });
@@ -63,6 +67,8 @@ export class Prefiller {
 
   #admit(): void {
     this.#running = this.#running.filter(({ job }) => !job.cancelled);
+    // Prompts start together, so that they stay level.
+    if (this.#running.length > 0) return;
     const later: PromptJob[] = [];
     for (const job of this.#waiting) {
       if (job.cancelled) continue;
@@ -72,9 +78,9 @@ export class Prefiller {
         later.push(job);
         continue;
       }
-      const pieces = blocksOf(job.prompt);
+      const pieces = blocksOf(job.prompt).length;
       const done = job.everyLogprob ? [] : this.#cache.find(job.prompt);
-      if (done.length === pieces.length) job.onDone(done);
+      if (done.length === pieces) job.onDone(done);
       else this.#running.push({ job, pieces, done });
     }
     this.#waiting = later;
@@ -85,35 +91,32 @@ export class Prefiller {
     if (!job.cancelled) job.onDone(done);
   }
 
-  async #runBlock(): Promise<void> {
+  async #run({ running, blocks, kind }: Run): Promise<void> {
     const { numLayers, numKvHeads, headDim, vocabSize } = this.#config;
-    const running = this.#running;
     const count = running.length;
-    const past = Math.max(...running.map(({ done }) => done.length)) * blockSize;
+    const past = running[0]!.done.length * blockSize;
+    const pieces = running.map(({ job }) => job.prompt.subarray(past, past + blocks * blockSize));
     // Where only ends of prompts are left, the run is as short as the longest of them.
-    const size = aligned(Math.max(...running.map(({ pieces, done }) => pieces[done.length]!.length)));
+    const size = aligned(Math.max(...pieces.map(({ length }) => length)));
     this.#past.reserve(count, past, 0);
 
     const tokens = new Int32Array(count * size);
     const positions = new Int32Array(count * size);
-    const mask = new Float32Array(count * size * (past + size)).fill(Number.NEGATIVE_INFINITY);
-    const wanted: { row: number; running: Running; offset: number }[] = [];
+    const mask = new Float32Array(size * (past + size));
+    for (let row = 0; row < size; row++) {
+      mask.fill(Number.NEGATIVE_INFINITY, row * (past + size) + past + row + 1, (row + 1) * (past + size));
+    }
+    const wanted: { row: number; running: Running; position: number }[] = [];
     for (const [index, one] of running.entries()) {
-      const start = one.done.length * blockSize;
-      const piece = one.pieces[one.done.length]!;
       for (const [block, kept] of one.done.entries()) this.#past.writeBlock(index, block * blockSize, kept);
+      tokens.set(pieces[index]!, index * size);
       for (let offset = 0; offset < size; offset++) {
-        const row = index * size + offset;
-        tokens[row] = piece[offset] ?? 0;
-        positions[row] = Math.min(start + offset, this.#config.maxPositions - 1);
-        const masks = row * (past + size);
-        mask.fill(0, masks, masks + start);
-        mask.fill(0, masks + past, masks + past + offset + 1);
+        positions[index * size + offset] = Math.min(past + offset, this.#config.maxPositions - 1);
       }
-      const last = one.done.length === one.pieces.length - 1;
-      for (let offset = 0; offset < piece.length; offset++) {
-        if (one.job.everyLogprob || (last && offset === piece.length - 1)) {
-          wanted.push({ row: index * size + offset, running: one, offset });
+      for (let offset = 0; offset < pieces[index]!.length; offset++) {
+        const position = past + offset;
+        if (one.job.everyLogprob || position === one.job.prompt.length - 1) {
+          wanted.push({ row: index * size + offset, running: one, position });
         }
       }
     }
@@ -122,7 +125,7 @@ export class Prefiller {
       ...this.#snapshot.feeds,
       tokens: value(tokens, [count, size]),
       positions: value(positions, [count, size]),
-      mask: value(mask, [count, 1, 1, size, past + size]),
+      mask: value(mask, [size, past + size]),
       wanted_rows: wantedRows(wanted.map(({ row }) => row)),
     };
     for (let layer = 0; layer < numLayers; layer++) {
@@ -130,24 +133,55 @@ export class Prefiller {
       feeds[`past_keys.${layer}`] = keys;
       feeds[`past_values.${layer}`] = values;
     }
-    const outputs = await this.#snapshot.graphs.prefill.run(feeds);
+    const outputs = await this.#snapshot.graphs.prefill[kind].run(feeds);
 
-    const floatsPerPrompt = numKvHeads * headDim * size;
     for (const [index, one] of running.entries()) {
-      const part = (kind: "key" | "value"): Float32Array[] =>
-        Array.from({ length: numLayers }, (_, layer) =>
-          floats(outputs[`${kind}.${layer}`]!).slice(index * floatsPerPrompt, (index + 1) * floatsPerPrompt),
-        );
-      one.done.push({ size, keys: part("key"), values: part("value"), nextLogprobs: undefined });
+      for (let start = 0; start < pieces[index]!.length; start += blockSize) {
+        const end = start + blockSize < pieces[index]!.length ? start + blockSize : size;
+        const part = (what: "key" | "value"): Float32Array[] =>
+          Array.from({ length: numLayers }, (_, layer) => {
+            const all = floats(outputs[`${what}.${layer}`]!);
+            const block = new Float32Array(numKvHeads * (end - start) * headDim);
+            for (let head = 0; head < numKvHeads; head++) {
+              const from = (index * numKvHeads + head) * size;
+              block.set(all.subarray((from + start) * headDim, (from + end) * headDim), head * (end - start) * headDim);
+            }
+            return block;
+          });
+        one.done.push({ size: end - start, keys: part("key"), values: part("value"), nextLogprobs: undefined });
+      }
     }
+    if (kind === "inner") return;
     const logprobs = floats(outputs["logprobs"]!);
-    for (const [index, { running: one, offset }] of wanted.entries()) {
+    for (const [index, { running: one, position }] of wanted.entries()) {
       const row = logprobs.subarray(index * vocabSize, (index + 1) * vocabSize);
-      const position = (one.done.length - 1) * blockSize + offset;
       if (position === one.job.prompt.length - 1) one.done.at(-1)!.nextLogprobs = row.slice();
       one.job.onLogprobs?.(position, row);
     }
   }
+}
+
+interface Run {
+  /** All with the same number of blocks done. */
+  running: readonly Running[];
+  /** How many blocks of each are computed; a prompt's last may be shorter. */
+  blocks: number;
+  kind: PrefillKind;
+}
+
+/** Blocks of a prompt that are still to be computed. */
+const left = ({ pieces, done }: Running): number => pieces - done.length;
+
+/** Takes those prompts that are furthest behind: to their end where that fits into one run, else some blocks before it. */
+function nextRun(all: readonly Running[]): Run {
+  const done = Math.min(...all.map((running) => running.done.length));
+  const level = all.filter((running) => running.done.length === done);
+  const most = Math.max(...level.map(left));
+  const room = Math.max(1, Math.floor(tokensPerRun / (level.length * blockSize)));
+  if (most <= room) return { running: level.filter((one) => left(one) === most), blocks: most, kind: "final" };
+  const inner = level.filter((one) => !one.job.everyLogprob && left(one) > 1);
+  if (inner.length === 0) return { running: level, blocks: Math.min(room, ...level.map(left)), kind: "final" };
+  return { running: inner, blocks: Math.min(room, ...inner.map((one) => left(one) - 1)), kind: "inner" };
 }
 
 /** Always two rows or more: see decoder.ts. */

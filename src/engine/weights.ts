@@ -2,10 +2,12 @@
 // sampler multiplies them as one matrix and the trainer one by one, without a copy.
 import { type Qwen3Config, type Weight, type Weights, weightShapes } from "./model-types.ts";
 
-/** The name of a whole, and its parts in the order of their rows. */
+/**
+ * The name of a whole, and its parts in the order of their rows. An MLP's gate and up are wide: two products take no longer than
+ * one whose result is then cut in two.
+ */
 const fusedParts: Readonly<Record<string, readonly string[]>> = {
   "self_attn.qkv_proj": ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
-  "mlp.gate_up_proj": ["mlp.gate_proj", "mlp.up_proj"],
 };
 
 /** The layers that a possibly fused layer stands for. */
@@ -16,19 +18,18 @@ export function partsOf(layer: string): string[] {
   return [layer];
 }
 
-/** The name of several layers that are multiplied as one. */
-export function fusedName(layers: readonly string[]): string {
-  if (layers.length === 1) return layers[0]!;
+/** The name of several layers that are multiplied as one; undefined where they are not. */
+export function fusedName(layers: readonly string[]): string | undefined {
   for (const [fused, parts] of Object.entries(fusedParts)) {
     const prefix = layers[0]!.slice(0, -parts[0]!.length);
     if (layers.join() === parts.map((part) => prefix + part).join()) return prefix + fused;
   }
-  throw new Error(`no fused layer stands for ${layers.join(", ")}`);
+  return undefined;
 }
 
 /** The linear layers as the sampler multiplies them, the head last. */
 export function fusedLayers(config: Qwen3Config): string[] {
-  const ofLayer = ["self_attn.qkv_proj", "self_attn.o_proj", "mlp.gate_up_proj", "mlp.down_proj"];
+  const ofLayer = ["self_attn.qkv_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"];
   const layers = Array.from({ length: config.numLayers }, (_, index) => index).flatMap((index) =>
     ofLayer.map((name) => `model.layers.${index}.${name}`),
   );
