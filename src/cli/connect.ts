@@ -205,6 +205,7 @@ export async function openGrader(
     | "comparator"
     | "reward_timeout"
     | "format_coef"
+    | "reward"
     | "max_tests"
     | "seed"
   >,
@@ -221,6 +222,8 @@ export async function openGrader(
     comparator: config.comparator,
     rewardTimeoutS: config.reward_timeout,
     formatCoef: config.format_coef,
+    // A share is one of all tests, so none is left out after a failure.
+    ...(config.reward === "fraction" && { fractional: true, everyTest: true }),
     maxTests: config.max_tests,
     limits: { memoryBytes: config.sandbox_memory_mb * 1024 ** 2 },
     seed: config.seed,

@@ -19,6 +19,8 @@ import { readRunConfig } from "../runs/directory.ts";
 import { clock } from "../runs/display.ts";
 import { type Logger, redact } from "../runs/log.ts";
 import { readJournal } from "../runs/read-journal.ts";
+import { describeSpending } from "../runs/shape.ts";
+import { spendingOf } from "../runs/spending.ts";
 import type { Command } from "./command.ts";
 import { chargedAs, type EngineConnection, engineFiles, type GraderConnection, presetFor } from "./connect.ts";
 import { interruptible } from "./interrupt.ts";
@@ -34,7 +36,7 @@ export const command: Command = {
       `Usage: ${whet} doctor [run=DIR] [key=value …]`,
       "",
       `Checks the engine, the model, the renderer, one sample, one training pass, the sandbox and the data, and forecasts the run's tokens, time and cost. Takes the keys of ${whet} train.`,
-      "run=DIR forecasts from a recorded run, with its settings. Without it the embedded engine does one batch for real; a hosted service is not billed for that.",
+      "run=DIR forecasts from a recorded run, with its settings, and says what its time or money went to and which shape of a step would have taught more. Without it the embedded engine does one batch for real; a hosted service is not billed for that.",
       "Makes a fresh adapter, samples from it and trains on the sample without a step; on a hosted service a few hundred tokens are billed.",
       "",
       "  run=  run directory to forecast from, with its settings",
@@ -52,6 +54,7 @@ export const command: Command = {
       parsed.given = { ...(Object.fromEntries(recorded) as Partial<TrainConfig>), ...parsed.given };
       parsed.preset ??= parsed.given.preset;
     }
+    if (run !== undefined) showSpending(run);
     // A server that cannot be asked is reported by the check of the engine.
     const preset = parsed.preset ?? (await presetFor(parsed.given.base_url).catch(() => "deepcoder" as const));
     const { config, warnings } = resolveConfig(parsed, preset);
@@ -162,6 +165,12 @@ async function examine(config: TrainConfig, run: string | undefined, signal: Abo
       : `${failures} ${failures === 1 ? "problem" : "problems"}: fix what is said above, then run this again`,
   );
   return failures === 0 ? 0 : 1;
+}
+
+/** What a recorded run's time or money went to, and which shape of a step would have taught more for it. */
+function showSpending(run: string): void {
+  const spending = spendingOf(readJournal(run));
+  if (spending) for (const line of describeSpending(spending)) console.log(`run       ${line}`);
 }
 
 async function timeGrader(grading: GraderConnection, signal: AbortSignal): Promise<{ value: number; found: string }> {

@@ -45,6 +45,12 @@ export const TrainConfig = z.strictObject({
       "uniform: every prompt gets the same number of completions; adaptive: first_samples each, the rest of batch_size where rewards differ",
     ),
   first_samples: z.int().min(2).default(4).describe("groups=adaptive: completions that every prompt gets first"),
+  curriculum: z
+    .enum(["none", "posterior"])
+    .default("none")
+    .describe(
+      "posterior: problems that the run's outcomes say are nearly always or never solved come only in every fourth epoch",
+    ),
   max_steps: z.int().min(-1).default(-1).describe("step at which training ends; -1: never"),
   learning_rate: positive.default(4e-5).describe("Adam learning rate"),
   lora_rank: z.int().min(1).default(32).describe("rank of the LoRA adapter"),
@@ -111,6 +117,12 @@ export const TrainConfig = z.strictObject({
   blocked_ids: z.array(z.string()).default([]).describe("ids of problems to leave out, separated by commas"),
   system_role: z.boolean().default(false).describe("put the prompt's first paragraph into a system message"),
 
+  reward: z
+    .enum(["all", "fraction"])
+    .default("all")
+    .describe(
+      "a program is worth 1 if it passes all tests; one that does not: nothing (all) or the share it passes (fraction)",
+    ),
   format_coef: z.number().min(0).default(0.1).describe("penalty of an answer without a code block"),
   reward_timeout: positive.default(6).describe("seconds per test"),
   comparator: z

@@ -128,7 +128,7 @@ function reward(groups: readonly Group[], rules: TrainConfig, changes: ReplayCha
       ...completion,
       grade: {
         ...completion.grade,
-        reward: rewardOf(completion.grade, { formatCoef: rules.format_coef, fractional: false }),
+        reward: rewardOf(completion.grade, { formatCoef: rules.format_coef, fractional: rules.reward === "fraction" }),
       },
     })),
   }));

@@ -37,6 +37,8 @@ const samplingKeys = new Set([
   "group_size",
   "groups",
   "first_samples",
+  "curriculum",
+  "reward",
   "temperature",
   "max_tokens",
   "context_window",

@@ -180,6 +180,7 @@ async function sampleGroup(
       policy: version,
       problem: task.id,
       source: task.source,
+      ...(task.difficulty !== undefined && { difficulty: task.difficulty }),
       datasetIndex: task.datasetIndex,
       ...(task.continues !== undefined && { continues: task.continues }),
       seed: seed ?? null,

@@ -10,6 +10,7 @@ import { Checkpoints } from "./checkpoints.ts";
 import type { TrainConfig } from "./config.ts";
 import { Controls } from "./controls.ts";
 import type { Course } from "./course.ts";
+import { Curriculum } from "./curriculum.ts";
 import { evaluationSeed } from "./evaluate.ts";
 import { Evaluations } from "./evaluations.ts";
 import { firstSamples, furtherTasks, mostGroups } from "./groups.ts";
@@ -17,7 +18,7 @@ import type { Meter } from "./meter.ts";
 import { batchesOf, Pipeline } from "./pipeline.ts";
 import { Policies } from "./policies.ts";
 import { recordedTasks } from "./recorded-tasks.ts";
-import type { Recovered } from "./recovery.ts";
+import type { Position, Recovered } from "./recovery.ts";
 import type { Start } from "./resume.ts";
 import { type Place, sampleAndJudge } from "./rollout.ts";
 import { StepRecorder } from "./step-recorder.ts";
@@ -99,6 +100,7 @@ export class TrainSession {
     const missing = (phase: Place["phase"], batch: number, groups: number) =>
       Array.from({ length: groups }, (_, group) => recovered.group({ phase, batch, group })).filter((known) => !known)
         .length;
+    const curriculum = config.curriculum === "posterior" ? this.#curriculum(frontier, config, parts) : undefined;
     const pipeline = new Pipeline({
       lag: config.max_lag,
       first,
@@ -106,7 +108,7 @@ export class TrainSession {
       tasksOf: async (batch) =>
         batch < frontier.step
           ? recordedTasks(recovered, batch)
-          : parts.trainTasks.batch(offsetOf(batch), config.group_size),
+          : (curriculum?.tasks(batch) ?? parts.trainTasks.batch(offsetOf(batch), config.group_size)),
       rollOut: watch.progress(
         "sampling and grading",
         sampleAndJudge({
@@ -192,6 +194,14 @@ export class TrainSession {
     this.evaluations = evaluations;
     this.watch = watch;
     this.end = end;
+  }
+
+  /** Chooses problems by what the journal has and whatever it gets. */
+  #curriculum(frontier: Position, config: TrainConfig, { run: { journal }, trainTasks }: TrainParts): Curriculum {
+    const { group_size: prompts, max_lag: lag, seed } = config;
+    const curriculum = new Curriculum({ source: trainTasks, prompts, lag, seed, frontier, entries: journal.entries() });
+    journal.listen((event) => curriculum.take(event));
+    return curriculum;
   }
 
   /** Begins with a version: batches and evaluations of earlier ones are finished by the policies that began them. */

@@ -11,6 +11,8 @@ import { stratifiedSubset } from "./evaluate.ts";
 export interface Task {
   id: string;
   source: string;
+  /** As the data set calls it, where it does. */
+  difficulty?: string;
   /** Position in the endless order of the data; of an evaluation, in its list. */
   datasetIndex: number;
   prompt: Int32Array;
@@ -128,6 +130,7 @@ export function taskOf(
   return {
     id: problem.id,
     source: problem.source,
+    ...difficultyOf(problem),
     datasetIndex,
     prompt,
     maxTokens: Math.min(maxTokens, config.context_window - prompt.length),
@@ -139,6 +142,10 @@ export function taskOf(
       return read;
     },
   };
+}
+
+function difficultyOf({ metadata: { difficulty } }: Problem): Pick<Task, "difficulty"> {
+  return typeof difficulty === "string" || typeof difficulty === "number" ? { difficulty: String(difficulty) } : {};
 }
 
 /** Whether a problem's prompt leaves room for an answer. */

@@ -109,6 +109,8 @@ export const RunEvent = z.discriminatedUnion("type", [
     policy: index,
     problem: z.string(),
     source: z.string(),
+    /** The problem's, where the data set names one. */
+    difficulty: z.string().optional(),
     /** Position in the endless order of the data. */
     datasetIndex: index,
     /** The group of this batch that these further answers belong to (groups=adaptive). */

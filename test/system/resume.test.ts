@@ -1,7 +1,7 @@
 // `kill -9` at random moments, each followed by the same command, at every lag: nothing is lost, nothing that was written down is
 // sampled, graded or applied again, and the adapter is in the end bit for bit that of a run nobody touched. Two lags here; all of them
 // with WHET_KILLS=200 ./whet test test/system/resume, all with adaptive groups with WHET_GROUPS=adaptive
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { Random } from "../../src/core/random.ts";
@@ -14,6 +14,14 @@ const wanted = process.env["WHET_KILLS"];
 const lags = wanted ? [0, 1, 2] : [1, 2];
 /** One lag with a second round of answers; all with WHET_GROUPS=adaptive. */
 const groupsAt = (lag: number) => process.env["WHET_GROUPS"] ?? (lag === 1 ? "adaptive" : "uniform");
+/** The last lag with problems chosen by outcomes, of so few that several epochs go by. */
+const curriculumAt = (lag: number) => (lag === 2 ? ["curriculum=posterior", `train_data=${fewProblems()}`] : []);
+const fewProblems = () => {
+  const path = join(newFolder(), "few.jsonl");
+  const all = readFileSync(new URL("../../data/starter/train.jsonl", import.meta.url), "utf8").split("\n");
+  writeFileSync(path, `${all.slice(0, 6).join("\n")}\n`);
+  return path;
+};
 const kills = Math.ceil(Number(wanted ?? lags.length) / lags.length);
 const steps = wanted ? 6 : 4;
 const settings = [
@@ -34,7 +42,8 @@ test.each(lags)(
     timeout: 120_000 * (kills + 4),
   },
   async (lag) => {
-    const command = (path: string) => [`log_path=${path}`, `max_lag=${lag}`, `groups=${groupsAt(lag)}`, ...settings];
+    const more = [`groups=${groupsAt(lag)}`, ...curriculumAt(lag)];
+    const command = (path: string) => [`log_path=${path}`, `max_lag=${lag}`, ...more, ...settings];
     const calm = join(newFolder(), "calm");
     const started = performance.now();
     expect(await train(command(calm))).toBe(0);
