@@ -62,7 +62,7 @@ export const benchmark: Benchmark = {
       }
       return {
         title: "Adaptive groups beside fixed shapes at equal completions, greedy Pass@1 on held-out problems",
-        columns: ["adaptive 24 × 4", "fixed"],
+        columns: [rules["adaptive"]!.name, "fixed"],
         rows,
         notes: [
           `mean over seeds ${seeds.join(", ")}, completions in brackets; the figure is the paired difference in points with its 95% interval (Student)`,

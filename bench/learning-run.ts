@@ -29,7 +29,7 @@ export const rules: Readonly<Record<string, Rule>> = {
   "8x16": uniform(8, 16),
   "16x8": uniform(16, 8),
   "32x4": uniform(32, 4),
-  adaptive: adaptive(24, 4),
+  adaptive: adaptive(28, 4),
 };
 
 /** Where a run stands after some steps. */

@@ -45,7 +45,7 @@ export const benchmark: Benchmark = {
       for (const seed of seeds) {
         for (const name of chosen) {
           const path = join(folder, `${name}-${seed}`);
-          const point = await reach(path, target, quick ? 2 : 4, settingsOf(rules[name]!, seed, test), say);
+          const point = await reach(path, target, quick ? 2 : 6, settingsOf(rules[name]!, seed, test), say);
           ours.get(name)!.push(point);
           say(`${rules[name]!.name}, seed ${seed}: ${describe(point)}`);
         }
@@ -118,7 +118,7 @@ async function reachWithTrl(
     prompts: 8,
     samples: 16,
     steps: mostSteps,
-    first_eval: 8,
+    first_eval: 10,
     eval_every: every,
     learning_rate: config.learning_rate,
     rank: config.lora_rank,

@@ -71,7 +71,7 @@ export interface JudgeRules {
   preamble: boolean;
   /** Wall time of all tests together. */
   problemMs: number;
-  /** Go on after a failure, to show every one; the verdict is the same. */
+  /** Go on after a failure, to show every one and count all that pass; the verdict is the same. */
   everyTest?: boolean;
 }
 
@@ -138,7 +138,7 @@ export async function judge(
   const failed = (index: number, status: GradeStatus): Judgement => ({
     ...base,
     status,
-    passed: index,
+    passed: rules.everyTest ? settled.filter((report) => report.status === "pass").length : index,
     firstFailed: index,
     failure: failures.get(index) ?? failureOf(index, tests[index]!, undefined, status),
     ...(rules.everyTest ? { failures: [...failures.values()].sort((a, b) => a.testIndex - b.testIndex) } : {}),
