@@ -41,8 +41,8 @@ export const benchmark: Benchmark = {
         title: `Executions with full isolation (${jail.description.summary})`,
         columns: ["embedded jail", "compared with"],
         rows: [
-          row("one program, one test", rate(single), bareText, ratio(single), 1),
-          row(`one program, ${testsPerBatch} tests`, rate(batch), bareText, ratio(batch), 2.5),
+          row("one program, one test", rate(single), bareText, ratio(single), 1.3),
+          row(`one program, ${testsPerBatch} tests`, rate(batch), bareText, ratio(batch), 2.9),
           latencyRow(`latency, ${cores} at once`, latencies),
           latencyRow("latency, one at a time", alone),
           ...leaks,

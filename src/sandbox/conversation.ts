@@ -20,7 +20,7 @@ interface Ended {
   lockedIn: boolean;
   exitCode: number | null;
   signal: number | null;
-  reason: "time-limit" | "memory-limit" | "output-limit" | "runtime-error" | null;
+  reason: (typeof reasons)[number];
   wallMs: number;
   waitedMs: number;
   cpuMs: number;
@@ -35,12 +35,40 @@ interface Answer {
   report: Buffer;
 }
 
+const json = (value: unknown) => Buffer.from(JSON.stringify(value));
+
+// What is said once per test is packed: the supervisor is forked from, so all that it does costs twice (python/slot.py, running.py).
+
+function testHead(kind: TestInput["kind"], inputBytes: number): Buffer {
+  const head = Buffer.alloc(9);
+  head[0] = (kind === "call" ? "c" : "s").charCodeAt(0);
+  head.writeBigUInt64LE(BigInt(inputBytes), 1);
+  return head;
+}
+
+const reasons = [null, "time-limit", "memory-limit", "output-limit", "runtime-error"] as const;
+const orNull = (value: number) => (value < 0 ? null : value);
+
+function readEnded(packed: Buffer): Ended {
+  return {
+    lockedIn: packed[0] === 1,
+    exitCode: orNull(packed.readInt32LE(1)),
+    signal: orNull(packed.readInt32LE(5)),
+    reason: reasons[packed[9]!]!,
+    wallMs: packed.readDoubleLE(10),
+    waitedMs: packed.readDoubleLE(18),
+    cpuMs: packed.readDoubleLE(26),
+    maxRssBytes: Number(packed.readBigUInt64LE(34)),
+    errorBytes: Number(packed.readBigUInt64LE(42)),
+  };
+}
+
 /** Tells the slot which program it will run. */
 export function sendJob(slot: Slot, job: Job, limits: SlotLimits): void {
   const source = Buffer.from(job.source);
   slot.send(
     "J",
-    { mode: "run", limits, preamble: job.preamble, name: scriptName, argv: [], sourceBytes: source.length },
+    json({ mode: "run", limits, preamble: job.preamble, name: scriptName, argv: [], sourceBytes: source.length }),
     source,
   );
 }
@@ -50,7 +78,7 @@ export async function runTest(slot: Slot, test: TestInput, limits: Limits, waiti
   const input = Buffer.from(
     test.kind === "stdin" ? test.stdin : JSON.stringify({ function: test.functionName, arguments: test.argumentsJson }),
   );
-  slot.send("T", { kind: test.kind, inputBytes: input.length }, input);
+  slot.send("T", testHead(test.kind, input.length), input);
   const answer = await receiveAnswer(slot, waiting);
   const { ended } = answer;
   const status = test.kind === "stdin" ? scriptStatus(answer, limits) : callStatus(answer, limits);
@@ -91,7 +119,7 @@ async function receiveAnswer(slot: Slot, waiting: Waiting): Promise<Answer> {
         parts[type]?.push(payload);
         return false;
       }
-      ended = JSON.parse(payload.toString()) as Ended;
+      ended = readEnded(payload);
       return true;
     },
     waiting.patienceMs,
@@ -167,8 +195,8 @@ export async function runOnce(
     fetch: [...new Set(request.fetchFiles)],
     fetchBytes: request.fetchBytes ?? fetchBytesDefault,
   };
-  slot.send("J", job, source, ...files.map(([, bytes]) => bytes));
-  slot.send("T", { kind: "stdin", inputBytes: stdin.length }, stdin);
+  slot.send("J", json(job), source, ...files.map(([, bytes]) => bytes));
+  slot.send("T", testHead("stdin", stdin.length), stdin);
   const answer = await receiveAnswer(slot, waiting);
   const { ended } = answer;
   const fetched = await receiveFiles(slot, waiting);
@@ -212,7 +240,7 @@ async function receiveFiles(
         if (head.leftOut) filesLeftOut.push(head.path);
         else current = head;
       }
-      return type === "X";
+      return type === "Y";
     },
     waiting.patienceMs,
     waiting.signal,

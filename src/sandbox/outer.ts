@@ -45,6 +45,12 @@ export const programEnvironment: Record<string, string> = {
   MKL_NUM_THREADS: "1",
 };
 
+/** Libraries are linked at once: otherwise every process that is forked later would look the same names up again. The zygote takes it away. */
+const zygoteEnvironment = { ...programEnvironment, LD_BIND_NOW: "1" };
+
+/** No folder of the user, no bytecode written; packages are found by zygote.py itself. */
+const zygoteFlags = ["-S", "-s", "-B"];
+
 /** An unprivileged user when we are root: the jail must not hold real root, and process limits do not bind root. */
 export function unprivilegedUser(): number | null {
   return process.geteuid?.() === 0 ? 65_534 : null;
@@ -54,7 +60,7 @@ export function unprivilegedUser(): number | null {
 function enter(parts: CommandParts, command: string[], user: number | null): ZygoteCommand["argv"] {
   const { interpreter, controlFolder } = parts;
   const paths = unprivilegedUser() === null ? [] : [...interpreter.folders, pythonFolder, controlFolder];
-  const config = { command, environment: programEnvironment, user, paths, stackBytes };
+  const config = { command, environment: zygoteEnvironment, user, paths, stackBytes };
   const start = [interpreter.executable, "-I", "-S", "-B", `${pythonFolder}/enter.py`];
   return (groups) => [...start, JSON.stringify({ ...config, groups })];
 }
@@ -79,7 +85,7 @@ export function jailCommand(bwrap: string, parts: CommandParts): ZygoteCommand {
     ...[...shown].flatMap(([folder, inside]) => ["--ro-bind", folder, inside]),
     ...["--ro-bind", pythonFolder, codeInside],
     ...["--remount-ro", "/", "--chdir", "/", "--"],
-    ...[executableInside(interpreter.executable, shown), "-s", "-B", `${codeInside}/zygote.py`],
+    ...[executableInside(interpreter.executable, shown), ...zygoteFlags, `${codeInside}/zygote.py`],
   ];
   return {
     argv: enter(parts, command, unprivilegedUser()),
@@ -90,7 +96,7 @@ export function jailCommand(bwrap: string, parts: CommandParts): ZygoteCommand {
 /** Level "landlock": the zygote runs bare; every slot confines its own programs. */
 export function confinedCommand(parts: CommandParts): ZygoteCommand {
   const { interpreter } = parts;
-  const command = [interpreter.executable, "-s", "-B", `${pythonFolder}/zygote.py`];
+  const command = [interpreter.executable, ...zygoteFlags, `${pythonFolder}/zygote.py`];
   return { argv: enter(parts, command, null), socketInside: `${parts.controlFolder}/${parts.socketName}` };
 }
 

@@ -1,6 +1,6 @@
 // One slot as this process sees it: a socket to a supervisor that will run one program, and a way to kill it.
 import type { Socket } from "node:net";
-import { encodeJson, type Message, MessageReader } from "./wire.ts";
+import { encodeMessage, type Message, MessageReader } from "./wire.ts";
 
 /** The slot went away or broke while something was expected of it. Whoever uses it may try another slot; it says nothing of the program. */
 export class SlotLost extends Error {}
@@ -55,10 +55,10 @@ export class Slot {
     if (this.#lost) handler(this.#lost);
   }
 
-  /** A JSON message, then raw bytes that belong to it. */
-  send(type: string, value: unknown, ...raw: readonly Uint8Array[]): void {
+  /** A message, then raw bytes that belong to it. */
+  send(type: string, payload: Uint8Array, ...raw: readonly Uint8Array[]): void {
     this.#socket.cork();
-    this.#socket.write(encodeJson(type, value));
+    this.#socket.write(encodeMessage(type, payload));
     for (const bytes of raw) if (bytes.length > 0) this.#socket.write(bytes);
     this.#socket.uncork();
   }

@@ -17,10 +17,6 @@ export function encodeMessage(type: string, payload: Uint8Array): Buffer {
   return message;
 }
 
-export function encodeJson(type: string, value: unknown): Buffer {
-  return encodeMessage(type, Buffer.from(JSON.stringify(value)));
-}
-
 /** Cuts a byte stream into messages. */
 export class MessageReader {
   readonly #onMessage: (message: Message) => void;

@@ -157,8 +157,8 @@ export class Zygote {
         const value = held.readInt32LE(5);
         held = held.subarray(noticeBytes);
         if (letter === "A") this.#answers.get(id)?.();
-        // "S" needs no answer. "D" of a slot that did connect shows as its closed socket.
-        if (letter !== "S" && this.#awaited.delete(id)) {
+        // "D" of a slot that did connect shows as its closed socket.
+        if (this.#awaited.delete(id)) {
           this.#events.slotFailed(
             letter === "E"
               ? `fork failed (errno ${value})`

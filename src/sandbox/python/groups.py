@@ -5,6 +5,8 @@ The files are opened outside the jail, with the rights of whoever starts it (ent
 
 import os
 
+import kernel
+
 FIRST = 100  # descriptors: three per group
 _SLACK = 64 * 1024 * 1024  # the supervisor, and what the kernel itself holds for an honest program
 _FILES = {
@@ -65,16 +67,18 @@ class Group:
     def __init__(self, number, count):
         self.limit = self.events = None
         self._killed = 0
+        end = FIRST + 3 * count
         if number is None:
-            _close(range(FIRST, FIRST + 3 * count))
+            kernel.close_range(FIRST, end)
             return
         first = FIRST + 3 * number
         try:
             os.write(first, b"0")
         except OSError:  # an old kernel, from inside namespaces
-            _close(range(FIRST, FIRST + 3 * count))
+            kernel.close_range(FIRST, end)
             return
-        _close(descriptor for descriptor in range(FIRST, FIRST + 3 * count) if descriptor not in (first + 1, first + 2))
+        kernel.close_range(FIRST, first + 1)
+        kernel.close_range(first + 3, end)
         self.limit, self.events = first + 1, first + 2
 
     def bound(self, limits):
@@ -100,11 +104,3 @@ class Group:
             return False
         before, self._killed = self._killed, self._kills()
         return self._killed > before
-
-
-def _close(descriptors):
-    for descriptor in descriptors:
-        try:
-            os.close(descriptor)
-        except OSError:
-            pass

@@ -69,16 +69,21 @@ def unmount(target):
     _check(_libc.umount2(target, MNT_DETACH))
 
 
-def pidfd_open(pid):
+def _pidfd_open(pid):
     return _syscall(_PIDFD_OPEN, pid, 0)
 
 
+pidfd_open = getattr(os, "pidfd_open", _pidfd_open)  # from Python 3.9 on
+
+
+def close_range(first, end):
+    """Closes every descriptor from `first` to before `end`."""
+    if first < end and _libc.syscall(_long(_CLOSE_RANGE), _long(first), _long(end - 1), _long(0)) < 0:
+        os.closerange(first, min(end, 4096))  # before Linux 5.9
+
+
 def close_from(first):
-    """Closes every descriptor from `first` on."""
-    try:
-        _syscall(_CLOSE_RANGE, first, 0xFFFFFFFF, 0)
-    except OSError:
-        os.closerange(first, 4096)
+    close_range(first, 1 << 32)
 
 
 def die_with_parent():

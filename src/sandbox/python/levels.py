@@ -7,7 +7,6 @@ Confined (the "landlock" level): no namespaces. Landlock guards files, seccomp r
 import os
 import signal
 import stat
-import tempfile
 
 import accounts
 import kernel
@@ -58,15 +57,15 @@ class Jail:
         except OSError:  # before Linux 5.8
             kernel.mount(b"proc", b"/proc", b"proc", flags, b"hidepid=2")
         kernel.hide_memory()
-        self.base_bytes = accounts.own_bytes("self")
 
     def _open_pid_counter(self, flags):
         """The last process id of this namespace, to be set before every test; None where the kernel has no such file."""
         self.last_pid = None
         try:
             kernel.mount(b"proc", b"/proc", b"proc", flags)
-            with open("/proc/sys/kernel/pid_max", "rb") as file:
-                self.pids = int(file.read()) - _LOWEST_PID - _ROOM_OF_PIDS
+            opened = os.open("/proc/sys/kernel/pid_max", os.O_RDONLY)
+            self.pids = int(os.read(opened, 64)) - _LOWEST_PID - _ROOM_OF_PIDS
+            os.close(opened)
             self.last_pid = os.open("/proc/sys/kernel/ns_last_pid", os.O_WRONLY | os.O_CLOEXEC)
         except (OSError, ValueError):
             pass
@@ -183,7 +182,6 @@ class Confined:
             os.setresuid(self.user, self.user, self.user)
             kernel.die_with_parent()  # a change of user clears it
         kernel.hide_memory()
-        self.base_bytes = accounts.own_bytes("self")
 
     def shuffle_pids(self):
         """Process ids are the host's here."""
@@ -191,7 +189,9 @@ class Confined:
     def fresh_scratch(self, _job, _input_bytes):
         self.supervisor = os.getpid()
         self.remove_scratch()
-        self.scratch = tempfile.mkdtemp(prefix="slot-", dir=self.folder)
+        scratch = os.path.join(self.folder, "slot-" + os.urandom(8).hex())
+        os.mkdir(scratch, 0o700)
+        self.scratch = scratch
         self.device = os.stat(self.scratch).st_dev
 
     def input_file(self):
@@ -219,7 +219,6 @@ class Confined:
         if os.getppid() != self.supervisor:
             os._exit(1)  # it died before that call
         os.environ["HOME"] = os.environ["TMPDIR"] = self.scratch
-        tempfile.tempdir = None
         rules = kernel.Landlock(self.readable, self.scratch)
         kernel.drop_capabilities()
         kernel.show_memory()

@@ -4,7 +4,6 @@ What passes through here lies in buffers that a fork does not inherit, so no tes
 program can open its own ends of these pipes again and take bytes out from under a poll.
 """
 
-import json
 import mmap
 import os
 import select
@@ -24,7 +23,12 @@ _LOCK_IN_S = 10
 _SIGN_OF_LIFE_S = 2
 # A busy machine may stretch a test's wall time by what it waited for a processor, up to this.
 _STRETCH, _STRETCH_S = 4, 5
+# Most programs are short: for this long only their end is waited for; one that fills a pipe goes on after it.
+_ENDING_MS = 5
 _END, _EMPTY, _MORE = 0, 1, 2
+# How a test ended: locked in, exit code and signal (-1: none), reason, wall, waiting and processor milliseconds, memory, bytes of stderr.
+_ENDED = struct.Struct("<?iiBdddQQ")
+_REASONS = (None, "time-limit", "memory-limit", "output-limit", "runtime-error")
 
 
 class Gone(Exception):
@@ -40,15 +44,15 @@ def private_buffer(size):
 class Watch:
     """The running test: pumps its pipes, enforces its limits, ends it."""
 
-    def __init__(self, slot, child, started, output, errors, report, code):
-        self.slot, self.child, self.started = slot, child, started
+    def __init__(self, slot, output, errors, report, code):
+        self.slot = slot
+        self.pidfd = -1
         self.output, self.errors, self.report, self.code = output, errors, report, code
         for descriptor in (output, errors, report, code):
             if descriptor >= 0:
                 os.set_blocking(descriptor, False)
         self.limits = slot.job["limits"]
         self.whole_errors = slot.job["mode"] == "execute"
-        self.pidfd = kernel.pidfd_open(child)
         self.output_total = self.output_held = 0
         self.error_total = self.error_held = self.tail_held = 0
         self.report_total = self.report_held = 0
@@ -60,6 +64,13 @@ class Watch:
         self.tree_cpu_ms = 0
         self.waited_s = 0
         self.sends_before = slot.link.blocked_s
+        self.poller = select.poll()
+        self.poller.register(slot.link.socket.fileno(), _RDHUP)
+        self.started = time.monotonic()
+
+    def begin(self, child):
+        self.child = child
+        self.pidfd = kernel.pidfd_open(child)
 
     def close(self):
         for descriptor in (self.output, self.errors, self.report, self.code, self.pidfd):
@@ -67,18 +78,18 @@ class Watch:
                 os.close(descriptor)
 
     def until_ended(self):
-        poller = select.poll()
-        for descriptor in (self.output, self.errors, self.report, self.pidfd):
-            poller.register(descriptor, select.POLLIN)
-        if self.code >= 0:
-            poller.register(self.code, select.POLLIN)
-        poller.register(self.slot.link.socket.fileno(), _RDHUP)
+        poller = self.poller
+        poller.register(self.pidfd, select.POLLIN)
+        ended = any(descriptor == self.pidfd for descriptor, _events in poller.poll(_ENDING_MS))
+        if not ended:
+            for descriptor in (self.output, self.errors, self.report, self.code):
+                if descriptor >= 0:
+                    poller.register(descriptor, select.POLLIN)
         wall = self.limits["wallMs"] / 1000
         last = self.started + _STRETCH * wall + _STRETCH_S
         deadline = self.started + wall
         sample_at = self.started + _SAMPLE_FIRST_S
         sign_at = self.started + _SIGN_OF_LIFE_S
-        ended = False
         while not ended and self.reason is None:
             now = time.monotonic()
             for descriptor, _events in poller.poll(max(0, (min(deadline, sample_at) - now) * 1000 + 1)):
@@ -238,17 +249,16 @@ class Watch:
             messages.append(("E", self.note))
         if self.report_held:
             messages.append(("F", slot.report[: self.report_held]))
-        outcome = {
-            "lockedIn": locked_in,
-            "exitCode": self.exit_code,
-            "signal": self.signal,
-            "reason": self.reason,
-            "wallMs": self.wall_ms,
-            "waitedMs": self._excused() * 1000,
-            "cpuMs": self.cpu_ms,
-            "maxRssBytes": self.rss,
-            "errorBytes": self.error_total,
-        }
-        messages.append(("X", json.dumps(outcome).encode()))
+        outcome = _ENDED.pack(
+            locked_in,
+            -1 if self.exit_code is None else self.exit_code,
+            -1 if self.signal is None else self.signal,
+            _REASONS.index(self.reason),
+            self.wall_ms,
+            self._excused() * 1000,
+            self.cpu_ms,
+            self.rss,
+            self.error_total,
+        )
+        messages.append(("X", outcome))
         slot.link.send(*messages)
-

@@ -5,16 +5,16 @@ that is left and only then asks for the next test. It never judges, and it keeps
 inputs and outputs pass through buffers that are not inherited by fork.
 
 Messages are a type byte, a 32-bit little-endian length and a payload.
-  from Node:  J job (JSON; source and files follow raw)   T test (JSON; its input follows raw)
-  to Node:    O stdout   E stderr   F report   X test ended (JSON)   G fetched file (JSON)   D its bytes   H alive   P slot failed (text)
+  from Node:  J job (JSON; source and files follow raw)   T test (packed: "s" or "c", the length of its input, which follows raw)
+  to Node:    O stdout   E stderr   F report   X test ended (packed, see running.py)   Y all ended   G fetched file (JSON)   D its bytes   H alive   P slot failed (text)
 """
 
+import _signal
 import errno
 import json
 import mmap
 import os
 import resource
-import signal
 import socket
 import stat
 import struct
@@ -24,6 +24,8 @@ import time
 import kernel
 import program
 from running import BUFFER_BYTES, HEAD, Gone, Watch, private_buffer
+
+_TEST_MESSAGE = struct.Struct("<BIcQ")
 
 _REPORT, _CODE = 3, 4  # descriptors of the test process
 _PENDING_SIGNALS = 512
@@ -48,9 +50,18 @@ class Link:
         self.receive_into(memoryview(data))
         return data
 
-    def message(self):
+    def job(self):
         kind, length = HEAD.unpack(self.receive(HEAD.size))
-        return kind, json.loads(self.receive(length))
+        if kind != ord("J"):
+            raise ValueError("expected a job")
+        return json.loads(self.receive(length))
+
+    def test(self):
+        """The kind of the next test, and how long its input is."""
+        kind, _length, mode, size = _TEST_MESSAGE.unpack(self.receive(_TEST_MESSAGE.size))
+        if kind != ord("T"):
+            raise ValueError("expected a test")
+        return "call" if mode == b"c" else "stdin", size
 
     def send(self, *messages):
         """Each message is (type character, bytes-like)."""
@@ -100,10 +111,7 @@ class Slot:
         self.locked_in = mmap.mmap(-1, mmap.PAGESIZE)  # shared with the test process until the program starts
 
     def serve(self):
-        kind, job = self.link.message()
-        if kind != ord("J"):
-            raise ValueError("expected a job")
-        self.job = job
+        self.job = job = self.link.job()
         self.group.bound(job["limits"])
         self.source = bytes(self.link.receive(job["sourceBytes"]))
         self.marshalled = None
@@ -111,9 +119,9 @@ class Slot:
             self._execute()
             return
         while True:
-            kind, test = self.link.message()
-            self.level.fresh_scratch(job, test["inputBytes"])
-            self._run(test)
+            kind, size = self.link.test()
+            self.level.fresh_scratch(job, size)
+            self._run(kind, size)
 
     # One program as a plain script, with files in and out.
 
@@ -122,12 +130,11 @@ class Slot:
         self.level.fresh_scratch(job, job["inputBytes"])
         for path, size in job["files"]:
             self._place(path, size)
-        _kind, test = self.link.message()
-        self._run(test)
+        self._run(*self.link.test())
         budget = job["fetchBytes"]
         for path in job["fetch"]:
             budget -= self._fetch(path, budget)
-        self.link.send(("X", b"{}"))
+        self.link.send(("Y", b""))
 
     def _open_below(self, path, flags, create_folders):
         parts = path.split("/")
@@ -186,9 +193,10 @@ class Slot:
 
     # One test.
 
-    def _run(self, test):
+    def _run(self, kind, size):
+        """All that can be is done before the fork: a page that is written to while two processes have it is copied."""
         keep_code = self.marshalled is None
-        input_read = self._input(test["inputBytes"])
+        input_read = self._input(size)
         filename = os.path.join(self.level.scratch, self.job["name"])
         self._write_script(filename)
         output_read, output_write = os.pipe()
@@ -197,18 +205,18 @@ class Slot:
         code_read, code_write = os.pipe() if keep_code else (-1, -1)
         self.locked_in[0] = 0
         self.level.shuffle_pids()
-        started = time.monotonic()
+        watch = Watch(self, output_read, error_read, report_read, code_read)
         child = kernel.fork()
         if child == 0:
-            self._child(test, filename, input_read, output_write, error_write, report_write, code_write)
-        os.close(input_read)
-        os.close(output_write)
-        os.close(error_write)
-        os.close(report_write)
-        if keep_code:
-            os.close(code_write)
-        watch = Watch(self, child, started, output_read, error_read, report_read, code_read)
+            self._child(kind, filename, input_read, output_write, error_write, report_write, code_write)
         try:
+            watch.begin(child)
+            os.close(input_read)
+            os.close(output_write)
+            os.close(error_write)
+            os.close(report_write)
+            if keep_code:
+                os.close(code_write)
             watch.until_ended()
             watch.send_outcome()
         finally:
@@ -225,7 +233,7 @@ class Slot:
                 piece = piece[os.write(writing, piece) :]
         return self.level.seal_input(writing, reading)
 
-    def _child(self, test, filename, input_read, output_write, error_write, report_write, code_write):
+    def _child(self, kind, filename, input_read, output_write, error_write, report_write, code_write):
         try:
             os.setsid()
             os.dup2(input_read, 0)
@@ -237,7 +245,7 @@ class Slot:
             else:
                 os.close(_CODE)
             kernel.close_from(self.level.keep(_CODE + 1))
-            signal.signal(signal.SIGINT, signal.default_int_handler)  # not before: its supervisor would hear what the program sends it
+            _signal.signal(_signal.SIGINT, _signal.default_int_handler)  # not before: its supervisor would hear what the program sends it
             os.chdir(self.level.scratch)
             sys.argv = [filename] + self.job["argv"]
             sys.path[0] = self.level.scratch
@@ -256,7 +264,7 @@ class Slot:
         keep_code = _hand_over_code if code_write >= 0 else None
         leave = os._exit
         try:
-            program.run_test(test["kind"], source, marshalled, filename, space, _REPORT, keep_code)
+            program.run_test(kind, source, marshalled, filename, space, _REPORT, keep_code)
         finally:
             leave(125)  # nothing comes back from there: what escapes is a failure of the program
 

@@ -3,9 +3,10 @@
 Descriptor 3 is the control socket. First Node sends the configuration (32-bit length, JSON); the answer is the same shape.
 Then commands and notices are a letter, a slot number and a value:
   from Node:  F fork a slot   K kill a slot   A are you there
-  to Node:    S slot started (its pid)   E slot could not start (errno)   D slot ended (wait status)   A yes
+  to Node:    E slot could not start (errno)   D slot failed (wait status)   A yes
 """
 
+import _signal
 import gc
 import importlib.util
 import json
@@ -17,6 +18,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+import accounts  # noqa: E402
 import groups  # noqa: E402
 import kernel  # noqa: E402
 import levels  # noqa: E402
@@ -28,7 +30,8 @@ import slot  # noqa: E402
 _COMMAND = struct.Struct("<cI")
 _NOTICE = struct.Struct("<cIi")
 _THREAD_STACK = 8 * 1024 * 1024
-_WARM = "array contextlib dataclasses decimal enum fractions numbers queue time types cmath hashlib struct".split()
+_WARM = "array contextlib dataclasses decimal enum fractions numbers queue time types cmath struct".split()
+# No more than programs often need: whatever is here is copied with every fork.
 _SLOW = "numpy scipy pandas sympy networkx".split()
 _WARM_PROGRAM = """
 import sys, math
@@ -55,6 +58,7 @@ if __name__ == "__main__":
 
 class Zygote:
     def __init__(self):
+        os.environ.pop("LD_BIND_NOW", None)  # has done what it is for (outer.ts)
         self.control = _high(3)
         null = os.open(os.devnull, os.O_RDWR)
         for descriptor in (3, 4):  # kept busy: the test process puts its report and its code there
@@ -75,6 +79,7 @@ class Zygote:
         return data
 
     def warm(self):
+        _find_packages()
         for name in _WARM + self.config["preload"]:
             try:
                 __import__(name)
@@ -95,6 +100,7 @@ class Zygote:
         gc.collect()
         gc.freeze()
         gc.disable()
+        self.level.base_bytes = accounts.own_bytes("self")  # what every process has from here
 
     def greet(self):
         about = {
@@ -150,7 +156,8 @@ class Zygote:
                 if known == pid:
                     del self.pids[slot_id]
                     self.free_groups += self.group_of.pop(slot_id, [])
-                    self._notify(b"D", slot_id, status)
+                    if status != 0:  # others have connected, and their end shows there
+                        self._notify(b"D", slot_id, status)
                     break
 
     def _start(self, slot_id):
@@ -164,7 +171,6 @@ class Zygote:
         if pid:
             self.pids[slot_id] = pid
             self.group_of[slot_id] = [] if group is None else [group]
-            self._notify(b"S", slot_id, pid)
             return
         self._be_slot(slot_id, group)
 
@@ -172,7 +178,7 @@ class Zygote:
         link = None
         try:
             signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
             for descriptor in (self.control, *self.wake):
                 os.close(descriptor)
             group = groups.Group(number, self.groups)
@@ -196,7 +202,15 @@ class Zygote:
                 if isinstance(self.level, levels.Confined):
                     self.level.remove_scratch()
             finally:
-                os._exit(0)
+                os._exit(1 if link is None else 0)
+
+
+def _find_packages():
+    """As the interpreter does at its start, but the code that packages want to run at every start does not run: it would be in every process."""
+    import site
+
+    site.exec = lambda *_: None
+    site.main()
 
 
 def _high(descriptor):
