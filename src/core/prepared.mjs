@@ -73,7 +73,7 @@ function keyOf(files) {
 }
 
 async function build(entries, name) {
-  const { build: bundle } = await import("esbuild");
+  const { build: bundle, stop } = await import("esbuild");
   for (const parent of cacheFolders) {
     const folder = join(parent, name);
     const temporary = `${folder}.${process.pid}.part`;
@@ -101,6 +101,7 @@ async function build(entries, name) {
         plugins: [keepAddresses],
       });
       renameSync(temporary, folder);
+      await stop(); // its process would stay as long as this one
       return folder;
     } catch {
       if (existsSync(temporary)) rmSync(temporary, { recursive: true, force: true });

@@ -3,7 +3,7 @@ import { appendFileSync, mkdirSync, readFileSync, truncateSync, writeFileSync } 
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { writeRun } from "../../bench/dashboard-run.ts";
-import { temporaryFolders } from "../../test/support/folders.ts";
+import { foldersInMemory } from "../../test/support/folders.ts";
 import { toJsonLine } from "../core/jsonl.ts";
 import { encodeFrame } from "../runs/frames.ts";
 import { Journal } from "../runs/journal.ts";
@@ -13,7 +13,7 @@ import { readGroup, readGroups, readTokens } from "./details.ts";
 import { problemOf, problemsOf } from "./problems.ts";
 import { RunIndex } from "./run-index.ts";
 
-const folder = temporaryFolders();
+const folder = foldersInMemory();
 
 async function indexed(path: string): Promise<RunIndex> {
   const index = new RunIndex(path);

@@ -4,11 +4,11 @@ import { request } from "node:http";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { temporaryFolders } from "../../test/support/folders.ts";
+import { foldersInMemory } from "../../test/support/folders.ts";
 import { Journal } from "../runs/journal.ts";
 import { type DashboardServer, startDashboard } from "./server.ts";
 
-const folder = temporaryFolders();
+const folder = foldersInMemory();
 let server: DashboardServer;
 let port: number;
 let token: string;

@@ -2,13 +2,13 @@ import { spawnSync } from "node:child_process";
 import { readdirSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { temporaryFolders } from "../../test/support/folders.ts";
+import { foldersInMemory } from "../../test/support/folders.ts";
 import { Random } from "../core/random.ts";
 import { typescriptFlags } from "../core/workers.ts";
 import { loadAdapter, loadOptimizer, readLora, saveAdapter, saveTrainingState } from "./checkpoint.ts";
 import type { Weight } from "./model-types.ts";
 
-const folder = temporaryFolders();
+const folder = foldersInMemory();
 const shapes = new Map([
   ["model.layers.0.self_attn.q_proj.lora_A.weight", [2, 3]],
   ["model.layers.0.self_attn.q_proj.lora_B.weight", [4, 2]],

@@ -2,13 +2,13 @@
 import { cpSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { temporaryFolders } from "../../test/support/folders.ts";
+import { foldersInMemory } from "../../test/support/folders.ts";
 import { writeTinyModel } from "../../test/support/tiny-model.ts";
 import { Random } from "../core/random.ts";
 import type { AdamSettings, Engine, SampleOutput, SampleRequest, SampleSettings, TrainingBatch } from "./engine.ts";
 import { createEmbeddedEngine } from "./index.ts";
 
-const folder = temporaryFolders();
+const folder = foldersInMemory();
 const adam: AdamSettings = {
   learningRate: 0.01,
   beta1: 0.9,

@@ -2,11 +2,11 @@ import { readFileSync, renameSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { temporaryFolders } from "../../test/support/folders.ts";
+import { foldersInMemory } from "../../test/support/folders.ts";
 import { randomWeights, tinyConfig, writeTinyModel } from "../../test/support/tiny-model.ts";
 import { readConfig, readWeights } from "./hf-folder.ts";
 
-const folder = temporaryFolders();
+const folder = foldersInMemory();
 const golden = fileURLToPath(new URL("../../test/golden/engine/", import.meta.url));
 
 function modelWith(change: (config: Record<string, unknown>) => void): string {

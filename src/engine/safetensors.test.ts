@@ -2,12 +2,12 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { temporaryFolders } from "../../test/support/folders.ts";
+import { foldersInMemory } from "../../test/support/folders.ts";
 import { EngineError } from "./errors.ts";
 import { SafetensorsFile } from "./safetensors.ts";
 import { writeSafetensors } from "./write-safetensors.ts";
 
-const folder = temporaryFolders();
+const folder = foldersInMemory();
 
 /** A file with this header (an object, or raw text) and this many bytes of data. */
 function fileWith(header: unknown, data: Uint8Array | number): string {

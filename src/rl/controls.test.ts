@@ -1,14 +1,14 @@
 // Controls without a server: batches that come and go, requests in a folder, and what the loop is given when.
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { temporaryFolders } from "../../test/support/folders.ts";
+import { foldersInMemory } from "../../test/support/folders.ts";
 import { type Control, ControlInbox, requestControl } from "../runs/controls.ts";
 import { lockRunDirectory } from "../runs/directory.ts";
 import type { NewEvent } from "../runs/events.ts";
 import { Controls } from "./controls.ts";
 import { Course } from "./course.ts";
 
-const newFolder = temporaryFolders();
+const newFolder = foldersInMemory();
 const silent = { info() {}, warn() {}, error() {}, detail() {} };
 
 /** Steps that come by themselves, five of them; `done` has those that the loop was given. */

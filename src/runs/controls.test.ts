@@ -2,11 +2,11 @@ import { chmodSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync
 import { join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { temporaryFolders } from "../../test/support/folders.ts";
+import { foldersInMemory } from "../../test/support/folders.ts";
 import { Control, ControlInbox, requestControl } from "./controls.ts";
 import { lockRunDirectory } from "./directory.ts";
 
-const newFolder = temporaryFolders();
+const newFolder = foldersInMemory();
 
 function liveRun() {
   const path = newFolder();

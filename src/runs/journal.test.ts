@@ -2,7 +2,7 @@ import { appendFileSync, readdirSync, readFileSync, truncateSync, writeFileSync 
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { temporaryFolders } from "../../test/support/folders.ts";
+import { foldersInMemory } from "../../test/support/folders.ts";
 import { readJsonLines } from "../core/jsonl.ts";
 import type { Arrays, NewEvent, RunEvent } from "./events.ts";
 import { decodeArrays, decodeHeader, decodeJson, encodeFrame, headerBytes } from "./frames.ts";
@@ -10,7 +10,7 @@ import { Journal } from "./journal.ts";
 import { readJournal } from "./read-journal.ts";
 import { RunView } from "./view.ts";
 
-const newFolder = temporaryFolders();
+const newFolder = foldersInMemory();
 const segment = (folder: string) => join(folder, "journal", "000000.wj");
 
 const log = (message: string): NewEvent => ({ type: "log", level: "INFO", message });

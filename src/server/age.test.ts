@@ -6,10 +6,10 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { temporaryFolders } from "../../test/support/folders.ts";
+import { foldersInMemory } from "../../test/support/folders.ts";
 import { encryptFile, parseRecipient } from "./age.ts";
 
-const newFolder = temporaryFolders();
+const newFolder = foldersInMemory();
 
 const identity = "AGE-SECRET-KEY-15ZGU0PPLTRK2V7PAVA76WSPUA93SNMSN5R3JQ64N3RFZDG77FLGQS9N3X4";
 const secret = Buffer.from("a091c7843f58eca6783d677da7403ce96309ee13a0e3206ab388d226a3de4fd0", "hex");

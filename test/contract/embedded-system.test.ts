@@ -7,12 +7,12 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ServiceClient, type TrainingClient, tensor } from "../../src/client/index.ts";
-import { temporaryFolders } from "../support/folders.ts";
+import { foldersInMemory } from "../support/folders.ts";
 import { writeTinyModel } from "../support/tiny-model.ts";
 import { newestSdk, sdkVenv } from "./official-sdk.ts";
 import { type ServeProcess, startServe } from "./serve-process.ts";
 
-const newFolder = temporaryFolders();
+const newFolder = foldersInMemory();
 
 function tinyModel(): string {
   const dir = join(newFolder(), "tiny");

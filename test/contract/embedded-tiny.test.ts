@@ -1,12 +1,12 @@
 // The contract, on `./whet serve model=DIR` with the embedded engine and a tiny random model: by our client, and by the official SDK.
 import { join } from "node:path";
-import { temporaryFolders } from "../support/folders.ts";
+import { foldersInMemory } from "../support/folders.ts";
 import { writeTinyModel } from "../support/tiny-model.ts";
 import { describeOfficialSdk, newestSdk } from "./official-sdk.ts";
 import { type ServeProcess, startServe } from "./serve-process.ts";
 import { describeTinkerApi } from "./tinker-api.ts";
 
-const newFolder = temporaryFolders();
+const newFolder = foldersInMemory();
 
 function start(): Promise<ServeProcess> {
   const model = join(newFolder(), "tiny");

@@ -5,10 +5,10 @@ import type { DatumInput, ServiceClient, TrainingClient } from "../../src/client
 import { Random } from "../../src/core/random.ts";
 import { SimulatedEngine } from "../../src/engine/simulated/engine.ts";
 import { type FaultKind, type FaultRuleInput, faultKinds } from "../support/faults.ts";
-import { temporaryFolders } from "../support/folders.ts";
+import { foldersInMemory } from "../support/folders.ts";
 import { documentedCode, type FaultyServer, silenceMs, startFaulty } from "./fault-harness.ts";
 
-const newFolder = temporaryFolders();
+const newFolder = foldersInMemory();
 
 function datum(seed: number): DatumInput {
   const random = new Random("faults", seed);

@@ -5,12 +5,12 @@ import { afterAll, expect, test } from "vitest";
 import { Random } from "../../src/core/random.ts";
 import { encodeForwardBackwardRequest, tensor, textInput } from "../../src/protocol/index.ts";
 import { routeTable } from "../../src/server/index.ts";
-import { temporaryFolders } from "../support/folders.ts";
+import { foldersInMemory } from "../support/folders.ts";
 import { type Body, malformed } from "./malformed.ts";
 import { type ServeProcess, startServe } from "./serve-process.ts";
 
 const wanted = 10_500;
-const newFolder = temporaryFolders();
+const newFolder = foldersInMemory();
 const agent = new Agent({ connections: 16, pipelining: 1 });
 let server: ServeProcess | undefined;
 afterAll(async () => {

@@ -7,11 +7,11 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { ServiceClient } from "../../src/client/index.ts";
 import { readAudit } from "../../src/engine/audited.ts";
-import { temporaryFolders } from "../support/folders.ts";
+import { foldersInMemory } from "../support/folders.ts";
 import { type ServeProcess, startServe } from "./serve-process.ts";
 
 const launcher = fileURLToPath(new URL("../../whet", import.meta.url));
-const newFolder = temporaryFolders();
+const newFolder = foldersInMemory();
 const run = (...args: string[]) => spawnSync(launcher, ["serve", ...args], { encoding: "utf8" });
 const clientOf = ({ baseUrl, apiKey }: ServeProcess) => new ServiceClient({ baseUrl, apiKey, onWarning: () => {} });
 const datum = { modelInput: [1, 2, 3], lossFnInputs: { target_tokens: [2, 3, 4], weights: [1, 1, 1] } };

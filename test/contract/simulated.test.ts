@@ -3,12 +3,12 @@ import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { temporaryFolders } from "../support/folders.ts";
+import { foldersInMemory } from "../support/folders.ts";
 import { describeOfficialSdk, newestSdk, sdkVenv } from "./official-sdk.ts";
 import { startServe } from "./serve-process.ts";
 import { describeTinkerApi } from "./tinker-api.ts";
 
-const newFolder = temporaryFolders();
+const newFolder = foldersInMemory();
 const start = () => startServe(["engine=simulated", `state_dir=${newFolder()}`]);
 
 describeTinkerApi("./whet serve engine=simulated", start);

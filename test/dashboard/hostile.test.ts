@@ -7,12 +7,12 @@ import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { renderReport } from "../../src/dashboard/report.ts";
 import { type DashboardServer, startDashboard } from "../../src/dashboard/server.ts";
-import { temporaryFolders } from "../support/folders.ts";
+import { foldersInMemory } from "../support/folders.ts";
 import { runWhet } from "../support/whet.ts";
 import { chromiumPath, launch, overflow, visit, type Watched, watchedPage } from "./browser.ts";
 import { hostileName, hostileTexts, writeHostileRun } from "./hostile.ts";
 
-const folder = temporaryFolders();
+const folder = foldersInMemory();
 
 /** In the page: what is there besides what the page itself makes (its own script and styles), handlers in attributes, links that lead out. */
 const lookForMarkup = `(() => {

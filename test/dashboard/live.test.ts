@@ -9,12 +9,12 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type DashboardServer, startDashboard } from "../../src/dashboard/server.ts";
 import type { RunEvent } from "../../src/runs/events.ts";
 import { readJournal } from "../../src/runs/read-journal.ts";
-import { temporaryFolders } from "../support/folders.ts";
+import { foldersInMemory } from "../support/folders.ts";
 import { cleanEnvironment, runWhet, whetPath } from "../support/whet.ts";
 import { violations } from "./accessibility.ts";
 import { chromiumPath, launch, overflow, visit, type Watched, watchedPage } from "./browser.ts";
 
-const folder = temporaryFolders();
+const folder = foldersInMemory();
 const settings = [
   "max_steps=200", // it is stopped from the page
   "batch_size=32",

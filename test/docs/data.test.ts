@@ -6,10 +6,10 @@ import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { readJsonLines } from "../../src/core/jsonl.ts";
 import { metricMeaning } from "../../src/runs/metric-names.ts";
-import { temporaryFolders } from "../support/folders.ts";
+import { foldersInMemory } from "../support/folders.ts";
 import { cleanEnvironment, whetPath } from "../support/whet.ts";
 
-const folders = temporaryFolders();
+const folders = foldersInMemory();
 const page = readFileSync(new URL("../../docs/data.md", import.meta.url), "utf8");
 
 test("the example of docs/data.md is certified and trained on as pasted, and every metric it writes is explained", async () => {

@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { typescriptFlags } from "../../src/core/workers.ts";
 import { startServe } from "../contract/serve-process.ts";
-import { temporaryFolders } from "../support/folders.ts";
+import { foldersInMemory } from "../support/folders.ts";
 
-const folder = temporaryFolders();
+const folder = foldersInMemory();
 
 test("the guide's program trains on its own problems", async () => {
   const guide = readFileSync(new URL("../../docs/rl.md", import.meta.url), "utf8");

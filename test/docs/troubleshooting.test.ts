@@ -2,10 +2,10 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { readErrorCodes } from "../../scripts/errors/read.ts";
-import { temporaryFolders } from "../support/folders.ts";
+import { foldersInMemory } from "../support/folders.ts";
 import { runWhet } from "../support/whet.ts";
 
-const folders = temporaryFolders();
+const folders = foldersInMemory();
 const page = readFileSync(new URL("../../docs/troubleshooting.md", import.meta.url), "utf8");
 const rows = [...page.matchAll(/^\| .*?\(`([a-z]+\/[a-z-]+)`\).*\| (.*) \|$/gm)].map(([, code, how]) => ({
   code: code!,

@@ -7,8 +7,10 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { beforeAll, expect, test } from "vitest";
 import { cacheFolder } from "../../src/core/cache.ts";
+import { SafetensorsFile } from "../../src/engine/safetensors.ts";
 import { startServe } from "../contract/serve-process.ts";
-import { temporaryFolders } from "../support/folders.ts";
+import { startHub } from "../data/hub-stand-in.ts";
+import { foldersInMemory } from "../support/folders.ts";
 import { cleanEnvironment, runWhet, whetPath } from "../support/whet.ts";
 
 const run = promisify(execFile);
@@ -16,7 +18,7 @@ const root = fileURLToPath(new URL("../../", import.meta.url));
 const page = readFileSync(`${root}docs/tutorial.md`, "utf8");
 const blocks = (language: string) =>
   [...page.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, "g"))].map(([, block]) => block!);
-const newFolder = temporaryFolders();
+const newFolder = foldersInMemory();
 let folder: string;
 const said = new Map<string, { stdout: string; stderr: string }>();
 
@@ -77,6 +79,91 @@ test("the exported folders hold what other programs look for, and the card what 
   expect(card).toMatch(/\| 20 \| \d+\.\d% \[\d+\.\d%, \d+\.\d%\] \| 5 \|/);
   expect(card).toContain("`problems.jsonl`");
   expect(readdirSync(folder).filter((name) => name.endsWith(".part"))).toEqual([]);
+});
+
+test("a merged model has the names and shapes that its config promises to every converter", () => {
+  const config = JSON.parse(readFileSync(join(folder, "first-model", "config.json"), "utf8")) as Record<string, number>;
+  // By name, since each of these must be there.
+  const [width, inner, headWidth] = [config["hidden_size"]!, config["intermediate_size"]!, config["head_dim"]!];
+  const [queries, keys] = [config["num_attention_heads"]! * headWidth, config["num_key_value_heads"]! * headWidth];
+  const block: Record<string, number[]> = {
+    "self_attn.q_proj": [queries, width],
+    "self_attn.k_proj": [keys, width],
+    "self_attn.v_proj": [keys, width],
+    "self_attn.o_proj": [width, queries],
+    "self_attn.q_norm": [headWidth],
+    "self_attn.k_norm": [headWidth],
+    "mlp.gate_proj": [inner, width],
+    "mlp.up_proj": [inner, width],
+    "mlp.down_proj": [width, inner],
+    input_layernorm: [width],
+    post_attention_layernorm: [width],
+  };
+  const wanted: Record<string, number[]> = {
+    "model.embed_tokens.weight": [config["vocab_size"]!, width],
+    "model.norm.weight": [width],
+    "lm_head.weight": [config["vocab_size"]!, width],
+  };
+  for (let layer = 0; layer < config["num_hidden_layers"]!; layer++)
+    for (const [name, shape] of Object.entries(block)) wanted[`model.layers.${layer}.${name}.weight`] = shape;
+  const file = new SafetensorsFile(join(folder, "first-model", "model.safetensors"));
+  expect(Object.fromEntries([...file.entries].map(([name, { shape }]) => [name, shape]))).toEqual(wanted);
+  file.close();
+  // The head is adapted and so no longer the embedding.
+  expect(config["tie_word_embeddings"]).toBe(false);
+});
+
+test("a base model is fetched from the hub by its name, once, and gives the same model", async () => {
+  const model = join(root, "models", "nano-coder");
+  const names = readdirSync(model).filter((name) => !name.endsWith(".jsonl"));
+  const files = Object.fromEntries(names.map((name) => [name, readFileSync(join(model, name))]));
+  const hub = await startHub([{ name: "models/someone/nano-coder", files, token: "hf_secret" }]);
+  const env = { HF_ENDPOINT: hub.endpoint, HF_TOKEN: "hf_secret", HOME: newFolder() };
+  const base = ["merge=true", "dtype=float32", "base=someone/nano-coder"];
+  try {
+    const merged = await runWhet(["export", "run=first", "out=from-hub", ...base], { cwd: folder, env });
+    expect(merged.code, merged.stderr).toBe(0);
+    expect(merged.stderr).not.toContain("hf_secret");
+    for (const name of ["model.safetensors", "config.json", "tokenizer.json"])
+      expect(readFileSync(join(folder, "from-hub", name)).equals(readFileSync(join(folder, "first-model", name)))).toBe(
+        true,
+      );
+    expect(readFileSync(join(folder, "from-hub", "README.md"), "utf8")).toMatch(
+      /^base_model:[\s-]*"?someone\/nano-coder"?$/m,
+    );
+    // What was fetched is kept, and a name that the hub does not have is said before anything is written.
+    const sent = hub.sentBytes;
+    expect((await runWhet(["export", "run=first", "out=again", ...base], { cwd: folder, env })).code).toBe(0);
+    expect(hub.sentBytes).toBe(sent);
+    const missing = [...base.slice(0, 2), "base=someone/else"];
+    const unknown = await runWhet(["export", "run=first", "out=unknown", ...missing], { cwd: folder, env });
+    expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringMatching(/someone\/else.*\[hub\//s)]);
+    expect(existsSync(join(folder, "unknown"))).toBe(false);
+  } finally {
+    await hub.close();
+  }
+});
+
+test("a problem comes from stdin or a file, and tests from a file", async () => {
+  const text = "You are given integers on one line, separated by spaces. Print the largest number.";
+  writeFileSync(join(folder, "problem.txt"), text);
+  writeFileSync(join(folder, "tests.json"), JSON.stringify([{ input: "1 7 3\n", output: "7\n" }]));
+  const ask = async (...words: string[]) => {
+    const asked = run(whetPath, ["sample", "run=first", ...words, "json=true"], {
+      cwd: folder,
+      env: cleanEnvironment(),
+    });
+    asked.child.stdin!.end(text);
+    return JSON.parse((await asked).stdout) as Record<string, unknown>;
+  };
+  const typed = await ask(text);
+  for (const word of ["-", "problem.txt"])
+    expect(await ask(word)).toMatchObject({ text: typed["text"], prompt_tokens: typed["prompt_tokens"] });
+  const graded = await ask("-", "tests=tests.json");
+  expect(graded).toMatchObject({ text: typed["text"], verdict: expect.stringMatching(/^(pass|fail)$/), total: 1 });
+  writeFileSync(join(folder, "no-tests.json"), "[]");
+  const refused = await whet("sample", "run=first", "problem.txt", "tests=no-tests.json");
+  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("[config/no-tests]")]);
 });
 
 test("an adapter fetched from a server is the run's own, byte for byte", async () => {

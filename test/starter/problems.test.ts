@@ -9,7 +9,7 @@ import { certify, createGrader, normalizeTests, openSandbox } from "../../src/gr
 import { getRenderer } from "../../src/renderers/index.ts";
 import type { Sandbox } from "../../src/sandbox/sandbox.ts";
 import { loadTokenizer } from "../../src/tokenizer/index.ts";
-import { temporaryFolders } from "../support/folders.ts";
+import { foldersInMemory } from "../support/folders.ts";
 
 interface Row {
   id: string;
@@ -28,7 +28,7 @@ interface Row {
 }
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
-const newFolder = temporaryFolders();
+const newFolder = foldersInMemory();
 const read = (file: string): Row[] =>
   readFileSync(file, "utf8")
     .trim()

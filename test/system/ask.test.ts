@@ -3,10 +3,10 @@ import { spawn, spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
-import { temporaryFolders } from "../support/folders.ts";
+import { foldersInMemory } from "../support/folders.ts";
 import { cleanEnvironment, runWhet, whetPath } from "../support/whet.ts";
 
-const newFolder = temporaryFolders();
+const newFolder = foldersInMemory();
 const hasScript = spawnSync("script", ["--version"]).status === 0;
 const settings = ["eval_every=0", "batch_size=8", "group_size=2", "max_tokens=32", "tensorboard=false"];
 let path: string;

@@ -4,10 +4,10 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { temporaryFolders } from "../support/folders.ts";
+import { foldersInMemory } from "../support/folders.ts";
 import { runWhet as whet } from "../support/whet.ts";
 
-const folders = temporaryFolders();
+const folders = foldersInMemory();
 const has = (program: string) => spawnSync(program, ["-c", "true"]).status === 0;
 
 test("--version names the package's version", async () => {

@@ -9,12 +9,12 @@ import { type ServeProcess, startServe } from "../contract/serve-process.ts";
 import { deepcoderFiles } from "../data/deepcoder.ts";
 import { type StandInHub, startHub } from "../data/hub-stand-in.ts";
 import { tinyTokenizerFolder } from "../data/tiny-tokenizer.ts";
-import { temporaryFolders } from "../support/folders.ts";
+import { foldersInMemory } from "../support/folders.ts";
 import { runWhet } from "../support/whet.ts";
 
 // What the preset trains, unless it is told otherwise.
 const model = presetConfig("deepcoder").model_name;
-const newFolder = temporaryFolders();
+const newFolder = foldersInMemory();
 let hub: StandInHub;
 let server: ServeProcess;
 

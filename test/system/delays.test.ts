@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { startServe } from "../contract/serve-process.ts";
 import { delayingProxy } from "../support/delaying-proxy.ts";
-import { temporaryFolders } from "../support/folders.ts";
+import { foldersInMemory } from "../support/folders.ts";
 import { startSandbox } from "../support/sandbox-process.ts";
 import { finalAdapter, metricsOf, train } from "./killing.ts";
 
-const newFolder = temporaryFolders();
+const newFolder = foldersInMemory();
 const lags = (process.env["WHET_LAGS"] ?? "2").split(",").map(Number);
 const settings = [
   "max_steps=4",

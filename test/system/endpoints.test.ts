@@ -3,12 +3,12 @@ import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { readJsonLines } from "../../src/core/jsonl.ts";
 import { startServe } from "../contract/serve-process.ts";
-import { temporaryFolders } from "../support/folders.ts";
+import { foldersInMemory } from "../support/folders.ts";
 import { startSandbox } from "../support/sandbox-process.ts";
 import { runWhet } from "../support/whet.ts";
 import { expectNothingTwice, type Moment, momentOf } from "./killing.ts";
 
-const newFolder = temporaryFolders();
+const newFolder = foldersInMemory();
 const settings = [
   "max_steps=3",
   "max_lag=1",

@@ -5,10 +5,12 @@ import { beforeAll, expect, test } from "vitest";
 import { readJsonLines } from "../../src/core/jsonl.ts";
 import { Journal } from "../../src/runs/journal.ts";
 import { startServe } from "../contract/serve-process.ts";
-import { temporaryFolders } from "../support/folders.ts";
+import { foldersInMemory } from "../support/folders.ts";
 import { runWhet } from "../support/whet.ts";
 
-const newFolder = temporaryFolders();
+/** The doctor measures a whole step and an evaluation: small ones say the same. */
+const smallStep = ["batch_size=16", "group_size=4", "max_tokens=64", "eval_max_problems=6"];
+const newFolder = foldersInMemory();
 let run: string;
 
 beforeAll(async () => {
@@ -33,6 +35,29 @@ test("a run's last checkpoint is evaluated and compared with the base model", as
 
   const sampled = await runWhet(["eval", "eval_max_problems=3", "eval_num_samples=4", "eval_temperature=1"]);
   expect(sampled.stdout).toMatch(/nano-coder\n[\s\S]*pass@4/);
+});
+
+test("another run's directory is compared with, problem by problem", async () => {
+  const other = join(newFolder(), "other");
+  const settings = ["max_steps=1", "batch_size=16", "group_size=2", "eval_every=0", "learning_rate=0.05"];
+  expect((await runWhet(["train", `log_path=${other}`, ...settings])).code).toBe(0);
+  const both = await runWhet(["eval", `run=${run}`, `compare=${other}`]);
+  expect(both.code, both.stderr).toBe(0);
+  expect(both.stdout).toMatch(/^checkpoint final\n/);
+  expect(both.stdout).toContain(`${other}, checkpoint final\n`);
+  const compared = /^compared with (.*): (\S+)% → (\S+)% on 6 problems; (\d) gained, (\d) lost/m.exec(both.stdout)!;
+  const rates = [...both.stdout.matchAll(/Pass@1 +(\S+)%/g)].map(([, rate]) => rate);
+  expect([compared[1], compared[3], compared[2]]).toEqual([other, ...rates]);
+  expect(Number(compared[4]) - Number(compared[5])).toBe(Math.round((6 * (Number(rates[0]) - Number(rates[1]))) / 100));
+});
+
+test("help shows what this command line would use", async () => {
+  const { stdout } = await runWhet(["eval", "--help", `run=${run}`, "seed=7"]);
+  expect(stdout).toContain(`preset=nano (of run=${run})`);
+  expect(stdout).toMatch(/^ {2}eval_max_problems=6 .*\(the run's\)$/m);
+  expect(stdout).toMatch(/^ {2}seed=7 .*\(as typed\)$/m);
+  expect(stdout).toMatch(/^ {2}model_name=nano-coder /m);
+  expect((await runWhet(["help", "sample", "preset=deepcoder"])).stdout).toMatch(/^ {2}model_name=Qwen\/Qwen3-8B /m);
 });
 
 test("a checkpoint or run that is not there is named", async () => {
@@ -73,7 +98,7 @@ test("a replay reproduces every figure of the run, and shows what another advant
 });
 
 test("the doctor finds everything in order, or says what is not", async () => {
-  const well = await runWhet(["doctor"]);
+  const well = await runWhet(["doctor", ...smallStep]);
   expect(well.stdout).toMatch(
     /^ok +sandbox.*\nok +grader.*\nok +engine.*\nok +model.*\nok +renderer.*\nok +data.*\nok +sample/,
   );
@@ -88,7 +113,7 @@ test("the doctor checks on a server what training would run there, and says so w
   const server = await startServe([`state_dir=${newFolder()}`]);
   const there = [`base_url=${server.baseUrl}`];
   const env = { TINKER_API_KEY: server.apiKey };
-  const well = await runWhet(["doctor", ...there], { env });
+  const well = await runWhet(["doctor", ...there, ...smallStep], { env });
   expect(well.stdout).toMatch(/ok +model +nano-coder, context window 1024/);
   expect(well.code).toBe(0);
   const evaluated = await runWhet(["eval", "eval_max_problems=3", ...there], { env });

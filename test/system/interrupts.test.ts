@@ -8,10 +8,10 @@ import { EmbeddedServer } from "../../src/cli/embedded-server.ts";
 import { readJsonLines } from "../../src/core/jsonl.ts";
 import { Random } from "../../src/core/random.ts";
 import { RunView } from "../../src/runs/view.ts";
-import { temporaryFolders } from "../support/folders.ts";
+import { foldersInMemory } from "../support/folders.ts";
 import { cleanEnvironment, runWhet, whetPath } from "../support/whet.ts";
 
-const newFolder = temporaryFolders();
+const newFolder = foldersInMemory();
 const small = ["batch_size=16", "group_size=4", "max_tokens=64", "tensorboard=false", "eval_max_problems=24"];
 const noTrace = /\n\s+at .*:\d+:\d+|Unhandled|UnhandledPromise/;
 const checkpoints = (path: string) =>
@@ -43,7 +43,7 @@ test("Ctrl-C at any moment of sampling, grading and evaluating saves and leaves 
   const random = new Random("moments", process.env["WHET_SEED"] ?? 0);
   const command = [`log_path=${path}`, "max_steps=40", "eval_every=1", "save_every=0", "max_lag=1", ...small];
   let last = 0;
-  for (let time = 0; time < Number(process.env["WHET_INTERRUPTS"] ?? 3); time++) {
+  for (let time = 0; time < Number(process.env["WHET_INTERRUPTS"] ?? 2); time++) {
     const run = startTraining(command);
     await run.until("the first sample", () => run.said(`run      ${path}`));
     await sleep(300 + random.float() * 1500);

@@ -9,10 +9,10 @@ import { readAudit } from "../../src/engine/audited.ts";
 import { readCheckpoints } from "../../src/runs/checkpoints.ts";
 import { readJournal } from "../../src/runs/read-journal.ts";
 import { startServe } from "../contract/serve-process.ts";
-import { temporaryFolders } from "../support/folders.ts";
+import { foldersInMemory } from "../support/folders.ts";
 import { runWhet, type WhetResult } from "../support/whet.ts";
 
-const newFolder = temporaryFolders();
+const newFolder = foldersInMemory();
 const starter = fileURLToPath(new URL("../../data/starter/train.jsonl", import.meta.url));
 const prices = { prefill: 1, cached: 0.2, sample: 10, train: 5 };
 const budget = 0.4;

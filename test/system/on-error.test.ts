@@ -6,12 +6,12 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { requestControl } from "../../src/runs/controls.ts";
 import { readJournal } from "../../src/runs/read-journal.ts";
 import { RunView } from "../../src/runs/view.ts";
-import { temporaryFolders } from "../support/folders.ts";
+import { foldersInMemory } from "../support/folders.ts";
 import { runWhet } from "../support/whet.ts";
 import { ControlledRuns } from "./controlled-runs.ts";
 import { finalAdapter } from "./killing.ts";
 
-const newFolder = temporaryFolders();
+const newFolder = foldersInMemory();
 let runs: ControlledRuns;
 beforeAll(async () => {
   runs = await ControlledRuns.open(newFolder());

@@ -6,9 +6,9 @@ import { type RunEvent, runTraining, type TrainingOptions } from "whetstone/rl";
 import { ServiceClient } from "whetstone/tinker";
 import { createGrader, openSandbox } from "../../src/grading/index.ts";
 import { startServe } from "../contract/serve-process.ts";
-import { temporaryFolders } from "../support/folders.ts";
+import { foldersInMemory } from "../support/folders.ts";
 
-const folder = temporaryFolders();
+const folder = foldersInMemory();
 const problems = Array.from({ length: 6 }, (_, index) => ({ id: `p${index}`, prompt: `problem ${index}`, index }));
 
 /** A run of three small steps on the simulated engine, whose completions have text. */

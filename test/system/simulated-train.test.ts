@@ -5,10 +5,10 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { readJsonLines } from "../../src/core/jsonl.ts";
 import { startServe } from "../contract/serve-process.ts";
-import { temporaryFolders } from "../support/folders.ts";
+import { foldersInMemory } from "../support/folders.ts";
 import { runWhet } from "../support/whet.ts";
 
-const newFolder = temporaryFolders();
+const newFolder = foldersInMemory();
 const starter = fileURLToPath(new URL("../../data/starter/train.jsonl", import.meta.url));
 const simulated = ["engine=simulated", "tokenizer=nano-coder", "model_name=nano-coder"];
 

@@ -4,11 +4,11 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "nod
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type ServeProcess, startServe } from "../contract/serve-process.ts";
-import { temporaryFolders } from "../support/folders.ts";
+import { foldersInMemory } from "../support/folders.ts";
 import { writeTinyModel } from "../support/tiny-model.ts";
 import { runWhet } from "../support/whet.ts";
 
-const newFolder = temporaryFolders();
+const newFolder = foldersInMemory();
 let server: ServeProcess;
 let model: string;
 
