@@ -24,9 +24,27 @@ export interface MeasureParts {
 
 /** Problems of an evaluation that are tried. */
 const mostProblems = 48;
+/**
+ * Groups that teach in a whole run, as a share of those of its first batch: as a model learns, more of them are all right and are not
+ * trained on. From a half to all of them in the runs here.
+ */
+const teachingShare = 0.75;
+/** Problems that are tried first, untimed: what is done for the first time takes longer than it ever will again. */
+const warmingProblems = 2;
 
 export async function measureStep(config: TrainConfig, parts: MeasureParts): Promise<Measured> {
   const { training, tasks, testTasks, signal } = parts;
+  const warming = await training.saveWeightsAndGetSamplingClient({ signal });
+  // Other answers than those that are timed, so that no verdict is known already.
+  const firstGroups = await rollOutAll(
+    warming,
+    { phase: "train", batch: 1 },
+    tasks.slice(0, warmingProblems),
+    config,
+    parts,
+  );
+  await trainOn(buildBatch(firstGroups, config).examples, config, parts);
+
   const clock = { started: performance.now() };
   const lap = () => {
     const seconds = (performance.now() - clock.started) / 1000;
@@ -35,17 +53,13 @@ export async function measureStep(config: TrainConfig, parts: MeasureParts): Pro
   };
   const sampler = await training.saveWeightsAndGetSamplingClient({ signal });
   const weights = lap();
-  const groups = await rollOutAll(sampler, tasks, "train", config, parts);
+  const groups = await rollOutAll(sampler, { phase: "train", batch: 0 }, tasks, config, parts);
   const sampling = lap();
   const { examples } = buildBatch(groups, config);
-  if (examples.length > 0) {
-    const { loss_fn: lossFn, loss_fn_config: lossFnConfig } = config;
-    const data = examples.map((example) => lossDatum(example, lossFn));
-    await training.forwardBackward(data, lossFn, { lossFnConfig, signal });
-  }
+  await trainOn(examples, config, parts);
   const trained = lap();
   const problems = testTasks.slice(0, mostProblems);
-  const evaluated = await rollOutAll(sampler, problems, "eval", config, parts);
+  const evaluated = await rollOutAll(sampler, { phase: "eval", batch: 0 }, problems, config, parts);
   const evaluating = lap();
   const use = (some: readonly Group[]) => ({
     prefill: some.reduce((sum, { prompt }) => sum + prompt.length, 0),
@@ -58,8 +72,12 @@ export async function measureStep(config: TrainConfig, parts: MeasureParts): Pro
   const each = (total: number) => total / Math.max(1, problems.length);
   const whole = use(evaluated);
   return {
-    basis: `one batch of ${groups.length} prompts × ${answersEach(config)} answers and ${problems.length} test problems, done here`,
-    step: { ...use(groups), train: inputTokens(examples), seconds: weights + sampling + trained },
+    basis: `one batch of ${groups.length} prompts × ${answersEach(config)} answers and ${problems.length} test problems, done here; over a run three quarters as much is trained on`,
+    step: {
+      ...use(groups),
+      train: teachingShare * inputTokens(examples),
+      seconds: weights + sampling + teachingShare * trained,
+    },
     problem:
       problems.length === 0
         ? undefined
@@ -73,10 +91,20 @@ export async function measureStep(config: TrainConfig, parts: MeasureParts): Pro
   };
 }
 
+async function trainOn(
+  examples: ReturnType<typeof buildBatch>["examples"],
+  { loss_fn: lossFn, loss_fn_config: lossFnConfig }: TrainConfig,
+  { training, signal }: MeasureParts,
+): Promise<void> {
+  if (examples.length === 0) return;
+  const data = examples.map((example) => lossDatum(example, lossFn));
+  await training.forwardBackward(data, lossFn, { lossFnConfig, signal });
+}
+
 function rollOutAll(
   sampler: SamplingClient,
+  { phase, batch }: Pick<Place, "phase" | "batch">,
   tasks: readonly Task[],
-  phase: Place["phase"],
   config: TrainConfig,
   { renderer, judge, signal }: MeasureParts,
 ): Promise<Group[]> {
@@ -90,7 +118,7 @@ function rollOutAll(
     seedFor: ({ batch, group }, task) =>
       phase === "train" ? new Random("sample", config.seed, batch, group).uint32() : evaluationSeed(config.seed, task),
   });
-  return Promise.all(tasks.map((task, group) => rollOut({ phase, batch: 0, group }, task, policy, signal)));
+  return Promise.all(tasks.map((task, group) => rollOut({ phase, batch, group }, task, policy, signal)));
 }
 
 /** Adaptive groups share the same number of answers unevenly; their average stands for them. */

@@ -56,7 +56,8 @@ export function measuredIn(entries: Iterable<JournalEntry>): Measured | undefine
   const steps: (TokenUse & { seconds: number })[] = [];
   const evaluated: TokenUse = { prefill: 0, cachedPrefill: 0, sample: 0, train: 0 };
   let problems = 0;
-  let evaluating = 0;
+  const evaluating: Span[] = [];
+  const stepping: Span[] = [];
   const of = (batch: number) => {
     const use = batches.get(batch) ?? { prefill: 0, cachedPrefill: 0, sample: 0, train: 0 };
     batches.set(batch, use);
@@ -70,9 +71,11 @@ export function measuredIn(entries: Iterable<JournalEntry>): Measured | undefine
       use.sample += event.samples.reduce((sum, { tokens }) => sum + tokens, 0);
       if (event.phase === "eval") problems++;
     } else if (event.type === "update-submitted") of(event.step).train = event.tokens ?? 0;
-    else if (event.type === "evaluated") evaluating += (event.end - event.start) / 1000;
+    else if (event.type === "evaluated") evaluating.push([event.start, event.end]);
     else if (event.type === "step-done") {
-      steps.push({ ...of(event.step), seconds: event.metrics["time/total"] ?? 0 });
+      const seconds = event.metrics["time/total"] ?? 0;
+      stepping.push([event.at - 1000 * seconds, event.at]);
+      steps.push({ ...of(event.step), seconds });
       batches.delete(event.step);
     }
   }
@@ -87,7 +90,8 @@ export function measuredIn(entries: Iterable<JournalEntry>): Measured | undefine
       cachedPrefill: mean(({ cachedPrefill }) => cachedPrefill),
       sample: mean(({ sample }) => sample),
       train: mean(({ train }) => train),
-      seconds: mean(({ seconds }) => seconds),
+      // Of all steps: those beside an evaluation take longer, and the first ones are.
+      seconds: steps.reduce((sum, { seconds }) => sum + seconds, 0) / steps.length,
     },
     problem:
       problems === 0
@@ -97,8 +101,22 @@ export function measuredIn(entries: Iterable<JournalEntry>): Measured | undefine
             cachedPrefill: evaluated.cachedPrefill / problems,
             sample: evaluated.sample / problems,
             train: 0,
-            // It runs beside the steps, whose time has it already.
-            seconds: steps.length > 0 ? 0 : evaluating / problems,
+            // What runs beside the steps is in their time already.
+            seconds: outside(evaluating, stepping) / 1000 / problems,
           },
   };
+}
+
+type Span = readonly [start: number, end: number];
+
+/** How much of some spans lies outside others, counted once. */
+function outside(spans: readonly Span[], others: readonly Span[]): number {
+  const edges = [...spans, ...others].flat().sort((a, b) => a - b);
+  const within = (some: readonly Span[], at: number) => some.some(([start, end]) => start <= at && at < end);
+  let total = 0;
+  for (let index = 1; index < edges.length; index++) {
+    const [from, to] = [edges[index - 1]!, edges[index]!];
+    if (within(spans, from) && !within(others, from)) total += to - from;
+  }
+  return total;
 }

@@ -2,8 +2,10 @@
 import { execFile, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { cacheFolder } from "../../src/core/cache.ts";
+import { takeLock } from "../../src/core/lock-file.ts";
 
 const cache = join(cacheFolder(), "venvs");
 
@@ -26,15 +28,23 @@ export function venvWith(packages: readonly string[]): Venv {
 /** The same without blocking the event loop: an installation takes minutes, in which a test worker has to answer its runner. */
 export async function openVenv(packages: readonly string[]): Promise<Venv> {
   const { folder, building, steps, ready } = plan(packages);
-  if (ready()) return { python: join(folder, "bin", "python") };
-  for (const [program, args] of steps()) {
-    try {
-      await promisify(execFile)(program, args, { timeout: timeoutMs });
-    } catch (error) {
-      return unavailable(packages, building, (error as { stderr?: string }).stderr || String(error));
+  mkdirSync(cache, { recursive: true });
+  // Made once: test processes that want the same one wait for the first.
+  let lock = takeLock(`${folder}.lock`);
+  for (; "holder" in lock; lock = takeLock(`${folder}.lock`)) await sleep(200);
+  try {
+    if (ready()) return { python: join(folder, "bin", "python") };
+    for (const [program, args] of steps()) {
+      try {
+        await promisify(execFile)(program, args, { timeout: timeoutMs });
+      } catch (error) {
+        return unavailable(packages, building, (error as { stderr?: string }).stderr || String(error));
+      }
     }
+    return finish(folder, building);
+  } finally {
+    lock.release();
   }
-  return finish(folder, building);
 }
 
 /** The newest release of a package, as the registry has it today; where it cannot be asked, the newest that is installed. */
@@ -55,6 +65,7 @@ export async function openNewest(name: string): Promise<(Venv & { version: strin
 function newestInstalled(name: string): string | undefined {
   if (!existsSync(cache)) return undefined;
   return readdirSync(cache)
+    .filter((folder) => existsSync(join(cache, folder, "complete")))
     .flatMap((folder) => (folder.startsWith(`${name}==`) ? [folder.slice(name.length + 2)] : []))
     .sort((a, b) => a.localeCompare(b, "en", { numeric: true }))
     .at(-1);
