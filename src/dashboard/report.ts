@@ -84,7 +84,7 @@ function headOf(index: RunIndex, now: Date): string {
         : "not measured",
     ),
     tile("time", clock(seconds), ""),
-    cost == null ? "" : tile("money", `$${number(cost)}`),
+    cost == null ? "" : tile("money", `$${number(cost)}`, "up to the last step"),
     "</section>",
   ].join("\n");
 }

@@ -120,7 +120,12 @@ export class Chart {
       scales: { x: { time: false }, y: { range: yRange(range), distr: log ? 3 : 1 } },
       axes: [
         { ...axis, size: 28, values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? String(tick) : "")) },
-        { ...axis, size: 48, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : format(tick))) },
+        {
+          ...axis,
+          // As wide as what stands at it: very small figures have long names.
+          size: (_, labels) => Math.max(48, 16 + 7 * Math.max(0, ...(labels ?? []).map((label) => label.length))),
+          values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : format(tick))),
+        },
       ],
       series: [
         // Without a cursor the legend says what is newest.

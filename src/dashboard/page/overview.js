@@ -271,7 +271,7 @@ function drawTiles(place, store) {
     ),
     tile("time", clock(info.seconds), pace === null ? "" : `${show(pace)} s a step`),
     tile("lag", show(lag), `trainer idle ${percent(store.last("pipeline/train_idle_frac"))}`),
-    cost === null ? null : tile("money", `$${show(cost)}`, ""),
+    cost === null ? null : tile("money", `$${show(cost)}`, "up to the newest step"),
     tile(
       "checkpoints",
       count(info.checkpoints.length),
