@@ -423,7 +423,7 @@ function drawMessages(place, store) {
                   { class: level.toLowerCase() },
                   h("time", {}, new Date(at).toLocaleTimeString()),
                   " ",
-                  h("span", {}, untrusted(text.slice(0, 400))),
+                  h("span", {}, untrusted(text.slice(0, 2000))),
                 ),
               ),
           ),
