@@ -10,6 +10,7 @@ import { Random } from "../src/core/random.ts";
 import type { Engine, SampleRequest, TrainingDatum } from "../src/engine/engine.ts";
 import { createEmbeddedEngine } from "../src/engine/index.ts";
 import { openVenv } from "../test/support/venv.ts";
+import { median } from "./intervals.ts";
 import type { Benchmark, BenchReport, BenchRow } from "./report.ts";
 
 const folder = fileURLToPath(new URL("../models/nano-coder", import.meta.url));
@@ -218,11 +219,6 @@ async function describeRun(engine: Engine, torch: Torch | undefined, threads: nu
     `Peak memory: ${peak} MiB here${torch ? `, ${torch.peakMib().toFixed(0)} MiB in PyTorch's process` : ""}.`,
     `${threads} threads, ${cpus()[0]?.model ?? "unknown CPU"}, load ${load.toFixed(1)}, median of ${rounds} rounds in turns, ${torch?.versions ?? ""}`,
   ];
-}
-
-function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[sorted.length >> 1]!;
 }
 
 type Say = (line: string) => void;

@@ -5,6 +5,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { availableParallelism, loadavg, tmpdir } from "node:os";
 import { type Jail, openJail } from "../src/sandbox/jail.ts";
 import { defaultLimits, type TestInput } from "../src/sandbox/sandbox.ts";
+import { median } from "./intervals.ts";
 import type { Benchmark } from "./report.ts";
 
 const rounds = 7;
@@ -206,8 +207,4 @@ function read(pid: number, name: string): string {
 function quantile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
-}
-
-function median(values: readonly number[]): number {
-  return quantile(values, 0.5);
 }

@@ -5,17 +5,12 @@ import { describeControl } from "../runs/controls.ts";
 import { type BulkKind, type Frame, isBefore, type JournalPosition } from "../runs/cursor.ts";
 import type { EventOf, ProblemOutcome, RunEvent } from "../runs/events.ts";
 import { findingLevels } from "../runs/findings.ts";
+import { openedSession, type Session } from "../runs/view.ts";
 import { Columns } from "./columns.ts";
 
 /** One process's part of a run. */
-export interface SessionEntry {
+export interface SessionEntry extends Session {
   pid: number;
-  openedAt: number;
-  lastAt: number;
-  started: boolean;
-  outcome: string | undefined;
-  error: string | undefined;
-  changes: EventOf<"started">["changes"];
 }
 
 /** A group as its update saw it. */
@@ -133,15 +128,7 @@ export class RunFold {
         this.#bulk(event.type, position);
         return false;
       case "opened":
-        this.sessions.push({
-          pid: event.pid,
-          openedAt: event.at,
-          lastAt: event.at,
-          started: false,
-          outcome: undefined,
-          error: undefined,
-          changes: [],
-        });
+        this.sessions.push({ ...openedSession(event), pid: event.pid });
         return false;
       case "started":
         this.config = event.config;

@@ -15,6 +15,16 @@ export interface Session {
   changes: EventOf<"started">["changes"];
 }
 
+/** A process that has opened the run, and nothing more yet. */
+export const openedSession = ({ at }: EventOf<"opened">): Session => ({
+  openedAt: at,
+  lastAt: at,
+  started: false,
+  outcome: undefined,
+  error: undefined,
+  changes: [],
+});
+
 export class RunView {
   config: Readonly<Record<string, unknown>> = {};
   readonly sessions: Session[] = [];
@@ -55,15 +65,7 @@ export class RunView {
   }
 
   take(event: RunEvent): void {
-    if (event.type === "opened")
-      this.sessions.push({
-        openedAt: event.at,
-        lastAt: event.at,
-        started: false,
-        outcome: undefined,
-        error: undefined,
-        changes: [],
-      });
+    if (event.type === "opened") this.sessions.push(openedSession(event));
     const session = this.sessions.at(-1);
     if (session) session.lastAt = event.at;
     if (event.type === "rewound") {
