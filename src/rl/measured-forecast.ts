@@ -1,5 +1,7 @@
 // What a run will take: tokens, time and money, from lengths and times that were measured, on a few answers or in a recorded run.
+import type { Span } from "../runs/events.ts";
 import type { JournalEntry } from "../runs/read-journal.ts";
+import { coveredMs } from "../runs/timing.ts";
 import type { TrainConfig } from "./config.ts";
 import { costOf, type Tariff, type TokenUse } from "./prices.ts";
 
@@ -71,10 +73,10 @@ export function measuredIn(entries: Iterable<JournalEntry>): Measured | undefine
       use.sample += event.samples.reduce((sum, { tokens }) => sum + tokens, 0);
       if (event.phase === "eval") problems++;
     } else if (event.type === "update-submitted") of(event.step).train = event.tokens ?? 0;
-    else if (event.type === "evaluated") evaluating.push([event.start, event.end]);
+    else if (event.type === "evaluated") evaluating.push({ name: "evaluate", start: event.start, end: event.end });
     else if (event.type === "step-done") {
       const seconds = event.metrics["time/total"] ?? 0;
-      stepping.push([event.at - 1000 * seconds, event.at]);
+      stepping.push({ name: "total", start: event.at - 1000 * seconds, end: event.at });
       steps.push({ ...of(event.step), seconds });
       batches.delete(event.step);
     }
@@ -102,21 +104,7 @@ export function measuredIn(entries: Iterable<JournalEntry>): Measured | undefine
             sample: evaluated.sample / problems,
             train: 0,
             // What runs beside the steps is in their time already.
-            seconds: outside(evaluating, stepping) / 1000 / problems,
+            seconds: (coveredMs([...evaluating, ...stepping]) - coveredMs(stepping)) / 1000 / problems,
           },
   };
-}
-
-type Span = readonly [start: number, end: number];
-
-/** How much of some spans lies outside others, counted once. */
-function outside(spans: readonly Span[], others: readonly Span[]): number {
-  const edges = [...spans, ...others].flat().sort((a, b) => a - b);
-  const within = (some: readonly Span[], at: number) => some.some(([start, end]) => start <= at && at < end);
-  let total = 0;
-  for (let index = 1; index < edges.length; index++) {
-    const [from, to] = [edges[index - 1]!, edges[index]!];
-    if (within(spans, from) && !within(others, from)) total += to - from;
-  }
-  return total;
 }
