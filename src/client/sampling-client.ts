@@ -164,7 +164,7 @@ export class SamplingClient {
     if (this.#active === 0) this.#lastProgress = performance.now();
     this.#active++;
     try {
-      return await this.#limiter.run(run, signal);
+      return await this.#limiter.run(run, { signal });
     } finally {
       this.#active--;
     }

@@ -44,11 +44,30 @@ test("an abort takes a waiting task out of the queue and leaves the others", asy
   const door = gate();
   const first = limiter.run(() => door.promise);
   const controller = new AbortController();
-  const second = limiter.run(() => Promise.resolve("second"), controller.signal);
+  const second = limiter.run(() => Promise.resolve("second"), { signal: controller.signal });
   const third = limiter.run(() => Promise.resolve("third"));
   controller.abort(new Error("stopped"));
   await expect(second).rejects.toThrow("stopped");
   door.open();
   await first;
   expect(await third).toBe("third");
+});
+
+test("what can wait begins when nothing else does", async () => {
+  const limiter = new Limiter(1);
+  const door = gate();
+  const order: string[] = [];
+  const note = (name: string) => async () => void order.push(name);
+  const tasks = [
+    limiter.run(() => door.promise),
+    limiter.run(note("can wait 1"), { canWait: true }),
+    limiter.run(note("first"), {}),
+    limiter.run(note("can wait 2"), { canWait: true }),
+    limiter.run(note("second"), {}),
+  ];
+  expect(limiter.waiting).toBe(4);
+  door.open();
+  await Promise.all(tasks);
+  expect(order).toEqual(["first", "second", "can wait 1", "can wait 2"]);
+  expect([limiter.active, limiter.waiting]).toEqual([0, 0]);
 });

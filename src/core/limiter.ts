@@ -1,10 +1,19 @@
-// Lets at most `limit` tasks run at the same moment; the others wait in the order in which they came.
+// Lets at most `limit` tasks run at the same moment; the others wait in the order in which they came, those that can wait behind all others.
+
+/** What a task says of itself. */
+export interface TaskOptions {
+  /** Takes a waiting task out of the queue; a running one must watch it itself. */
+  signal?: AbortSignal | undefined;
+  /** Begins only when nothing else waits. */
+  canWait?: boolean | undefined;
+}
 
 /** A first-come, first-served bound on concurrency. */
 export class Limiter {
   readonly limit: number;
   #active = 0;
   readonly #waiting: Set<() => void> = new Set();
+  readonly #behind: Set<() => void> = new Set();
 
   constructor(limit: number) {
     this.limit = Math.max(1, Math.floor(limit));
@@ -15,37 +24,38 @@ export class Limiter {
   }
 
   get waiting(): number {
-    return this.#waiting.size;
+    return this.#waiting.size + this.#behind.size;
   }
 
-  /** Runs `task` when there is room. An aborted signal takes a waiting task out of the queue; a running one must watch it itself. */
-  async run<Result>(task: () => Promise<Result>, signal?: AbortSignal): Promise<Result> {
+  /** Runs `task` when there is room. */
+  async run<Result>(task: () => Promise<Result>, { signal, canWait }: TaskOptions = {}): Promise<Result> {
     signal?.throwIfAborted();
     if (this.#active < this.limit) this.#active++;
-    else await this.#room(signal);
+    else await this.#room(canWait ? this.#behind : this.#waiting, signal);
     try {
       return await task();
     } finally {
       // The room goes straight to the next in line, so that nobody can slip in between.
-      const [next] = this.#waiting;
+      const queue = this.#waiting.size > 0 ? this.#waiting : this.#behind;
+      const [next] = queue;
       if (next) {
-        this.#waiting.delete(next);
+        queue.delete(next);
         next();
       } else this.#active--;
     }
   }
 
-  #room(signal: AbortSignal | undefined): Promise<void> {
+  #room(queue: Set<() => void>, signal: AbortSignal | undefined): Promise<void> {
     return new Promise((resolve, reject) => {
       const enter = () => {
         signal?.removeEventListener("abort", leave);
         resolve();
       };
       const leave = () => {
-        this.#waiting.delete(enter);
+        queue.delete(enter);
         reject(signal?.reason);
       };
-      this.#waiting.add(enter);
+      queue.add(enter);
       signal?.addEventListener("abort", leave, { once: true });
     });
   }

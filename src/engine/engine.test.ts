@@ -171,6 +171,51 @@ describe("sampling", () => {
     }
   });
 
+  test("samples that say the same are computed once, with the bits that each has alone", async () => {
+    const limits = { maxBatchRows: 1, promptCacheBytes: 0 }; // one sample at a time: nothing to share
+    const single = await createEmbeddedEngine({ models: [{ name: "tiny", dir: modelDir }], threads: 1, limits });
+    try {
+      const stopTokens = Array.from({ length: 9 }, (_, index) => 20 * index);
+      const asked = [0.02, 0.1, 0.3].map((temperature, index) =>
+        request(randomTokens(40 + 30 * index, index), { maxTokens: 70, temperature, stopTokens }, { numSamples: 10 }),
+      );
+      const all = async (on: Engine) => {
+        const sampler = await liveSampler(on, await trainedModel(on));
+        return (await Promise.all(asked.map((one) => on.sample(sampler, one)))).map(plain);
+      };
+      const together = await all(engine);
+      expect(together).toEqual(await all(single));
+      // Some go on together for long, and some part: else this would show nothing.
+      const starts = (length: number) =>
+        together.map((samples) => new Set(samples.map(({ tokens }) => tokens.slice(0, length).join())).size);
+      expect(Math.min(...starts(10))).toBeLessThan(6);
+      expect(Math.max(...starts(70))).toBeGreaterThan(6);
+    } finally {
+      await single.close();
+    }
+  });
+
+  test("a small request of one sampler does not wait for the hundreds of another", async () => {
+    const [crowded, free] = [freshId(), freshId()];
+    for (const id of [crowded, free]) await engine.createSampler(id, { kind: "base", baseModel: "tiny" });
+    let made = 0;
+    const shouldStop = () => {
+      made++;
+      return false;
+    };
+    const crowd = Array.from({ length: 96 }, (_, index) =>
+      engine.sample(crowded, {
+        ...request(randomTokens(400, index)),
+        settings: { ...settings, maxTokens: 60, shouldStop },
+      }),
+    );
+    await engine.sample(free, request(randomTokens(8, 1), { maxTokens: 60 }));
+    const madeMeanwhile = made;
+    await Promise.all(crowd);
+    // Were each to have a turn in turn, most of the crowd's tokens would be there by now.
+    expect(madeMeanwhile).toBeLessThan(made / 4);
+  });
+
   test("the samples of one request differ from each other, and requests without a seed too", async () => {
     const sampler = freshId();
     await engine.createSampler(sampler, { kind: "base", baseModel: "tiny" });

@@ -1,5 +1,6 @@
 // One of the engine's hands: a thread that computes. It has its own copy of a model's weights, its own compiled graphs, samplers that
-// advance token by token, and takes runs of the trainer in between. Samplers get as much time as training takes.
+// advance token by token, and takes runs of the trainer in between. Samplers get as much time as training takes, and each of them as
+// much as any other: one with few requests does not wait for another's hundreds.
 import { performance } from "node:perf_hooks";
 import { nextTurn } from "../core/turns.ts";
 import { BaseModel } from "./base-model.ts";
@@ -26,6 +27,8 @@ interface ActiveSampler {
   /** Fails a request that is under way. */
   inFlight: Set<(error: unknown) => void>;
   released: boolean;
+  /** Milliseconds that it has had, or that others had before it began. */
+  hadMs: number;
 }
 
 export class Hand {
@@ -60,7 +63,7 @@ export class Hand {
       const { base } = this.#models.get(model)!;
       const snapshot = adapter ? await base.snapshot(adapter.weights, adapter.lora) : await base.baseSnapshot();
       const sampler = new Sampler(base.config, snapshot, this.#limits);
-      this.#samplers.set(samplerId, { sampler, inFlight: new Set(), released: false });
+      this.#samplers.set(samplerId, { sampler, inFlight: new Set(), released: false, hadMs: 0 });
     });
   }
 
@@ -79,6 +82,8 @@ export class Hand {
   ): RunningRequest {
     const active = this.#samplers.get(samplerId);
     if (!active) throw unknownSampler(samplerId);
+    // Time in which it asked for nothing is not made up for.
+    if (!active.sampler.busy) active.hadMs = Math.max(active.hadMs, this.#leastMs());
     const running = active.sampler.submit(request, onToken);
     const result = new Promise<SampleOutput>((resolve, reject) => {
       active.inFlight.add(reject);
@@ -120,19 +125,33 @@ export class Hand {
 
   async #loop(): Promise<void> {
     for (;;) {
-      const busy = [...this.#samplers].filter(([, { sampler }]) => sampler.busy);
-      if (this.#jobs.length === 0 && busy.length === 0) break;
+      const next = this.#next();
+      if (this.#jobs.length === 0 && !next) break;
       const start = performance.now();
-      if (this.#jobs.length > 0 && (busy.length === 0 || this.#samplingShareMs <= 0)) {
+      if (this.#jobs.length > 0 && (!next || this.#samplingShareMs <= 0)) {
         await this.#jobs.shift()!();
         this.#samplingShareMs = performance.now() - start;
       } else {
-        for (const [id, active] of busy) await this.#advance(id, active);
-        this.#samplingShareMs -= performance.now() - start;
+        await this.#advance(...next!);
+        const ms = performance.now() - start;
+        next![1].hadMs += ms;
+        this.#samplingShareMs -= ms;
       }
       await nextTurn(); // lets new requests in
     }
     this.#looping = false;
+  }
+
+  /** The sampler with work that had the least time. */
+  #next(): [string, ActiveSampler] | undefined {
+    let least: [string, ActiveSampler] | undefined;
+    for (const entry of this.#samplers)
+      if (entry[1].sampler.busy && (!least || entry[1].hadMs < least[1].hadMs)) least = entry;
+    return least;
+  }
+
+  #leastMs(): number {
+    return this.#next()?.[1].hadMs ?? 0;
   }
 
   async #advance(id: string, active: ActiveSampler): Promise<void> {

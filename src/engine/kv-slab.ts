@@ -94,8 +94,8 @@ export class KvSlab {
     }
   }
 
-  /** Moves an entry over another one. */
-  move(from: number, to: number): void {
+  /** Puts a copy of an entry in the place of another. */
+  copy(from: number, to: number): void {
     if (from === to) return;
     const size = this.#kvHeads * this.#length * this.#headDim;
     for (const arrays of this.#layers) {

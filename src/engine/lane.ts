@@ -1,6 +1,7 @@
 // A running batch: samples that are decoded together, one token per step. Samples join and leave between steps. In a shared lane
-// the samples of one prompt share its keys and values, and each sample's own tokens have an entry of their own; in a lone lane a
-// sample's entry holds its prompt too.
+// the samples of one prompt share its keys and values, and those that have said the same so far are one row, which is computed once:
+// answers to one problem begin alike, and a policy that is sure of itself repeats itself. A row's own tokens have an entry in the cache;
+// when its samples part, each part goes on with a copy. In a lone lane a sample's entry holds its prompt too.
 import { floats, type Value, value } from "../graph/index.ts";
 import type { Snapshot } from "./base-model.ts";
 import { aligned, blockSize, type DecodeKind } from "./decoder.ts";
@@ -28,9 +29,14 @@ interface Group {
   readonly length: number;
 }
 
+/** Samples of one request that have chosen the same tokens so far. */
 interface Row {
-  readonly sample: LaneSample;
-  group: Group;
+  samples: LaneSample[];
+  /** The token to compute next. */
+  token: number;
+  /** The same for all of a request. */
+  readonly temperature: number;
+  readonly group: Group;
   /** Own tokens in the cache. */
   length: number;
 }
@@ -56,11 +62,12 @@ export class Lane {
     this.#outputs = ["probs", ...layers.flatMap((layer) => [`key.${layer}`, `value.${layer}`])];
   }
 
+  /** How many samples there are: as many rows as they may need. */
   get size(): number {
-    return this.#rows.length;
+    return this.#rows.reduce((total, { samples }) => total + samples.length, 0);
   }
 
-  /** Adds samples of one prompt, each with its first token chosen. */
+  /** Adds samples of one request, each with its first token chosen. */
   add(blocks: readonly PromptBlock[], length: number, samples: readonly LaneSample[]): void {
     if (this.#kind === "lone") this.#addAlone(blocks, length, samples);
     else this.#addShared(blocks, length, samples);
@@ -73,7 +80,7 @@ export class Lane {
       for (const [index, block] of blocks.entries()) {
         this.#own.writeBlock(this.#rows.length, index * blockSize, block);
       }
-      this.#rows.push({ sample, group: { blocks: [], length: 0 }, length });
+      this.#rows.push(rowOf([sample], { blocks: [], length: 0 }, length));
     }
   }
 
@@ -89,7 +96,7 @@ export class Lane {
       }
       this.#groups.push(group);
     }
-    for (const sample of samples) this.#rows.push({ sample, group, length: 0 });
+    for (const alike of byToken(samples)) this.#rows.push(rowOf(alike, group, 0));
   }
 
   /** Computes one token of every sample. */
@@ -102,30 +109,45 @@ export class Lane {
 
     const { numLayers, vocabSize } = this.#config;
     // What comes out is copied, so what nobody needs is not asked for.
-    const names = this.#rows.some(({ sample }) => isTempered(sample)) ? [...this.#outputs, "logprobs"] : this.#outputs;
+    const names = this.#rows.some(isTempered) ? [...this.#outputs, "logprobs"] : this.#outputs;
     const outputs = await this.#snapshot.graphs.decode[this.#kind].run(this.#feeds(rowCount), names);
     for (let layer = 0; layer < numLayers; layer++) {
       this.#own.writeTokens(layer, lengths, floats(outputs[`key.${layer}`]!), floats(outputs[`value.${layer}`]!));
     }
-    const rowOf = (name: string, index: number): Float32Array =>
+    const answer = (name: string, index: number): Float32Array =>
       floats(outputs[name]!).subarray(index * vocabSize, (index + 1) * vocabSize);
     for (const [index, row] of this.#rows.entries()) {
       row.length++;
-      const { sample } = row;
-      if (sample.ended) continue;
-      if (isTempered(sample)) sample.accept(rowOf("probs", index), rowOf("logprobs", index));
-      else sample.accept(rowOf("probs", index));
+      const [probs, logprobs] = [answer("probs", index), isTempered(row) ? answer("logprobs", index) : undefined];
+      for (const sample of row.samples) if (!sample.ended) sample.accept(probs, logprobs);
     }
     this.#dropEnded();
+    this.#part();
+  }
+
+  /** Samples that chose different tokens go on in rows of their own. */
+  #part(): void {
+    for (const [index, row] of [...this.#rows.entries()]) {
+      const [first, ...others] = byToken(row.samples);
+      row.samples = first!;
+      row.token = first![0]!.lastToken;
+      this.#own.reserve(this.#rows.length + others.length, this.#own.length, this.#rows.length);
+      for (const alike of others) {
+        this.#own.copy(index, this.#rows.length);
+        this.#rows.push(rowOf(alike, row.group, row.length));
+      }
+    }
   }
 
   /** The last row or group takes the place of one that left. */
   #dropEnded(): void {
     for (let index = this.#rows.length - 1; index >= 0; index--) {
-      if (!this.#rows[index]!.sample.ended) continue;
+      const row = this.#rows[index]!;
+      if (row.samples.some(({ ended }) => ended)) row.samples = row.samples.filter(({ ended }) => !ended);
+      if (row.samples.length > 0) continue;
       const last = this.#rows.pop()!;
       if (index === this.#rows.length) continue;
-      this.#own.move(this.#rows.length, index);
+      this.#own.copy(this.#rows.length, index);
       this.#rows[index] = last;
     }
     const used = new Set(this.#rows.map((row) => row.group));
@@ -133,7 +155,7 @@ export class Lane {
       if (used.has(this.#groups[index]!)) continue;
       const last = this.#groups.pop()!;
       if (index === this.#groups.length) continue;
-      this.#prompts.move(this.#groups.length, index);
+      this.#prompts.copy(this.#groups.length, index);
       this.#groups[index] = last;
     }
     // Shorter prompts are left: shrink to them, so that nobody pays for a prompt that is gone.
@@ -145,10 +167,10 @@ export class Lane {
     const tokens = new Int32Array(rowCount);
     const positions = new Int32Array(rowCount);
     const inverseTemperatures = new Float32Array(rowCount).fill(1);
-    for (const [index, { sample, group, length }] of this.#rows.entries()) {
-      tokens[index] = sample.lastToken;
-      positions[index] = group.length + length;
-      if (isTempered(sample)) inverseTemperatures[index] = 1 / sample.temperature;
+    for (const [index, row] of this.#rows.entries()) {
+      tokens[index] = row.token;
+      positions[index] = row.group.length + row.length;
+      if (isTempered(row)) inverseTemperatures[index] = 1 / row.temperature;
     }
     const feeds: Record<string, Value> = {
       ...this.#snapshot.feeds,
@@ -211,8 +233,25 @@ export class Lane {
   }
 }
 
-/** Whether a sample's distribution is another one than the model's own. */
-const isTempered = ({ temperature }: LaneSample): boolean => temperature !== 0 && temperature !== 1;
+/** Whether a row's distribution is another one than the model's own. */
+const isTempered = ({ temperature }: Row): boolean => temperature !== 0 && temperature !== 1;
+
+/** A row of samples that chose the same token. */
+function rowOf(samples: LaneSample[], group: Group, length: number): Row {
+  const { lastToken, temperature } = samples[0]!;
+  return { samples, token: lastToken, temperature, group, length };
+}
+
+/** Samples by the token they chose, in the order of the first of each. */
+function byToken(samples: readonly LaneSample[]): LaneSample[][] {
+  const parts = new Map<number, LaneSample[]>();
+  for (const sample of samples) {
+    const part = parts.get(sample.lastToken);
+    if (part) part.push(sample);
+    else parts.set(sample.lastToken, [sample]);
+  }
+  return [...parts.values()];
+}
 
 /** Tokens that a prompt's blocks take, the padding of the last one included. */
 function roomFor(blocks: readonly PromptBlock[]): number {

@@ -107,10 +107,18 @@ export interface GradeResult {
   message?: string;
 }
 
+/** How one answer is graded. */
+export interface GradeOptions {
+  /** Gives up waiting and running. */
+  signal?: AbortSignal;
+  /** Other answers go first: an evaluation's are not to hold up those that training waits for. */
+  canWait?: boolean;
+}
+
 /** Grades answers. Any number may be graded at once; it keeps to its own limit. */
 export interface Grader {
   /** Grades one answer. Rejects only when the signal aborts; every other trouble is a result. */
-  grade(request: GradeRequest, options?: { signal?: AbortSignal }): Promise<GradeResult>;
+  grade(request: GradeRequest, options?: GradeOptions): Promise<GradeResult>;
   /** What runs the programs. */
   readonly description: SandboxDescription;
 }
@@ -153,7 +161,7 @@ export function createGrader(options: GraderOptions): Grader {
     return tests;
   };
 
-  async function grade(request: GradeRequest, { signal }: { signal?: AbortSignal } = {}): Promise<GradeResult> {
+  async function grade(request: GradeRequest, { signal, canWait }: GradeOptions = {}): Promise<GradeResult> {
     signal?.throwIfAborted();
     const start = performance.now();
     const truncated = request.truncated ?? false;
@@ -207,8 +215,8 @@ export function createGrader(options: GraderOptions): Grader {
       .update("\0")
       .update(code)
       .digest("base64");
-    const compute = (runSignal: AbortSignal) =>
-      limiter.run(async () => {
+    const compute = (runSignal: AbortSignal) => {
+      const work = async () => {
         const entered = performance.now();
         queueMs = entered - start;
         const problemMs = ((rewardTimeoutS + 1) * tests.length + 5) * 1000;
@@ -223,7 +231,9 @@ export function createGrader(options: GraderOptions): Grader {
         } finally {
           sandboxMs = performance.now() - entered;
         }
-      }, runSignal);
+      };
+      return limiter.run(work, { signal: runSignal, canWait });
+    };
     try {
       const { judgement, cached } = await (request.fresh ? unremembered : cache).get(key, compute, signal);
       return finish(judgement, { cached });

@@ -26,7 +26,7 @@ export interface JudgeOptions {
 
 export function judgeByTests({ grader, comparator, patienceMs, onWaiting }: JudgeOptions): Judge {
   const known = new Map<string, boolean>();
-  return async (task, answer, signal) => {
+  return async (task, answer, signal, { phase }) => {
     const tests = await task.loadTests();
     const request = {
       problem: { id: task.id, tests },
@@ -39,7 +39,7 @@ export function judgeByTests({ grader, comparator, patienceMs, onWaiting }: Judg
     known.set(task.id, isWeak);
     const deadline = Date.now() + patienceMs;
     for (let pauseMs = 1000; ; pauseMs = Math.min(15_000, pauseMs * 2)) {
-      const result = await grader.grade(request, { signal });
+      const result = await grader.grade(request, { signal, canWait: phase === "eval" });
       if (result.verdict !== "ungraded" || Date.now() + pauseMs > deadline) return gradeOf(result, isWeak);
       onWaiting?.(`the sandbox gives no verdicts (${result.message ?? result.status}); trying until it does`);
       await sleep(pauseMs, undefined, { signal });

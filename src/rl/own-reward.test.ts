@@ -5,9 +5,10 @@ import type { Task } from "./tasks.ts";
 const problem = { id: "p", prompt: "?", answer: 42 };
 const answer = { text: "42", tokens: Int32Array.of(1), logprobs: Float32Array.of(0), truncated: false };
 const { signal } = new AbortController();
+const place = { phase: "train", batch: 0, group: 0 } as const;
 
 const judgeWith = (given: unknown) =>
-  judgeByReward([problem], (() => given) as () => number)({ id: "p" } as Task, answer, signal);
+  judgeByReward([problem], (() => given) as () => number)({ id: "p" } as Task, answer, signal, place);
 
 test.each<[unknown, object]>([
   [1, { verdict: "pass", reward: 1, formatOk: true }],
@@ -36,16 +37,18 @@ test("the function gets the problem as it was given, and the answer", async () =
     [problem],
     ({ problem: { answer: wanted }, text }): Reward => ({ reward: Number(text) - wanted }),
   );
-  expect(await judge({ id: "p" } as Task, answer, signal)).toMatchObject({ reward: 0 });
+  expect(await judge({ id: "p" } as Task, answer, signal, place)).toMatchObject({ reward: 0 });
 });
 
 test("what it throws is named with the problem; an aborted run is not its fault", async () => {
   const failing = judgeByReward([problem], () => {
     throw new Error("no such table");
   });
-  await expect(failing({ id: "p" } as Task, answer, signal)).rejects.toMatchObject({
+  await expect(failing({ id: "p" } as Task, answer, signal, place)).rejects.toMatchObject({
     code: "rl/reward-failed",
     message: expect.stringMatching(/problem "p": no such table/),
   });
-  await expect(failing({ id: "p" } as Task, answer, AbortSignal.abort(new Error("stop")))).rejects.toThrow("stop");
+  await expect(failing({ id: "p" } as Task, answer, AbortSignal.abort(new Error("stop")), place)).rejects.toThrow(
+    "stop",
+  );
 });

@@ -68,7 +68,7 @@ export interface RememberedGroup extends RecordedGroup {
 export type RollOut = (place: Place, task: Task, policy: Policy, signal: AbortSignal) => Promise<Group>;
 
 /** Gives one answer its verdict and reward. */
-export type Judge = (task: Task, answer: Answer, signal: AbortSignal) => Promise<Grade>;
+export type Judge = (task: Task, answer: Answer, signal: AbortSignal, place: Place) => Promise<Grade>;
 
 export interface RolloutParts {
   renderer: Renderer;
@@ -102,7 +102,7 @@ export function sampleAndJudge(parts: RolloutParts): RollOut {
           const known = recorded?.graded[sample];
           if (known) return known;
           const start = Date.now();
-          const grade = await parts.judge(task, answer, own.signal);
+          const grade = await parts.judge(task, answer, own.signal, place);
           const verdict = { ...place, sample, grade, start, end: Date.now() };
           await parts.record({ type: "graded", ...verdict });
           return verdict;

@@ -340,7 +340,7 @@ class EmbeddedJail implements Jail {
       return outcomes;
     };
     if (job.tests.length === 0) return Promise.resolve(outcomes);
-    return this.#limiter.run(() => this.#withSlot(job.source, work, lost), options.signal);
+    return this.#limiter.run(() => this.#withSlot(job.source, work, lost), options);
   }
 
   async execute(request: ExecuteRequest, options: { signal?: AbortSignal } = {}): Promise<ExecuteResult> {
@@ -348,7 +348,7 @@ class EmbeddedJail implements Jail {
     checkFiles(request, limits);
     const waiting = { ...options, patienceMs: this.#patienceMs };
     const work = (slot: Slot) => runOnce(slot, request, limits, waiting);
-    return this.#limiter.run(() => this.#withSlot(request.code, work, killed), options.signal);
+    return this.#limiter.run(() => this.#withSlot(request.code, work, killed), options);
   }
 
   async close(): Promise<void> {

@@ -117,7 +117,7 @@ export class FusionClient {
         "sandbox/fusion-failed",
         `Sandbox Fusion gave no answer after ${this.#pausesS.length + 1} tries at ${this.urls.join(", ")} (${last?.message}). Look at the server's log; the program is ungraded, not wrong.`,
       );
-    }, options.signal);
+    }, options);
   }
 
   async close(): Promise<void> {

@@ -190,7 +190,7 @@ class Handler {
             },
             { signal },
           ),
-        signal,
+        { signal },
       );
       return answerOf(result, this.#options.fetchBytes ?? 32 * 1024 ** 2);
     } catch (error) {
