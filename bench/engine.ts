@@ -7,8 +7,12 @@ import { availableParallelism, cpus, loadavg } from "node:os";
 import { createInterface, type Interface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { Random } from "../src/core/random.ts";
+import { loadDataset } from "../src/data/index.ts";
+import { buildMessages } from "../src/data/question.ts";
 import type { Engine, SampleRequest, TrainingDatum } from "../src/engine/engine.ts";
 import { createEmbeddedEngine } from "../src/engine/index.ts";
+import { getRenderer } from "../src/renderers/index.ts";
+import { loadTokenizer } from "../src/tokenizer/load.ts";
 import { openVenv } from "../test/support/venv.ts";
 import { median } from "./intervals.ts";
 import type { Benchmark, BenchReport, BenchRow } from "./report.ts";
@@ -19,6 +23,7 @@ const rounds = 7;
 const promptLength = 150;
 const newTokens = 64;
 const [groupCount, groupSize] = [8, 16];
+const answerTokens = 112;
 
 export const benchmark: Benchmark = {
   async run(say) {
@@ -32,6 +37,7 @@ export const benchmark: Benchmark = {
       if ("missing" in torch) notes.push(`PyTorch's side was skipped: ${torch.missing}`);
       const peer = "missing" in torch ? undefined : torch;
       try {
+        rows.push(await compareAnswers(engine, peer, say));
         rows.push(...(await compareSampling(engine, peer, say)), ...(await compareTraining(engine, peer, say)));
         notes.push(...(await curve(engine, say)), ...(await describeRun(engine, peer, threads)));
       } finally {
@@ -56,11 +62,18 @@ function prompts(count: number, length: number): number[][] {
   return Array.from({ length: count }, () => Array.from({ length }, () => 1 + random.integer(900)));
 }
 
-async function sampleAll(engine: Engine, sampler: string, asked: readonly number[][], samples: number, tokens: number) {
+async function sampleAll(
+  engine: Engine,
+  sampler: string,
+  asked: readonly number[][],
+  samples: number,
+  tokens: number,
+  stopTokens: readonly number[] = [],
+) {
   const start = performance.now();
   const outputs = await Promise.all(
     asked.map((prompt, seed) => {
-      const settings = { maxTokens: tokens, seed, temperature: 1, topK: -1, topP: 1, stopTokens: [] };
+      const settings = { maxTokens: tokens, seed, temperature: 1, topK: -1, topP: 1, stopTokens };
       const request: SampleRequest = {
         prompt: Int32Array.from(prompt),
         numSamples: samples,
@@ -95,6 +108,37 @@ async function trainedModel(engine: Engine): Promise<string> {
   return model;
 }
 
+/** What a step of training samples: answers to problems, each until it ends. */
+async function compareAnswers(engine: Engine, torch: Torch | undefined, say: Say): Promise<BenchRow> {
+  const renderer = getRenderer("qwen3_instruct", await loadTokenizer("nano-coder"));
+  const { problems } = await loadDataset("starter", { split: "train" });
+  const asked = problems
+    .slice(0, groupCount)
+    .map(({ question, starterCode }) => [
+      ...renderer.buildGenerationPrompt(buildMessages({ question, starterCode, call: null })),
+    ]);
+  const stop = renderer.stop[0] as number;
+  const [ours, other]: [number[], number[]] = [[], []];
+  for (let round = 0; round <= rounds; round++) {
+    say(`answers, round ${round} of ${rounds}`);
+    const sampler = await freshSampler(engine);
+    const { tokensPerSecond } = await sampleAll(engine, sampler.id, asked, groupSize, answerTokens, [stop]);
+    await engine.releaseSampler(sampler.id);
+    const command = { prompts: asked, samples: groupSize, new_tokens: answerTokens, stop };
+    const peer = await torch?.ask<[seconds: number, tokens: number]>({ do: "answers", ...command });
+    if (round === 0) continue;
+    ours.push(1 / tokensPerSecond);
+    if (peer) other.push(peer[0] / peer[1]);
+  }
+  return ratioRow(
+    `${groupCount} problems × ${groupSize} answers to their end: transformers generate`,
+    1,
+    ours,
+    other,
+    5,
+  );
+}
+
 async function compareSampling(engine: Engine, torch: Torch | undefined, say: Say): Promise<BenchRow[]> {
   const cases = [
     { what: `${groupCount} prompts × ${groupSize} completions`, groups: groupCount, samples: groupSize, targets: true },
@@ -120,7 +164,7 @@ async function compareSampling(engine: Engine, torch: Torch | undefined, say: Sa
     const total = groups * samples * newTokens;
     const compare = (name: string, other: number[], least: number): BenchRow =>
       ratioRow(`${what}, ${newTokens} tokens: ${name}`, total, times.ours, other, targets ? least : undefined);
-    rows.push(compare("transformers generate", times.generate, 3), compare("hand-written loop", times.loop, 1.5));
+    rows.push(compare("transformers generate", times.generate, 4), compare("hand-written loop", times.loop, 1.5));
   }
   return rows;
 }

@@ -37,6 +37,23 @@ def generate(prompts, samples, new_tokens):
     return time.perf_counter() - start
 
 
+@torch.inference_mode()
+def answers(prompts, samples, new_tokens, stop):
+    """Until the stop token. Returns (seconds, tokens of the answers, stop tokens included)."""
+    longest = max(map(len, prompts))
+    rows = [prompt for prompt in prompts for _ in range(samples)]
+    ids = torch.tensor([[0] * (longest - len(prompt)) + prompt for prompt in rows])
+    mask = torch.tensor([[0] * (longest - len(prompt)) + [1] * len(prompt) for prompt in rows])
+    start = time.perf_counter()
+    out = model.generate(ids, attention_mask=mask, max_new_tokens=new_tokens, do_sample=True, top_k=0, eos_token_id=stop,
+                         pad_token_id=0, output_logits=True, return_dict_in_generate=True)
+    made = out.sequences[:, longest:]
+    torch.log_softmax(torch.stack(out.logits, dim=1), -1).gather(2, made[..., None])
+    seconds = time.perf_counter() - start
+    ended = (made == stop).int().cumsum(1)
+    return seconds, int(((ended == 0) | ((ended == 1) & (made == stop))).sum())
+
+
 def rotate(x, cos, sin):
     half = x.shape[-1] // 2
     return x * cos + torch.cat([-x[..., half:], x[..., :half]], -1) * sin
@@ -131,7 +148,7 @@ def train(sequences, prompt_length):
     return seconds
 
 
-COMMANDS = {"generate": generate, "loop": loop, "train": train}
+COMMANDS = {"generate": generate, "answers": answers, "loop": loop, "train": train}
 print(json.dumps({"torch": torch.__version__, "transformers": transformers.__version__, "threads": torch.get_num_threads()}), flush=True)
 for line in sys.stdin:
     command = json.loads(line)

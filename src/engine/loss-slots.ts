@@ -1,6 +1,7 @@
 // Lays out what the head computes for one run. A head row is one output row and the targets asked of it, its slots. Positions
 // whose inputs put no gradient on them are idle: they only need log-probabilities, so they go through a part of the graph that has no
-// backward pass, and where several ask for the same targets after the same row, as in a shared prompt, one head row serves all.
+// backward pass, and where several ask for the same targets after the same row, as in a shared prompt, one head row serves all. So it
+// does for positions with a gradient where the loss allows to add them up: samples that said the same, each with its own advantage.
 import type { Loss } from "./losses.ts";
 import type { PackedRun } from "./packing.ts";
 import type { PreparedDatum } from "./training-batch.ts";
@@ -41,7 +42,8 @@ export function layOutSlots(loss: Loss, data: readonly PreparedDatum[], run: Pac
     for (let position = 0; position < rows.length; position++) {
       const source = { row: rows[position]!, datum, from: position * datum.slots };
       if (isIdle(loss, source)) headRows.push(-1 - idle.shared(source));
-      else headRows.push(loss.linear ? active.shared(source) : active.add(source));
+      else
+        headRows.push(loss.adds === undefined ? active.add(source) : active.shared(source, otherInputs(loss, source)));
     }
   }
 
@@ -67,8 +69,8 @@ export function layOutSlots(loss: Loss, data: readonly PreparedDatum[], run: Pac
         places[from] = head >= 0 ? to : size + to;
         if (head < 0) continue;
         layout.active.mask[to] = 1;
-        // Adding: positions that share an active row are those of a linear loss.
-        for (let i = 0; i < loss.inputs.length; i++) layout.active.inputs[i]![to]! += datum.inputs[i]![from]!;
+        for (const [i, values] of layout.active.inputs.entries())
+          values[to] = datum.inputs[i]![from]! + (i === loss.adds ? values[to]! : 0);
       }
     }
     layout.places.push(places);
@@ -90,6 +92,12 @@ function isIdle(loss: Loss, { datum, from }: Source): boolean {
   return true;
 }
 
+/** What positions must have in common to be added up. */
+function otherInputs({ adds }: Loss, { datum, from }: Source): string {
+  const others = datum.inputs.filter((_, input) => input !== adds);
+  return others.map((values) => values.subarray(from, from + datum.slots).join()).join(":");
+}
+
 /** Head rows as they are found. */
 class RowCollector {
   readonly #rows: Source[] = [];
@@ -103,10 +111,10 @@ class RowCollector {
     return this.#rows.push(source) - 1;
   }
 
-  /** The row that asks for the same targets after the same packed row, added if there is none yet. */
-  shared(source: Source): number {
+  /** The row that asks for the same targets after the same packed row and is alike in what else counts, added if there is none yet. */
+  shared(source: Source, alike = ""): number {
     const { row, datum, from } = source;
-    const key = `${row}:${datum.slots === 1 ? datum.targets[from] : datum.targets.subarray(from, from + datum.slots).join()}`;
+    const key = `${row}:${datum.slots === 1 ? datum.targets[from] : datum.targets.subarray(from, from + datum.slots).join()}:${alike}`;
     let found = this.#known.get(key);
     if (found === undefined) {
       found = this.add(source);

@@ -24,8 +24,11 @@ export interface LossTerm {
 }
 
 interface LossMath {
-  /** True: two positions with the same target under the same history can be added up input by input. */
-  linear: boolean;
+  /**
+   * The input (by its place in the table) that the loss is linear in: positions with the same target under the same history, alike in
+   * all other inputs, are one position with the sum of theirs.
+   */
+  adds?: number;
   /** True where these inputs (in the order of the table) put no gradient on a position. */
   vanishes(values: readonly number[]): boolean;
   /** The loss per target. */
@@ -68,25 +71,24 @@ function clippedTerm(r: number, advantage: number, config: Readonly<Record<strin
 
 const formulas: Readonly<Record<LossName, LossMath>> = {
   cross_entropy: {
-    linear: true,
+    adds: 0,
     vanishes: ([weight]) => weight === 0,
     formula: (lp, { weights }) => negate(multiply(weights!, lp)),
     term: (lp, [weight]) => ({ value: -weight! * lp, slope: -weight! }),
   },
   importance_sampling: {
-    linear: false,
+    adds: 1,
     vanishes: noAdvantage,
     formula: (lp, { logprobs, advantages }) => negate(multiply(ratio(lp, logprobs!), advantages!)),
     term: (lp, [q, advantage]) => ({ value: -Math.exp(lp - q!) * advantage!, slope: -Math.exp(lp - q!) * advantage! }),
   },
   ppo: {
-    linear: false,
     vanishes: noAdvantage,
     formula: (lp, { logprobs, advantages }, config) => clippedSurrogate(ratio(lp, logprobs!), advantages!, config),
     term: (lp, [q, advantage], config) => clippedTerm(Math.exp(lp - q!), advantage!, config),
   },
   cispo: {
-    linear: false,
+    adds: 1,
     vanishes: noAdvantage,
     formula: (lp, { logprobs, advantages }, { clip_low_threshold, clip_high_threshold }) => {
       const clipped = stopGradient(clip(ratio(lp, logprobs!), clip_low_threshold!, clip_high_threshold!));
@@ -98,7 +100,6 @@ const formulas: Readonly<Record<LossName, LossMath>> = {
     },
   },
   dro: {
-    linear: false,
     // Positions without an advantage are still pulled towards the sampler.
     vanishes: () => false,
     formula: (lp, { logprobs, advantages }, { beta }) => {
@@ -111,7 +112,6 @@ const formulas: Readonly<Record<LossName, LossMath>> = {
     },
   },
   gspo: {
-    linear: false,
     vanishes: noAdvantage,
     // The sequence's ratio, whose own gradient is that of this position's lp alone.
     formula: (lp, { advantages, sequence_ratio_mask: sequenceRatio }, config) =>

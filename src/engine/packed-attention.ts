@@ -26,8 +26,8 @@ import {
 import type { Qwen3Config } from "./model-types.ts";
 import type { Projections } from "./qwen3.ts";
 
-/** "plain": whole sequences (or the prefixes themselves); "shared": continuations of prefixes. */
-export type BlockKind = "plain" | "shared";
+/** "plain": whole sequences (or the prefixes themselves); "shared": continuations of prefixes; "tree": sequences that begin alike, as one. */
+export type BlockKind = "plain" | "shared" | "tree";
 
 /** A block's layout as graph inputs. Sequences lie as [groups, members], the members of a group sharing one prefix. */
 interface BlockInputs {
@@ -47,16 +47,14 @@ interface BlockInputs {
 
 function blockInputs(kind: BlockKind): BlockInputs {
   const [groups, members, length, prefix] = ["groups", "members", "length", "prefix"].map((dim) => `${kind}_${dim}`);
+  const keys = kind === "shared" ? addDims(prefix!, length!) : length!;
   const block: BlockInputs = {
     kind,
     length: length!,
     prefixLength: kind === "shared" ? prefix! : 0,
     rows: input(`${kind}.rows`, [groups!, members!, length!], "i32"),
     places: input(`${kind}.places`, ["rows"], "i32"),
-    bias: input(
-      `${kind}.bias`,
-      kind === "shared" ? [groups!, 1, length!, 1, addDims(prefix!, length!)] : [length!, 1, length!],
-    ),
+    bias: input(`${kind}.bias`, kind === "plain" ? [length!, 1, keys] : [groups!, 1, length!, 1, keys]),
   };
   if (kind === "shared") {
     block.prefixRows = input("shared.prefix_rows", [groups!, prefix!], "i32");
@@ -103,7 +101,7 @@ function places(block: BlockInputs): Dim {
 
 /** The keys or values each sequence of a block looks at: [heads, groups, members, prefix + length, headDim]. */
 function keyEntries(x: Tensor, block: BlockInputs): Tensor {
-  if (block.kind === "plain") return gatherOnce(x, block.rows, block.places, 1);
+  if (block.kind !== "shared") return gatherOnce(x, block.rows, block.places, 1);
   const [groups, members] = block.rows.shape as [Dim, Dim];
   const [heads, , size] = x.shape as [Dim, Dim, Dim];
   const prefixRows = reshape(block.prefixRows!, [groups, 1, block.prefixLength]);

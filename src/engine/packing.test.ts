@@ -100,6 +100,28 @@ describe("packBatch", () => {
   });
 });
 
+describe("trees", () => {
+  const prompt = Array.from({ length: 60 }, (_, i) => i);
+  const answer = (...ends: number[]): Int32Array =>
+    tokens(...prompt, ...Array.from({ length: 20 }, (_, i) => i), ...ends);
+
+  test("what answers have in common is computed once, though they part and some are the same", () => {
+    const sequences = [answer(1, 2), answer(1, 3), answer(1, 2), answer(4), tokens(...prompt, 9, 9)];
+    const runs = packBatch(sequences, 2048);
+    expect(runs.map(({ blocks }) => blocks.map(({ kind }) => kind))).toEqual([["tree"]]);
+    expect(runs[0]!.tokens).toHaveLength(60 + 20 + (1 + 2) + 1 + 2 + 1);
+  });
+
+  test("answers that have nothing in common stay apart: a tree's attention would look at all pairs", () => {
+    const sequences = [1, 2, 3, 4].map((first) =>
+      tokens(...prompt, ...Array.from({ length: 50 }, (_, i) => first * i)),
+    );
+    expect(packBatch(sequences, 2048).map(({ blocks }) => blocks.map(({ kind }) => kind))).toEqual([
+      ["plain", "shared"],
+    ]);
+  });
+});
+
 /** Places and rows are each other's inverse; whatever else there is points at padding. */
 function checkPlaces({ tokens: all, places, blocks }: PackedRun): void {
   const dummy = all.length - 1;

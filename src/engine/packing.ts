@@ -2,6 +2,7 @@
 // packed without padding; only attention sees sequences padded to a common length.
 import type { BlockKind } from "./packed-attention.ts";
 import { findPrefixGroups, type PrefixGroup } from "./prefix-groups.ts";
+import { families, type PrefixTree, treeOf } from "./prefix-trees.ts";
 
 /** Hides a key: far below every score, and finite, so that nothing becomes NaN. */
 const HIDDEN = -1e30;
@@ -20,7 +21,7 @@ export interface PackedBlock {
   /** Shared blocks only: [group, prefix], [row]. */
   prefixRows?: Int32Array;
   prefixPlaces?: Int32Array;
-  /** plain: [length, length]; shared: [group, length, prefix + length] */
+  /** plain: [length, length]; shared: [group, length, prefix + length]; tree: [group, length, length] */
   bias: Float32Array;
 }
 
@@ -36,14 +37,37 @@ export interface PackedRun {
   sequences: { index: number; rows: Int32Array }[];
 }
 
+/** What a token costs in the layers, in pairs of a query and a key. */
+const pairsPerToken = 600;
+/** A tree's attention looks at every pair of its tokens. */
+const largestTree = 1024;
+
 /** Splits a batch into runs of about `budget` tokens. Every sequence is in exactly one run. */
 export function packBatch(sequences: readonly Int32Array[], budget: number): PackedRun[] {
-  const groups = findPrefixGroups(sequences);
+  const trees: PrefixTree[] = [];
+  const groups: PrefixGroup[] = [];
+  for (const family of families(sequences)) {
+    const tree = treeOf(family, sequences);
+    const apart = findPrefixGroups(family.map((index) => sequences[index]!)).map(({ members, prefixLength }) => ({
+      members: members.map((member) => family[member]!),
+      prefixLength,
+    }));
+    const fits = tree.tokens.length <= Math.min(largestTree, budget);
+    const costApart = apart.reduce((total, group) => total + costOf(group, sequences), 0);
+    if (family.length > 1 && fits && costOfTree(tree) < costApart) trees.push(tree);
+    else groups.push(...apart);
+  }
   const shared = groups
     .filter((group) => group.members.length > 1)
     .flatMap((group) => cutGroup(group, sequences, budget));
   const alone = groups.filter((group) => group.members.length === 1).map((group) => group.members[0]!);
   return [
+    // Half the tokens a run: a step's trees are few, and one run is one thread's. Neighbours in size share a run.
+    ...fill(
+      trees.sort((a, b) => a.tokens.length - b.tokens.length || a.members[0]! - b.members[0]!),
+      budget / 2,
+      ({ tokens }) => tokens.length,
+    ).map((run) => packTrees(run)),
     ...fill(shared, budget, (group) => tokensOf(group, sequences)).map((run) => packShared(run, sequences)),
     // Neighbours in length share a run, so that little is padded.
     ...fill(
@@ -52,6 +76,17 @@ export function packBatch(sequences: readonly Int32Array[], budget: number): Pac
       (index) => sequences[index]!.length,
     ).map((run) => packPlain(run, sequences)),
   ];
+}
+
+function costOfTree({ tokens: { length } }: PrefixTree): number {
+  return length * pairsPerToken + length ** 2;
+}
+
+function costOf(group: PrefixGroup, sequences: readonly Int32Array[]): number {
+  const { members, prefixLength } = group;
+  const own = members.map((index) => sequences[index]!.length - prefixLength);
+  const pairs = own.reduce((total, length) => total + length * (prefixLength + length), prefixLength ** 2);
+  return tokensOf(group, sequences) * pairsPerToken + pairs;
 }
 
 function tokensOf({ members, prefixLength }: PrefixGroup, sequences: readonly Int32Array[]): number {
@@ -111,6 +146,15 @@ function packShared(groups: readonly PrefixGroup[], sequences: readonly Int32Arr
   return finishRun(rows, [plainBlock(prefixes, dummy), sharedBlock(prefixes, own, dummy)], placed);
 }
 
+function packTrees(trees: readonly PrefixTree[]): PackedRun {
+  const rows = new RowList();
+  const placed = trees.map((tree) => rows.add(tree));
+  const sequences = trees.flatMap(({ members, nodes }, at) =>
+    members.map((index, member) => ({ index, rows: nodes[member]!.map((node) => placed[at]![node]!) })),
+  );
+  return finishRun(rows, [treeBlock(trees, placed, rows.dummy())], sequences);
+}
+
 /** The run's tokens as they are laid out. */
 class RowList {
   readonly tokens: number[] = [];
@@ -121,6 +165,15 @@ class RowList {
     for (const [i, token] of tokens.entries()) {
       this.tokens.push(token);
       this.positions.push(firstPosition + i);
+    }
+    return rows;
+  }
+
+  add({ tokens, positions }: PrefixTree): Int32Array {
+    const rows = Int32Array.from(tokens, (_, i) => this.tokens.length + i);
+    for (const [i, token] of tokens.entries()) {
+      this.tokens.push(token);
+      this.positions.push(positions[i]!);
     }
     return rows;
   }
@@ -162,6 +215,23 @@ function sharedBlock(prefixes: readonly Int32Array[], own: readonly Int32Array[]
   const places = invert(rows, dummy);
   const prefixPlaces = invert(prefixRows, dummy);
   return { kind: "shared", groups, members, length, prefixLength, rows, places, prefixRows, prefixPlaces, bias };
+}
+
+/** A token looks at what its parent looks at, and at itself. */
+function treeBlock(trees: readonly PrefixTree[], placed: readonly Int32Array[], dummy: number): PackedBlock {
+  const length = paddedLength(placed, placed.length);
+  const rows = spread(placed, length, dummy);
+  const bias = new Float32Array(trees.length * length * length).fill(HIDDEN);
+  for (const [group, { parents }] of trees.entries()) {
+    const start = group * length * length;
+    for (const [node, parent] of parents.entries()) {
+      const row = start + node * length;
+      if (parent >= 0) bias.copyWithin(row, start + parent * length, start + parent * length + parent + 1);
+      bias[row + node] = 0;
+    }
+  }
+  const block = { kind: "tree", groups: trees.length, members: 1, length, prefixLength: 0 } as const;
+  return { ...block, rows, places: invert(rows, dummy), bias };
 }
 
 /** The longest length, and one more where no sequence would be padded: rows from elsewhere need a padding place to point at. */

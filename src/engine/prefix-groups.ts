@@ -1,4 +1,5 @@
 // Finds what the sequences of a batch have in common: sequences that begin alike form a group, whose prefix is computed once.
+import { commonPrefix, compare } from "./prefix-trees.ts";
 
 export interface PrefixGroup {
   /** Indices into the batch. */
@@ -42,15 +43,4 @@ export function findPrefixGroups(sequences: readonly Int32Array[]): PrefixGroup[
     groups.push({ members: order.slice(from, end), prefixLength });
   }
   return groups.reverse();
-}
-
-function commonPrefix(a: Int32Array, b: Int32Array): number {
-  let length = 0;
-  while (length < a.length && length < b.length && a[length] === b[length]) length++;
-  return length;
-}
-
-function compare(a: Int32Array, b: Int32Array): number {
-  const common = commonPrefix(a, b);
-  return (a[common] ?? -1) - (b[common] ?? -1);
 }

@@ -33,7 +33,7 @@ function newAdapter(spec: LoraSpec = lora): string {
   return id;
 }
 
-/** Two groups of completions and one sequence by itself. */
+/** Two groups of completions and one sequence by itself; of one completion, a twin with another advantage and one from another sampler. */
 function sampleData(): TrainingDatum[] {
   const random = new Random("data");
   const ints = (count: number): number[] => Array.from({ length: count }, () => random.integer(tinyConfig.vocabSize));
@@ -42,7 +42,7 @@ function sampleData(): TrainingDatum[] {
     ...[0, 0, 1, 0, 1, 1].map((prompt) => [...prompts[prompt]!, ...ints(2 + random.integer(8))]),
     ints(17),
   ];
-  return sequences.map((sequence) => {
+  const data = sequences.map((sequence) => {
     const shape = [sequence.length - 1];
     const numbers = (): Float32Array => Float32Array.from({ length: shape[0]! }, () => random.normal());
     return {
@@ -54,31 +54,43 @@ function sampleData(): TrainingDatum[] {
       },
     };
   });
+  const change = (datum: TrainingDatum, name: string, by: number): TrainingDatum => {
+    const { data: values, shape } = datum.lossInputs[name]!;
+    return { ...datum, lossInputs: { ...datum.lossInputs, [name]: { data: values.map((x) => x - by), shape } } };
+  };
+  return [...data, change(data[0]!, "advantages", 0.7), change(data[0]!, "logprobs", 0.2)];
 }
 
-const batchOf = (data: TrainingDatum[], forwardOnly = false): TrainingBatch => ({
+const batchOf = (
+  data: TrainingDatum[],
+  forwardOnly = false,
+  loss: TrainingBatch["loss"] = "importance_sampling",
+): TrainingBatch => ({
   data,
-  loss: "importance_sampling",
+  loss,
   lossConfig: {},
   forwardOnly,
 });
 const flat = (adapter: AdapterWeights): number[] => [...adapter.values()].flatMap(({ data }) => [...data]);
 
 describe("Trainer", () => {
-  test("gradients of several calls add up, and a step clears them", async () => {
-    const id = newAdapter();
-    const data = sampleData();
-    await trainer.forwardBackward(id, batchOf(data));
-    const whole = flat(trainer.accumulatedGradient(id));
-    trainer.importState(id, { weights: trainer.adapterWeights(id) });
-    for (const datum of data) await trainer.forwardBackward(id, batchOf([datum]));
-    const parts = flat(trainer.accumulatedGradient(id));
-    const scale = Math.max(...whole.map(Math.abs));
-    expect(scale).toBeGreaterThan(0.1);
-    expect(Math.max(...whole.map((x, i) => Math.abs(x - parts[i]!)))).toBeLessThan(1e-5 * scale);
-    expect(trainer.optimStep(id, adam)["grad_norm"]).toBeCloseTo(Math.hypot(...whole), 3);
-    expect(flat(trainer.accumulatedGradient(id)).every((x) => x === 0)).toBe(true);
-  });
+  test.each(["importance_sampling", "ppo", "cispo", "dro"] as const)(
+    "%s: gradients of several calls add up, and a step clears them",
+    async (loss) => {
+      const id = newAdapter();
+      const data = sampleData();
+      await trainer.forwardBackward(id, batchOf(data, false, loss));
+      const whole = flat(trainer.accumulatedGradient(id));
+      trainer.importState(id, { weights: trainer.adapterWeights(id) });
+      for (const datum of data) await trainer.forwardBackward(id, batchOf([datum], false, loss));
+      const parts = flat(trainer.accumulatedGradient(id));
+      const scale = Math.max(...whole.map(Math.abs));
+      expect(scale).toBeGreaterThan(0.1);
+      expect(Math.max(...whole.map((x, i) => Math.abs(x - parts[i]!)))).toBeLessThan(1e-5 * scale);
+      expect(trainer.optimStep(id, adam)["grad_norm"]).toBeCloseTo(Math.hypot(...whole), 3);
+      expect(flat(trainer.accumulatedGradient(id)).every((x) => x === 0)).toBe(true);
+    },
+  );
 
   test("a position's log-probability does not depend on what else is in the batch", async () => {
     const id = newAdapter();

@@ -1,5 +1,5 @@
 // The whole training graph of a small model: its gradients against finite differences of the interpreter, and ONNX Runtime
-// against the interpreter, for every loss, with and without shared prefixes, merged and beside the weights.
+// against the interpreter, for every loss, with nothing shared, with shared prefixes and as trees, merged and beside the weights.
 import { expect, test } from "vitest";
 import { randomWeights } from "../../test/support/tiny-model.ts";
 import { Random } from "../core/random.ts";
@@ -39,9 +39,16 @@ const batches = {
   shared: [
     [...prompt, 3, 1],
     [...prompt, 4],
-    [...prompt, 3, 2, 8],
+    [...prompt, 5, 2, 8],
+  ],
+  tree: [
+    [...prompt, 3, 1, 7],
+    [...prompt, 4, 9],
+    [...prompt, 3, 1, 8, 2],
+    [...prompt, 3, 1, 7],
   ],
 };
+const blocksOf = { plain: ["plain"], shared: ["plain", "shared"], tree: ["tree"] } as const;
 
 function feedsFor(
   kind: keyof typeof batches,
@@ -95,7 +102,7 @@ const asFeeds = (values: Record<string, Value>): Record<string, Feed> =>
 const cases = Object.keys(losses)
   .filter((loss) => loss !== "gspo")
   .flatMap((loss, index) =>
-    (["plain", "shared"] as const).map((kind, i) => ({
+    (["plain", "shared", "tree"] as const).map((kind, i) => ({
       loss: loss as LossName,
       kind,
       merge: (index + i) % 2 === 0,
@@ -106,7 +113,7 @@ const cases = Object.keys(losses)
 test.each(cases)("$loss, $kind, merged: $merge, recomputed: $recompute", async ({ loss, kind, merge, recompute }) => {
   const { feeds: values, runs, idle } = feedsFor(kind, loss);
   expect(runs).toBe(1);
-  const blocks = kind === "plain" ? (["plain"] as const) : (["plain", "shared"] as const);
+  const blocks = blocksOf[kind];
   const outputs = trainingGraph(config, { targets: spec, loss, backward: true, blocks, idle, merge, recompute });
   const feeds = asFeeds(values);
   const exact = interpret(outputs, feeds);
