@@ -217,15 +217,18 @@ export const presets: Readonly<Record<TrainConfig["preset"], Partial<TrainConfig
   nano: {
     model_name: "nano-coder",
     renderer_name: "qwen3_instruct",
-    learning_rate: 2.5e-3,
-    max_steps: 50,
+    batch_size: 64,
+    learning_rate: 3e-3,
+    max_steps: 40,
     max_tokens: 112,
     context_window: 512,
     min_generation: 64,
     train_data: "starter",
     test_data: "starter",
+    // The bundled programs take milliseconds; some that models write take minutes.
+    reward_timeout: 1,
     eval_max_problems: 0,
-    eval_every: 25,
+    eval_every: 20,
     max_lag: 0,
   },
 };
