@@ -16,15 +16,15 @@ afterEach(() => vi.unstubAllEnvs());
 
 describe("the sizes of a step", () => {
   test.each([
-    [[], [8, 128]],
-    [["prompts_per_step=4"], [4, 64]],
+    [[], [8, 64]],
+    [["prompts_per_step=4"], [4, 32]],
     [["completions_per_prompt=4"], [8, 32]],
     [
       ["prompts_per_step=4", "completions_per_prompt=8"],
       [4, 32],
     ],
-    [["group_size=4"], [4, 128]],
-    [["batch_size=64"], [8, 64]],
+    [["group_size=4"], [4, 64]],
+    [["batch_size=128"], [8, 128]],
     [
       ["group_size=4", "batch_size=32"],
       [4, 32],
@@ -35,7 +35,7 @@ describe("the sizes of a step", () => {
     ],
     [
       ["prompts_per_step=4", "group_size=4"],
-      [4, 64],
+      [4, 32],
     ],
     [
       ["prompts_per_step=4", "batch_size=32"],
@@ -73,7 +73,7 @@ test("the config of a run gives the same config again", () => {
   const file = join(folders(), "config.json");
   writeFileSync(
     file,
-    JSON.stringify({ ...config, completions_per_prompt: 16, started_at: "x", data_fingerprint: "y", eval_problems: 3 }),
+    JSON.stringify({ ...config, completions_per_prompt: 8, started_at: "x", data_fingerprint: "y", eval_problems: 3 }),
   );
   expect(resolved(`@${file}`)).toEqual(config);
   expect(resolved(`@${file}`, "seed=3")).toEqual({ ...config, seed: 3 });
@@ -87,13 +87,13 @@ describe("help shows what this invocation would use", () => {
 
   test("after the preset that the engine decides", () => {
     for (const name of ["TINKER_API_KEY", "TINKER_BASE_URL"]) vi.stubEnv(name, "");
-    expect(shown()("max_steps")).toMatch(/^50 /);
+    expect(shown()("max_steps")).toMatch(/^40 /);
     expect(shown()("model_name")).toMatch(/^nano-coder /);
     vi.stubEnv("TINKER_API_KEY", "tml-secret-secret");
     expect(shown()("model_name")).toMatch(/^Qwen\/Qwen3-8B /);
     expect(trainOptionsHelp([])).toMatch(/preset=deepcoder \(TINKER_API_KEY is set\)/);
     expect(trainOptionsHelp([])).not.toContain("secret");
-    expect(shown("preset=nano")("max_steps")).toMatch(/^50 /);
+    expect(shown("preset=nano")("max_steps")).toMatch(/^40 /);
   });
 
   test("after files, what was typed, and the environment", () => {
@@ -103,8 +103,8 @@ describe("help shows what this invocation would use", () => {
     const of = shown(`@${file}`, "seed=9", "prompts_per_step=2");
     expect(of("max_steps")).toMatch(/^3 .*run\.json, line 2\)$/);
     expect(of("seed")).toMatch(/^9 .*\(as typed\)$/);
-    expect(of("batch_size")).toMatch(/^32 /);
-    expect(of("completions_per_prompt")).toMatch(/^16 /);
+    expect(of("batch_size")).toMatch(/^16 /);
+    expect(of("completions_per_prompt")).toMatch(/^8 /);
     expect(of("sandbox_url")).toMatch(/^http:\/\/\*\*\*@box:8080 .*\(SANDBOX_URL\)$/);
   });
 
