@@ -14,8 +14,8 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 180_000,
     pool: "forks",
-    // One more than the machines have that this runs on: tests wait for what they start.
-    maxWorkers: 3,
+    // Twice the cores of the machines that this runs on: tests mostly wait for what they start.
+    maxWorkers: 4,
     sequence: { sequencer: LongestFirst },
     reporters: ["default", "./test/closing-line.ts"],
   },
