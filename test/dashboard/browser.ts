@@ -24,6 +24,7 @@ export async function watchedPage(browser: Browser, options: BrowserContextOptio
   const context = await browser.newContext({
     viewport: { width: 1280, height: 900 },
     colorScheme: "light",
+    reducedMotion: "reduce", // without a graphics card every frame of an animation is work
     ...options,
   });
   const page = await context.newPage();
@@ -48,6 +49,13 @@ export async function watchedPage(browser: Browser, options: BrowserContextOptio
 /** Goes to a place of the page by its address and waits until the view is there. */
 export async function visit(page: Page, url: string, hash: string): Promise<void> {
   await page.goto(`${url}${hash}`);
+  await page.locator("main .view").waitFor({ timeout: 60_000 });
+}
+
+/** Another place of a dashboard's page, loaded anew; by way of another address each time would take a process of its own. */
+export async function visitAnew(page: Page, hash: string): Promise<void> {
+  await page.evaluate(`history.replaceState(null, "", ${JSON.stringify(hash)})`);
+  await page.reload();
   await page.locator("main .view").waitFor({ timeout: 60_000 });
 }
 

@@ -9,7 +9,7 @@ import { renderReport } from "../../src/dashboard/report.ts";
 import { type DashboardServer, startDashboard } from "../../src/dashboard/server.ts";
 import { foldersInMemory } from "../support/folders.ts";
 import { runWhet } from "../support/whet.ts";
-import { chromiumPath, launch, overflow, visit, type Watched, watchedPage } from "./browser.ts";
+import { chromiumPath, launch, overflow, visit, visitAnew, type Watched, watchedPage } from "./browser.ts";
 import { hostileName, hostileTexts, writeHostileRun } from "./hostile.ts";
 
 const folder = foldersInMemory();
@@ -64,9 +64,9 @@ describe.skipIf(!chromiumPath)("hostile texts", () => {
 
   test("are text on every page", async () => {
     const { page } = watched;
+    await visit(page, server.url, "#/runs");
     for (const place of ["#/runs", "#/compare", ...places.map((one) => id + one)]) {
-      await page.goto("about:blank");
-      await visit(page, server.url, place);
+      await visitAnew(page, place);
       await page.waitForTimeout(100);
       const found = await page.evaluate(lookForMarkup);
       expect(found, place).toEqual({ broken: undefined, foreign: [], handlers: [], links: [] });

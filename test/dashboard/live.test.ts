@@ -12,15 +12,15 @@ import { readJournal } from "../../src/runs/read-journal.ts";
 import { foldersInMemory } from "../support/folders.ts";
 import { cleanEnvironment, runWhet, whetPath } from "../support/whet.ts";
 import { violations } from "./accessibility.ts";
-import { chromiumPath, launch, overflow, visit, type Watched, watchedPage } from "./browser.ts";
+import { chromiumPath, launch, overflow, visit, visitAnew, type Watched, watchedPage } from "./browser.ts";
 
 const folder = foldersInMemory();
 const settings = [
   "max_steps=200", // it is stopped from the page
-  "batch_size=32",
-  "group_size=4",
+  "batch_size=16",
+  "group_size=2",
   "eval_every=4",
-  "eval_max_problems=12",
+  "eval_max_problems=4",
   "max_lag=1",
   "num_groups_to_log=0",
   "tensorboard=false",
@@ -248,9 +248,11 @@ describe.skipIf(!chromiumPath)("a run in the browser", () => {
       await page.emulateMedia({ colorScheme });
       // In the dark only the colours are others.
       for (const place of colorScheme === "light" ? places : places.filter((one) => /watched$|group|evals/.test(one))) {
-        // A fresh page each time: another address alone would not load it anew.
-        await page.goto("about:blank");
-        await visit(page, server!.url, place);
+        // As a phone has it, then wide.
+        await page.setViewportSize({ width: 390, height: 844 });
+        await visitAnew(page, place);
+        expect(await overflow(page), place).toBeLessThanOrEqual(0);
+        await page.setViewportSize({ width: 1280, height: 900 });
         await page.waitForTimeout(150);
         expect(await violations(page), `${place}, ${colorScheme}`).toEqual([]);
       }
@@ -259,13 +261,6 @@ describe.skipIf(!chromiumPath)("a run in the browser", () => {
       expect(Number(red) < 60, back).toBe(colorScheme === "dark");
     }
     await page.emulateMedia({ colorScheme: "light" });
-    await page.setViewportSize({ width: 390, height: 844 });
-    for (const place of places) {
-      await page.goto("about:blank");
-      await visit(page, server!.url, place);
-      expect(await overflow(page), place).toBeLessThanOrEqual(0);
-    }
-    await page.setViewportSize({ width: 1280, height: 900 });
   });
 
   test("two runs in one chart, with what differs between them", async () => {
