@@ -17,6 +17,8 @@ export interface ControlledRun {
   /** What is asked when a step is done. */
   ask: Record<number, Control[]>;
   learningRate?: number;
+  /** Problems of a step, with six answers each; 8 unless told. */
+  prompts?: number;
   onError?: "warn" | "pause" | "stop" | "rollback";
   /** `step-done 3`, `control 2`: killed when this was written down. */
   killAt?: string;
@@ -50,8 +52,8 @@ await runTraining({
     preset: "nano",
     max_steps: given.steps,
     max_lag: given.lag,
-    group_size: 8,
-    batch_size: 48,
+    group_size: given.prompts ?? 8,
+    batch_size: 6 * (given.prompts ?? 8),
     learning_rate: given.learningRate ?? 2.5e-3,
     on_error: given.onError ?? "warn",
     max_tokens: 64,

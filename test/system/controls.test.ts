@@ -19,7 +19,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => runs.close());
 
-const steps = 6;
+const plan = { steps: 6, prompts: 3 };
 
 const controlsOf = (path: string) =>
   RunView.read(path).controls.map(({ step, by, control }) => ({ step, by, control }));
@@ -42,12 +42,12 @@ test.each(lags)(
   async (lag) => {
     const calm = join(newFolder(), "calm");
     const ask = { 0: asked };
-    expect(await runs.start({ steps, path: calm, lag, ask }).ended).toMatchObject({ code: 0 });
+    expect(await runs.start({ ...plan, path: calm, lag, ask }).ended).toMatchObject({ code: 0 });
     const path = join(newFolder(), "killed");
     // Killed when the first of the three was written down, and when the step after the first that they hold for was done.
-    expect((await runs.start({ steps, path, lag, ask, killAt: "control 1" }).ended).code).toBe(null);
-    expect((await runs.start({ steps, path, lag, ask: {}, killAt: "step-done 2" }).ended).code).toBe(null);
-    expect(await runs.start({ steps, path, lag, ask: {} }).ended).toMatchObject({ code: 0 });
+    expect((await runs.start({ ...plan, path, lag, ask, killAt: "control 1" }).ended).code).toBe(null);
+    expect((await runs.start({ ...plan, path, lag, ask: {}, killAt: "step-done 2" }).ended).code).toBe(null);
+    expect(await runs.start({ ...plan, path, lag, ask: {} }).ended).toMatchObject({ code: 0 });
 
     for (const run of [calm, path]) {
       expect(controlsOf(run)).toEqual(asked.map((control) => ({ step: 1, by: "test", control })));
@@ -74,7 +74,7 @@ test.each(lags)(
 
 test("a paused run waits, a killed one resumes paused and says so, and stop saves", { timeout: 240_000 }, async () => {
   const path = join(newFolder(), "run");
-  const first = runs.start({ steps, path, lag: 0, ask: { 1: [{ kind: "pause" }] } });
+  const first = runs.start({ ...plan, path, lag: 0, ask: { 1: [{ kind: "pause" }] } });
   await until(() => first.stderr().includes("paused before the update of step 2"));
   expect(RunView.read(path).paused).toBe(true);
   // Nothing is trained while it is paused; what is asked meanwhile is done.
@@ -86,7 +86,7 @@ test("a paused run waits, a killed one resumes paused and says so, and stop save
   expect((await first.ended).code).toBe(null);
   expect(() => requestControl(path, { kind: "go-on" })).toThrow(/No process trains/);
 
-  const second = runs.start({ steps, path, lag: 0, ask: { 3: [{ kind: "stop" }] } });
+  const second = runs.start({ ...plan, path, lag: 0, ask: { 3: [{ kind: "stop" }] } });
   await until(() => second.stderr().includes("paused before the update of step 2"));
   await sleep(500);
   expect(RunView.read(path).records.at(-1)!.step).toBe(1);

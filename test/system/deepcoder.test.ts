@@ -35,9 +35,10 @@ afterAll(async () => {
   await hub.close();
 });
 
-/** A person's environment: a key, and the stand-ins where the services would be. */
+const oneHome = newFolder();
+/** A person's environment: a key, and the stand-ins where the services would be. What one command fetched, the next finds. */
 const environment = () => ({
-  HOME: newFolder(),
+  HOME: oneHome,
   HF_ENDPOINT: hub.endpoint,
   HF_TOKEN: "hf_secret",
   TINKER_API_KEY: "tml-local",

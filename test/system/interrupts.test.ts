@@ -12,7 +12,7 @@ import { foldersInMemory } from "../support/folders.ts";
 import { cleanEnvironment, runWhet, whetPath } from "../support/whet.ts";
 
 const newFolder = foldersInMemory();
-const small = ["batch_size=16", "group_size=4", "max_tokens=64", "tensorboard=false", "eval_max_problems=24"];
+const small = ["batch_size=16", "group_size=4", "max_tokens=64", "tensorboard=false", "eval_max_problems=6"];
 const noTrace = /\n\s+at .*:\d+:\d+|Unhandled|UnhandledPromise/;
 const checkpoints = (path: string) =>
   readJsonLines(join(path, "checkpoints.jsonl")) as { name: string; step: number; final?: boolean }[];
@@ -61,7 +61,7 @@ test("Ctrl-C at any moment of sampling, grading and evaluating saves and leaves 
 
 test("Ctrl-C during the last evaluation loses nothing, and the same command only evaluates", async () => {
   const path = join(newFolder(), "run");
-  const command = [`log_path=${path}`, "max_steps=1", "eval_every=5", "save_every=0", ...small, "eval_max_problems=40"];
+  const command = [`log_path=${path}`, "max_steps=1", "eval_every=5", "save_every=0", ...small, "eval_max_problems=24"];
   const run = startTraining(command);
   await run.until(
     "the final checkpoint",

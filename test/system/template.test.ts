@@ -11,8 +11,8 @@ const newFolder = foldersInMemory();
 const settings = [
   "max_steps=2",
   "eval_every=0",
-  "batch_size=16",
-  "group_size=4",
+  "batch_size=8",
+  "group_size=2",
   "eval_max_problems=8",
   "tensorboard=false",
 ];
