@@ -1,5 +1,6 @@
 """Where a problem's input comes from: how the statement tells it, how a program reads it, and random values of it."""
 
+import functools
 import json
 import random
 import string
@@ -54,9 +55,14 @@ def integer(rng: random.Random, params: Params) -> int:
     return rng.randint(1, rng.choice((12, 60, 60, 2000)))
 
 
+@functools.cache
+def words_with(letters: tuple[str, ...]) -> list[str]:
+    """The words with one of these letters; all words where there is none."""
+    return [word for word in WORDS if any(letter in word for letter in letters)] or WORDS
+
+
 def words(rng: random.Random, params: Params) -> list[str]:
-    initials = [value for value in params.values() if isinstance(value, str) and value.isalpha()]
-    liked = [word for word in WORDS if any(letter in word for letter in initials)] or WORDS
+    liked = words_with(tuple(value for value in params.values() if isinstance(value, str) and value.isalpha()))
     line = [rng.choice(liked if rng.random() < 0.5 else WORDS) for _ in range(rng.choice((1, 2, 4, 5, 6, 7, 8)))]
     if rng.random() < 0.5:
         line += rng.choices(line, k=rng.choice((1, 2, 3)))

@@ -1,6 +1,6 @@
 // The launcher in clones as strangers have them: no network, odd places, other users, nothing installed. Each runs the real script;
 // what a machine does not allow (network or mount namespaces, another user) is skipped there.
-import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -148,9 +148,15 @@ describe("a clone that cannot be written to", () => {
 
 describe("bubblewrap", () => {
   const log = 'echo "$0 $*" | sed "s|.*/||" >>"$LOG"';
+  let clone: string | undefined;
   async function start(env: Record<string, string>, as: readonly string[] = [], programs: Record<string, string> = {}) {
-    const clone = freshClone(folder());
-    addPackages(clone);
+    // One clone for all; what the launcher remembers of it is forgotten.
+    if (clone === undefined) {
+      clone = freshClone(folder());
+      addPackages(clone);
+    }
+    for (const name of readdirSync(join(clone, "node_modules")))
+      if (name.startsWith(".whet-")) rmSync(join(clone, "node_modules", name));
     const place = programFolder(join(folder(), "bin"), [...basicPrograms, "sed", "setpriv"], programs);
     const scratch = folder();
     mkdirSync(join(scratch, "home"));
