@@ -42,6 +42,8 @@ export class Session<Name extends string = string> {
   readonly #inputs: readonly Tensor[];
   readonly #outputs: readonly Name[];
   readonly inputNames: readonly string[];
+  /** What was last fed to inputs whose shape has no names, such as weights: fed again, it need not be checked again. */
+  readonly #checked = new Map<string, Value>();
 
   private constructor(session: InferenceSession, inputs: readonly Tensor[], outputs: readonly Name[]) {
     this.#session = session;
@@ -80,13 +82,21 @@ export class Session<Name extends string = string> {
   ): Promise<Record<Wanted, Value>> {
     const used: Record<string, Value> = {};
     const shapes: Record<string, { shape: readonly number[] }> = {};
-    for (const name of this.inputNames) {
+    const unchecked: Tensor[] = [];
+    for (const [index, name] of this.inputNames.entries()) {
       const feed = feeds[name];
-      if (!feed) continue; // reported below
-      used[name] = feed;
-      shapes[name] = { shape: feed.dims };
+      if (feed) {
+        used[name] = feed;
+        if (this.#checked.get(name) === feed) continue;
+        shapes[name] = { shape: feed.dims };
+      }
+      unchecked.push(this.#inputs[index]!); // one that is missing is reported below
     }
-    bindDimensions(this.#inputs, shapes);
+    bindDimensions(unchecked, shapes);
+    for (const input of unchecked) {
+      const name = inputName(input);
+      if (input.shape.every((dim) => typeof dim === "number")) this.#checked.set(name, used[name]!);
+    }
     try {
       return (await this.#session.run(used, wanted)) as Record<Wanted, Value>;
     } catch (error) {
