@@ -45,7 +45,7 @@ test.each([
   if (!hasScript) return console.warn("skipped: util-linux's script is not installed");
   const before = readFileSync(join(path, "config.json"), "utf8");
   const { code, output } = await onTerminal(changed(), keys);
-  expect(output).toContain("learning_rate was 0.0025 and is now 0.001");
+  expect(output).toContain("learning_rate was 0.003 and is now 0.001");
   expect(output).not.toMatch(/\n\s+at |unsettled/);
   expect(code).toBe(0);
   expect(readFileSync(join(path, "config.json"), "utf8")).toBe(before);
@@ -58,10 +58,10 @@ test("the same command goes on without a question; with another setting, r and E
   expect(same.output).not.toContain("exit?");
   const answered = await onTerminal([...changed(), "max_steps=2"], "maybe\rr\r");
   expect(answered.output).toContain("Please answer");
-  expect(answered.output).toMatch(/going on with another setting: learning_rate was 0\.0025 and is now 0\.001/);
+  expect(answered.output).toMatch(/going on with another setting: learning_rate was 0\.003 and is now 0\.001/);
   expect(answered.code, answered.output).toBe(0);
   // The history is kept.
   expect(readdirSync(path).filter((name) => name.startsWith("config"))).toEqual(["config-000.json", "config.json"]);
-  expect(JSON.parse(readFileSync(join(path, "config-000.json"), "utf8"))).toMatchObject({ learning_rate: 0.0025 });
+  expect(JSON.parse(readFileSync(join(path, "config-000.json"), "utf8"))).toMatchObject({ learning_rate: 0.003 });
   expect(existsSync(join(path, "journal"))).toBe(true);
 }, 120_000);
