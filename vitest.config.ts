@@ -9,7 +9,6 @@ export default defineConfig({
     alias: Object.fromEntries(Object.entries(sourceEntries()).map(([name, url]) => [name, fileURLToPath(url)])),
   },
   test: {
-    include: ["src/**/*.test.ts", "test/**/*.test.ts"],
     // Real servers, jails and child processes: a slow shared machine must not turn into a failing test.
     testTimeout: 120_000,
     hookTimeout: 180_000,
@@ -17,6 +16,14 @@ export default defineConfig({
     // Twice the cores of the machines that this runs on: tests mostly wait for what they start.
     maxWorkers: 4,
     sequence: { sequencer: LongestFirst },
+    projects: [
+      // A file's own copy of every module costs more than most of these tests: they share a process.
+      {
+        extends: true,
+        test: { name: "units", include: ["src/**/*.test.ts"], isolate: false, unstubEnvs: true, unstubGlobals: true },
+      },
+      { extends: true, test: { name: "whole", include: ["test/**/*.test.ts"] } },
+    ],
     reporters: ["default", "./test/closing-line.ts"],
   },
 });
