@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { Random } from "../src/core/random.ts";
 import { RunView } from "../src/runs/view.ts";
 import { meanInterval } from "./intervals.ts";
-import { type Point, rules, rulesNamed, train, trainTo } from "./learning-run.ts";
+import { type Point, rules, rulesNamed, train } from "./learning-run.ts";
 import type { Benchmark, BenchRow } from "./report.ts";
 
 const file = (path: string) => fileURLToPath(new URL(`../${path}`, import.meta.url));
@@ -138,7 +138,7 @@ async function baseRates(folder: string, say: (line: string) => void): Promise<M
     say(`trying every training problem ${tries} times (once; some minutes)`);
   }
   const path = join(folder, "base");
-  await trainTo(path, 0, [`test_data=${data}`, `eval_num_samples=${tries}`, "eval_temperature=1"]);
+  await train(path, [0], [`test_data=${data}`, `eval_num_samples=${tries}`, "eval_temperature=1"]);
   const outcomes = RunView.read(path).evaluations.get(0) ?? [];
   const rates = outcomes.map(({ id, passed, samples }) => [id, passed / Math.max(1, samples)] as const);
   mkdirSync(dirname(cache), { recursive: true });

@@ -1,10 +1,13 @@
-// Training runs of the bundled model that are stopped, measured and continued: every point of the curve is the same run, and nothing
-// is evaluated while the clock of a step runs. What resume guarantees makes this exact: the run is that of one command.
+// Training runs of the bundled model that are measured afterwards, at the checkpoints they left: nothing is evaluated while the clock of a
+// step runs. What resume guarantees makes a run that goes on the same as one that was never interrupted.
 import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { ConfigError } from "../src/core/errors.ts";
 import { summarizeOutcomes } from "../src/rl/evaluate.ts";
+import type { ProblemOutcome } from "../src/runs/events.ts";
 import { readJournal } from "../src/runs/read-journal.ts";
 import { RunView } from "../src/runs/view.ts";
 
@@ -53,33 +56,60 @@ export function rulesNamed(names: readonly string[]): string[] {
   );
 }
 
-/** Trains on to `steps` and measures there, with nothing beside training. */
-export async function trainTo(path: string, steps: number, keys: readonly string[]): Promise<Point> {
-  return (await runTo(path, [steps], 1_000_000, keys))[0]!;
+/** Trains on to `steps` without evaluating, and keeps a checkpoint every `every` steps. */
+export async function trainOn(path: string, steps: number, every: number, keys: readonly string[]): Promise<void> {
+  await whet("train", ...settingsOf(path, steps, 0), `save_every=${every}`, ...keys);
+}
+
+/** A run that was trained on to `end`, measured after `step` steps. */
+export async function measureAt(path: string, step: number, end: number): Promise<Point> {
+  const out = join(path, "measured.jsonl");
+  const checkpoint = step === end ? "final" : String(step).padStart(6, "0");
+  await whet("eval", `run=${path}`, `checkpoint=${checkpoint}`, `out=${out}`);
+  const lines = readFileSync(out, "utf8").trim().split("\n");
+  return pointAt(
+    path,
+    step,
+    lines.map((line) => JSON.parse(line) as ProblemOutcome),
+  );
+}
+
+/** Greedy Pass@1 before training. */
+export async function measureBase(path: string, keys: readonly string[]): Promise<Point> {
+  return (await train(path, [0], keys))[0]!;
 }
 
 /** Trains to the last of `steps` and measures at each of them, beside training: its seconds mean nothing. */
-export function train(path: string, steps: readonly number[], keys: readonly string[]): Promise<Point[]> {
-  return runTo(path, steps, steps[0]!, keys);
+export async function train(path: string, steps: readonly number[], keys: readonly string[]): Promise<Point[]> {
+  await whet("train", ...settingsOf(path, steps.at(-1)!, steps[0] || 1_000_000), "save_every=0", ...keys);
+  const { evaluations } = RunView.read(path);
+  return steps.map((step) => pointAt(path, step, evaluations.get(step) ?? []));
 }
 
-async function runTo(path: string, steps: readonly number[], every: number, keys: readonly string[]): Promise<Point[]> {
-  const settings = [`log_path=${path}`, `max_steps=${steps.at(-1)}`, `eval_every=${every}`, "eval_max_problems=0"];
-  const quiet = ["save_every=0", "tensorboard=false", "dashboard=false"];
-  const whet = fileURLToPath(new URL("../whet", import.meta.url));
-  await promisify(execFile)(whet, ["train", "preset=nano", ...settings, ...quiet, ...keys], { maxBuffer: 1 << 26 });
-  const view = RunView.read(path);
-  return steps.map((step) => {
-    const { pass1, bySource } = summarizeOutcomes(view.evaluations.get(step) ?? []);
-    const done = view.records.filter((record) => Number(record.step) < step);
-    return {
-      step,
-      completions: completionsOf(path, step),
-      seconds: done.reduce((sum, record) => sum + (record["time/total"] ?? 0), 0),
-      rate: pass1?.rate ?? Number.NaN,
-      parts: Object.fromEntries(Object.entries(bySource).map(([name, { rate }]) => [name, rate])),
-    };
-  });
+const settingsOf = (path: string, steps: number, every: number) => [
+  "preset=nano",
+  `log_path=${path}`,
+  `max_steps=${steps}`,
+  `eval_every=${every}`,
+  "eval_max_problems=0",
+  "tensorboard=false",
+  "dashboard=false",
+];
+
+async function whet(...words: readonly string[]): Promise<void> {
+  await promisify(execFile)(fileURLToPath(new URL("../whet", import.meta.url)), words, { maxBuffer: 1 << 26 });
+}
+
+function pointAt(path: string, step: number, outcomes: ProblemOutcome[]): Point {
+  const { pass1, bySource } = summarizeOutcomes(outcomes);
+  const done = RunView.read(path).records.filter((record) => Number(record.step) < step);
+  return {
+    step,
+    completions: completionsOf(path, step),
+    seconds: done.reduce((sum, record) => sum + (record["time/total"] ?? 0), 0),
+    rate: pass1?.rate ?? Number.NaN,
+    parts: Object.fromEntries(Object.entries(bySource).map(([name, { rate }]) => [name, rate])),
+  };
 }
 
 /** Completions drawn for the first `steps` steps. */

@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import { presetConfig } from "../src/rl/config.ts";
 import { openNewest, openVenv } from "../test/support/venv.ts";
 import { median, ratioInterval } from "./intervals.ts";
-import { type Point, type Rule, rules, rulesNamed, trainTo } from "./learning-run.ts";
+import { measureAt, measureBase, type Point, type Rule, rules, rulesNamed, trainOn } from "./learning-run.ts";
 import type { Benchmark, BenchRow } from "./report.ts";
 
 const root = new URL("../", import.meta.url);
@@ -35,7 +35,7 @@ export const benchmark: Benchmark = {
         test,
         readFileSync(file("data/starter/test.jsonl"), "utf8").replaceAll(/^.*"part": "unseen".*\n/gm, ""),
       );
-      const base = await trainTo(join(folder, "base"), 0, settingsOf(rules[standard]!, 0, test));
+      const base = await measureBase(join(folder, "base"), settingsOf(rules[standard]!, 0, test));
       const target = base.rate + (quick ? 0.01 : gain);
       say(`before training: ${percent(base.rate)}; the target is ${percent(target)}`);
       const trl = quick || !peer ? { missing: quick ? "quick=true" : "peer=false" } : await prepareTrl(say);
@@ -79,11 +79,15 @@ const settingsOf = ({ keys }: Rule, seed: number, test: string) => [
   `learning_rate=${presetConfig("nano").learning_rate}`,
 ];
 
-/** Trains until an evaluation reaches the target. */
+/** Trains some steps at a time, and measures what it left until the target is reached. */
 async function reach(path: string, target: number, first: number, keys: readonly string[], say: Say): Promise<Point> {
-  await trainTo(path, 0, keys);
+  let trained = 0;
   for (let steps = first; ; steps += every) {
-    const point = await trainTo(path, steps, keys);
+    if (steps > trained) {
+      trained += 2 * first + every;
+      await trainOn(path, trained, every, keys);
+    }
+    const point = await measureAt(path, steps, trained);
     if (point.rate >= target || steps >= mostSteps) return point;
     say(`  ${describe(point)}`);
   }
