@@ -12,6 +12,7 @@ import { buildMessages } from "../src/data/question.ts";
 import type { Engine, SampleRequest, TrainingDatum } from "../src/engine/engine.ts";
 import { createEmbeddedEngine } from "../src/engine/index.ts";
 import { getRenderer } from "../src/renderers/index.ts";
+import { presetConfig } from "../src/rl/config.ts";
 import { loadTokenizer } from "../src/tokenizer/load.ts";
 import { openVenv } from "../test/support/venv.ts";
 import { median } from "./intervals.ts";
@@ -23,7 +24,7 @@ const rounds = 7;
 const promptLength = 150;
 const newTokens = 64;
 const [groupCount, groupSize] = [8, 16];
-const answerTokens = 112;
+const answerTokens = presetConfig("nano").max_tokens;
 
 export const benchmark: Benchmark = {
   async run(say) {

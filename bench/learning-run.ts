@@ -74,11 +74,6 @@ export async function measureAt(path: string, step: number, end: number): Promis
   );
 }
 
-/** Greedy Pass@1 before training. */
-export async function measureBase(path: string, keys: readonly string[]): Promise<Point> {
-  return (await train(path, [0], keys))[0]!;
-}
-
 /** Trains to the last of `steps` and measures at each of them, beside training: its seconds mean nothing. */
 export async function train(path: string, steps: readonly number[], keys: readonly string[]): Promise<Point[]> {
   await whet("train", ...settingsOf(path, steps.at(-1)!, steps[0] || 1_000_000), "save_every=0", ...keys);
@@ -96,7 +91,8 @@ const settingsOf = (path: string, steps: number, every: number) => [
   "dashboard=false",
 ];
 
-async function whet(...words: readonly string[]): Promise<void> {
+/** Runs a command of this checkout; rejects when it fails. */
+export async function whet(...words: readonly string[]): Promise<void> {
   await promisify(execFile)(fileURLToPath(new URL("../whet", import.meta.url)), words, { maxBuffer: 1 << 26 });
 }
 

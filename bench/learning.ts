@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import { presetConfig } from "../src/rl/config.ts";
 import { openNewest, openVenv } from "../test/support/venv.ts";
 import { median, ratioInterval } from "./intervals.ts";
-import { measureAt, measureBase, type Point, type Rule, rules, rulesNamed, trainOn } from "./learning-run.ts";
+import { measureAt, type Point, type Rule, rules, rulesNamed, train, trainOn } from "./learning-run.ts";
 import type { Benchmark, BenchRow } from "./report.ts";
 
 const root = new URL("../", import.meta.url);
@@ -35,7 +35,7 @@ export const benchmark: Benchmark = {
         test,
         readFileSync(file("data/starter/test.jsonl"), "utf8").replaceAll(/^.*"part": "unseen".*\n/gm, ""),
       );
-      const base = await measureBase(join(folder, "base"), settingsOf(rules[standard]!, 0, test));
+      const [base] = (await train(join(folder, "base"), [0], settingsOf(rules[standard]!, 0, test))) as [Point];
       const target = base.rate + (quick ? 0.01 : gain);
       say(`before training: ${percent(base.rate)}; the target is ${percent(target)}`);
       const trl = quick || !peer ? { missing: quick ? "quick=true" : "peer=false" } : await prepareTrl(say);

@@ -83,7 +83,7 @@ export class Hand {
     const active = this.#samplers.get(samplerId);
     if (!active) throw unknownSampler(samplerId);
     // Time in which it asked for nothing is not made up for.
-    if (!active.sampler.busy) active.hadMs = Math.max(active.hadMs, this.#leastMs());
+    if (!active.sampler.busy) active.hadMs = Math.max(active.hadMs, this.#next()?.[1].hadMs ?? 0);
     const running = active.sampler.submit(request, onToken);
     const result = new Promise<SampleOutput>((resolve, reject) => {
       active.inFlight.add(reject);
@@ -148,10 +148,6 @@ export class Hand {
     for (const entry of this.#samplers)
       if (entry[1].sampler.busy && (!least || entry[1].hadMs < least[1].hadMs)) least = entry;
     return least;
-  }
-
-  #leastMs(): number {
-    return this.#next()?.[1].hadMs ?? 0;
   }
 
   async #advance(id: string, active: ActiveSampler): Promise<void> {

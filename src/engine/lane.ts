@@ -32,10 +32,6 @@ interface Group {
 /** Samples of one request that have chosen the same tokens so far. */
 interface Row {
   samples: LaneSample[];
-  /** The token to compute next. */
-  token: number;
-  /** The same for all of a request. */
-  readonly temperature: number;
   readonly group: Group;
   /** Own tokens in the cache. */
   length: number;
@@ -80,7 +76,7 @@ export class Lane {
       for (const [index, block] of blocks.entries()) {
         this.#own.writeBlock(this.#rows.length, index * blockSize, block);
       }
-      this.#rows.push(rowOf([sample], { blocks: [], length: 0 }, length));
+      this.#rows.push({ samples: [sample], group: { blocks: [], length: 0 }, length });
     }
   }
 
@@ -96,7 +92,7 @@ export class Lane {
       }
       this.#groups.push(group);
     }
-    for (const alike of byToken(samples)) this.#rows.push(rowOf(alike, group, 0));
+    for (const alike of byToken(samples)) this.#rows.push({ samples: alike, group, length: 0 });
   }
 
   /** Computes one token of every sample. */
@@ -128,13 +124,13 @@ export class Lane {
   /** Samples that chose different tokens go on in rows of their own. */
   #part(): void {
     for (const [index, row] of [...this.#rows.entries()]) {
+      if (row.samples.length === 1) continue;
       const [first, ...others] = byToken(row.samples);
       row.samples = first!;
-      row.token = first![0]!.lastToken;
       this.#own.reserve(this.#rows.length + others.length, this.#own.length, this.#rows.length);
       for (const alike of others) {
         this.#own.copy(index, this.#rows.length);
-        this.#rows.push(rowOf(alike, row.group, row.length));
+        this.#rows.push({ samples: alike, group: row.group, length: row.length });
       }
     }
   }
@@ -168,9 +164,10 @@ export class Lane {
     const positions = new Int32Array(rowCount);
     const inverseTemperatures = new Float32Array(rowCount).fill(1);
     for (const [index, row] of this.#rows.entries()) {
-      tokens[index] = row.token;
+      const { lastToken, temperature } = row.samples[0]!;
+      tokens[index] = lastToken;
       positions[index] = row.group.length + row.length;
-      if (isTempered(row)) inverseTemperatures[index] = 1 / row.temperature;
+      if (isTempered(row)) inverseTemperatures[index] = 1 / temperature;
     }
     const feeds: Record<string, Value> = {
       ...this.#snapshot.feeds,
@@ -233,14 +230,8 @@ export class Lane {
   }
 }
 
-/** Whether a row's distribution is another one than the model's own. */
-const isTempered = ({ temperature }: Row): boolean => temperature !== 0 && temperature !== 1;
-
-/** A row of samples that chose the same token. */
-function rowOf(samples: LaneSample[], group: Group, length: number): Row {
-  const { lastToken, temperature } = samples[0]!;
-  return { samples, token: lastToken, temperature, group, length };
-}
+/** Whether a row's distribution is another one than the model's own. Samples of one request have one temperature. */
+const isTempered = ({ samples: [first] }: Row): boolean => first!.temperature !== 0 && first!.temperature !== 1;
 
 /** Samples by the token they chose, in the order of the first of each. */
 function byToken(samples: readonly LaneSample[]): LaneSample[][] {

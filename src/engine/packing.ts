@@ -2,7 +2,7 @@
 // packed without padding; only attention sees sequences padded to a common length.
 import type { BlockKind } from "./packed-attention.ts";
 import { findPrefixGroups, type PrefixGroup } from "./prefix-groups.ts";
-import { families, type PrefixTree, treeOf } from "./prefix-trees.ts";
+import { families, type PrefixTree, treeOf, treeSize } from "./prefix-trees.ts";
 
 /** Hides a key: far below every score, and finite, so that nothing becomes NaN. */
 const HIDDEN = -1e30;
@@ -47,14 +47,17 @@ export function packBatch(sequences: readonly Int32Array[], budget: number): Pac
   const trees: PrefixTree[] = [];
   const groups: PrefixGroup[] = [];
   for (const family of families(sequences)) {
-    const tree = treeOf(family, sequences);
+    if (family.length === 1) {
+      groups.push({ members: family, prefixLength: 0 });
+      continue;
+    }
     const apart = findPrefixGroups(family.map((index) => sequences[index]!)).map(({ members, prefixLength }) => ({
       members: members.map((member) => family[member]!),
       prefixLength,
     }));
-    const fits = tree.tokens.length <= Math.min(largestTree, budget);
+    const size = treeSize(family, sequences);
     const costApart = apart.reduce((total, group) => total + costOf(group, sequences), 0);
-    if (family.length > 1 && fits && costOfTree(tree) < costApart) trees.push(tree);
+    if (size <= Math.min(largestTree, budget) && costOfTree(size) < costApart) trees.push(treeOf(family, sequences));
     else groups.push(...apart);
   }
   const shared = groups
@@ -78,8 +81,8 @@ export function packBatch(sequences: readonly Int32Array[], budget: number): Pac
   ];
 }
 
-function costOfTree({ tokens: { length } }: PrefixTree): number {
-  return length * pairsPerToken + length ** 2;
+function costOfTree(size: number): number {
+  return size * pairsPerToken + size ** 2;
 }
 
 function costOf(group: PrefixGroup, sequences: readonly Int32Array[]): number {
@@ -123,7 +126,7 @@ function fill<Item>(items: readonly Item[], budget: number, size: (item: Item) =
 
 function packPlain(indices: readonly number[], sequences: readonly Int32Array[]): PackedRun {
   const rows = new RowList();
-  const placed = indices.map((index) => ({ index, rows: rows.append(sequences[index]!, 0) }));
+  const placed = indices.map((index) => ({ index, rows: rows.append(sequences[index]!, (i) => i) }));
   const block = plainBlock(
     placed.map((sequence) => sequence.rows),
     rows.dummy(),
@@ -134,10 +137,10 @@ function packPlain(indices: readonly number[], sequences: readonly Int32Array[])
 function packShared(groups: readonly PrefixGroup[], sequences: readonly Int32Array[]): PackedRun {
   const rows = new RowList();
   const prefixes = groups.map(({ members, prefixLength }) =>
-    rows.append(sequences[members[0]!]!.subarray(0, prefixLength), 0),
+    rows.append(sequences[members[0]!]!.subarray(0, prefixLength), (i) => i),
   );
   const own = groups.map(({ members, prefixLength }) =>
-    members.map((index) => rows.append(sequences[index]!.subarray(prefixLength), prefixLength)),
+    members.map((index) => rows.append(sequences[index]!.subarray(prefixLength), (i) => prefixLength + i)),
   );
   const placed = groups.flatMap(({ members }, group) =>
     members.map((index, member) => ({ index, rows: joined(prefixes[group]!, own[group]![member]!) })),
@@ -148,7 +151,7 @@ function packShared(groups: readonly PrefixGroup[], sequences: readonly Int32Arr
 
 function packTrees(trees: readonly PrefixTree[]): PackedRun {
   const rows = new RowList();
-  const placed = trees.map((tree) => rows.add(tree));
+  const placed = trees.map(({ tokens, positions }) => rows.append(tokens, (i) => positions[i]!));
   const sequences = trees.flatMap(({ members, nodes }, at) =>
     members.map((index, member) => ({ index, rows: nodes[member]!.map((node) => placed[at]![node]!) })),
   );
@@ -160,20 +163,11 @@ class RowList {
   readonly tokens: number[] = [];
   readonly positions: number[] = [];
 
-  append(tokens: Int32Array, firstPosition: number): Int32Array {
+  append(tokens: Int32Array | readonly number[], positionOf: (index: number) => number): Int32Array {
     const rows = Int32Array.from(tokens, (_, i) => this.tokens.length + i);
     for (const [i, token] of tokens.entries()) {
       this.tokens.push(token);
-      this.positions.push(firstPosition + i);
-    }
-    return rows;
-  }
-
-  add({ tokens, positions }: PrefixTree): Int32Array {
-    const rows = Int32Array.from(tokens, (_, i) => this.tokens.length + i);
-    for (const [i, token] of tokens.entries()) {
-      this.tokens.push(token);
-      this.positions.push(positions[i]!);
+      this.positions.push(positionOf(i));
     }
     return rows;
   }

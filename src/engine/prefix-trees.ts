@@ -27,6 +27,14 @@ export function families(sequences: readonly Int32Array[]): number[][] {
   return found;
 }
 
+/** How many tokens the tree of sequences in lexicographic order has. */
+export function treeSize(members: readonly number[], sequences: readonly Int32Array[]): number {
+  return members.reduce((total, index, i) => {
+    const known = i === 0 ? 0 : commonPrefix(sequences[members[i - 1]!]!, sequences[index]!);
+    return total + sequences[index]!.length - known;
+  }, 0);
+}
+
 /** The tree of sequences in lexicographic order. */
 export function treeOf(members: number[], sequences: readonly Int32Array[]): PrefixTree {
   const tree: PrefixTree = { members, tokens: [], positions: [], parents: [], nodes: [] };

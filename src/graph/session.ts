@@ -42,7 +42,8 @@ export class Session<Name extends string = string> {
   readonly #inputs: readonly Tensor[];
   readonly #outputs: readonly Name[];
   readonly inputNames: readonly string[];
-  /** What was last fed to inputs whose shape has no names, such as weights: fed again, it need not be checked again. */
+  /** Inputs whose shape has no names, such as weights. What was last fed to them, fed again, need not be checked again. */
+  readonly #fixed: ReadonlySet<string>;
   readonly #checked = new Map<string, Value>();
 
   private constructor(session: InferenceSession, inputs: readonly Tensor[], outputs: readonly Name[]) {
@@ -50,6 +51,9 @@ export class Session<Name extends string = string> {
     this.#inputs = inputs;
     this.#outputs = outputs;
     this.inputNames = inputs.map(inputName);
+    this.#fixed = new Set(
+      inputs.filter(({ shape }) => shape.every((dim) => typeof dim === "number")).map((fixed) => inputName(fixed)),
+    );
   }
 
   /** Compiles the graph that computes `outputs`. */
@@ -95,7 +99,7 @@ export class Session<Name extends string = string> {
     bindDimensions(unchecked, shapes);
     for (const input of unchecked) {
       const name = inputName(input);
-      if (input.shape.every((dim) => typeof dim === "number")) this.#checked.set(name, used[name]!);
+      if (this.#fixed.has(name)) this.#checked.set(name, used[name]!);
     }
     try {
       return (await this.#session.run(used, wanted)) as Record<Wanted, Value>;
