@@ -41,18 +41,11 @@ export async function environmentWith(
   say(`installing ${packages.join(", ")} for programs (first use): ${folder}`);
   try {
     await mkdir(join(folder, ".."), { recursive: true });
-    await run(interpreter.executable, ["-m", "venv", building]);
-    const pip = [
-      "-m",
-      "pip",
-      "install",
-      "--quiet",
-      "--disable-pip-version-check",
-      "--no-input",
-      "--only-binary",
-      ":all:",
-    ];
-    await run(join(building, "bin", "python"), [...pip, "--", ...packages]);
+    const python = join(building, "bin", "python");
+    await run(interpreter.executable, "-m", "venv", "--without-pip", building);
+    const pip = await pipFor(interpreter.executable, python);
+    const quietly = ["--quiet", "--disable-pip-version-check", "--no-input", "--only-binary", ":all:"];
+    await run(...pip, "install", ...quietly, "--", ...packages);
     await writeFile(join(building, "complete"), `${packages.join("\n")}\n`);
     await rename(building, folder).catch((error: unknown) => {
       if (!existsSync(join(folder, "complete"))) throw error; // another process was faster, and its environment is the same
@@ -70,10 +63,23 @@ export async function environmentWith(
   }
 }
 
+/** The interpreter's own pip, which can install elsewhere since version 22.3; where there is none, one is put into the environment. */
+async function pipFor(interpreter: string, python: string): Promise<[program: string, ...args: string[]]> {
+  const said = await run(interpreter, "-m", "pip", "--version").catch(() => "");
+  if (Number(/^pip (\d+)\./.exec(said)?.[1]) > 22) return [interpreter, "-m", "pip", "--python", python];
+  await run(python, "-m", "ensurepip");
+  return [python, "-m", "pip"];
+}
+
 /** Programs run as another user where we are root, and must be able to read what is installed. */
-async function run(program: string, args: readonly string[]): Promise<void> {
+async function run(program: string, ...args: readonly string[]): Promise<string> {
   const shell = ["-c", 'umask 022; exec "$0" "$@"', program, ...args];
-  await promisify(execFile)("/bin/sh", shell, { timeout: installTimeoutMs, cwd: "/", maxBuffer: 1 << 24 });
+  const { stdout } = await promisify(execFile)("/bin/sh", shell, {
+    timeout: installTimeoutMs,
+    cwd: "/",
+    maxBuffer: 1 << 24,
+  });
+  return stdout;
 }
 
 function nameOf(packages: readonly string[], { executable, version }: Interpreter): string {

@@ -70,7 +70,7 @@ const probes: Probe[] = [
     name: "an endless loop",
     source: "while True: pass",
     tests: [stdin("")],
-    limits: { wallMs: 300 },
+    limits: { wallMs: 50 },
     statuses: ["time-limit"],
   },
   { name: "too much memory", source: "x = bytearray(1 << 30)", tests: [stdin("")], statuses: ["memory-limit"] },

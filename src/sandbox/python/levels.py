@@ -108,6 +108,7 @@ class Jail:
     def lock_in(self):
         kernel.drop_capabilities()
         kernel.show_memory()  # to the supervisor, which counts it
+        accounts.kill_first("self")  # and what it starts: the supervisor looks too late at one that fills memory at once
         if self.apart is not None:
             # Much in /proc tells of others: sockets, mounts, how many processes share a page.
             self.apart.restrict()
@@ -222,6 +223,7 @@ class Confined:
         rules = kernel.Landlock(self.readable, self.scratch)
         kernel.drop_capabilities()
         kernel.show_memory()
+        accounts.kill_first("self")
         rules.restrict()
         os.close(rules.descriptor)
         self.filter.install()
