@@ -34,7 +34,7 @@ export const ServeOptions = z.strictObject({
     .describe("embedded: trains for real; simulated: for tests"),
   model: z.string().optional().describe("folder of the embedded engine's model; the bundled one unless given"),
   model_name: z.string().optional().describe("the name clients ask for; the folder's unless given"),
-  threads: z.int().min(0).default(0).describe("embedded: threads that compute; 0: all cores"),
+  threads: z.int().min(0).default(0).describe("embedded: threads that compute; 0: OMP_NUM_THREADS, else all cores"),
   port: z.int().min(0).max(65535).default(8000).describe("0: any free one. The host is always 127.0.0.1"),
   api_key: z
     .string()

@@ -2,8 +2,8 @@
 // serves is always free.
 import "../graph/no-telemetry.ts";
 import { setMaxListeners } from "node:events";
-import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
+import { defaultThreads } from "./default-threads.ts";
 import type {
   AdamSettings,
   Engine,
@@ -24,7 +24,7 @@ import { EngineThread } from "./thread.ts";
 export interface EmbeddedEngineOptions {
   /** The models to serve: the name that clients ask for, and the Hugging Face folder. */
   models: readonly { name: string; dir: string }[];
-  /** Threads that compute; all cores when left out. */
+  /** Threads that compute; when left out, OMP_NUM_THREADS, else all cores. */
   threads?: number;
   limits?: Partial<SamplerLimits>;
 }
@@ -33,7 +33,7 @@ export interface EmbeddedEngineOptions {
 export async function createEmbeddedEngine(options: EmbeddedEngineOptions): Promise<Engine> {
   const data: HostOptions = {
     models: options.models.map(({ name, dir }) => ({ name, dir: resolve(dir) })),
-    threads: options.threads ?? availableParallelism(),
+    threads: options.threads ?? defaultThreads(),
     limits: { ...defaultSamplerLimits, ...options.limits },
   };
   const thread = await EngineThread.start(new URL("./worker.ts", import.meta.url), data);
