@@ -4,6 +4,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { thousands } from "../core/count.ts";
 import { messageOf } from "../core/errors.ts";
 import { whet } from "../core/program.ts";
 import { describeSummary } from "../data/index.ts";
@@ -187,10 +188,9 @@ const isSmall = (config: TrainConfig) =>
 function showForecast(config: TrainConfig, measured: Measured, problems: number): void {
   const { tariff, missing } = tariffOf(config, chargedAs(config.base_url));
   const say = (what: string, { tokens, seconds, cost }: ReturnType<typeof forecastRun>) => {
-    const count = (value: number) => value.toLocaleString("en-US");
     const price = cost === undefined ? "" : cost === 0 ? "; costs nothing" : `; ${dollars(cost)}`;
     console.log(
-      `forecast  ${what}: ${count(tokens.prefill)} tokens read, ${count(tokens.sample)} sampled, ${count(tokens.train)} trained on; about ${clock(seconds)}${price}`,
+      `forecast  ${what}: ${thousands(tokens.prefill)} tokens read, ${thousands(tokens.sample)} sampled, ${thousands(tokens.train)} trained on; about ${clock(seconds)}${price}`,
     );
   };
   console.log(`forecast  from ${measured.basis}`);

@@ -1,5 +1,5 @@
 // What a person wants to know at the end of a run, computed from its records alone, so that a resumed run reports like an unbroken one.
-import { countOf } from "../core/count.ts";
+import { countOf, thousands } from "../core/count.ts";
 import { bar, clock, sparkline } from "../runs/display.ts";
 import type { MetricsRecord } from "../runs/records.ts";
 import type { Comparison, Evaluation, Rate } from "./evaluate.ts";
@@ -235,8 +235,6 @@ export function costLines({ meter, before, after }: Pick<ReportInput, "meter" | 
   if (meter.incomplete) lines.push(["", "not all: some steps were recorded before tokens were counted"]);
   return lines.map(([label, text]) => `  ${label!.padEnd(8)} ${text}`);
 }
-
-const thousands = (count: number) => count.toLocaleString("en-US");
 
 /** At most `most` values, each the mean of its share. */
 function thin(values: readonly number[], most: number): number[] {
