@@ -32,7 +32,10 @@ if (!process.argv.includes("--clean")) build();
 function build() {
   // Through Node and not by its name: on some file systems and systems the link in .bin cannot be run.
   const tsc = join(root, "node_modules/typescript/bin/tsc");
-  const { status } = spawnSync(process.execPath, [tsc, "-p", config], { cwd: root, stdio: ["ignore", 2, 2] });
+  const { status } = spawnSync(process.execPath, [tsc, "-p", config, "--singleThreaded"], {
+    cwd: root,
+    stdio: ["ignore", 2, 2],
+  });
   if (status !== 0) {
     rmSync(dist, { recursive: true, force: true });
     throw new Error("tsc refused the source; its message is above.");
