@@ -1,7 +1,15 @@
+import { spawnSync } from "node:child_process";
+import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { sourceEntries } from "./src/core/own-entries.mjs";
 import LongestFirst from "./test/longest-first.ts";
+
+/** Where `python3` is a script that looks for the interpreter (pyenv), every jail would wait for it: the interpreter's folder comes first. */
+function withoutShims(path: string): string {
+  const { stdout } = spawnSync("python3", ["-c", "import sys; print(sys.executable)"], { encoding: "utf8" });
+  return stdout ? `${dirname(stdout.trim())}:${path}` : path;
+}
 
 export default defineConfig({
   // The package's own entries are the source here.
@@ -13,17 +21,18 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 180_000,
     pool: "forks",
+    // Several files at once: a second thread of an engine would cost its start and find no core. The bits are the same, and
+    // test/starter and src/engine use more.
+    env: { OMP_NUM_THREADS: "1", PATH: withoutShims(process.env["PATH"] ?? "") },
     // Twice the cores of the machines that this runs on: tests mostly wait for what they start.
     maxWorkers: 4,
+    globalSetup: "./test/whole-run-folder.ts",
     sequence: { sequencer: LongestFirst },
-    projects: [
-      // A file's own copy of every module costs more than most of these tests: they share a process.
-      {
-        extends: true,
-        test: { name: "units", include: ["src/**/*.test.ts"], isolate: false, unstubEnvs: true, unstubGlobals: true },
-      },
-      { extends: true, test: { name: "whole", include: ["test/**/*.test.ts"] } },
-    ],
+    include: ["src/**/*.test.ts", "test/**/*.test.ts"],
+    // A file's own copy of every module costs more than many of these tests: files share the workers' processes.
+    isolate: false,
+    unstubEnvs: true,
+    unstubGlobals: true,
     reporters: ["default", "./test/closing-line.ts"],
   },
 });

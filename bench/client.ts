@@ -9,7 +9,7 @@ import { promisify } from "node:util";
 import { typescriptFlags } from "../src/core/workers.ts";
 import { simulatedModelName } from "../src/engine/simulated/engine.ts";
 import { startServe } from "../test/contract/serve-process.ts";
-import { venvWith } from "../test/support/venv.ts";
+import { openVenv } from "../test/support/venv.ts";
 import type { Benchmark, BenchReport } from "./report.ts";
 
 const sdk = "tinker==0.36.0";
@@ -51,7 +51,7 @@ async function measure<T extends Figures>(program: string, args: string[], baseU
 export const benchmark: Benchmark = {
   async run(say) {
     say(`preparing ${sdk} (kept for the next time)`);
-    const venv = venvWith([sdk]);
+    const venv = await openVenv([sdk]);
     if ("missing" in venv) return venv;
     const state = mkdtempSync(join(tmpdir(), "whetstone-bench-"));
     const server = await startServe(["engine=simulated", `state_dir=${state}`]);

@@ -15,7 +15,7 @@ const here = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
 export const benchmark: Benchmark = {
   async run(say, { quick }) {
-    const size = quick ? { prompts: 16, tokens: 1024, steps: 2 } : { prompts: 256, tokens: 8192, steps: 5 };
+    const size = quick ? { prompts: 8, tokens: 512, steps: 2 } : { prompts: 256, tokens: 8192, steps: 5 };
     const folder = mkdtempSync(join(tmpdir(), "whetstone-bench-"));
     const context = `context_window=${size.tokens + 2048}`;
     // Groups come one after another, as from a very fast engine, not all in one moment.

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import { beforeAll, describe, expect, test } from "vitest";
 import { temporaryFolder } from "../../test/data/shared.ts";
-import { openVenv, type Venv } from "../../test/support/venv.ts";
+import { suiteVenv, type Venv } from "../../test/support/venv.ts";
 import { getRenderer } from "../renderers/index.ts";
 import { loadTokenizer } from "./load.ts";
 
@@ -63,7 +63,7 @@ describe("against the reference implementation", () => {
   let folder: string;
   let rows: Record<string, Row[]>;
   beforeAll(async () => {
-    venv = await openVenv(["transformers", "jinja2"]);
+    venv = await suiteVenv();
     if ("missing" in venv) {
       console.warn(`skipping the comparison with tokenizers: ${venv.missing}`);
       return;

@@ -9,7 +9,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ServiceClient, type TrainingClient, tensor } from "../../src/client/index.ts";
 import { foldersInMemory } from "../support/folders.ts";
 import { writeTinyModel } from "../support/tiny-model.ts";
-import { newestSdk, sdkVenv } from "./official-sdk.ts";
+import { newestSdk } from "../support/venv.ts";
+import { sdkVenv } from "./official-sdk.ts";
 import { type ServeProcess, startServe } from "./serve-process.ts";
 
 const newFolder = foldersInMemory();

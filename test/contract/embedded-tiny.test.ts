@@ -2,7 +2,8 @@
 import { join } from "node:path";
 import { foldersInMemory } from "../support/folders.ts";
 import { writeTinyModel } from "../support/tiny-model.ts";
-import { describeOfficialSdk, newestSdk } from "./official-sdk.ts";
+import { newestSdk } from "../support/venv.ts";
+import { describeOfficialSdk } from "./official-sdk.ts";
 import { type ServeProcess, startServe } from "./serve-process.ts";
 import { describeTinkerApi } from "./tinker-api.ts";
 

@@ -3,11 +3,9 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openVenv, type Venv } from "../support/venv.ts";
+import { newestSdk, openVenv, suiteVenv, type Venv } from "../support/venv.ts";
 import type { ServeProcess } from "./serve-process.ts";
 
-/** The newest that the suite was written for. */
-export const newestSdk = "0.36.0";
 /** With WHET_COMPAT=1 the last ones of two older wires too. scripts/compat/sdk.ts takes any. */
 export const sdkVersions: readonly string[] =
   process.env["WHET_COMPAT"] === "1" ? [newestSdk, "0.25.0", "0.24.1"] : [newestSdk];
@@ -20,7 +18,8 @@ export interface SdkCheck {
 }
 
 /** The environment with that version of the SDK, made on first use; or why it cannot be had. */
-export const sdkVenv = (version: string): Promise<Venv> => openVenv([`tinker==${version}`]);
+export const sdkVenv = (version: string): Promise<Venv> =>
+  version === newestSdk ? suiteVenv() : openVenv([`tinker==${version}`]);
 
 /** Every check of official_sdk.py, by these versions, each on a server of its own. `mostSeconds`: what a check may take, where it matters. */
 export function describeOfficialSdk(

@@ -11,14 +11,14 @@ interface Violation {
   nodes: { html: string; failureSummary: string }[];
 }
 
-/** Put in through the debugger, so that the page's own policy stays as it is. */
-export async function violations(page: Page): Promise<string[]> {
+/** By all rules or by these. Put in through the debugger, so that the page's own policy stays as it is. */
+export async function violations(page: Page, rules?: readonly string[]): Promise<string[]> {
+  const options = { resultTypes: ["violations"], ...(rules && { runOnly: { type: "rule", values: rules } }) };
   const session = await page.context().newCDPSession(page);
   try {
     await session.send("Runtime.evaluate", { expression: source });
     const { result, exceptionDetails } = await session.send("Runtime.evaluate", {
-      expression:
-        "axe.run(document, { resultTypes: ['violations'] }).then((found) => JSON.stringify(found.violations))",
+      expression: `axe.run(document, ${JSON.stringify(options)}).then((found) => JSON.stringify(found.violations))`,
       awaitPromise: true,
       returnByValue: true,
     });

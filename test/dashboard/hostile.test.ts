@@ -35,7 +35,8 @@ describe.skipIf(!chromiumPath)("hostile texts", () => {
 
   beforeAll(async () => {
     const root = folder();
-    path = await writeHostileRun(root);
+    path = await writeHostileRun(root, hostileName, 100_000);
+    await writeHostileRun(root, "long");
     server = await startDashboard({ roots: [root], port: 0 });
     browser = await launch();
     watched = await watchedPage(browser);
@@ -89,7 +90,7 @@ describe.skipIf(!chromiumPath)("hostile texts", () => {
   test("a line of ten million characters is shown from its beginning, and more when asked", async () => {
     const { page } = watched;
     const started = Date.now();
-    await visit(page, server.url, `${id}/step/0/group/0/sample/${hostileTexts.length}`);
+    await visit(page, server.url, `#/run/long/step/0/group/0/sample/${hostileTexts.length}`);
     const block = page.locator("pre.text").first();
     expect((await block.textContent())!.length).toBeLessThan(20_000);
     await page

@@ -3,12 +3,12 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { transformSync } from "esbuild";
 import { describe, expect, test } from "vitest";
-import { startServe } from "../contract/serve-process.ts";
+import { sharedEngine } from "../support/shared-engine.ts";
 import { root, run } from "./clone.ts";
 import { environmentOf } from "./project.ts";
 
 /** Their tests, in a project that has the package and the programs; one is packed for all tests of the package. */
-export function describeExamples(place: () => { project: string; folder: string }): void {
+export function describeExamples(place: () => { project: string }): void {
   describe("examples", () => {
     /** Node 22.18 and newer run the file as it is; for older ones its types are removed, as their users would. */
     function runExample(name: string, env: Record<string, string> = {}) {
@@ -23,40 +23,31 @@ export function describeExamples(place: () => { project: string; folder: string 
       expect(lines.filter((line) => line.trim() !== "" && !line.startsWith("//")).length).toBeLessThanOrEqual(30);
     });
 
+    const onSharedEngine = async () => {
+      const { baseUrl, apiKey } = await sharedEngine();
+      return { TINKER_BASE_URL: baseUrl, TINKER_API_KEY: apiKey };
+    };
+
     test("teach-a-line.ts trains and samples on ./whet serve", async () => {
-      const server = await startServe([`state_dir=${place().folder}`]);
-      try {
-        const { stdout, stderr } = await runExample("teach-a-line.ts", {
-          TINKER_BASE_URL: server.baseUrl,
-          TINKER_API_KEY: server.apiKey,
-        });
-        expect(stdout.trim().split("\n"), stderr).toEqual([
-          expect.stringMatching(/^step 1: loss [\d.]+$/),
-          expect.stringMatching(/^step 10: loss [\d.]+$/),
-          expect.stringMatching(/^step 20: loss 0\.\d+$/),
-          expect.stringMatching(/^step 30: loss 0\.\d+$/),
-          JSON.stringify("    return 42\n"),
-        ]);
-      } finally {
-        await server.close();
-      }
+      const { stdout, stderr } = await runExample("teach-a-line.ts", await onSharedEngine());
+      expect(stdout.trim().split("\n"), stderr).toEqual([
+        expect.stringMatching(/^step 1: loss [\d.]+$/),
+        expect.stringMatching(/^step 10: loss [\d.]+$/),
+        expect.stringMatching(/^step 20: loss 0\.\d+$/),
+        expect.stringMatching(/^step 30: loss 0\.\d+$/),
+        JSON.stringify("    return 42\n"),
+      ]);
     });
 
     test("own-reward.ts trains three steps on its own problems and reward", async () => {
-      const server = await startServe([`state_dir=${place().folder}`]);
-      try {
-        const env = { TINKER_BASE_URL: server.baseUrl, TINKER_API_KEY: server.apiKey };
-        const { stdout, stderr } = await runExample("own-reward.ts", env);
-        const lines = stdout.trim().split("\n");
-        expect(lines, stderr).toEqual([
-          ...[1, 2, 3].map((step) => expect.stringMatching(new RegExp(`^step ${step}: correct 0\\.\\d{3}$`))),
-          `3 steps; the run is ${join(place().project, "own-reward")}`,
-        ]);
-        const correct = lines.slice(0, 3).map((line) => Number(line.split(" ").at(-1)));
-        expect(correct[2]).toBeGreaterThan(correct[0]!); // the same numbers each time: it learns
-      } finally {
-        await server.close();
-      }
+      const { stdout, stderr } = await runExample("own-reward.ts", await onSharedEngine());
+      const lines = stdout.trim().split("\n");
+      expect(lines, stderr).toEqual([
+        ...[1, 2, 3].map((step) => expect.stringMatching(new RegExp(`^step ${step}: correct 0\\.\\d{3}$`))),
+        `3 steps; the run is ${join(place().project, "own-reward")}`,
+      ]);
+      const correct = lines.slice(0, 3).map((line) => Number(line.split(" ").at(-1)));
+      expect(correct[2]).toBeGreaterThan(correct[0]!); // the same numbers each time: it learns
     });
 
     test("grade-answers.ts tells right from wrong", async () => {

@@ -4,13 +4,13 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { type JailLevel, openJail } from "../../src/sandbox/jail.ts";
 import { temporaryFolders } from "../support/folders.ts";
-import { openVenv, type Venv } from "../support/venv.ts";
+import { suiteVenv, type Venv } from "../support/venv.ts";
 import { call, job, stdin, textOf } from "./plain.ts";
 
 describe("numpy in the sandbox's interpreter", () => {
   let venv: Venv;
   beforeAll(async () => {
-    venv = await openVenv(["numpy"]);
+    venv = await suiteVenv();
   }, 300_000);
 
   test.each<JailLevel>(["jail", "landlock"])(

@@ -160,9 +160,9 @@ describe("in the sandbox", () => {
   });
   afterAll(() => sandbox.close());
 
-  test("references pass and know-nothing programs fail, on every hundredth problem (./whet certify checks all)", async () => {
+  test("references pass and know-nothing programs fail, on every 200th problem (./whet certify checks all)", async () => {
     const grader = createGrader({ sandbox, cacheSize: 0 });
-    const chosen = [...train, ...held].filter((_, index) => index % 100 === 0);
+    const chosen = [...train, ...held].filter((_, index) => index % 200 === 0);
     const certificates = await Promise.all(
       chosen.map((row) => {
         const { tests } = normalizeTests(row.tests, { source: row.source, metadata: row.metadata });

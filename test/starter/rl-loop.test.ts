@@ -14,7 +14,7 @@ function run(scratch: string, ...args: string[]): Promise<{ code: number | null;
   const loader = new URL("../../src/core/ts-loader.mjs", import.meta.url).href;
   const child = spawn(process.execPath, ["--import", loader, example, ...args], {
     cwd: root,
-    env: { ...process.env, TMPDIR: scratch },
+    env: { ...process.env, TMPDIR: scratch, OMP_NUM_THREADS: "" },
   });
   let output = "";
   let errors = "";

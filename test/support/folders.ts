@@ -1,8 +1,9 @@
 // Temporary folders that are gone when the test file ends.
-import { mkdtempSync, rmSync, statfsSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll } from "vitest";
+import { inMemory } from "./place.ts";
 
 /** A function that makes new empty folders; call it once at the top of a test file. */
 export function temporaryFolders(place: string = tmpdir()): () => string {
@@ -17,19 +18,7 @@ export function temporaryFolders(place: string = tmpdir()): () => string {
   };
 }
 
-/**
- * The same in memory, where there is enough of it: for tests that write runs. A run waits for the disk at everything it writes down,
- * which takes longer than all else where several wait at once. A TMPDIR that somebody has chosen is taken instead.
- */
+/** The same in memory, where there is enough of it: for tests that write runs. */
 export function foldersInMemory(): () => string {
-  return temporaryFolders(process.env["TMPDIR"] === undefined && hasRoom("/dev/shm") ? "/dev/shm" : tmpdir());
-}
-
-function hasRoom(place: string): boolean {
-  try {
-    const { bavail, bsize } = statfsSync(place);
-    return bavail * bsize > 2 ** 31;
-  } catch {
-    return false;
-  }
+  return temporaryFolders(inMemory());
 }

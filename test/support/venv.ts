@@ -11,21 +11,18 @@ const cache = join(cacheFolder(), "venvs");
 
 export type Venv = { python: string } | { missing: string };
 
+/** The newest Tinker SDK that the suite was written for. */
+export const newestSdk = "0.36.0";
+
+/** What the suite compares with, in one environment: the SDK brings transformers and numpy, which would else be installed several times. */
+const suitePackages = [`tinker==${newestSdk}`, "jinja2"];
+
+export const suiteVenv = (): Promise<Venv> => openVenv(suitePackages);
+
 /**
  * The interpreter of an environment with these packages, or why it cannot be had (no Python, no registry). A half-made environment
  * is never used: it is built under another name and moved into place.
  */
-export function venvWith(packages: readonly string[]): Venv {
-  const { folder, building, steps, ready } = plan(packages);
-  if (ready()) return { python: join(folder, "bin", "python") };
-  for (const [program, args] of steps()) {
-    const result = spawnSync(program, args, { encoding: "utf8", timeout: timeoutMs });
-    if (result.status !== 0) return unavailable(packages, building, result.stderr || String(result.error));
-  }
-  return finish(folder, building);
-}
-
-/** The same without blocking the event loop: an installation takes minutes, in which a test worker has to answer its runner. */
 export async function openVenv(packages: readonly string[]): Promise<Venv> {
   const { folder, building, steps, ready } = plan(packages);
   mkdirSync(cache, { recursive: true });

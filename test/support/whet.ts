@@ -20,7 +20,7 @@ export interface WhetOptions {
 
 /** Only what a command needs: settings of whoever runs the tests must not reach it. */
 export function cleanEnvironment(env: Record<string, string> = {}): NodeJS.ProcessEnv {
-  const kept = ["PATH", "HOME", "TMPDIR", "LANG"].flatMap((name) =>
+  const kept = ["PATH", "HOME", "TMPDIR", "LANG", "OMP_NUM_THREADS"].flatMap((name) =>
     process.env[name] === undefined ? [] : [[name, process.env[name]]],
   );
   return { ...Object.fromEntries(kept), ...env };

@@ -4,16 +4,21 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { foldersInMemory } from "../support/folders.ts";
+import { type SharedEngine, sharedEngine } from "../support/shared-engine.ts";
 import { cleanEnvironment, runWhet, whetPath } from "../support/whet.ts";
 
 const newFolder = foldersInMemory();
 const hasScript = spawnSync("script", ["--version"]).status === 0;
-const settings = ["eval_every=0", "batch_size=8", "group_size=2", "max_tokens=32", "tensorboard=false"];
+const settings = () => [`base_url=${engine.baseUrl}`, ...small];
+const small = ["eval_every=0", "batch_size=8", "group_size=2", "max_tokens=32", "tensorboard=false"];
 let path: string;
+let engine: SharedEngine;
 
 beforeAll(async () => {
+  engine = await sharedEngine();
   path = join(newFolder(), "run");
-  const first = await runWhet(["train", `log_path=${path}`, "max_steps=1", ...settings]);
+  const env = { TINKER_API_KEY: engine.apiKey };
+  const first = await runWhet(["train", `log_path=${path}`, "max_steps=1", ...settings()], { env });
   expect(first.code, first.stderr).toBe(0);
 });
 
@@ -21,7 +26,7 @@ beforeAll(async () => {
 function onTerminal(args: readonly string[], keys: string): Promise<{ code: number | null; output: string }> {
   const command = [whetPath, "train", ...args].map((word) => `'${word}'`).join(" ");
   const child = spawn("script", ["-qec", command, "/dev/null"], {
-    env: cleanEnvironment(),
+    env: cleanEnvironment({ TINKER_API_KEY: engine.apiKey }),
     stdio: ["pipe", "pipe", "pipe"],
   });
   let output = "";
@@ -35,7 +40,7 @@ function onTerminal(args: readonly string[], keys: string): Promise<{ code: numb
   return new Promise((resolve) => child.once("close", (code) => resolve({ code, output })));
 }
 
-const changed = () => [`log_path=${path}`, "max_steps=1", "learning_rate=0.001", ...settings];
+const changed = () => [`log_path=${path}`, "max_steps=1", "learning_rate=0.001", ...settings()];
 
 test.each([
   ["Ctrl-C", "\u0003"],
@@ -53,7 +58,7 @@ test.each([
 
 test("the same command goes on without a question; with another setting, r and Enter do", async () => {
   if (!hasScript) return console.warn("skipped: util-linux's script is not installed");
-  const same = await onTerminal([`log_path=${path}`, "max_steps=1", ...settings], "");
+  const same = await onTerminal([`log_path=${path}`, "max_steps=1", ...settings()], "");
   expect(same.output).toContain("this run is finished");
   expect(same.output).not.toContain("exit?");
   const answered = await onTerminal([...changed(), "max_steps=2"], "maybe\rr\r");

@@ -1,7 +1,7 @@
-// Starts controlled-run.ts against a server that outlives it.
+// Starts controlled-run.ts against an engine that outlives it.
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { startServe } from "../contract/serve-process.ts";
+import { type SharedEngine, sharedEngine } from "../support/shared-engine.ts";
 import { cleanEnvironment } from "../support/whet.ts";
 import type { ControlledRun } from "./controlled-run.ts";
 
@@ -9,21 +9,23 @@ const script = fileURLToPath(new URL("./controlled-run.ts", import.meta.url));
 const loader = fileURLToPath(new URL("../../src/core/ts-loader.mjs", import.meta.url));
 
 export class ControlledRuns {
-  readonly stateDir: string;
-  readonly #server: Awaited<ReturnType<typeof startServe>>;
+  readonly #engine: SharedEngine;
 
-  static async open(stateDir: string): Promise<ControlledRuns> {
-    return new ControlledRuns(stateDir, await startServe([`state_dir=${stateDir}`]));
+  static async open(): Promise<ControlledRuns> {
+    return new ControlledRuns(await sharedEngine());
   }
 
-  private constructor(stateDir: string, server: Awaited<ReturnType<typeof startServe>>) {
-    this.stateDir = stateDir;
-    this.#server = server;
+  private constructor(engine: SharedEngine) {
+    this.#engine = engine;
+  }
+
+  get stateDir(): string {
+    return this.#engine.stateDir;
   }
 
   /** Starts a run; `ended` resolves with its exit code, null when it was killed. */
   start(plan: Omit<ControlledRun, "baseUrl" | "apiKey">) {
-    const { baseUrl, apiKey } = this.#server;
+    const { baseUrl, apiKey } = this.#engine;
     const child = spawn(process.execPath, ["--import", loader, script, JSON.stringify({ ...plan, baseUrl, apiKey })], {
       env: cleanEnvironment(),
       stdio: ["ignore", "inherit", "pipe"],
@@ -34,9 +36,5 @@ export class ControlledRuns {
       child.once("close", (code) => resolve({ code, stderr })),
     );
     return { ended, stderr: () => stderr };
-  }
-
-  async close(): Promise<void> {
-    await this.#server.close();
   }
 }

@@ -2,7 +2,7 @@
 // at the same steps and never killed.
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { type Control, requestControl } from "../../src/runs/controls.ts";
 import { readJournal } from "../../src/runs/read-journal.ts";
 import { RunView } from "../../src/runs/view.ts";
@@ -15,9 +15,8 @@ const newFolder = foldersInMemory();
 
 let runs: ControlledRuns;
 beforeAll(async () => {
-  runs = await ControlledRuns.open(newFolder());
+  runs = await ControlledRuns.open();
 }, 60_000);
-afterAll(() => runs.close());
 
 const plan = { steps: 6, prompts: 3 };
 

@@ -11,9 +11,9 @@ import { finalAdapter, metricsOf, train } from "./killing.ts";
 const newFolder = foldersInMemory();
 const lags = (process.env["WHET_LAGS"] ?? "2").split(",").map(Number);
 const settings = [
-  "max_steps=4",
-  "eval_every=4",
-  "eval_max_problems=4",
+  "max_steps=3",
+  "eval_every=3",
+  "eval_max_problems=3",
   "batch_size=8",
   "group_size=2",
   `groups=${process.env["WHET_GROUPS"] ?? "adaptive"}`,

@@ -4,19 +4,26 @@ import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { readJsonLines } from "../../src/core/jsonl.ts";
 import { Journal } from "../../src/runs/journal.ts";
-import { startServe } from "../contract/serve-process.ts";
 import { foldersInMemory } from "../support/folders.ts";
-import { runWhet } from "../support/whet.ts";
+import { type SharedEngine, sharedEngine } from "../support/shared-engine.ts";
+import { runWhet as runAnyWhet, type WhetResult } from "../support/whet.ts";
 
 /** The doctor measures a whole step and an evaluation: small ones say the same. */
 const smallStep = ["batch_size=8", "group_size=2", "max_tokens=64", "eval_max_problems=6"];
 const newFolder = foldersInMemory();
 let run: string;
+let engine: SharedEngine;
+/** Runs of this file are on the engine that tests share; `./whet eval` finds it in their config. */
+const runWhet = (args: readonly string[]): Promise<WhetResult> =>
+  runAnyWhet(args, { env: { TINKER_API_KEY: engine.apiKey } });
+const trainInto = (path: string, ...settings: string[]) =>
+  runWhet(["train", `log_path=${path}`, `base_url=${engine.baseUrl}`, ...settings]);
 
 beforeAll(async () => {
+  engine = await sharedEngine();
   run = join(newFolder(), "run");
   const settings = ["max_steps=2", "batch_size=8", "group_size=2", "eval_every=2", "eval_max_problems=6"];
-  const { code, stderr } = await runWhet(["train", `log_path=${run}`, ...settings]);
+  const { code, stderr } = await trainInto(run, ...settings);
   expect(stderr).toContain("Pass@1, 6 problems");
   expect(code).toBe(0);
 });
@@ -33,14 +40,14 @@ test("a run's last checkpoint is evaluated and compared with the base model", as
   const atTheEnd = readFileSync(join(run, "evaluations", "step_000002.jsonl"), "utf8");
   expect(readFileSync(out, "utf8")).toBe(atTheEnd);
 
-  const sampled = await runWhet(["eval", "eval_max_problems=3", "eval_num_samples=4", "eval_temperature=1"]);
+  const sampled = await runAnyWhet(["eval", "eval_max_problems=3", "eval_num_samples=4", "eval_temperature=1"]);
   expect(sampled.stdout).toMatch(/nano-coder\n[\s\S]*pass@4/);
 });
 
 test("another run's directory is compared with, problem by problem", async () => {
   const other = join(newFolder(), "other");
   const settings = ["max_steps=1", "batch_size=8", "group_size=2", "eval_every=0", "learning_rate=0.05"];
-  expect((await runWhet(["train", `log_path=${other}`, ...settings])).code).toBe(0);
+  expect((await trainInto(other, ...settings)).code).toBe(0);
   const both = await runWhet(["eval", `run=${run}`, `compare=${other}`]);
   expect(both.code, both.stderr).toBe(0);
   expect(both.stdout).toMatch(/^checkpoint final\n/);
@@ -78,7 +85,7 @@ test("of a name that was saved twice, the newer one is meant", async () => {
     await journal.append({ type: "saved", record, start: 0, end: 1 });
   }
   await journal.close();
-  const result = await runWhet(["eval", `run=${path}`, "checkpoint=000010"]);
+  const result = await runAnyWhet(["eval", `run=${path}`, "checkpoint=000010"]);
   // Neither is there, and the one that is missed is the newer one.
   expect(result.stderr).toContain("tinker://newer:train:0/sampler_weights/000010 is in none of the runs");
   expect(result.code).toBe(2);
@@ -98,29 +105,26 @@ test("a replay reproduces every figure of the run, and shows what another advant
 });
 
 test("the doctor finds everything in order, or says what is not", async () => {
-  const well = await runWhet(["doctor", ...smallStep]);
+  const well = await runAnyWhet(["doctor", ...smallStep]);
   expect(well.stdout).toMatch(
     /^ok +sandbox.*\nok +grader.*\nok +engine.*\nok +model.*\nok +renderer.*\nok +data.*\nok +sample/,
   );
   expect(well.stdout).toContain("ready: ./whet train");
   expect(well.code).toBe(0);
-  const ill = await runWhet(["doctor", "train_data=/nowhere.jsonl"]);
+  const ill = await runAnyWhet(["doctor", "train_data=/nowhere.jsonl"]);
   expect(ill.stdout).toMatch(/problem +data +There is no file/);
   expect(ill.code).toBe(1);
 });
 
 test("the doctor checks on a server what training would run there, and says so when there is none", async () => {
-  const server = await startServe([`state_dir=${newFolder()}`]);
-  const there = [`base_url=${server.baseUrl}`];
-  const env = { TINKER_API_KEY: server.apiKey };
-  const well = await runWhet(["doctor", ...there, ...smallStep], { env });
+  const there = [`base_url=${engine.baseUrl}`];
+  const well = await runWhet(["doctor", ...there, ...smallStep]);
   expect(well.stdout).toMatch(/ok +model +nano-coder, context window 1024/);
   expect(well.code).toBe(0);
-  const evaluated = await runWhet(["eval", "eval_max_problems=3", ...there], { env });
+  const evaluated = await runWhet(["eval", "eval_max_problems=3", ...there]);
   expect(evaluated.stdout).toMatch(/nano-coder\n\s+Pass@1/);
-  expect(await server.close()).toBe(0);
-  const local = ["model_name=nano-coder", "train_data=starter"];
-  const ill = await runWhet(["doctor", ...there, ...local], { env });
+  const local = ["base_url=http://127.0.0.1:9", "model_name=nano-coder", "train_data=starter"];
+  const ill = await runWhet(["doctor", ...local]);
   expect(ill.stdout).toMatch(/ok +sandbox[\s\S]*problem +engine/);
   expect(ill.code).toBe(1);
 });

@@ -9,18 +9,19 @@ import { readJsonLines } from "../../src/core/jsonl.ts";
 import { Random } from "../../src/core/random.ts";
 import { RunView } from "../../src/runs/view.ts";
 import { foldersInMemory } from "../support/folders.ts";
+import { sharedEngine } from "../support/shared-engine.ts";
 import { cleanEnvironment, runWhet, whetPath } from "../support/whet.ts";
 
 const newFolder = foldersInMemory();
-const small = ["batch_size=16", "group_size=4", "max_tokens=64", "tensorboard=false", "eval_max_problems=6"];
+const small = ["batch_size=8", "group_size=2", "max_tokens=48", "tensorboard=false", "eval_max_problems=4"];
 const noTrace = /\n\s+at .*:\d+:\d+|Unhandled|UnhandledPromise/;
 const checkpoints = (path: string) =>
   readJsonLines(join(path, "checkpoints.jsonl")) as { name: string; step: number; final?: boolean }[];
 
 /** Starts a training run whose moments can be waited for. */
-function startTraining(args: readonly string[], options: { group?: boolean } = {}) {
+function startTraining(args: readonly string[], options: { group?: boolean; env?: Record<string, string> } = {}) {
   const child = spawn(whetPath, ["train", ...args], {
-    env: cleanEnvironment(),
+    env: cleanEnvironment(options.env),
     stdio: ["ignore", "pipe", "pipe"],
     detached: options.group ?? false,
   });
@@ -61,8 +62,11 @@ test("Ctrl-C at any moment of sampling, grading and evaluating saves and leaves 
 
 test("Ctrl-C during the last evaluation loses nothing, and the same command only evaluates", async () => {
   const path = join(newFolder(), "run");
-  const command = [`log_path=${path}`, "max_steps=1", "eval_every=5", "save_every=0", ...small, "eval_max_problems=24"];
-  const run = startTraining(command);
+  const { baseUrl, apiKey } = await sharedEngine();
+  const env = { TINKER_API_KEY: apiKey };
+  const keys = [`log_path=${path}`, `base_url=${baseUrl}`, "max_steps=1", "eval_every=5", "save_every=0"];
+  const command = [...keys, ...small, "eval_max_problems=8"];
+  const run = startTraining(command, { env });
   await run.until(
     "the final checkpoint",
     () => existsSync(join(path, "checkpoints.jsonl")) && checkpoints(path).length > 0,
@@ -72,7 +76,7 @@ test("Ctrl-C during the last evaluation loses nothing, and the same command only
   expect(stderr).not.toMatch(noTrace);
   expect(code).toBe(130);
   expect(checkpoints(path)).toMatchObject([{ name: "final", step: 1, final: true }]);
-  const again = await runWhet(["train", ...command]);
+  const again = await runWhet(["train", ...command], { env });
   expect(again.code, again.stderr).toBe(0);
   expect(again.stderr).toContain("eval after 1 step ");
   expect(again.stderr).not.toMatch(/^step /m);
@@ -99,9 +103,10 @@ test.each(["SIGHUP", "SIGTERM to the process group"])(
 
 test("a run whose output nobody reads any more goes on to its end", async () => {
   const path = join(newFolder(), "run");
-  const args = `log_path=${path} max_steps=2 eval_every=0 ${small.join(" ")}`;
+  const { baseUrl, apiKey } = await sharedEngine();
+  const args = `log_path=${path} base_url=${baseUrl} max_steps=2 eval_every=0 ${small.join(" ")}`;
   const child = spawn("bash", ["-c", `${whetPath} train ${args} 2>&1 | head -2`], {
-    env: cleanEnvironment(),
+    env: cleanEnvironment({ TINKER_API_KEY: apiKey }),
     stdio: "ignore",
   });
   await new Promise((resolve) => child.once("exit", resolve));
@@ -123,12 +128,15 @@ test("a live run, and another run's checkpoint, can be evaluated", async () => {
     "eval_max_tokens=2",
   ]);
   await run.until("a checkpoint", () => existsSync(join(path, "checkpoints.jsonl")) && checkpoints(path).length > 0);
+  // Alive, but not in the way.
+  run.child.kill("SIGSTOP");
   const live = await runWhet(["eval", `run=${path}`, "checkpoint=000001"]);
   expect(live.code, live.stderr).toBe(0);
   expect(live.stdout).toContain("checkpoint 000001");
   // The run's own eval_max_tokens: every answer is cut.
   expect(live.stdout).toMatch(/cut at the token limit\s+100\.0%/);
   expect(run.child.exitCode).toBe(null);
+  run.child.kill("SIGCONT");
   run.child.kill("SIGINT");
   expect((await run.ended).code).toBe(130);
 

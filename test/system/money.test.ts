@@ -15,7 +15,7 @@ import { runWhet, type WhetResult } from "../support/whet.ts";
 const newFolder = foldersInMemory();
 const starter = fileURLToPath(new URL("../../data/starter/train.jsonl", import.meta.url));
 const prices = { prefill: 1, cached: 0.2, sample: 10, train: 5 };
-const budget = 0.4;
+const budget = 0.2;
 
 describe("a run with prices and a budget", () => {
   const folder = newFolder();

@@ -2,7 +2,7 @@
 // in docs/diagnosis.md. With kills on the way: WHET_KILLS=1 ./whet test test/system/on-error
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { requestControl } from "../../src/runs/controls.ts";
 import { readJournal } from "../../src/runs/read-journal.ts";
 import { RunView } from "../../src/runs/view.ts";
@@ -14,9 +14,8 @@ import { finalAdapter } from "./killing.ts";
 const newFolder = foldersInMemory();
 let runs: ControlledRuns;
 beforeAll(async () => {
-  runs = await ControlledRuns.open(newFolder());
+  runs = await ControlledRuns.open();
 }, 60_000);
-afterAll(() => runs.close());
 
 const plan = { lag: 0, ask: {}, steps: 5, learningRate: 0.06 };
 const eventsOf = (path: string) => [...readJournal(path)].map(({ event }) => event);

@@ -10,7 +10,7 @@ import {
   templateVectors,
   vectorsNow,
 } from "../../../test/data/templates.ts";
-import { openVenv, type Venv } from "../../../test/support/venv.ts";
+import { suiteVenv, type Venv } from "../../../test/support/venv.ts";
 import { ChatTemplate } from "./jinja.ts";
 import { type JsonValue, parseJson } from "./json-values.ts";
 
@@ -167,7 +167,7 @@ function requestsFor(name: string, template: ChatTemplate): Request[] {
 describe.skipIf(!templatesAreThere)("against transformers", () => {
   let venv: Venv;
   beforeAll(async () => {
-    venv = await openVenv(["transformers", "jinja2"]);
+    venv = await suiteVenv();
     if ("missing" in venv) console.warn(`skipping the comparison with transformers: ${venv.missing}`);
   }, 300_000);
 
