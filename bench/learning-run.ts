@@ -30,6 +30,7 @@ const adaptive = (prompts: number, first: number): Rule => ({
 /** By the word that names them on the command line. */
 export const rules: Readonly<Record<string, Rule>> = {
   "8x16": uniform(8, 16),
+  "8x8": uniform(8, 8),
   "16x8": uniform(16, 8),
   "32x4": uniform(32, 4),
   adaptive: adaptive(28, 4),
