@@ -9,7 +9,7 @@ import { foldersInMemory } from "../support/folders.ts";
 import { type Body, malformed } from "./malformed.ts";
 import { type ServeProcess, startServe } from "./serve-process.ts";
 
-const wanted = 10_500;
+const wanted = 6_000;
 const newFolder = foldersInMemory();
 const agent = new Agent({ connections: 16, pipelining: 1 });
 let server: ServeProcess | undefined;

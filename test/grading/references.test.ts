@@ -47,7 +47,7 @@ async function mustPass(name: string, problem: Parameters<Grader["grade"]>[0]["p
 }
 
 describe.skipIf(!problemsAreThere)("contest problems", () => {
-  const records = sample(problemRecords<StdioRecord>("stdio.jsonl.gz"), 12);
+  const records = sample(problemRecords<StdioRecord>("stdio.jsonl.gz"), 20);
   const problemOf = (record: StdioRecord) => ({
     id: record.id,
     tests: normalizeTests(record.tests).tests,
