@@ -165,7 +165,7 @@ test("certify: good problems pass, bad ones are named and end the command with 1
   expect(fine.stdout).toMatch(/^sum +2 +2\/2 +fails +fails +fails +same +good$/m);
   expect(fine.stderr).toContain("train would use 2 problems; it would leave out none");
   const asked = bad.map((row) => ("qestion" in row ? row : { question: "What?", ...row }));
-  const repeats = ["show=bad", "repeats=24"];
+  const repeats = ["show=bad", "repeats=16"];
   const { code, stdout, stderr } = await whet(["certify", file([...good, ...asked, good[0]!]), ...repeats]).finished;
   expect(code).toBe(1);
   const table = Object.fromEntries(

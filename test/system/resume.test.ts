@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { Random } from "../../src/core/random.ts";
 import { foldersInMemory } from "../support/folders.ts";
+import { sharedEngine } from "../support/shared-engine.ts";
 import { runWhet } from "../support/whet.ts";
 import { expectAccounts, finalAdapter, type Moment, metricsOf, momentOf, train } from "./killing.ts";
 
@@ -98,11 +99,14 @@ test.each(lags)(
 );
 
 test("Ctrl-C saves and ends with 130, and the same command goes on from there", async () => {
-  const command = commandAt(2);
   const { calm } = await calmRun(2);
   const path = join(newFolder(), "run");
+  const { baseUrl, apiKey, stateDir } = await sharedEngine();
+  const command = [...commandAt(2)(path), `base_url=${baseUrl}`];
+  const env = { TINKER_API_KEY: apiKey };
   let interrupted = false;
-  const result = await runWhet(["train", ...command(path)], {
+  const result = await runWhet(["train", ...command], {
+    env,
     onStart: (child) => {
       child.stderr?.on("data", (chunk: Buffer) => {
         if (!interrupted && chunk.toString().includes("step   1")) {
@@ -115,7 +119,7 @@ test("Ctrl-C saves and ends with 130, and the same command goes on from there", 
   });
   expect(result.stderr).toContain("everything is saved");
   expect(result.code).toBe(130);
-  expect(await train(command(path))).toBe(0);
+  expect(await train(command, { env })).toBe(0);
   // An evaluation that was cut short is in a record of its own.
   const merged = (run: string) => {
     const records = new Map<unknown, object>();
@@ -123,5 +127,5 @@ test("Ctrl-C saves and ends with 130, and the same command goes on from there", 
     return [...records.values()];
   };
   expect(merged(path)).toEqual(merged(calm));
-  expect(finalAdapter(path)).toBe(finalAdapter(calm));
+  expect(finalAdapter(path, stateDir)).toBe(finalAdapter(calm));
 });
