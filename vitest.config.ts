@@ -27,6 +27,7 @@ export default defineConfig({
     // Twice the cores of the machines that this runs on: tests mostly wait for what they start.
     maxWorkers: 4,
     globalSetup: "./test/whole-run-folder.ts",
+    setupFiles: "./test/remove-folders.ts",
     sequence: { sequencer: LongestFirst },
     include: ["src/**/*.test.ts", "test/**/*.test.ts"],
     // A file's own copy of every module costs more than many of these tests: files share the workers' processes.
