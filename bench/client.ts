@@ -9,10 +9,10 @@ import { promisify } from "node:util";
 import { typescriptFlags } from "../src/core/workers.ts";
 import { simulatedModelName } from "../src/engine/simulated/engine.ts";
 import { startServe } from "../test/contract/serve-process.ts";
-import { openVenv } from "../test/support/venv.ts";
+import { newestSdk, openVenv } from "../test/support/venv.ts";
 import type { Benchmark, BenchReport } from "./report.ts";
 
-const sdk = "tinker==0.36.0";
+const sdk = `tinker==${newestSdk}`;
 const turns = 2;
 const settings = {
   data: 128,

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
-import { inMemory } from "./support/place.ts";
+import { inMemory } from "./support/folders.ts";
 
 export default function setup({ provide }: TestProject): () => void {
   const folder = mkdtempSync(join(inMemory(), "whet-test-"));

@@ -64,9 +64,10 @@ export async function environmentWith(
 }
 
 /** The interpreter's own pip, which can install elsewhere since version 22.3; where there is none, one is put into the environment. */
-async function pipFor(interpreter: string, python: string): Promise<[program: string, ...args: string[]]> {
+export async function pipFor(interpreter: string, python: string): Promise<[program: string, ...args: string[]]> {
   const said = await run(interpreter, "-m", "pip", "--version").catch(() => "");
-  if (Number(/^pip (\d+)\./.exec(said)?.[1]) > 22) return [interpreter, "-m", "pip", "--python", python];
+  const [, major, minor] = /^pip (\d+)\.(\d+)/.exec(said) ?? [];
+  if (Number(major) * 100 + Number(minor) >= 2203) return [interpreter, "-m", "pip", "--python", python];
   await run(python, "-m", "ensurepip");
   return [python, "-m", "pip"];
 }

@@ -1,8 +1,7 @@
 // Temporary folders that are gone when the test file ends (test/remove-folders.ts).
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { inMemory } from "./place.ts";
 
 /** Of the file that runs: a process has one at a time. */
 const made: string[] = [];
@@ -23,4 +22,21 @@ export function foldersInMemory(): () => string {
 
 export function removeFolders(): void {
   for (const folder of made.splice(0)) rmSync(folder, { recursive: true, force: true });
+}
+
+/**
+ * In memory, where there is enough of it: a run waits for the disk at everything it writes down, which takes longer than all else where
+ * several wait at once. A TMPDIR that somebody has chosen is taken instead.
+ */
+export function inMemory(): string {
+  return process.env["TMPDIR"] === undefined && hasRoom("/dev/shm") ? "/dev/shm" : tmpdir();
+}
+
+function hasRoom(place: string): boolean {
+  try {
+    const { bavail, bsize } = statfsSync(place);
+    return bavail * bsize > 2 ** 31;
+  } catch {
+    return false;
+  }
 }

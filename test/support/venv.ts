@@ -1,11 +1,12 @@
 // Python virtual environments for tests that need a real package from PyPI. They are made on first use and kept, for every checkout.
-import { execFile, spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { cacheFolder } from "../../src/core/cache.ts";
 import { takeLock } from "../../src/core/lock-file.ts";
+import { pipFor } from "../../src/sandbox/packages.ts";
 
 const cache = join(cacheFolder(), "venvs");
 
@@ -24,19 +25,19 @@ export const suiteVenv = (): Promise<Venv> => openVenv(suitePackages);
  * is never used: it is built under another name and moved into place.
  */
 export async function openVenv(packages: readonly string[]): Promise<Venv> {
-  const { folder, building, steps, ready } = plan(packages);
+  const { folder, building, ready } = plan(packages);
   mkdirSync(cache, { recursive: true });
   // Made once: test processes that want the same one wait for the first.
   let lock = takeLock(`${folder}.lock`);
   for (; "holder" in lock; lock = takeLock(`${folder}.lock`)) await sleep(200);
   try {
     if (ready()) return { python: join(folder, "bin", "python") };
-    for (const [program, args] of steps()) {
-      try {
-        await promisify(execFile)(program, args, { timeout: timeoutMs });
-      } catch (error) {
-        return unavailable(packages, building, (error as { stderr?: string }).stderr || String(error));
-      }
+    try {
+      await run("python3", "-m", "venv", "--without-pip", building);
+      const pip = await pipFor("python3", join(building, "bin", "python"));
+      await run(...pip, "install", "--quiet", "--disable-pip-version-check", "--no-compile", ...packages);
+    } catch (error) {
+      return unavailable(packages, building, (error as { stderr?: string }).stderr || String(error));
     }
     return finish(folder, building);
   } finally {
@@ -70,6 +71,8 @@ function newestInstalled(name: string): string | undefined {
 
 const timeoutMs = 600_000;
 
+const run = (program: string, ...args: string[]) => promisify(execFile)(program, args, { timeout: timeoutMs });
+
 function plan(packages: readonly string[]) {
   const folder = join(cache, packages.join("+").replaceAll(/[^\w.+=-]/g, "_"));
   const building = `${folder}.${process.pid}`;
@@ -80,26 +83,7 @@ function plan(packages: readonly string[]) {
     for (const place of [folder, building]) rmSync(place, { recursive: true, force: true });
     return false;
   };
-  const python = join(building, "bin", "python");
-  const install = ["install", "--quiet", "--disable-pip-version-check", "--no-compile", ...packages];
-  const steps = (): [program: string, args: string[]][] =>
-    pipInstallsElsewhere()
-      ? [
-          ["python3", ["-m", "venv", "--without-pip", building]],
-          ["python3", ["-m", "pip", "--python", python, ...install]],
-        ]
-      : [
-          ["python3", ["-m", "venv", building]],
-          [python, ["-m", "pip", ...install]],
-        ];
-  return { folder, building, steps, ready };
-}
-
-/** From pip 22.3 on an environment needs no pip of its own, which takes longer to make than most environments. */
-function pipInstallsElsewhere(): boolean {
-  const { stdout } = spawnSync("python3", ["-m", "pip", "--version"], { encoding: "utf8" });
-  const [, major, minor] = /^pip (\d+)\.(\d+)/.exec(stdout ?? "") ?? [];
-  return Number(major) * 100 + Number(minor) >= 2203;
+  return { folder, building, ready };
 }
 
 function unavailable(packages: readonly string[], building: string, reason: string): Venv {
