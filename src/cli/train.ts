@@ -113,16 +113,16 @@ async function trainInto(
     onEngineLost: (error) => cancel.abort(error),
   });
   try {
-    // Everything that can be wrong is found here, before the first billed call.
-    const grading = await bench.grading();
-    logger.info(`sandbox  ${grading.description.summary}`);
-    for (const lack of grading.description.lacks) logger.warn(`this sandbox level lacks: ${lack}`);
-    await grading.check(drain);
+    // Everything that can be wrong is found here, before the first billed call; what a name can be wrong in first, the sandbox's trial last.
     const engine = await bench.engine();
     logger.info(`engine   ${engine.description}`);
     bench.model(engine);
     const renderer = await bench.renderer();
     const { problems, tests } = await loadData(run, bench, renderer);
+    const grading = await bench.grading();
+    logger.info(`sandbox  ${grading.description.summary}`);
+    for (const lack of grading.description.lacks) logger.warn(`this sandbox level lacks: ${lack}`);
+    await grading.check(drain);
     const resolved = bench.config;
     const testTasks = tests ? evaluationTasks(tests, resolved, renderer) : [];
     const overlap = tests ? sharedProblems(problems, tests).length : 0;
