@@ -1,25 +1,39 @@
 // The dashboard as a person uses it: a real `./whet train` watched in a real Chromium from its first step, controlled, killed, resumed and
-// looked into. One run and one browser serve every test of this file, in order. Skipped, and said so, where there is no Chromium.
+// looked into. One run and one browser serve every test of this file, in order. The model is simulated: it takes its time without taking
+// the processor's. Skipped, and said so, where there is no Chromium.
 import { type ChildProcess, spawn } from "node:child_process";
 import { statSync } from "node:fs";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type DashboardServer, startDashboard } from "../../src/dashboard/server.ts";
-import type { RunEvent } from "../../src/runs/events.ts";
+import type { EventOf, RunEvent } from "../../src/runs/events.ts";
 import { readJournal } from "../../src/runs/read-journal.ts";
+import { type ServeProcess, startServe } from "../contract/serve-process.ts";
 import { foldersInMemory } from "../support/folders.ts";
-import { sharedEngine } from "../support/shared-engine.ts";
 import { cleanEnvironment, runWhet, whetPath } from "../support/whet.ts";
 import { violations } from "./accessibility.ts";
 import { chromiumPath, launch, overflow, visit, visitAnew, type Watched, watchedPage } from "./browser.ts";
 
 const folder = foldersInMemory();
+const starter = fileURLToPath(new URL("../../data/starter/train.jsonl", import.meta.url));
+const model = [
+  "engine=simulated",
+  "tokenizer=nano-coder",
+  "model_name=nano-coder",
+  "context_window=1024",
+  `answers=${starter}`,
+  "completion_tokens=uniform:10:40",
+  "solve_rate=uniform:0.2:0.8",
+  "sampling_latency=uniform:100:300",
+  "training_latency=constant:300",
+];
 const settings = [
   "max_steps=200", // it is stopped from the page
   "batch_size=16",
   "group_size=2",
+  "max_tokens=300",
   "eval_every=4",
   "eval_max_problems=4",
   "max_lag=1",
@@ -35,9 +49,9 @@ interface Training {
 }
 
 /** `./whet train` as a person starts it; the link is read from its output. */
-function startTraining(path: string, ...more: string[]): Training {
-  const child = spawn(whetPath, ["train", `log_path=${path}`, ...settings, ...more], {
-    env: cleanEnvironment(),
+function startTraining(path: string, { baseUrl, apiKey }: ServeProcess): Training {
+  const child = spawn(whetPath, ["train", `log_path=${path}`, `base_url=${baseUrl}`, ...settings], {
+    env: cleanEnvironment({ TINKER_API_KEY: apiKey }),
     stdio: ["ignore", "ignore", "pipe"],
   });
   let text = "";
@@ -70,13 +84,15 @@ describe.skipIf(!chromiumPath)("a run in the browser", () => {
   let watched: Watched;
   let first: Training;
   let second: Training | undefined;
+  let engine: ServeProcess;
   let server: DashboardServer | undefined;
   const origins = new Set<string>();
 
   beforeAll(async () => {
     runs = folder();
     run = join(runs, "watched");
-    first = startTraining(run);
+    engine = await startServe([...model, `state_dir=${folder()}`]);
+    first = startTraining(run, engine);
     browser = await launch();
     watched = await watchedPage(browser);
   });
@@ -85,6 +101,7 @@ describe.skipIf(!chromiumPath)("a run in the browser", () => {
     await Promise.all([first?.ended, second?.ended]);
     await browser?.close();
     await server?.close();
+    await engine?.close();
   });
 
   test("is watched from the first step: curves move without a reload", async () => {
@@ -124,7 +141,7 @@ describe.skipIf(!chromiumPath)("a run in the browser", () => {
     await first.ended;
     await page.locator(".state", { hasText: "connection lost" }).waitFor();
 
-    second = startTraining(run);
+    second = startTraining(run, engine);
     const url = await second.link;
     origins.add(new URL(url).origin);
     await page.goto(url);
@@ -191,12 +208,17 @@ describe.skipIf(!chromiumPath)("a run in the browser", () => {
     // One: the first step, where the reward is lowest.
     await chart.click({ position: { x: box.width * 0.02, y: box.height / 2 } });
     await page.getByRole("heading", { name: "Step 0" }).waitFor();
-    // Two: an answer that gave the wrong output.
-    await page.locator('.chip.fail[aria-label*="wrong answer"]').first().click();
+    // Two: an answer that gave the wrong output; some of the simulated model's give none.
+    const wrong = events(run).find(
+      (event) =>
+        event.type === "graded" && event.phase === "train" && event.batch === 0 && event.grade.failure?.printed,
+    ) as EventOf<"graded">;
+    const place = `/step/0/group/${wrong.group}/sample/${wrong.sample}`;
+    await page.locator(`.chip.fail[aria-label*="wrong answer"][href$="${place}"]`).click();
     await page.getByRole("heading", { name: /^Test \d+ failed$/ }).waitFor();
     for (const label of ["input", "expected", "printed"])
       await page.getByRole("region", { name: label, exact: true }).first().waitFor();
-    expect(page.url()).toMatch(/#\/run\/watched\/step\/0\/group\/\d+\/sample\/\d+$/);
+    expect(page.url()).toContain(`#/run/watched${place}`);
     // The link leads others to the same place, and keys lead on from it.
     const again = page.url();
     await page.goto("about:blank");
@@ -245,29 +267,32 @@ describe.skipIf(!chromiumPath)("a run in the browser", () => {
       "#/compare?run=watched",
     ];
     const { page } = watched;
-    for (const colorScheme of ["light", "dark"] as const) {
+    const look = async (colorScheme: "light" | "dark") => {
       await page.emulateMedia({ colorScheme });
-      // In the dark only the colours are others.
-      for (const place of colorScheme === "light" ? places : places.filter((one) => /watched$|group|evals/.test(one))) {
-        // As a phone has it, then wide.
-        await page.setViewportSize({ width: 390, height: 844 });
-        await visitAnew(page, place);
-        expect(await overflow(page), place).toBeLessThanOrEqual(0);
-        await page.setViewportSize({ width: 1280, height: 900 });
-        await page.waitForTimeout(150);
-        const rules = colorScheme === "dark" ? ["color-contrast"] : undefined;
-        expect(await violations(page, rules), `${place}, ${colorScheme}`).toEqual([]);
-      }
       const back = await page.evaluate<string>("getComputedStyle(document.documentElement).backgroundColor");
-      const [red] = /\d+/.exec(back)!;
-      expect(Number(red) < 60, back).toBe(colorScheme === "dark");
+      expect(Number(/\d+/.exec(back)![0]) < 60, back).toBe(colorScheme === "dark");
+    };
+    for (const place of places) {
+      // As a phone has it, then wide.
+      await page.setViewportSize({ width: 390, height: 844 });
+      await look("light");
+      await visitAnew(page, place);
+      expect(await overflow(page), place).toBeLessThanOrEqual(0);
+      await page.setViewportSize({ width: 1280, height: 900 });
+      await page.waitForTimeout(150);
+      expect(await violations(page), place).toEqual([]);
+      // In the dark only the colours are others.
+      if (!/watched$|group|evals/.test(place)) continue;
+      await look("dark");
+      await page.waitForTimeout(150);
+      expect(await violations(page, ["color-contrast"]), `${place}, dark`).toEqual([]);
     }
     await page.emulateMedia({ colorScheme: "light" });
   });
 
   test("two runs in one chart, with what differs between them", async () => {
     const { page } = watched;
-    const { baseUrl, apiKey } = await sharedEngine();
+    const { baseUrl, apiKey } = engine;
     const differs = ["max_steps=2", "eval_every=0", "seed=5", "dashboard=false", `base_url=${baseUrl}`];
     const other = await runWhet(["train", `log_path=${join(runs, "other")}`, ...settings, ...differs], {
       env: { TINKER_API_KEY: apiKey },
