@@ -1,22 +1,64 @@
 // Starts controlled-run.ts against an engine that outlives it.
 import { spawn } from "node:child_process";
-import { fileURLToPath } from "node:url";
+import { mkdtempSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { build } from "esbuild";
+import { inject } from "vitest";
+import { sourceEntries } from "../../src/core/own-entries.mjs";
 import { type SharedEngine, sharedEngine } from "../support/shared-engine.ts";
 import { cleanEnvironment } from "../support/whet.ts";
 import type { ControlledRun } from "./controlled-run.ts";
 
 const script = fileURLToPath(new URL("./controlled-run.ts", import.meta.url));
-const loader = fileURLToPath(new URL("../../src/core/ts-loader.mjs", import.meta.url));
+
+let made: Promise<string> | undefined;
+/** The program in one file: it is started again and again, and to read some hundred modules takes longer than its steps. */
+const program = () => (made ??= bundle());
+
+async function bundle(): Promise<string> {
+  const outfile = join(mkdtempSync(join(inject("folder"), "controlled-")), "run.mjs");
+  await build({
+    entryPoints: [script],
+    outfile,
+    bundle: true,
+    format: "esm",
+    platform: "node",
+    alias: Object.fromEntries(Object.entries(sourceEntries()).map(([name, url]) => [name, fileURLToPath(url)])),
+    // Packages that are CommonJS ask for Node's modules.
+    banner: {
+      js: `import{createRequire as makeRequire}from"node:module";const require=makeRequire(${JSON.stringify(import.meta.url)});`,
+    },
+    plugins: [
+      {
+        name: "addresses",
+        // Modules find their files beside the source.
+        setup: (plugin) =>
+          plugin.onLoad({ filter: /\.ts$/ }, ({ path }) => ({
+            contents: readFileSync(path, "utf8").replaceAll(
+              "import.meta.url",
+              JSON.stringify(pathToFileURL(path).href),
+            ),
+            loader: "ts",
+          })),
+      },
+    ],
+  });
+  return outfile;
+}
 
 export class ControlledRuns {
   readonly #engine: SharedEngine;
+  readonly #program: string;
 
   static async open(): Promise<ControlledRuns> {
-    return new ControlledRuns(await sharedEngine());
+    const [engine, file] = await Promise.all([sharedEngine(), program()]);
+    return new ControlledRuns(engine, file);
   }
 
-  private constructor(engine: SharedEngine) {
+  private constructor(engine: SharedEngine, file: string) {
     this.#engine = engine;
+    this.#program = file;
   }
 
   get stateDir(): string {
@@ -26,7 +68,7 @@ export class ControlledRuns {
   /** Starts a run; `ended` resolves with its exit code, null when it was killed. */
   start(plan: Omit<ControlledRun, "baseUrl" | "apiKey">) {
     const { baseUrl, apiKey } = this.#engine;
-    const child = spawn(process.execPath, ["--import", loader, script, JSON.stringify({ ...plan, baseUrl, apiKey })], {
+    const child = spawn(process.execPath, [this.#program, JSON.stringify({ ...plan, baseUrl, apiKey })], {
       env: cleanEnvironment(),
       stdio: ["ignore", "inherit", "pipe"],
     });
