@@ -16,7 +16,8 @@ export async function violations(page: Page, rules?: readonly string[]): Promise
   const options = { resultTypes: ["violations"], ...(rules && { runOnly: { type: "rule", values: rules } }) };
   const session = await page.context().newCDPSession(page);
   try {
-    await session.send("Runtime.evaluate", { expression: source });
+    const { result: known } = await session.send("Runtime.evaluate", { expression: "typeof axe" });
+    if (known.value === "undefined") await session.send("Runtime.evaluate", { expression: source });
     const { result, exceptionDetails } = await session.send("Runtime.evaluate", {
       expression: `axe.run(document, ${JSON.stringify(options)}).then((found) => JSON.stringify(found.violations))`,
       awaitPromise: true,

@@ -52,11 +52,12 @@ export async function visit(page: Page, url: string, hash: string): Promise<void
   await page.locator("main .view").waitFor({ timeout: 60_000 });
 }
 
-/** Another place of a dashboard's page, loaded anew; by way of another address each time would take a process of its own. */
-export async function visitAnew(page: Page, hash: string): Promise<void> {
-  await page.evaluate(`history.replaceState(null, "", ${JSON.stringify(hash)})`);
-  await page.reload();
-  await page.locator("main .view").waitFor({ timeout: 60_000 });
+/** Another place of the dashboard's page that is open, as its links lead there: the view is a new one, the page stays. */
+export async function follow(page: Page, hash: string): Promise<void> {
+  await page.evaluate(
+    `document.querySelector("main .view").dataset.left = "yes"; location.hash = ${JSON.stringify(hash)}`,
+  );
+  await page.locator("main .view:not([data-left])").waitFor({ timeout: 60_000 });
 }
 
 /** How far the page is wider than its window. */

@@ -9,7 +9,7 @@ import { renderReport } from "../../src/dashboard/report.ts";
 import { type DashboardServer, startDashboard } from "../../src/dashboard/server.ts";
 import { foldersInMemory } from "../support/folders.ts";
 import { runWhet } from "../support/whet.ts";
-import { chromiumPath, launch, overflow, visit, visitAnew, type Watched, watchedPage } from "./browser.ts";
+import { chromiumPath, follow, launch, overflow, visit, type Watched, watchedPage } from "./browser.ts";
 import { hostileName, hostileTexts, writeHostileRun } from "./hostile.ts";
 
 const folder = foldersInMemory();
@@ -65,9 +65,9 @@ describe.skipIf(!chromiumPath)("hostile texts", () => {
 
   test("are text on every page", async () => {
     const { page } = watched;
-    await visit(page, server.url, "#/runs");
+    await visit(page, server.url, "#/compare");
     for (const place of ["#/runs", "#/compare", ...places.map((one) => id + one)]) {
-      await visitAnew(page, place);
+      await follow(page, place);
       await page.waitForTimeout(100);
       const found = await page.evaluate(lookForMarkup);
       expect(found, place).toEqual({ broken: undefined, foreign: [], handlers: [], links: [] });

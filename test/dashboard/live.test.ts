@@ -14,7 +14,7 @@ import { type ServeProcess, startServe } from "../contract/serve-process.ts";
 import { foldersInMemory } from "../support/folders.ts";
 import { cleanEnvironment, runWhet, whetPath } from "../support/whet.ts";
 import { violations } from "./accessibility.ts";
-import { chromiumPath, launch, overflow, visit, visitAnew, type Watched, watchedPage } from "./browser.ts";
+import { chromiumPath, follow, launch, overflow, visit, type Watched, watchedPage } from "./browser.ts";
 
 const folder = foldersInMemory();
 const starter = fileURLToPath(new URL("../../data/starter/train.jsonl", import.meta.url));
@@ -276,7 +276,7 @@ describe.skipIf(!chromiumPath)("a run in the browser", () => {
       // As a phone has it, then wide.
       await page.setViewportSize({ width: 390, height: 844 });
       await look("light");
-      await visitAnew(page, place);
+      await follow(page, place);
       expect(await overflow(page), place).toBeLessThanOrEqual(0);
       await page.setViewportSize({ width: 1280, height: 900 });
       await page.waitForTimeout(150);
