@@ -40,7 +40,8 @@ test("a run's last checkpoint is evaluated and compared with the base model", as
   const atTheEnd = readFileSync(join(run, "evaluations", "step_000002.jsonl"), "utf8");
   expect(readFileSync(out, "utf8")).toBe(atTheEnd);
 
-  const sampled = await runAnyWhet(["eval", "eval_max_problems=3", "eval_num_samples=4", "eval_temperature=1"]);
+  const several = ["eval_max_problems=3", "eval_num_samples=4", "eval_temperature=1"];
+  const sampled = await runWhet(["eval", `base_url=${engine.baseUrl}`, ...several]);
   expect(sampled.stdout).toMatch(/nano-coder\n[\s\S]*pass@4/);
 });
 
@@ -111,7 +112,7 @@ test("the doctor finds everything in order, or says what is not", async () => {
   );
   expect(well.stdout).toContain("ready: ./whet train");
   expect(well.code).toBe(0);
-  const ill = await runAnyWhet(["doctor", "train_data=/nowhere.jsonl"]);
+  const ill = await runWhet(["doctor", `base_url=${engine.baseUrl}`, "train_data=/nowhere.jsonl"]);
   expect(ill.stdout).toMatch(/problem +data +There is no file/);
   expect(ill.code).toBe(1);
 });
