@@ -112,6 +112,23 @@ describe("trees", () => {
     expect(runs[0]!.tokens).toHaveLength(60 + 20 + (1 + 2) + 1 + 2 + 1);
   });
 
+  test("problems whose prompts begin with the same instructions are a tree each", () => {
+    const instructions = Array.from({ length: 40 }, (_, i) => i);
+    const problem = (name: number): number[] => [...instructions, ...Array.from({ length: 100 }, () => name)];
+    const sequences = Array.from({ length: 8 }, (_, name) => name).flatMap((name) =>
+      [1, 1, 2, 2].map((way, end) => tokens(...problem(100 + name), 9, ...Array.from({ length: 40 }, () => way), end)),
+    );
+    const runs = packBatch(sequences, 1280);
+    expect(runs.flatMap(({ blocks }) => blocks.map(({ kind, groups }) => [kind, groups]))).toEqual([
+      ["tree", 2],
+      ["tree", 2],
+      ["tree", 2],
+      ["tree", 2],
+    ]);
+    const rows = runs.reduce((total, run) => total + run.tokens.length - 1, 0);
+    expect(rows).toBe(8 * (40 + 100 + 1 + 2 * 40 + 4));
+  });
+
   test("answers that have nothing in common stay apart: a tree's attention would look at all pairs", () => {
     const sequences = [1, 2, 3, 4].map((first) =>
       tokens(...prompt, ...Array.from({ length: 50 }, (_, i) => first * i)),

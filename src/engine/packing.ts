@@ -1,8 +1,9 @@
 // Lays the sequences of a batch out for `packedAttention`: which sequences run together, and where every token goes. Tokens are
 // packed without padding; only attention sees sequences padded to a common length.
 import type { BlockKind } from "./packed-attention.ts";
-import { findPrefixGroups, type PrefixGroup } from "./prefix-groups.ts";
-import { families, type PrefixTree, treeOf, treeSize } from "./prefix-trees.ts";
+import type { PrefixGroup } from "./prefix-groups.ts";
+import type { PrefixTree } from "./prefix-trees.ts";
+import { shareBatch, tokensOf } from "./sharing.ts";
 
 /** Hides a key: far below every score, and finite, so that nothing becomes NaN. */
 const HIDDEN = -1e30;
@@ -37,29 +38,12 @@ export interface PackedRun {
   sequences: { index: number; rows: Int32Array }[];
 }
 
-/** What a token costs in the layers, in pairs of a query and a key. */
-const pairsPerToken = 600;
 /** A tree's attention looks at every pair of its tokens. */
 const largestTree = 1024;
 
 /** Splits a batch into runs of about `budget` tokens. Every sequence is in exactly one run. */
 export function packBatch(sequences: readonly Int32Array[], budget: number): PackedRun[] {
-  const trees: PrefixTree[] = [];
-  const groups: PrefixGroup[] = [];
-  for (const family of families(sequences)) {
-    if (family.length === 1) {
-      groups.push({ members: family, prefixLength: 0 });
-      continue;
-    }
-    const apart = findPrefixGroups(family.map((index) => sequences[index]!)).map(({ members, prefixLength }) => ({
-      members: members.map((member) => family[member]!),
-      prefixLength,
-    }));
-    const size = treeSize(family, sequences);
-    const costApart = apart.reduce((total, group) => total + costOf(group, sequences), 0);
-    if (size <= Math.min(largestTree, budget) && costOfTree(size) < costApart) trees.push(treeOf(family, sequences));
-    else groups.push(...apart);
-  }
+  const { trees, groups } = shareBatch(sequences, Math.min(largestTree, budget));
   const shared = groups
     .filter((group) => group.members.length > 1)
     .flatMap((group) => cutGroup(group, sequences, budget));
@@ -79,21 +63,6 @@ export function packBatch(sequences: readonly Int32Array[], budget: number): Pac
       (index) => sequences[index]!.length,
     ).map((run) => packPlain(run, sequences)),
   ];
-}
-
-function costOfTree(size: number): number {
-  return size * pairsPerToken + size ** 2;
-}
-
-function costOf(group: PrefixGroup, sequences: readonly Int32Array[]): number {
-  const { members, prefixLength } = group;
-  const own = members.map((index) => sequences[index]!.length - prefixLength);
-  const pairs = own.reduce((total, length) => total + length * (prefixLength + length), prefixLength ** 2);
-  return tokensOf(group, sequences) * pairsPerToken + pairs;
-}
-
-function tokensOf({ members, prefixLength }: PrefixGroup, sequences: readonly Int32Array[]): number {
-  return members.reduce((total, index) => total + sequences[index]!.length - prefixLength, prefixLength);
 }
 
 /** Cuts a group that is larger than the budget. Each part computes the prefix again, so no part is smaller than its prefix. */

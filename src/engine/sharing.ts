@@ -1,0 +1,90 @@
+// How the sequences of a batch share what they have in common. Those that begin alike can be one tree, in which attention looks at every
+// pair of tokens; or answers apart behind a prefix that is computed once; or nothing of each other's. Problems' prompts begin with the
+// same instructions, and the answers to one problem with its prompt: so a family is cut where its members part first, and each part again,
+// as long as that costs less than what it was cut from.
+import { findPrefixGroups, type PrefixGroup } from "./prefix-groups.ts";
+import { commonPrefix, families, type PrefixTree, treeOf, treeSize } from "./prefix-trees.ts";
+
+export interface Sharing {
+  trees: PrefixTree[];
+  groups: PrefixGroup[];
+}
+
+interface Plan {
+  /** In pairs of a query and a key. */
+  cost: number;
+  /** Members of each tree, in lexicographic order. */
+  trees: number[][];
+  groups: PrefixGroup[];
+}
+
+/** What a token costs in the layers, in pairs of a query and a key. */
+const pairsPerToken = 600;
+/** A family of many sequences that part everywhere is not cut for ever. */
+const mostCuts = 8;
+
+/** The cheapest of the ways that are looked at; no tree has more than `largestTree` tokens. Every sequence is in one tree or group. */
+export function shareBatch(sequences: readonly Int32Array[], largestTree: number): Sharing {
+  const sharing: Sharing = { trees: [], groups: [] };
+  for (const family of families(sequences)) {
+    const { trees, groups } = planOf(family, sequences, largestTree, mostCuts);
+    sharing.trees.push(...trees.map((members) => treeOf(members, sequences)));
+    sharing.groups.push(...groups);
+  }
+  return sharing;
+}
+
+/** Tokens that a group takes, its prefix once. */
+export function tokensOf({ members, prefixLength }: PrefixGroup, sequences: readonly Int32Array[]): number {
+  return members.reduce((total, index) => total + sequences[index]!.length - prefixLength, prefixLength);
+}
+
+function planOf(
+  family: readonly number[],
+  sequences: readonly Int32Array[],
+  largestTree: number,
+  cutsLeft: number,
+): Plan {
+  const apart = behindPrefixes(family, sequences);
+  if (family.length === 1) return apart;
+  const plans = [apart];
+  const size = treeSize(family, sequences);
+  if (size <= largestTree) plans.push({ cost: size * pairsPerToken + size ** 2, trees: [[...family]], groups: [] });
+  if (cutsLeft > 0) {
+    const parts = cut(family, sequences).map((part) => planOf(part, sequences, largestTree, cutsLeft - 1));
+    plans.push({
+      cost: parts.reduce((total, { cost }) => total + cost, 0),
+      trees: parts.flatMap(({ trees }) => trees),
+      groups: parts.flatMap(({ groups }) => groups),
+    });
+  }
+  return plans.reduce((best, plan) => (plan.cost < best.cost ? plan : best));
+}
+
+function behindPrefixes(family: readonly number[], sequences: readonly Int32Array[]): Plan {
+  const groups = findPrefixGroups(family.map((index) => sequences[index]!)).map(({ members, prefixLength }) => ({
+    members: members.map((member) => family[member]!),
+    prefixLength,
+  }));
+  return { cost: groups.reduce((total, group) => total + costOf(group, sequences), 0), trees: [], groups };
+}
+
+/** The parts of a family, in lexicographic order, that have more in common than all of it has. */
+function cut(family: readonly number[], sequences: readonly Int32Array[]): number[][] {
+  const shared = family.map((index, i) => (i === 0 ? 0 : commonPrefix(sequences[family[i - 1]!]!, sequences[index]!)));
+  const least = Math.min(...shared.slice(1));
+  const parts: number[][] = [[family[0]!]];
+  for (const [i, index] of family.entries()) {
+    if (i === 0) continue;
+    if (shared[i] === least) parts.push([index]);
+    else parts.at(-1)!.push(index);
+  }
+  return parts;
+}
+
+function costOf(group: PrefixGroup, sequences: readonly Int32Array[]): number {
+  const { members, prefixLength } = group;
+  const own = members.map((index) => sequences[index]!.length - prefixLength);
+  const pairs = own.reduce((total, length) => total + length * (prefixLength + length), prefixLength ** 2);
+  return tokensOf(group, sequences) * pairsPerToken + pairs;
+}
