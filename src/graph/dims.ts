@@ -14,7 +14,23 @@ export type Bindings = ReadonlyMap<string, number>;
 /** The terms of a dimension: sorted names joined by "*" → coefficient; "" is the constant term. */
 type Terms = Map<string, number>;
 
-function termsOf(dim: Dim): Terms {
+/** Graphs have few different dimensions, and ask for them often. */
+function remembered<Argument extends readonly unknown[], Result>(
+  compute: (...dims: Argument) => Result,
+): (...dims: Argument) => Result {
+  const known = new Map<string, Result>();
+  return (...dims) => {
+    const key = dims.join(" ");
+    let result = known.get(key);
+    if (result === undefined) {
+      result = compute(...dims);
+      known.set(key, result);
+    }
+    return result;
+  };
+}
+
+const termsOf = remembered((dim: Dim): ReadonlyMap<string, number> => {
   if (typeof dim === "number") return new Map([["", dim]]);
   const terms: Terms = new Map();
   for (const term of dim.split("+")) {
@@ -24,7 +40,7 @@ function termsOf(dim: Dim): Terms {
     addTerm(terms, names.join("*"), coefficient);
   }
   return terms;
-}
+});
 
 function addTerm(terms: Terms, names: string, coefficient: number): void {
   terms.set(names, (terms.get(names) ?? 0) + coefficient);
@@ -47,12 +63,20 @@ export function isName(dim: Dim): dim is string {
 }
 
 export function addDims(a: Dim, b: Dim): Dim {
-  const sum = termsOf(a);
-  for (const [names, coefficient] of termsOf(b)) addTerm(sum, names, coefficient);
-  return dimOf(sum);
+  return typeof a === "number" && typeof b === "number" ? a + b : addNamed(a, b);
 }
 
+const addNamed = remembered((a: Dim, b: Dim): Dim => {
+  const sum: Terms = new Map(termsOf(a));
+  for (const [names, coefficient] of termsOf(b)) addTerm(sum, names, coefficient);
+  return dimOf(sum);
+});
+
 export function multiplyDims(a: Dim, b: Dim): Dim {
+  return typeof a === "number" && typeof b === "number" ? a * b : multiplyNamed(a, b);
+}
+
+const multiplyNamed = remembered((a: Dim, b: Dim): Dim => {
   const product: Terms = new Map();
   for (const [namesA, coefficientA] of termsOf(a)) {
     for (const [namesB, coefficientB] of termsOf(b)) {
@@ -61,7 +85,7 @@ export function multiplyDims(a: Dim, b: Dim): Dim {
     }
   }
   return dimOf(product);
-}
+});
 
 /** The number of elements of a shape. */
 export function sizeOf(shape: Shape): Dim {
