@@ -12,9 +12,10 @@ import { fusedLayers, layerWeight, partsOf } from "./weights.ts";
 /** Models up to this size get a merged copy of their weights per snapshot; larger ones keep the adapter beside the weights. */
 const mergeLimitBytes = 256 * 2 ** 20;
 
+/** Compiled when they are first asked for: most samplers need two of the four. */
 export interface SamplingGraphs {
-  decode: Readonly<Record<DecodeKind, Session>>;
-  prefill: Readonly<Record<PrefillKind, Session>>;
+  decode(kind: DecodeKind): Promise<Session>;
+  prefill(kind: PrefillKind): Promise<Session>;
 }
 
 export interface Snapshot {
@@ -48,8 +49,8 @@ export class BaseModel {
   }
 
   /** What a sampler of the bare model feeds. */
-  async baseSnapshot(): Promise<Snapshot> {
-    return { feeds: this.#baseFeeds, graphs: await this.#graphs(undefined) };
+  baseSnapshot(): Snapshot {
+    return { feeds: this.#baseFeeds, graphs: this.#graphs(undefined) };
   }
 
   /** Freezes an adapter: the caller may change its arrays afterwards. */
@@ -58,7 +59,7 @@ export class BaseModel {
     const targets = targetsOf(lora);
     if (this.#weightBytes > mergeLimitBytes) {
       for (const [name, weight] of adapter) own[name] = value(weight.data.slice(), weight.shape);
-      return { feeds: { ...this.#baseFeeds, ...own }, graphs: await this.#graphs(targets) };
+      return { feeds: { ...this.#baseFeeds, ...own }, graphs: this.#graphs(targets) };
     }
     for (const [name, weight] of adapter) own[name] = value(weight.data, weight.shape);
     const merge = await this.#session(`merge ${JSON.stringify(targets)}`, () => this.#compileMerge(targets));
@@ -67,7 +68,7 @@ export class BaseModel {
     for (const [name, output] of Object.entries(merged)) {
       feeds[name.slice(mergedPrefix.length)] = value(floats(output), output.dims);
     }
-    return { feeds, graphs: await this.#graphs(undefined) };
+    return { feeds, graphs: this.#graphs(undefined) };
   }
 
   async close(): Promise<void> {
@@ -75,16 +76,14 @@ export class BaseModel {
     this.#sessions.clear();
   }
 
-  async #graphs(side: LoraTargets | undefined): Promise<SamplingGraphs> {
+  #graphs(side: LoraTargets | undefined): SamplingGraphs {
     const suffix = side ? JSON.stringify(side) : "";
     const options = { threads: this.#threads };
-    const decode = (kind: DecodeKind) =>
-      this.#session(`${kind} decode ${suffix}`, () => compileDecode(this.config, kind, side, options));
-    const prefill = (kind: PrefillKind) =>
-      this.#session(`${kind} prefill ${suffix}`, () => compilePrefill(this.config, kind, side, options));
     return {
-      decode: { shared: await decode("shared"), lone: await decode("lone") },
-      prefill: { inner: await prefill("inner"), final: await prefill("final") },
+      decode: (kind) =>
+        this.#session(`${kind} decode ${suffix}`, () => compileDecode(this.config, kind, side, options)),
+      prefill: (kind) =>
+        this.#session(`${kind} prefill ${suffix}`, () => compilePrefill(this.config, kind, side, options)),
     };
   }
 

@@ -61,7 +61,7 @@ export class Hand {
   createSampler(samplerId: string, model: string, adapter?: FrozenAdapter): Promise<void> {
     return this.#job(async () => {
       const { base } = this.#models.get(model)!;
-      const snapshot = adapter ? await base.snapshot(adapter.weights, adapter.lora) : await base.baseSnapshot();
+      const snapshot = adapter ? await base.snapshot(adapter.weights, adapter.lora) : base.baseSnapshot();
       const sampler = new Sampler(base.config, snapshot, this.#limits);
       this.#samplers.set(samplerId, { sampler, inFlight: new Set(), released: false, hadMs: 0 });
     });

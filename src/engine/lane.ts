@@ -106,7 +106,7 @@ export class Lane {
     const { numLayers, vocabSize } = this.#config;
     // What comes out is copied, so what nobody needs is not asked for.
     const names = this.#rows.some(isTempered) ? [...this.#outputs, "logprobs"] : this.#outputs;
-    const outputs = await this.#snapshot.graphs.decode[this.#kind].run(this.#feeds(rowCount), names);
+    const outputs = await (await this.#snapshot.graphs.decode(this.#kind)).run(this.#feeds(rowCount), names);
     for (let layer = 0; layer < numLayers; layer++) {
       this.#own.writeTokens(layer, lengths, floats(outputs[`key.${layer}`]!), floats(outputs[`value.${layer}`]!));
     }

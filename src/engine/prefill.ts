@@ -133,7 +133,7 @@ export class Prefiller {
       feeds[`past_keys.${layer}`] = keys;
       feeds[`past_values.${layer}`] = values;
     }
-    const outputs = await this.#snapshot.graphs.prefill[kind].run(feeds);
+    const outputs = await (await this.#snapshot.graphs.prefill(kind)).run(feeds);
 
     for (const [index, one] of running.entries()) {
       for (let start = 0; start < pieces[index]!.length; start += blockSize) {
