@@ -56,7 +56,7 @@ const siblings = [
 ];
 
 describe.each(["jail", "landlock", "over HTTP"] as const)("hostile programs, %s", (where) => {
-  const wanted = Number(process.env["WHET_HOSTILE"] ?? (where === "over HTTP" ? 8 : 24));
+  const wanted = Number(process.env["WHET_HOSTILE"] ?? (where === "over HTTP" ? 6 : 16));
   let jail: Jail;
   let grader: Grader;
   const closing: (() => Promise<unknown>)[] = [];

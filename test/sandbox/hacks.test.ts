@@ -46,6 +46,9 @@ function rewarded(outcomes: readonly TestOutcome[]): boolean {
   });
 }
 
+/** What ran into a limit has failed, and would again; with WHET_HOSTILE set it has to. */
+const isLimited = ({ status }: TestOutcome) => !process.env["WHET_HOSTILE"] && status.endsWith("-limit");
+
 const honest = "import sys, time\na, b = map(int, sys.stdin.read().split())\ntime.sleep(0.02)\nprint(a + b)\n";
 const honestJob: Job = {
   source: honest,
@@ -104,8 +107,8 @@ describe.each<JailLevel>(["jail", "landlock"])("hack corpus, level %s", (level) 
     const lane = async () => {
       for (let hack = queue.shift(); hack; hack = queue.shift()) {
         const job: Job = { source: hack.source, tests: testsOf(hack), limits, preamble: true };
-        const outcomes = await jail.run(job, () => "continue");
-        expect(outcomes, hack.name).toHaveLength(questions.length);
+        const outcomes = await jail.run(job, (outcome) => (isLimited(outcome) ? "stop" : "continue"));
+        if (!isLimited(outcomes.at(-1)!)) expect(outcomes, hack.name).toHaveLength(questions.length);
         if (rewarded(outcomes)) successes.push(`${hack.name}: rewarded`);
         for (const { stdout } of outcomes) {
           const text = Buffer.from(stdout.subarray(0, 10_000)).toString();
