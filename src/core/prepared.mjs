@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { SourceMap } from "node:module";
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
@@ -20,7 +20,17 @@ const entry = /^cli\/(main|checkout-commands)\.ts$|(^|-|\/)worker\.ts$/;
 const keptMs = 30 * 24 * 3600 * 1000;
 
 /** The address of the prepared src/cli/main.ts; undefined where it cannot be made. */
-export async function prepare() {
+export const prepare = () => preparedModule(new URL("../cli/main.ts", import.meta.url));
+
+/** The address of what a module of src/ is prepared as; undefined where that cannot be made, or it is none that is started. */
+export async function preparedModule(module) {
+  const file = relative(source, fileURLToPath(module));
+  if (!entry.test(file) || file.startsWith("..")) return undefined;
+  const folder = await preparedFolder();
+  return folder === undefined ? undefined : pathToFileURL(join(folder, file.replace(/\.ts$/, ".js"))).href;
+}
+
+async function preparedFolder() {
   if (/[?#]/.test(root)) return undefined; // esbuild takes them for parts of an address
   const files = sourceFiles();
   const name = keyOf(files);
@@ -36,7 +46,7 @@ export async function prepare() {
   process.on("uncaughtExceptionMonitor", (error) => {
     if (typeof error?.stack === "string") error.stack = inSource(error.stack, pathToFileURL(folder).href);
   });
-  return pathToFileURL(join(folder, "cli/main.js")).href;
+  return folder;
 }
 
 /** A stack with the places in the source behind those in `folder`. */
