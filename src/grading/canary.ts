@@ -13,17 +13,16 @@ interface CanaryProgram {
 /** Add two numbers: the sum of a line's integers, and f(a, b). */
 const problems: Record<CanaryProgram["mode"], readonly NormalizedTest[]> = {
   stdin: normalizeTests({
-    inputs: ["17 25\n", "-4 90071992547409931\n", "1000 -1000\n"],
-    outputs: ["42\n", "90071992547409927\n", "0\n"],
+    inputs: ["17 25\n", "-4 90071992547409931\n"],
+    outputs: ["42\n", "90071992547409927\n"],
   }).tests,
   call: normalizeTests({
     fn_name: "f",
     inputs: [
       [17, 25],
-      [-4, 4],
       ["a", "b"],
     ],
-    outputs: [[42], [0], ["ab"]],
+    outputs: [[42], ["ab"]],
   }).tests,
 };
 
