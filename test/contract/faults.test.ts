@@ -97,7 +97,7 @@ describe("one fault at a time", () => {
 });
 
 describe("random schedules", () => {
-  const schedules = 220;
+  const schedules = Number(process.env["WHET_FAULTS"] ?? 120);
   const routes = [
     "optimStep",
     "forwardBackward",
