@@ -24,7 +24,7 @@ export default defineConfig({
     // Several files at once: a second thread of an engine would cost its start and find no core. The bits are the same, and
     // test/starter and src/engine use more.
     env: { OMP_NUM_THREADS: "1", PATH: withoutShims(process.env["PATH"] ?? "") },
-    // Twice the cores of the machines that this runs on: tests mostly wait for what they start.
+    // Twice the cores of the machines that this runs on: while one waits for what it started, another computes.
     maxWorkers: 4,
     globalSetup: "./test/whole-run-folder.ts",
     setupFiles: "./test/remove-folders.ts",

@@ -20,9 +20,10 @@ const problems: Record<CanaryProgram["mode"], readonly NormalizedTest[]> = {
     fn_name: "f",
     inputs: [
       [17, 25],
+      [-4, 4],
       ["a", "b"],
     ],
-    outputs: [[42], ["ab"]],
+    outputs: [[42], [0], ["ab"]],
   }).tests,
 };
 
