@@ -192,9 +192,17 @@ test("one hard batch among good ones is no collapse", () => {
 
 test("the binomial tail sums to one, and is that of a small case by hand", () => {
   expect(binomialTail(1, 2, 0.5)).toBeCloseTo(0.75);
+  for (const [hits, trials] of [
+    [1e300, 8],
+    [Number.NaN, 8],
+    [3, 1e300],
+    [3, Number.NaN],
+  ] as const)
+    expect(binomialTail(hits, trials, 0.5)).toBe(1);
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 100 }), fc.double({ min: 0.01, max: 0.99, noNaN: true }), (trials, rate) => {
-      expect(binomialTail(trials, trials, rate)).toBeCloseTo(1, 6);
+      expect(binomialTail(trials, trials, rate)).toBe(1);
+      expect(binomialTail(trials - 1, trials, rate)).toBeCloseTo(1 - rate ** trials, 6);
     }),
   );
 });

@@ -81,8 +81,8 @@ const mostTrials = 1e6;
 
 /** The chance of at most `hits` in `trials` where each hits with probability `rate`. */
 export function binomialTail(hits: number, trials: number, rate: number): number {
-  // Not a number of groups: nothing can be said.
-  if (!(trials <= mostTrials)) return 1;
+  // Not numbers of groups: nothing can be said.
+  if (!(trials <= mostTrials && hits < trials)) return 1;
   let sum = 0;
   let logTerm = trials * Math.log1p(-rate);
   for (let k = 0; k <= hits; k++) {
