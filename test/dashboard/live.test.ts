@@ -206,7 +206,7 @@ describe.skipIf(!chromiumPath)("a run in the browser", () => {
     await chart.waitFor();
     const box = (await chart.boundingBox())!;
     // One: the first step, where the reward is lowest.
-    await chart.click({ position: { x: box.width * 0.02, y: box.height / 2 } });
+    await chart.click({ position: { x: 1, y: box.height / 2 } });
     await page.getByRole("heading", { name: "Step 0" }).waitFor();
     // Two: an answer that gave the wrong output; some of the simulated model's give none.
     const wrong = events(run).find(
