@@ -14,13 +14,15 @@ export class AskError extends Error {
 /** @param {string} path @param {RequestInit} [options] @returns {Promise<any>} */
 export async function ask(path, options = {}) {
   let answer;
+  let body;
   try {
     answer = await fetch(`api/${path}`, { ...options, headers: { "content-type": "application/json" } });
+    // A refusal need not be JSON; an answer that breaks off is none.
+    body = answer.ok ? await answer.json() : await answer.json().catch(() => ({}));
   } catch (error) {
     if (options.signal?.aborted) throw error;
     throw new AskError("The dashboard's server does not answer: its process has ended, or this machine slept.", "gone");
   }
-  const body = await answer.json().catch(() => ({}));
   if (!answer.ok) throw new AskError(body.message ?? `The server answered ${answer.status}.`, body.code ?? "");
   return body;
 }

@@ -112,7 +112,8 @@ export class Chart {
       padding: [10, 12, 0, 0],
       cursor: {
         sync: { key: this.options.sync ?? "steps" },
-        drag: { x: true, y: false, dist: 6 },
+        // uPlot would also swallow clicks at an edge, and where the page has moved under the mouse: #opens tells a click from a drag itself.
+        drag: { x: true, y: false, dist: 6, click: () => {} },
         focus: { prox: 24 },
         points: { size: 7 },
       },
@@ -162,14 +163,16 @@ export class Chart {
   }
 
   /** A click opens the step under it; a drag zooms. @param {uPlot} self */
-  #opens({ over, cursor }) {
+  #opens(self) {
+    const { over } = self;
     const { onStep } = this.options;
     let pressed = 0;
     over.addEventListener("mousedown", (event) => {
       pressed = event.clientX;
     });
     over.addEventListener("click", (event) => {
-      const step = cursor.idx == null ? undefined : this.steps[cursor.idx];
+      // Not the cursor's: that follows the mouse a frame later.
+      const step = this.steps[self.posToIdx(event.offsetX)];
       if (onStep && step !== undefined && Math.abs(event.clientX - pressed) < 4) onStep(step);
     });
   }
