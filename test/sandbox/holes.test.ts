@@ -106,7 +106,7 @@ describe.each<JailLevel>(["jail", "landlock"])("level %s", (level) => {
       expect([outcome.status, textOf(outcome)], outcome.stderrTail).toEqual(["finished", "150\n"]);
       const greedy = source.replace(
         "        time.sleep(1)",
-        "        y = bytearray(b'y' * (100 << 20)); time.sleep(9)",
+        "        y = bytearray(b'y') * (80 << 20); time.sleep(9)",
       );
       expect((await run(greedy, { memoryBytes: 350 * megabyte, wallMs: 20_000 })).status).toBe("memory-limit");
     },

@@ -20,7 +20,6 @@ _CODE_BYTES = 64 * 1024 * 1024
 _RDHUP = 0x2000
 _SAMPLE_FIRST_S, _SAMPLE_NEXT_S = 0.1, 0.05
 _LOCK_IN_S = 10
-_MUCH = 64 * 1024 * 1024
 _SIGN_OF_LIFE_S = 2
 # A busy machine may stretch a test's wall time by what it waited for a processor, up to this.
 _STRETCH, _STRETCH_S = 4, 5
@@ -224,9 +223,8 @@ class Watch:
         self.slot.level.kill_all(self.child)
         _pid, status, usage = os.wait4(self.child, 0)
         self.slot.level.reap_all()
-        # A short and small test that ended well cannot have used much; of another, a process may have been killed and the program gone on.
-        much = usage.ru_maxrss * 1024 > _MUCH or self.wall_ms > _SAMPLE_FIRST_S * 1000
-        if (status != 0 or much) and self.slot.group.exceeded():
+        # A short test that ended well cannot have used much; of a longer one, a process may have been killed and the program gone on.
+        if (status != 0 or self.wall_ms > _SAMPLE_FIRST_S * 1000) and self.slot.group.exceeded():
             self.reason = "memory-limit"
         self.exit_code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
         self.signal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
