@@ -104,10 +104,7 @@ describe.each<JailLevel>(["jail", "landlock"])("level %s", (level) => {
         "import os, time\nx = bytearray(b'x' * (150 << 20))\npids = []\nfor _ in range(4):\n    p = os.fork()\n    if p == 0:\n        time.sleep(1)\n        os._exit(0)\n    pids.append(p)\nfor p in pids: os.waitpid(p, 0)\nprint(len(x) >> 20)";
       const outcome = await run(source, { memoryBytes: 350 * megabyte, wallMs: 20_000 });
       expect([outcome.status, textOf(outcome)], outcome.stderrTail).toEqual(["finished", "150\n"]);
-      const greedy = source.replace(
-        "        time.sleep(1)",
-        "        y = bytearray(b'y') * (80 << 20); time.sleep(9)",
-      );
+      const greedy = source.replace("        time.sleep(1)", "        y = bytearray(b'y') * (80 << 20); time.sleep(9)");
       expect((await run(greedy, { memoryBytes: 350 * megabyte, wallMs: 20_000 })).status).toBe("memory-limit");
     },
     60_000,
