@@ -94,21 +94,14 @@ async function build(entries, name) {
         entryPoints: entries.map((file) => join(source, file)),
         outdir: temporary,
         outbase: source,
-        bundle: true,
+        ...bundling,
         splitting: true,
-        format: "esm",
-        platform: "node",
         target: "node20",
         sourcemap: "linked",
         sourcesContent: false,
         logLevel: "silent",
         absWorkingDir: root,
-        // Packages that are CommonJS ask for Node's modules.
-        banner: {
-          js: 'import{createRequire as whetRequire}from"node:module";const require=whetRequire(import.meta.url);',
-        },
         define: { WHET_PREPARED: JSON.stringify(`${pathToFileURL(folder).href}/`) },
-        plugins: [keepAddresses],
       });
       renameSync(temporary, folder);
       await stop(); // its process would stay as long as this one
@@ -134,6 +127,16 @@ const keepAddresses = {
       loader: "ts",
     }));
   },
+};
+
+/** How esbuild makes one module of many that Node runs. */
+export const bundling = {
+  bundle: true,
+  format: "esm",
+  platform: "node",
+  // Packages that are CommonJS ask for Node's modules.
+  banner: { js: 'import{createRequire as whetRequire}from"node:module";const require=whetRequire(import.meta.url);' },
+  plugins: [keepAddresses],
 };
 
 function removeOld(parent) {

@@ -1,11 +1,12 @@
 // Starts controlled-run.ts against an engine that outlives it.
 import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { inject } from "vitest";
 import { sourceEntries } from "../../src/core/own-entries.mjs";
+import { bundling } from "../../src/core/prepared.mjs";
 import { type SharedEngine, sharedEngine } from "../support/shared-engine.ts";
 import { cleanEnvironment } from "../support/whet.ts";
 import type { ControlledRun } from "./controlled-run.ts";
@@ -21,28 +22,8 @@ async function bundle(): Promise<string> {
   await build({
     entryPoints: [script],
     outfile,
-    bundle: true,
-    format: "esm",
-    platform: "node",
     alias: Object.fromEntries(Object.entries(sourceEntries()).map(([name, url]) => [name, fileURLToPath(url)])),
-    // Packages that are CommonJS ask for Node's modules.
-    banner: {
-      js: `import{createRequire as makeRequire}from"node:module";const require=makeRequire(${JSON.stringify(import.meta.url)});`,
-    },
-    plugins: [
-      {
-        name: "addresses",
-        // Modules find their files beside the source.
-        setup: (plugin) =>
-          plugin.onLoad({ filter: /\.ts$/ }, ({ path }) => ({
-            contents: readFileSync(path, "utf8").replaceAll(
-              "import.meta.url",
-              JSON.stringify(pathToFileURL(path).href),
-            ),
-            loader: "ts",
-          })),
-      },
-    ],
+    ...bundling,
   });
   return outfile;
 }
