@@ -14,22 +14,30 @@ import { RunView } from "../src/runs/view.ts";
 /** A way to share a step's completions among problems, as keys of `./whet train`. */
 export interface Rule {
   name: string;
+  /** Of a step, and of each problem at first. */
+  prompts: number;
+  samples: number;
   keys: readonly string[];
 }
 
 const budget = 128;
 const uniform = (prompts: number, samples: number): Rule => ({
   name: `uniform ${prompts} × ${samples}`,
+  prompts,
+  samples,
   keys: [`batch_size=${prompts * samples}`, `group_size=${prompts}`],
 });
-const adaptive = (prompts: number, first: number): Rule => ({
-  name: `adaptive ${prompts} × ${first}`,
-  keys: [`batch_size=${budget}`, `group_size=${prompts}`, "groups=adaptive", `first_samples=${first}`],
+const adaptive = (prompts: number, samples: number): Rule => ({
+  name: `adaptive ${prompts} × ${samples}`,
+  prompts,
+  samples,
+  keys: [`batch_size=${budget}`, `group_size=${prompts}`, "groups=adaptive", `first_samples=${samples}`],
 });
 
 /** By the word that names them on the command line. */
 export const rules: Readonly<Record<string, Rule>> = {
   "8x16": uniform(8, 16),
+  "8x4": uniform(8, 4),
   "8x8": uniform(8, 8),
   "16x8": uniform(16, 8),
   "32x4": uniform(32, 4),
