@@ -8,12 +8,14 @@ import { fileURLToPath } from "node:url";
 import { Random } from "../src/core/random.ts";
 import { RunView } from "../src/runs/view.ts";
 import { meanInterval } from "./intervals.ts";
-import { type Point, rules, rulesNamed, train } from "./learning-run.ts";
+import { budget, knownTests, type Point, rules, rulesNamed, train } from "./learning-run.ts";
 import type { Benchmark, BenchRow } from "./report.ts";
 
 const file = (path: string) => fileURLToPath(new URL(`../${path}`, import.meta.url));
 /** Steps after which both sides are measured; at 128 completions each, 1,152 and 1,920 completions. */
 const checks = [9, 15];
+/** Shapes of as many completions as adaptive groups may take. */
+const equalShapes = Object.keys(rules).filter((name) => rules[name]!.prompts * rules[name]!.samples === budget);
 const hardest = 0.13;
 const easiest = 0.5;
 /** Answers per problem by which hard and easy are told apart. */
@@ -28,9 +30,8 @@ interface Mix {
 export const benchmark: Benchmark = {
   async run(say, { quick, seeds: count, rules: asked }) {
     const seeds = Array.from({ length: quick ? 1 : count }, (_, seed) => seed);
-    const fixed = rulesNamed(quick ? ["32x4"] : asked.filter((name) => name !== "adaptive")).filter(
-      (name) => name !== "adaptive",
-    );
+    const wanted = asked.filter((name) => name !== "adaptive");
+    const fixed = quick ? ["32x4"] : rulesNamed(wanted.length > 0 ? wanted : equalShapes);
     const steps = quick ? [1, 2] : checks;
     const folder = mkdtempSync(join(tmpdir(), "whetstone-bench-"));
     try {
@@ -92,12 +93,7 @@ function compare(what: string, ours: readonly Point[][], theirs: readonly Point[
 }
 
 function shipped(folder: string): Mix {
-  const test = join(folder, "test.jsonl");
-  writeFileSync(
-    test,
-    readFileSync(file("data/starter/test.jsonl"), "utf8").replaceAll(/^.*"part": "unseen".*\n/gm, ""),
-  );
-  return { name: "shipped", train: file("data/starter/train.jsonl"), test };
+  return { name: "shipped", train: file("data/starter/train.jsonl"), test: knownTests(folder) };
 }
 
 /** The training problems that are hard, and those that are easy, with some of each held out. */

@@ -1,7 +1,7 @@
 // Training runs of the bundled model that are measured afterwards, at the checkpoints they left: nothing is evaluated while the clock of a
 // step runs. What resume guarantees makes a run that goes on the same as one that was never interrupted.
 import { execFile } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -20,7 +20,8 @@ export interface Rule {
   keys: readonly string[];
 }
 
-const budget = 128;
+/** Completions of a step that the rules are compared at. */
+export const budget = 128;
 const uniform = (prompts: number, samples: number): Rule => ({
   name: `uniform ${prompts} × ${samples}`,
   prompts,
@@ -53,6 +54,14 @@ export interface Point {
   /** Greedy Pass@1. */
   rate: number;
   parts: Readonly<Record<string, number>>;
+}
+
+/** The starter's test problems without the families that nothing teaches. */
+export function knownTests(folder: string): string {
+  const path = join(folder, "test.jsonl");
+  const all = readFileSync(fileURLToPath(new URL("../data/starter/test.jsonl", import.meta.url)), "utf8");
+  writeFileSync(path, all.replaceAll(/^.*"part": "unseen".*\n/gm, ""));
+  return path;
 }
 
 /** The named rules, or all. */

@@ -2,15 +2,15 @@
 // not met; beside TRL's GRPOTrainer on the same model, problems, rank, learning rate, optimizer and budget. On both sides the clock runs
 // while training and stands while loading and evaluating; TRL's answers are graded without a sandbox, ours in the jail.
 import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { presetConfig } from "../src/rl/config.ts";
+import { completionsPerPrompt, presetConfig } from "../src/rl/config.ts";
 import { openNewest, openVenv } from "../test/support/venv.ts";
 import { median, ratioInterval } from "./intervals.ts";
-import { measureAt, type Point, type Rule, rules, rulesNamed, train, trainOn } from "./learning-run.ts";
+import { knownTests, measureAt, type Point, type Rule, rules, rulesNamed, train, trainOn } from "./learning-run.ts";
 import type { Benchmark, BenchRow } from "./report.ts";
 
 const root = new URL("../", import.meta.url);
@@ -19,24 +19,23 @@ const file = (path: string) => fileURLToPath(new URL(path, root));
 const gain = 0.4;
 /** The shape of the published comparisons, and that of `preset=nano`; TRL is measured with both. */
 const standard = "8x16";
-const preset = "8x8";
+const nano = presetConfig("nano");
+const preset = `${nano.group_size}x${completionsPerPrompt(nano)}`;
 /** Steps between two evaluations, and the most steps. */
 const every = 2;
 const mostSteps = 60;
 
 type Say = (line: string) => void;
+/** One for each seed, by the rule's name. */
+type Points = ReadonlyMap<string, readonly Point[]>;
 
 export const benchmark: Benchmark = {
   async run(say, { quick, seeds: count, rules: asked, peer }) {
     const seeds = Array.from({ length: quick ? 1 : count }, (_, seed) => seed);
-    const chosen = [...new Set(quick ? [standard] : [standard, preset, ...rulesNamed(asked)])];
+    const chosen = [...new Set(rulesNamed(quick ? [standard] : [standard, preset, ...rulesNamed(asked)]))];
     const folder = mkdtempSync(join(tmpdir(), "whetstone-bench-"));
     try {
-      const test = join(folder, "test.jsonl");
-      writeFileSync(
-        test,
-        readFileSync(file("data/starter/test.jsonl"), "utf8").replaceAll(/^.*"part": "unseen".*\n/gm, ""),
-      );
+      const test = knownTests(folder);
       const [base] = (await train(join(folder, "base"), [0], settingsOf(rules[standard]!, 0, test))) as [Point];
       const target = base.rate + (quick ? 0.01 : gain);
       say(`before training: ${percent(base.rate)}; the target is ${percent(target)}`);
@@ -62,16 +61,15 @@ export const benchmark: Benchmark = {
         title: `Learning: from ${percent(base.rate)} to ${percent(target)} greedy Pass@1 on seen families and unseen compositions`,
         columns: ["whetstone", "missing" in trl ? "TRL" : `TRL ${trl.version}`],
         rows: [
-          ...[
-            [standard, standard],
-            [preset, standard],
-            [preset, preset],
-          ].flatMap(([mine, other]) => peerRows(mine!, other!, ours.get(mine!) ?? [], theirs.get(other!)!)),
+          ...peerRows(standard, standard, ours, theirs),
+          // Without TRL it would be the same figures twice.
+          ...("missing" in trl ? [] : peerRows(preset, standard, ours, theirs)),
+          ...(ours.has(preset) ? peerRows(preset, preset, ours, theirs) : []),
           ...chosen.flatMap((name) => ruleRows(name, ours)),
         ],
         notes: [
           `median [least–most] over seeds ${seeds.join(", ")}; behind a ratio of medians its 95% interval (Welch, logarithms)`,
-          `learning rate ${presetConfig("nano").learning_rate}, rank 32, at most 128 completions a step; measured every ${every} steps with the clock stopped`,
+          `learning rate ${nano.learning_rate}, rank 32, at most 128 completions a step; measured every ${every} steps with the clock stopped`,
           "TRL: GRPOTrainer on the CPU, float32, all cores, its programs run without a sandbox; ours run in the jail",
           `${availableParallelism()} cores, load ${loadavg()[0]!.toFixed(1)}`,
           ...("missing" in trl ? [`TRL's side was skipped: ${trl.missing}`] : []),
@@ -87,7 +85,7 @@ const settingsOf = ({ keys }: Rule, seed: number, test: string) => [
   ...keys,
   `seed=${seed}`,
   `test_data=${test}`,
-  `learning_rate=${presetConfig("nano").learning_rate}`,
+  `learning_rate=${nano.learning_rate}`,
 ];
 
 /** Trains some steps at a time, and measures what it left until the target is reached. */
@@ -123,7 +121,6 @@ async function reachWithTrl(
   seed: number,
   say: Say,
 ): Promise<Point> {
-  const config = presetConfig("nano");
   const settings = {
     threads: availableParallelism(),
     model: file("models/nano-coder"),
@@ -136,10 +133,10 @@ async function reachWithTrl(
     steps: mostSteps,
     first_eval: 10,
     eval_every: every,
-    learning_rate: config.learning_rate,
-    rank: config.lora_rank,
-    max_tokens: config.max_tokens,
-    format_coef: config.format_coef,
+    learning_rate: nano.learning_rate,
+    rank: nano.lora_rank,
+    max_tokens: nano.max_tokens,
+    format_coef: nano.format_coef,
     folder: join(folder, "trl"),
   };
   const path = join(folder, "trl.json");
@@ -160,8 +157,7 @@ async function reachWithTrl(
 }
 
 /** Ours of one shape beside TRL with the same or another. */
-function peerRows(name: string, other: string, ours: readonly Point[], theirs: readonly Point[]): BenchRow[] {
-  if (ours.length === 0) return [];
+function peerRows(name: string, other: string, ours: Points, theirs: Points): BenchRow[] {
   const [shape, their] = [name, other].map((one) => one.replace("x", " × "));
   const what = name === other ? `${shape}, both` : `${shape}, TRL ${their}`;
   const row = (
@@ -170,7 +166,7 @@ function peerRows(name: string, other: string, ours: readonly Point[], theirs: r
     show: (value: number) => string,
     least?: number,
   ): BenchRow => {
-    const [mine, peer] = [ours.map(of), theirs.map(of)];
+    const [mine, peer] = [ours.get(name)!.map(of), theirs.get(other)!.map(of)];
     const begin = { what: `${what}: ${part}`, ours: spread(mine, show) };
     if (peer.length === 0) return { ...begin, other: "–", figure: "–" };
     const { middle, low, high } = ratioInterval(mine, peer);
@@ -194,7 +190,7 @@ function peerRows(name: string, other: string, ours: readonly Point[], theirs: r
   ];
 }
 
-function ruleRows(name: string, ours: ReadonlyMap<string, Point[]>): BenchRow[] {
+function ruleRows(name: string, ours: Points): BenchRow[] {
   const points = ours.get(name)!;
   const fixed = ours.get(standard)!;
   const seconds = spread(
