@@ -1,4 +1,5 @@
 // What a person sees while a run goes on: on a terminal, one live line under the messages; elsewhere, plain lines only.
+import { widthOf, wrap } from "../core/wrap.ts";
 
 export interface Terminal {
   isTTY?: boolean | undefined;
@@ -20,9 +21,10 @@ export class Display {
     return this.#terminal.isTTY === true;
   }
 
-  /** Prints a message above the live line. */
+  /** Prints a message above the live line, wrapped at the terminal's width. */
   line(text: string): void {
-    this.#terminal.write(this.live ? `${clearLine}${text}\n${this.#status}` : `${text}\n`);
+    const lines = wrap(text, widthOf(this.#terminal));
+    this.#terminal.write(this.live ? `${clearLine}${lines}\n${this.#status}` : `${lines}\n`);
   }
 
   /** Replaces the live line; nothing where there is no terminal. */

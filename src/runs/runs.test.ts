@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { whet } from "../core/program.ts";
 import { readCheckpoints } from "./checkpoints.ts";
 import { defaultRunPath, emptyRunDirectory, keepConfig, lockRunDirectory, openRunDirectory } from "./directory.ts";
 import { bar, clock, Display, sparkline } from "./display.ts";
@@ -202,8 +203,21 @@ describe("the display", () => {
     const plain = new Display({ write: (text) => (written += text) });
     plain.status("nothing");
     plain.line("message");
+    plain.line("word ".repeat(40));
     plain.end();
-    expect(written).toBe("message\n");
+    expect(written).toBe(`message\n${"word ".repeat(40)}\n`);
+  });
+
+  test("wraps messages at the terminal's width, and leaves commands whole", () => {
+    let written = "";
+    const display = new Display({ isTTY: true, columns: 50, write: (text) => (written += text) });
+    display.line(
+      `  means     ${"word ".repeat(20).trim()}\n            ${whet} train ${"key=value ".repeat(9).trim()}`,
+    );
+    const lines = written.trimEnd().split("\n");
+    expect(lines.slice(0, -1).every((line) => line.length <= 50 + "\r\u001b[2K".length)).toBe(true);
+    expect(lines.slice(1, -1).every((line) => line.startsWith("            word"))).toBe(true);
+    expect(lines.at(-1)!.length).toBeGreaterThan(90);
   });
 
   test("draws bars, clocks and sparklines", () => {

@@ -1,0 +1,35 @@
+// Lines for a terminal: broken at spaces before they reach its width. Where nobody looks at a width (a pipe, a file) nothing is broken.
+import { whet } from "./program.ts";
+
+/** The width to wrap at: a terminal's, or none. */
+export const widthOf = ({ isTTY, columns }: { isTTY?: boolean | undefined; columns?: number | undefined }): number =>
+  isTTY ? Math.max(40, columns ?? 80) : Number.POSITIVE_INFINITY;
+
+/**
+ * No line wider than `width`, as far as its words allow; what follows stands under the text of its line, after the label where it has one
+ * (`  means  text`). A line with a command in it stays whole: it is there to be copied.
+ */
+export function wrap(text: string, width: number): string {
+  return text
+    .split("\n")
+    .map((line) => (line.length <= width || line.includes(`${whet} `) ? line : wrapLine(line, width)))
+    .join("\n");
+}
+
+function wrapLine(line: string, width: number): string {
+  const [indent = ""] = /^ *(?:\S+(?: \S+)* {2,})?/.exec(line) ?? [];
+  const hang = " ".repeat(indent.length > 0 && indent.length < width / 2 ? indent.length : 2);
+  const lines: string[] = [];
+  let current = indent;
+  let isEmpty = true;
+  for (const word of line.slice(indent.length).split(" ")) {
+    if (!isEmpty && current.length + 1 + word.length > width) {
+      lines.push(current);
+      current = hang;
+      isEmpty = true;
+    }
+    current += isEmpty ? word : ` ${word}`;
+    isEmpty = false;
+  }
+  return [...lines, current].join("\n");
+}
