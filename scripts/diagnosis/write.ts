@@ -9,11 +9,16 @@ const [begin, end] = ["<!-- made from the rules: begin -->", "<!-- made from the
 
 /** The page with its table as the rules say. */
 export function withTable(page: string): string {
-  const rows = rules.map(({ id, levels, when, means, remedy, curable }) => {
-    const cells = [`\`${id}\`${curable ? " ↺" : ""}`, levels.join(", "), when, means, remedy];
+  const rows = rules.map(({ id, levels, when, means, remedy, curable, symptomOf = [] }) => {
+    const causes = symptomOf.filter((cause) => cause !== id).map((cause) => `\`${cause}\``);
+    const cells = [`\`${id}\`${curable ? " ↺" : ""}`, levels.join(", "), when, means, remedy, causes.join(", ")];
     return `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
   });
-  const table = ["| id | level | when | most likely means | what to do |", "| --- | --- | --- | --- | --- |", ...rows];
+  const table = [
+    "| id | level | when | most likely means | what to do | symptom of |",
+    "| --- | --- | --- | --- | --- | --- |",
+    ...rows,
+  ];
   const [before, after] = [page.indexOf(begin) + begin.length, page.indexOf(end)];
   return `${page.slice(0, before)}\n\n${table.join("\n")}\n\n${page.slice(after)}`;
 }

@@ -1,8 +1,12 @@
 // `./whet diagnose RUN`: what is wrong with a run, live or finished, and what to do about it.
 import { z } from "zod";
+import { countOf } from "../core/count.ts";
 import { ConfigError } from "../core/errors.ts";
 import { whet } from "../core/program.ts";
+import { widthOf, wrap } from "../core/wrap.ts";
 import { diagnose, type RunFinding } from "../diagnosis/diagnosis.ts";
+import { describeCause } from "../diagnosis/text.ts";
+import { type Cause, causesOf, findingLevels } from "../runs/findings.ts";
 import { readJournal } from "../runs/read-journal.ts";
 import type { Command } from "./command.ts";
 import { describeOptions, parseArguments } from "./options.ts";
@@ -18,8 +22,8 @@ export const command: Command = {
     [
       `Usage: ${whet} diagnose RUN [key=value …]`,
       "",
-      "Reads a run's journal, also of one that is training, and says what is wrong with it: each finding with its evidence, what it most likely",
-      "means and what to do. Exit code 0: nothing of level error; 1: something is.",
+      "Reads a run's journal, also of one that is training, and says what is wrong with it: each cause with its evidence, what it most likely",
+      "means, what to do, and what followed from it. Exit code 0: nothing of level error; 1: something is.",
       "",
       describeOptions(DiagnoseOptions),
     ].join("\n"),
@@ -34,9 +38,18 @@ export const command: Command = {
     const run = options.run || (word ?? "");
     requireRun(run);
     const findings = diagnose(run, eventsOf(run), Date.now());
+    // What was undone has no symptoms any more, and brings none about.
+    const causes = [
+      ...causesOf(findings.filter(({ rewound }) => !rewound)),
+      ...findings.filter(({ rewound }) => rewound).map((root) => ({ root, symptoms: [], level: root.finding.level })),
+    ];
     if (options.json)
-      for (const { finding, ...where } of findings) console.log(JSON.stringify({ ...where, ...finding }));
-    else console.log(render(findings));
+      for (const { root, symptoms } of causes)
+        for (const { finding, ...where } of [root, ...symptoms])
+          console.log(
+            JSON.stringify({ ...where, ...(finding === root.finding ? {} : { cause: root.finding.id }), ...finding }),
+          );
+    else console.log(wrap(render(causes), widthOf(process.stdout)));
     return findings.some(({ rewound, finding }) => finding.level === "error" && !rewound) ? 1 : 0;
   },
 };
@@ -45,32 +58,14 @@ function* eventsOf(run: string) {
   for (const { event } of readJournal(run)) yield event;
 }
 
-function render(findings: readonly RunFinding[]): string {
-  if (findings.length === 0) return "healthy: nothing found";
-  const count = (level: string) => findings.filter(({ finding }) => finding.level === level).length;
+function render(causes: readonly Cause<RunFinding>[]): string {
+  if (causes.length === 0) return "healthy: nothing found";
+  const count = (level: string) => causes.filter((cause) => cause.level === level).length;
   return [
-    `${count("error")} errors, ${count("warning")} warnings, ${count("note")} notes`,
-    ...findings.map(describe),
+    findingLevels
+      .toReversed()
+      .map((level) => countOf(count(level), level))
+      .join(", "),
+    ...causes.map(describeCause),
   ].join("\n\n");
-}
-
-function describe({ since, step, rewound, finding }: RunFinding): string {
-  const { level, id, message, steps, figures, samples = [], means, remedy, command } = finding;
-  const value = (number: number) => String(Number(number.toPrecision(4)));
-  const byName = new Map<string, string[]>();
-  for (const { name, step: at, value: number } of figures)
-    byName.set(name, [...(byName.get(name) ?? []), `${value(number)}${at === undefined ? "" : ` (step ${at})`}`]);
-  return [
-    `${level} ${id}, after step ${since}${step > since ? `, worse after step ${step}` : ""}${rewound ? " – these steps were run anew since" : ""}`,
-    `  ${message}`,
-    ...(steps ? [`  evidence  steps ${steps[0]} to ${steps[1]}`] : []),
-    ...[...byName].map(([name, values]) => `            ${name}: ${values.join(", ")}`),
-    ...samples.map(
-      ({ step, group, sample, problem }) =>
-        `            look at  step ${step}, group ${group}, sample ${sample} (${problem})`,
-    ),
-    `  means     ${means}`,
-    `  do        ${remedy}`,
-    ...(command === undefined ? [] : [`            ${command}`]),
-  ].join("\n");
 }

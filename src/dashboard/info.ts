@@ -70,7 +70,12 @@ export function infoOf(index: RunIndex) {
       .map(({ step, final, metrics, start, end }) => ({ step, final, metrics, start, end })),
     checkpoints: fold.checkpoints.map(({ name, step, final }) => ({ name, step, final: final ?? false })),
     controls: { paused: fold.paused },
-    findings: fold.findings().map(({ step, finding, action }) => ({ ...finding, since: step, action })),
+    causes: fold.findings.causes.map(({ root: { finding, ...root }, symptoms, level }) => ({
+      ...finding,
+      ...root,
+      level,
+      symptoms: symptoms.map(({ since, finding: { id, message, steps } }) => ({ id, message, steps, since })),
+    })),
     notes: fold.notes.filter(({ level, type }) => level !== "INFO" || type !== "log").slice(-100),
   };
 }

@@ -10,7 +10,7 @@ h2{font-size:1.1rem;margin:1.2rem 0 .5rem}
 h3{font-size:.95rem;overflow-wrap:anywhere}
 small,header p{color:var(--quiet)}
 .tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(9rem,1fr));gap:.6rem}
-.tile,figure,article,.findings li,details{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:.55rem .8rem;margin:0 0 .5rem}
+.tile,figure,article,.findings>li,details{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:.55rem .8rem;margin:0 0 .5rem}
 .tile{display:flex;flex-direction:column;margin:0}
 .tile b{font-size:1.4rem}
 .charts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,24rem),1fr));gap:.7rem}
@@ -36,7 +36,7 @@ dt{color:var(--quiet);padding-top:.4rem}dd{margin:0}
 mark{background:#f7d9a4;color:#5a3300;border-radius:3px;padding:0 2px}
 table{border-collapse:collapse;width:100%}
 th,td{text-align:left;padding:.2rem .6rem;border-bottom:1px solid var(--line);overflow-wrap:anywhere;vertical-align:top}
-.findings{list-style:none;padding:0}
+.findings{list-style:none;padding:0}.findings details{background:none;border:0;padding:0;margin:.3rem 0 0}
 .findings .error{border-left:4px solid var(--red)}.findings .warning{border-left:4px solid var(--orange)}.findings .note{border-left:4px solid var(--blue)}
 .bad{color:var(--red)}
 .py-keyword{color:var(--violet)}.py-string{color:var(--green)}.py-comment{color:var(--quiet);font-style:italic}.py-number{color:var(--orange)}.py-builtin{color:var(--teal)}.py-defined{color:var(--blue);font-weight:600}

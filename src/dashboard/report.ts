@@ -90,11 +90,22 @@ function headOf(index: RunIndex, now: Date): string {
 }
 
 function findingsOf(index: RunIndex): string {
-  const findings = index.fold.findings();
-  if (findings.length === 0) return "";
-  const items = findings.map(
-    ({ finding }) =>
-      `<li class="${escapeHtml(finding.level)}"><b>${escapeHtml(finding.level)}: ${untrustedHtml(finding.message)}</b> <code>${untrustedHtml(finding.id)}</code><br>${untrustedHtml(finding.means)}<br>${untrustedHtml(finding.remedy)}${finding.command ? `<pre>${untrustedHtml(finding.command)}</pre>` : ""}</li>`,
+  const { causes } = index.fold.findings;
+  if (causes.length === 0) return "";
+  const items = causes.map(({ level, root: { since, finding }, symptoms }) =>
+    [
+      `<li class="${escapeHtml(level)}"><b>${escapeHtml(level)}: ${untrustedHtml(finding.message)}</b> <code>${untrustedHtml(finding.id)}</code> after step ${since}`,
+      `<br>${untrustedHtml(finding.means)}<br>${untrustedHtml(finding.remedy)}${finding.command ? `<pre>${untrustedHtml(finding.command)}</pre>` : ""}`,
+      symptoms.length === 0
+        ? ""
+        : `<details><summary>What followed from it: ${symptoms.length}</summary><ul>${symptoms
+            .map(
+              (symptom) =>
+                `<li>${untrustedHtml(symptom.finding.message)} <code>${untrustedHtml(symptom.finding.id)}</code> after step ${symptom.since}</li>`,
+            )
+            .join("\n")}</ul></details>`,
+      "</li>",
+    ].join("\n"),
   );
   return `<section><h2>Findings</h2><ul class="findings">${items.join("\n")}</ul></section>`;
 }

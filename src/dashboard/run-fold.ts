@@ -4,7 +4,7 @@ import type { CheckpointRecord } from "../runs/checkpoints.ts";
 import { describeControl } from "../runs/controls.ts";
 import { type BulkKind, type Frame, isBefore, type JournalPosition } from "../runs/cursor.ts";
 import type { EventOf, ProblemOutcome, RunEvent } from "../runs/events.ts";
-import { findingLevels } from "../runs/findings.ts";
+import { FoundFindings } from "../runs/findings.ts";
 import { openedSession, type Session } from "../runs/view.ts";
 import { Columns } from "./columns.ts";
 
@@ -55,7 +55,8 @@ export class RunFold {
   readonly steps = new Map<number, StepEntry>();
   /** Somebody, or on_error, holds the run back. */
   paused = false;
-  readonly #findings = new Map<string, EventOf<"finding">>();
+  /** What the diagnosis found and no rewind took back. */
+  readonly findings = new FoundFindings();
   /** Since the last step was over: answers sampled, and judged. */
   readonly sinceStep = { groups: 0, graded: 0 };
   /** The largest lag that a session allowed: how far back a step's answers can stand. */
@@ -92,12 +93,6 @@ export class RunFold {
   windowOfEvaluation(step: number): { from: JournalPosition; to: JournalPosition | undefined } | undefined {
     const from = this.#evaluationStarted.get(step);
     return from && { from, to: this.#evaluationDone.get(step) };
-  }
-
-  /** What the diagnosis found and no rewind took back, the worst first. */
-  findings(): EventOf<"finding">[] {
-    const rank = ({ finding }: EventOf<"finding">) => findingLevels.indexOf(finding.level);
-    return [...this.#findings.values()].sort((a, b) => rank(b) - rank(a) || a.step - b.step);
   }
 
   /** Attempts at each problem, in the order of steps. */
@@ -163,7 +158,7 @@ export class RunFold {
         this.#control(event);
         return false;
       case "finding":
-        this.#findings.set(event.finding.id, event);
+        this.findings.take(event);
         if (event.action === "pause") this.paused = true;
         return false;
       case "log":
@@ -212,7 +207,7 @@ export class RunFold {
     this.columns.cut(event.to);
     this.spans.length = this.columns.length;
     for (const step of [...this.steps.keys()]) if (step >= event.to) this.steps.delete(step);
-    for (const [id, { step }] of [...this.#findings]) if (step >= event.to) this.#findings.delete(id);
+    this.findings.take(event);
     for (const known of [this.evaluations, this.#evaluationStarted, this.#evaluationDone])
       for (const step of [...known.keys()]) if (step > event.to) known.delete(step);
     this.#note({

@@ -92,9 +92,13 @@ const cases: Record<string, [level: string, since: number, events: NewEvent[]]> 
   "flags-rising": ["warning", 5, run(7, from(4, { "grade/flags/reads-no-input": 30 }))],
   "weak-tests": ["error", 0, run(4, from(0, { "grade/flags/weak-tests": 64 }))],
   "slow-sandbox": ["warning", 4, run(6, from(0, { "time/total": 20, "time/grade_tail": 15 }))],
-  "data-repeated": ["warning", 1, run(8, (step, figures) => ({ ...figures, "data/epoch": step }))],
+  "data-repeated": ["warning", 0, [opened[0]!, started({ train_problems: 4 }), stepDone(0, healthyStep(0))]],
   "train-test-overlap": ["error", 0, [opened[0]!, started({ train_test_overlap: 60 }), stepDone(0, healthyStep(0))]],
-  "stage-starves": ["note", 9, run(12, from(0, { "pipeline/train_idle_frac": 0.9 }))],
+  "stage-starves": [
+    "note",
+    9,
+    [opened[0]!, started({ max_lag: 1 }), ...run(12, from(0, { "pipeline/train_idle_frac": 0.9 })).slice(2)],
+  ],
   "checkpoint-expiring": ["error", 3, [...opened, saved({ saved_at: atStart, ttl_seconds: 8 }), ...run(8).slice(2)]],
   "disk-filling": ["warning", 3, run(5, from(3, { "journal/disk_free": 300 * 2 ** 20 }))],
 };
@@ -125,17 +129,27 @@ const noiseOf = (seed: number) => {
   };
 };
 
-test("healthy runs, whatever their noise, have no warning", () => {
+/** What a machine that does other things as well makes of a step. */
+function busy(noise: () => number): Figures {
+  const total = 2 + 20 * noise();
+  return {
+    "time/total": total,
+    "time/grade_tail": 0.45 * total * noise(),
+    "pipeline/train_idle_frac": 0.5 + 0.5 * noise(),
+    "pipeline/sample_idle_frac": noise(),
+  };
+}
+
+test("healthy runs, whatever their noise and however busy their machine, have no finding", () => {
   fc.assert(
     fc.property(fc.integer(), fc.integer({ min: 1, max: 60 }), (seed, count) => {
       const noise = noiseOf(seed);
       const events = journal([
         ...opened,
-        ...Array.from({ length: count }, (_, step) => stepDone(step, healthyStep(step, noise))),
+        ...Array.from({ length: count }, (_, step) => stepDone(step, { ...healthyStep(step, noise), ...busy(noise) })),
         { type: "stopped", outcome: "finished" },
       ]);
-      const found = diagnose("runs/x", events, events.at(-1)!.at);
-      expect(found.filter(({ finding }) => finding.level !== "note")).toEqual([]);
+      expect(diagnose("runs/x", events, events.at(-1)!.at)).toEqual([]);
     }),
     { numRuns: 300 },
   );

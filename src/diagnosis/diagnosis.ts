@@ -1,7 +1,7 @@
 // The diagnosis of a run: takes its events in order and says what is new. Live and afterwards it is the same fold, so what was said while
 // training is what is said later.
 import type { RunEvent } from "../runs/events.ts";
-import { type Finding, type FindingLevel, findingLevels } from "../runs/findings.ts";
+import { type Finding, type FindingLevel, type Found, findingLevels } from "../runs/findings.ts";
 import { Evidence } from "./evidence.ts";
 import { findingOf } from "./rule.ts";
 import { rules } from "./rules.ts";
@@ -53,10 +53,8 @@ export class Diagnosis {
   }
 }
 
-/** A finding of a whole run. */
-export interface RunFinding extends Raised {
-  /** The step after which it first appeared, perhaps at a lower level. */
-  since: number;
+/** A finding of a whole run; `since`: the step after which it first appeared, perhaps at a lower level. */
+export interface RunFinding extends Raised, Found {
   /** The steps it is about were run anew after it: it no longer counts. */
   rewound: boolean;
 }

@@ -1,5 +1,6 @@
 // A rule: one thing that can go wrong, how it shows, what it means and what to do. The table is rules.ts; docs/diagnosis.md is made
 // from it.
+import { whet } from "../core/program.ts";
 import type { Finding, FindingLevel } from "../runs/findings.ts";
 import type { Evidence, StepFigures } from "./evidence.ts";
 
@@ -17,6 +18,8 @@ export interface Rule {
    * rule looks only at figures that the same seed gives again: no time, no evaluation that runs beside.
    */
   curable?: boolean;
+  /** Rules whose findings bring this one about, the likeliest first: beside one of them it is a symptom, told beneath it and not acted on. */
+  symptomOf?: readonly string[];
   /** It is about how a process ended, and over when the next one begins. */
   aboutEnd?: boolean;
   /** Undefined: nothing to say. */
@@ -28,8 +31,38 @@ export type Sighting = Pick<Finding, "level" | "message" | "figures"> &
   Partial<Pick<Finding, "steps" | "samples" | "means" | "remedy" | "command">>;
 
 /** A finding of a rule. */
-export function findingOf(rule: Rule, sighting: Sighting): Finding {
-  return { id: rule.id, means: rule.means, remedy: rule.remedy, ...sighting };
+export function findingOf({ id, means, remedy, symptomOf = [] }: Rule, sighting: Sighting): Finding {
+  return { id, means, remedy, ...(symptomOf.length > 0 && { symptomOf: [...symptomOf] }), ...sighting };
+}
+
+/** How updates that are too large for a policy show, the most telling first: it stands for the cause, the others for what followed. */
+export const harm: readonly string[] = [
+  "collapse",
+  "loss-exploding",
+  "entropy-runaway",
+  "lag-too-large",
+  "format-dropping",
+];
+
+/** What to type where the learning rate is too high, and what it was. */
+export function lower(evidence: Evidence) {
+  const rate = evidence.learningRate ?? evidence.setting("learning_rate", 0);
+  return {
+    command: `${whet} train log_path=NEW learning_rate=${short(rate / 4)} on_error=rollback`,
+    figures: [{ name: "optim/lr", value: rate }],
+  };
+}
+
+/** Advice for what was right at the beginning and no longer is: training did it, whatever else the same figures mean in other runs. */
+export function ifLost(evidence: Evidence): Partial<Sighting> {
+  const before = Math.max(...valuesOf(evidence.steps.slice(0, 3), "mean_correct"));
+  const now = evidence.steps.at(-1)?.figures["mean_correct"] ?? Number.NaN;
+  if (!(before >= 0.05 && now < before / 2)) return {};
+  return {
+    means: `training has broken what the model could: ${percent(before)} of a first step's answers were right, and ${percent(now)} are now`,
+    remedy: "reduce the learning rate, and go back to a checkpoint before that",
+    command: lower(evidence).command,
+  };
 }
 
 /** The mean of a figure; NaN without one. */

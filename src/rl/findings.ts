@@ -1,13 +1,15 @@
 // The diagnosis while a run trains: what it finds is said, written down, and acted on as on_error asks. A finding is in the journal before
-// anything follows from it, so a run that is killed in between does the same when it goes on.
+// anything follows from it, so a run that is killed in between does the same when it goes on. Causes are told at length and acted on;
+// what follows from them gets a line each.
 
 import { whet } from "../core/program.ts";
 import { Diagnosis, type Raised } from "../diagnosis/diagnosis.ts";
 import { Evidence } from "../diagnosis/evidence.ts";
 import { bestMean, meanOf } from "../diagnosis/rule.ts";
 import { isCurable } from "../diagnosis/rules.ts";
+import { sayFinding } from "../diagnosis/text.ts";
 import type { EventOf, RunEvent } from "../runs/events.ts";
-import type { Finding } from "../runs/findings.ts";
+import { type Cause, causesOf, type Finding, type Found, FoundFindings, findingLevels } from "../runs/findings.ts";
 import type { Run } from "../runs/run.ts";
 import type { TrainConfig } from "./config.ts";
 import { Course } from "./course.ts";
@@ -24,10 +26,14 @@ export class RollBack extends Error {}
 
 type Action = EventOf<"finding">["action"];
 
+/** A finding that is not written down yet, among all that the run has. */
+type Due = Found & Raised & { isNew: boolean };
+
 export class Findings {
   readonly #run: Run;
   readonly #policy: TrainConfig["on_error"];
   readonly #course = new Course();
+  readonly #written = new FoundFindings();
   /** Found, and not written down yet. */
   #pending: Raised[] = [];
 
@@ -38,12 +44,13 @@ export class Findings {
     const diagnosis = new Diagnosis(run.path);
     const follow = (event: RunEvent) => {
       this.#course.take(event);
+      this.#written.take(event);
       const raised = diagnosis.take(event);
       // How a process ended is for those who look afterwards.
       if (event.type !== "stopped") this.#pending.push(...raised);
       if (event.type === "rewound") this.#pending = this.#pending.filter(({ step }) => step < event.to);
       if (event.type === "finding")
-        this.#pending = this.#pending.filter(({ finding }) => !isSame(finding, event.finding));
+        this.#pending = this.#pending.filter(({ finding }) => !isSaid(finding, event.finding));
     };
     for (const { event } of run.journal.entries()) follow(event);
     run.journal.listen(follow);
@@ -51,21 +58,30 @@ export class Findings {
 
   /** Says what was found after a step, and does about it what on_error asks. Throws RollBack. */
   async act(step: number, session: TrainSession): Promise<void> {
-    const due = this.#pending.filter((raised) => raised.step <= step);
-    const acting = due.find(({ finding }) => this.#actionFor(finding) !== "none");
-    // What calls for something is written last: once it is, nothing else of this step is left to say.
-    for (const raised of due) if (raised !== acting) await this.#write(raised, "none");
+    // After a kill there may be several steps to say: one after the other, as without it.
+    const steps = new Set(this.#pending.map((raised) => raised.step).filter((at) => at <= step));
+    for (const at of [...steps].sort((a, b) => a - b)) await this.#actAfter(at, session);
+  }
+
+  async #actAfter(step: number, session: TrainSession): Promise<void> {
+    const causes = this.#causes((raised) => raised.step === step);
+    let acting: { due: Due; action: Action; cause: Cause<Due> } | undefined;
+    for (const cause of causes)
+      for (const due of [cause.root, ...cause.symptoms]) {
+        const action = due.isNew && acting === undefined ? this.#actionFor(due.finding, cause) : "none";
+        if (action !== "none") acting = { due, action, cause };
+      }
+    await this.#write(causes, acting);
     if (!acting) return;
-    const action = this.#actionFor(acting.finding);
-    await this.#write(acting, action);
+    const { due, action, cause } = acting;
     if (action === "rollback") throw new RollBack();
-    if (action === "pause") session.controls.hold(`on_error, ${acting.finding.id}`);
-    if (action === "stop") session.stop(stopped(step, acting.finding));
+    if (action === "pause") session.controls.hold(`on_error, ${due.finding.id}`);
+    if (action === "stop") session.stop(stopped(step, cause.root.finding));
   }
 
   /** Says what was found since the last step. */
   async say(): Promise<void> {
-    for (const raised of [...this.#pending]) await this.#write(raised, "none");
+    await this.#write(this.#causes(() => true));
   }
 
   /** Whether an error means that training diverged and on_error allows going back; then it is written down. */
@@ -80,30 +96,51 @@ export class Findings {
       means: "training diverged: the learning rate is too high",
       remedy: "reduce the learning rate",
     };
-    await this.#write({ step, finding }, "rollback");
+    const due = { step, since: step, finding, isNew: true };
+    const cause: Cause<Due> = { root: due, symptoms: [], level: finding.level };
+    await this.#write([cause], { due, action: "rollback" });
     return true;
   }
 
-  #actionFor({ level, id }: Finding): Action {
-    if (level !== "error" || this.#policy === "warn") return "none";
+  /** Everything found so far by cause, with what is waiting to be written down. */
+  #causes(isDue: (raised: Raised) => boolean): Cause<Due>[] {
+    const all = new Map<string, Due>();
+    for (const one of this.#written.all) all.set(one.finding.id, { ...one, isNew: false });
+    for (const one of this.#pending.filter(isDue))
+      all.set(one.finding.id, { ...one, since: all.get(one.finding.id)?.since ?? one.step, isNew: true });
+    return causesOf([...all.values()]);
+  }
+
+  /** What on_error makes of a finding: of a symptom nothing, unless its cause is too mild to be acted on. */
+  #actionFor(finding: Finding, { root }: Cause<Due>): Action {
+    if (finding.level !== "error" || this.#policy === "warn") return "none";
+    if (finding !== root.finding && root.finding.level === "error") return "none";
     if (this.#policy !== "rollback") return this.#policy;
-    if (!isCurable(id)) return "none";
+    if (!isCurable(finding.id)) return "none";
     return this.#course.rollbacks < mostRollbacks ? "rollback" : "stop";
   }
 
-  async #write({ step, finding }: Raised, action: Action): Promise<void> {
+  /** Says and writes down what is new, a cause before its symptoms. */
+  async #write(causes: readonly Cause<Due>[], acting?: { due: Due; action: Action }): Promise<void> {
     const { logger, journal } = this.#run;
-    const said = `${finding.id}: ${finding.message}. Most likely ${finding.means}. What to do: ${finding.remedy}${
-      finding.command === undefined ? "" : ` (${finding.command})`
-    }`;
-    if (finding.level === "error") logger.error(said);
-    else if (finding.level === "warning") logger.warn(said);
-    else logger.info(said);
-    await journal.append({ type: "finding", step, finding, action });
+    for (const { root, symptoms } of causes)
+      for (const due of [root, ...symptoms].filter(({ isNew }) => isNew)) {
+        const { step, since, finding } = due;
+        if (due !== root) {
+          const line = `${finding.id}: ${finding.message} (because of ${root.finding.id})`;
+          // What has grown worse since it was said is in the journal.
+          if (step === since) logger.info(line);
+          else logger.detail(line);
+        } else if (finding.level === "error") logger.error(sayFinding(finding));
+        else if (finding.level === "warning") logger.warn(sayFinding(finding));
+        else logger.info(sayFinding(finding));
+        await journal.append({ type: "finding", step, finding, action: due === acting?.due ? acting.action : "none" });
+      }
   }
 }
 
-const isSame = (a: Finding, b: Finding) => a.id === b.id && a.level === b.level;
+const isSaid = (finding: Finding, said: Finding) =>
+  finding.id === said.id && findingLevels.indexOf(finding.level) <= findingLevels.indexOf(said.level);
 
 const stopped = (step: number, { id, message, remedy }: Finding) =>
   new TrainError(

@@ -15,6 +15,7 @@ export const runFiles = {
   metrics: "metrics.jsonl",
   log: "logs.log",
   checkpoints: "checkpoints.jsonl",
+  findings: "findings.jsonl",
   rollouts: "rollouts",
   timing: "timing.jsonl",
   summary: "summary.json",
@@ -30,6 +31,7 @@ const beforeFirstStep: ReadonlySet<string> = new Set([
   runFiles.metrics,
   runFiles.timing,
   runFiles.checkpoints,
+  runFiles.findings,
   runFiles.journal,
   runFiles.lock,
   runFiles.controls,
@@ -44,7 +46,7 @@ const ownNames: ReadonlySet<string> = new Set([
   "curves.svg",
   "report.html",
 ]);
-const ownPattern = /^(config-\d{3}\.json|metrics\.jsonl\.bak|timing\.jsonl\.bak|events\.out\.tfevents\..*)$/;
+const ownPattern = /^(config-\d{3}\.json|(metrics|timing|findings)\.jsonl\.bak|events\.out\.tfevents\..*)$/;
 /** What a kill in the middle of writing a file or taking the lock leaves. */
 const leftover = /^(run\.lock\..+|.+\.part)$/;
 

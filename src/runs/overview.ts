@@ -6,6 +6,7 @@ import { messageOf } from "../core/errors.ts";
 import { readJsonLines } from "../core/jsonl.ts";
 import { lockHolder } from "../core/lock-file.ts";
 import { readRunConfig, runFiles } from "./directory.ts";
+import { Finding, FoundFindings } from "./findings.ts";
 import { journalSegments, lastEvent } from "./read-journal.ts";
 import type { MetricsRecord } from "./records.ts";
 
@@ -15,7 +16,7 @@ export type RunState = "live" | "finished" | "stopped" | "failed" | "crashed" | 
 export interface RunOverview {
   path: string;
   state: RunState;
-  /** Why it is broken, or how it failed. */
+  /** Why it is broken, how it failed, or the worst that the diagnosis found. */
   problem?: string;
   model?: string;
   steps: number;
@@ -81,6 +82,7 @@ function readOverview(path: string): RunOverview {
     ...(measured.length > 1 ? { after: measured.at(-1)! } : {}),
     ...costOf(records),
     ...(Number.isNaN(startedAt) ? {} : { startedAt }),
+    ...worstFinding(path),
     ...(last ? { lastAt: last.at } : lastWrite(path)),
   };
   if (holder !== undefined) return { ...facts, state: "live" };
@@ -96,6 +98,18 @@ function readOverview(path: string): RunOverview {
   if (last.type !== "stopped") return { ...facts, state: "crashed" };
   if (last.outcome === "failed") return { ...facts, state: "failed", ...(last.error ? { problem: last.error } : {}) };
   return { ...facts, state: last.outcome === "finished" ? "finished" : "stopped" };
+}
+
+/** The cause of the worst error that was found; nothing where none was. */
+function worstFinding(path: string): { problem?: string } {
+  const findings = new FoundFindings();
+  for (const line of readJsonLines(join(path, runFiles.findings), () => {})) {
+    const finding = Finding.safeParse(line);
+    if (finding.success)
+      findings.add({ step: Number((line as { step: unknown }).step), action: "none", finding: finding.data });
+  }
+  const worst = findings.causes.find(({ level }) => level === "error")?.root;
+  return worst ? { problem: `${worst.finding.id} after step ${worst.since}: ${worst.finding.message}` } : {};
 }
 
 /** The steps so far; a last line that is being written is left out. */

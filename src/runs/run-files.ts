@@ -1,4 +1,5 @@
-// The files people read, made from the journal: metrics.jsonl, timing.jsonl, checkpoints.jsonl, logs.log, rollouts/, evaluations/.
+// The files people read, made from the journal: metrics.jsonl, timing.jsonl, checkpoints.jsonl, findings.jsonl, logs.log, rollouts/,
+// evaluations/.
 // Each is a fold over the events, so whatever a crash left out is written when the journal is next read from its beginning.
 import { appendFileSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -17,6 +18,7 @@ export class RunFiles {
   readonly #metrics: FoldedFile;
   readonly #timing: FoldedFile;
   readonly #checkpoints: FoldedFile;
+  readonly #findings: FoldedFile;
   readonly #log: FoldedFile;
   readonly #records = new MetricsRecords();
   /** Groups whose step or evaluation is not written yet. */
@@ -29,14 +31,13 @@ export class RunFiles {
     this.#metrics = file(runFiles.metrics);
     this.#timing = file(runFiles.timing);
     this.#checkpoints = file(runFiles.checkpoints);
+    this.#findings = file(runFiles.findings);
     this.#log = file(runFiles.log);
   }
 
   /** Every event of the past was taken. Returns the files that did not say what the events say, and now do. */
   caughtUp(): string[] {
-    return [this.#metrics, this.#timing, this.#checkpoints, this.#log]
-      .filter((file) => file.caughtUp())
-      .map(({ path }) => path);
+    return this.#files.filter((file) => file.caughtUp()).map(({ path }) => path);
   }
 
   /** `frame`: the event as it was written to the journal. */
@@ -66,8 +67,11 @@ export class RunFiles {
       case "saved":
         this.#checkpoints.append(toJsonLine(event.record), event.record.step);
         break;
+      case "finding":
+        this.#findings.append(toJsonLine({ step: event.step, action: event.action, ...event.finding }), event.step);
+        break;
       case "rewound":
-        for (const file of [this.#metrics, this.#timing]) file.rewind(event.to);
+        for (const file of [this.#metrics, this.#timing, this.#findings]) file.rewind(event.to);
         for (const key of [...this.#groups.keys()]) if (Number(key.split(" ")[1]) >= event.to) this.#groups.delete(key);
         break;
     }
@@ -81,7 +85,11 @@ export class RunFiles {
   }
 
   close(): void {
-    for (const file of [this.#metrics, this.#timing, this.#checkpoints, this.#log]) file.close();
+    for (const file of this.#files) file.close();
+  }
+
+  get #files(): FoldedFile[] {
+    return [this.#metrics, this.#timing, this.#checkpoints, this.#findings, this.#log];
   }
 
   #groupsOf({ phase, batch }: { phase: string; batch: number }): RecordedGroup[] {

@@ -1,6 +1,7 @@
 // One view of a run, folded from its journal: what the report, the summary and every other reader show.
 import type { CheckpointRecord } from "./checkpoints.ts";
 import type { EventOf, ProblemOutcome, RunEvent } from "./events.ts";
+import { FoundFindings } from "./findings.ts";
 import { readJournal } from "./read-journal.ts";
 import { type MetricsRecord, MetricsRecords } from "./records.ts";
 
@@ -35,8 +36,8 @@ export class RunView {
   checkpoints: CheckpointRecord[] = [];
   /** What was asked of the run, oldest first. */
   readonly controls: EventOf<"control">[] = [];
-  /** What the diagnosis said while it ran, oldest first. */
-  readonly findings: EventOf<"finding">[] = [];
+  /** What the diagnosis said while it ran and no rewind took back. */
+  readonly findings = new FoundFindings();
   /** Whether the run waits for somebody to let it go on. */
   paused = false;
   readonly #join = new MetricsRecords();
@@ -73,6 +74,7 @@ export class RunView {
       for (const step of [...this.evaluations.keys()]) if (step > event.to) this.evaluations.delete(step);
     }
     this.records.push(...this.#join.take(event));
+    this.findings.take(event);
     switch (event.type) {
       case "started":
         this.config = event.config;
@@ -91,7 +93,6 @@ export class RunView {
           this.paused = event.control.kind === "pause";
         break;
       case "finding":
-        this.findings.push(event);
         if (event.action === "pause") this.paused = true;
         break;
       case "stopped":

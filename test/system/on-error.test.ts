@@ -46,6 +46,7 @@ test("rollback goes back with half the learning rate, at most twice", { timeout:
   const view = RunView.read(calm);
   expect(view.records.filter(({ step }) => step < 5).map((record) => record["optim/lr"])).toEqual(Array(5).fill(0.015));
   // Undone, so it is told but no longer an error of the run.
+  expect((await runWhet(["runs", calm, "json=true"])).stdout).not.toContain('"problem"');
   expect((await runWhet(["diagnose", calm])).stdout).toContain("these steps were run anew since");
   const replayed = await runWhet(["replay", `run=${calm}`]);
   expect(replayed.stdout).toContain("every recorded one is reproduced exactly");
@@ -74,9 +75,16 @@ test("stop saves and ends with an error; diagnose says the same", { timeout: 120
   expect(eventsOf(path).at(-1)).toMatchObject({ type: "stopped", outcome: "failed", code: "rl/diagnosed" });
   const diagnosed = await runWhet(["diagnose", path]);
   expect(diagnosed.code).toBe(1);
-  expect(diagnosed.stdout).toMatch(/error collapse, after step \d/);
+  // One cause, and what followed from it beneath; in a pipe each in one line, however long.
+  expect(diagnosed.stdout).toMatch(/^1 error, 0 warnings, 0 notes\n\nerror collapse, after step \d/);
+  expect(diagnosed.stdout).toMatch(/^ {2}means {5}an update broke the policy: .{80,}$/m);
   const lines = (await runWhet(["diagnose", `run=${path}`, "json=true"])).stdout.trim().split("\n");
-  const journalled = RunView.read(path).findings.map(({ finding }) => finding.id);
+  const causes = lines.map((line) => (JSON.parse(line) as { cause?: string }).cause);
+  expect(causes).toEqual([undefined, ...Array(lines.length - 1).fill("collapse")]);
+  expect((await runWhet(["runs", path])).stdout).toMatch(
+    /failed .*\n {2}Training was stopped after step \d: right answers/,
+  );
+  const journalled = RunView.read(path).findings.all.map(({ finding }) => finding.id);
   expect(lines.map((line) => (JSON.parse(line) as { id: string }).id)).toEqual(expect.arrayContaining(journalled));
   expect(await runWhet(["diagnose", join(path, "journal")])).toMatchObject({ code: 2 });
 });
@@ -87,7 +95,7 @@ test("pause waits for somebody; the pause is in the journal with its finding", {
   for (let tries = 0; tries < 600 && !stderr().includes("asked by on_error, collapse"); tries++) await sleep(100);
   const view = RunView.read(path);
   expect(view.paused).toBe(true);
-  expect(view.findings.at(-1)).toMatchObject({ finding: { id: "collapse" }, action: "pause" });
+  expect(view.findings.causes).toMatchObject([{ root: { finding: { id: "collapse" }, action: "pause" } }]);
   requestControl(path, { kind: "stop" }, "test");
   expect((await ended).code).toBe(0);
   expect(RunView.read(path).sessions.at(-1)!.outcome).toBe("interrupted");

@@ -1,43 +1,48 @@
-// What the diagnosis found, the worst first: evidence, what it most likely means, what to do.
+// What the diagnosis found, by cause, the worst first: evidence, what it most likely means, what to do, and what followed from it.
 // @ts-check
 import { h, plain, replace, show, untrusted } from "./dom.js";
 
 /** @type {Record<string, string>} */
 const marks = { error: "✕", warning: "!", note: "i" };
 
-/** @param {HTMLElement} place @param {any[]} findings @param {import("./app.js").Context} context */
-export function drawFindings(place, findings, context) {
-  const text = JSON.stringify(findings);
+/** @param {HTMLElement} place @param {any[]} causes @param {import("./app.js").Context} context */
+export function drawFindings(place, causes, context) {
+  const text = JSON.stringify(causes);
   if (place.dataset.drawn === text) return;
-  // Those that a person has opened stay open.
-  const opened = [...place.querySelectorAll("details[open]")];
-  const open = new Set(opened.map((element) => /** @type {HTMLElement} */ (element).dataset.id));
+  // What a person has opened or closed stays so.
+  const seen = /** @type {NodeListOf<HTMLDetailsElement>} */ (place.querySelectorAll("details"));
+  const open = new Map([...seen].map((element) => [element.dataset.id, element.open]));
   place.dataset.drawn = text;
   replace(
     place,
-    findings.map((finding) => drawFinding(finding, open.has(finding.id), context)),
+    causes.map((cause) => drawCause(cause, open, context)),
   );
 }
 
-/** @param {any} finding @param {boolean} open @param {import("./app.js").Context} context */
-function drawFinding(finding, open, context) {
-  const { id, level, message, steps, figures = [], samples = [], means, remedy, command, since, action } = finding;
-  const [first, last] = steps ?? [since, since];
-  const where = first === last ? `step ${first}` : `steps ${first} to ${last}`;
+/** The steps that a finding is about. @param {any} finding */
+const where = ({ steps: [first, last] }) => (first === last ? `step ${first}` : `steps ${first} to ${last}`);
+
+/** The worst that was found, where it is an error. @param {any} info */
+export const worstError = (info) => info?.causes.find((/** @type {any} */ { level }) => level === "error");
+
+/** @param {any} cause @param {Map<string | undefined, boolean>} open @param {import("./app.js").Context} context */
+function drawCause(cause, open, context) {
+  const { id, level, message, figures = [], samples = [], means, remedy, command, since, action, symptoms } = cause;
+  const steps = cause.steps ?? [since, since];
   return h(
     "details",
-    { class: `finding ${plain(level)}`, "data-id": id, open },
+    { class: `finding ${plain(level)}`, "data-id": id, open: open.get(id) ?? level !== "note" },
     h(
       "summary",
       {},
       h("span", { class: "mark", "aria-hidden": "true" }, marks[level] ?? "i"),
       h("span", { class: "offscreen" }, `${plain(level)}: `),
       h("strong", {}, untrusted(message)),
-      h("span", { class: "quiet" }, ` ${where}${action === "none" ? "" : `, ${plain(action)}`}`),
+      h("span", { class: "quiet" }, ` ${where({ steps })}${action === "none" ? "" : `, ${plain(action)}`}`),
     ),
     h("p", {}, untrusted(means)),
     h("p", {}, h("strong", {}, "What to do: "), untrusted(remedy)),
-    command ? h("pre", { class: "command" }, untrusted(command)) : null,
+    command ? h("pre", { class: "command", tabindex: "0" }, untrusted(command)) : null,
     h(
       "p",
       { class: "quiet" },
@@ -49,7 +54,7 @@ function drawFinding(finding, open, context) {
             ` · ${plain(name)}${step === undefined ? "" : ` at step ${step}`} ${typeof value === "number" ? show(value, 4) : plain(value)}`,
         ),
       " · ",
-      h("a", { href: context.link(`step/${first}`) }, `open step ${first}`),
+      h("a", { href: context.link(`step/${steps[0]}`) }, `open step ${steps[0]}`),
     ),
     samples.length === 0
       ? null
@@ -68,6 +73,25 @@ function drawFinding(finding, open, context) {
               ),
               " ",
             ]),
+        ),
+    symptoms.length === 0
+      ? null
+      : h(
+          "details",
+          { "data-id": `${id} symptoms`, open: open.get(`${id} symptoms`) ?? false },
+          h("summary", {}, `What followed from it: ${symptoms.length}`),
+          h(
+            "ul",
+            { class: "plain" },
+            symptoms.map((/** @type {any} */ symptom) =>
+              h(
+                "li",
+                {},
+                untrusted(symptom.message),
+                h("span", { class: "quiet" }, " ", h("code", {}, plain(symptom.id)), ` after step ${symptom.since}`),
+              ),
+            ),
+          ),
         ),
   );
 }

@@ -2,6 +2,7 @@
 // @ts-check
 import { controls } from "./controls.js";
 import { clock, count, h, inAddress, percent, plain, replace } from "./dom.js";
+import { worstError } from "./findings.js";
 import { showKeys } from "./keys.js";
 import { themeButton } from "./theme.js";
 
@@ -106,6 +107,8 @@ function update() {
   const { state, step, walked, sinceStep } = pulse;
   const most = Number(info?.config?.max_steps ?? -1);
   const texts = walked < 1 ? [] : [states[/** @type {keyof typeof states} */ (state)] ?? state];
+  const worst = worstError(info);
+  if (worst) texts.push(plain(worst.id));
   if (step >= 0) texts.push(most > 0 ? `step ${step + 1} of ${most}` : `step ${count(step + 1)}`);
   if (state === "running" && sinceStep.groups + sinceStep.graded > 0)
     texts.push(`${sinceStep.groups} groups sampled, ${sinceStep.graded} answers judged since`);
@@ -115,7 +118,10 @@ function update() {
   if (connection === "ended") texts.push("the dashboard has ended");
   replace(
     parts.state,
-    h("span", { class: `dot ${connection === "lost" ? "lost" : walked < 1 ? "" : state}`, "aria-hidden": "true" }),
+    h("span", {
+      class: `dot ${connection === "lost" ? "lost" : walked < 1 ? "" : worst ? "wrong" : state}`,
+      "aria-hidden": "true",
+    }),
     texts.join(" · "),
   );
   const share = walked < 1 ? walked : most > 0 ? Math.min(1, (step + 1) / most) : 0;

@@ -192,7 +192,7 @@ export function overview(place, context) {
     money.set(steps, [{ label: "USD", values: values("cost/total"), color: color("green") }]);
     drawPass1(charts.get("pass@1"), store);
     drawTiles(tiles, store);
-    drawFindings(findings, store.info?.findings ?? [], context);
+    drawFindings(findings, store.info?.causes ?? [], context);
     drawMessages(messages, store);
     own.update();
   };

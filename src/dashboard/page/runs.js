@@ -2,6 +2,7 @@
 // @ts-check
 import { ask, runPath } from "./api.js";
 import { h, inAddress, percent, replace, show, size, untrusted, when } from "./dom.js";
+import { worstError } from "./findings.js";
 import { walkable } from "./keys.js";
 
 /** @type {import("./app.js").View} */
@@ -108,8 +109,9 @@ export async function runsView(place, context) {
         const measured = info.evaluations.filter(
           (/** @type {any} */ { metrics }) => metrics["eval/pass@1"] !== undefined,
         );
+        const worst = worstError(info);
         const texts = [
-          info.state,
+          worst ? `${info.state}, ${worst.id}` : info.state,
           String(info.config.model_name ?? "–"),
           String(info.step + 1),
           show(rewards.at(-1)),
@@ -124,7 +126,7 @@ export async function runsView(place, context) {
           if (cell)
             replace(
               cell,
-              index === 0 ? h("span", { class: `dot ${text}`, "aria-hidden": "true" }) : null,
+              index === 0 ? h("span", { class: `dot ${worst ? "wrong" : info.state}`, "aria-hidden": "true" }) : null,
               untrusted(text),
             );
         }

@@ -1,13 +1,14 @@
 // Rules about how a run ended: the errors that people meet, by the code the run wrote down.
 import { whet } from "../../core/program.ts";
 import type { Evidence } from "../evidence.ts";
-import type { Rule } from "../rule.ts";
+import { harm, type Rule } from "../rule.ts";
 
 /** A run that failed with one of these codes, or with words like these. */
 interface FailureRule {
   id: string;
   codes: RegExp;
   words?: RegExp;
+  symptomOf?: readonly string[];
   when: string;
   means: string;
   remedy: string;
@@ -36,6 +37,7 @@ const failures: readonly FailureRule[] = [
     id: "sandbox-errors",
     codes:
       /^(rl\/ungraded|cli\/grader-broken|sandbox\/(fusion-failed|fusion-refused|fusion-no-result|incomplete|no-python|packages))$/,
+    symptomOf: ["ungraded-share"],
     when: "the sandbox answers, but with errors (SandboxError) or wrong verdicts",
     means: "its configuration or its resource limits are wrong: too little memory, too few processes, no Python",
     remedy: "check the sandbox's own configuration (sandbox_config/local.yaml of Sandbox Fusion) and log",
@@ -61,6 +63,7 @@ const failures: readonly FailureRule[] = [
   {
     id: "checkpoints-missing",
     codes: /^(rl\/checkpoints-gone|runs\/(no-journal|corrupt-checkpoints|journal-damaged))$/,
+    symptomOf: ["checkpoint-expiring"],
     when: "a run cannot be resumed: its checkpoints, its journal or its records are missing or damaged",
     means: "the wrong folder or server, expired checkpoints, or a damaged file",
     remedy: "check log_path and the server; the message says what is missing and what can be saved",
@@ -69,6 +72,7 @@ const failures: readonly FailureRule[] = [
     id: "numbers-not-finite",
     codes: /^engine\/non-finite-(loss|gradient|logits)$/,
     words: /non-finite|overflowed|infinite or missing numbers|\bnan\b/i,
+    symptomOf: harm,
     when: "the engine met infinite or missing numbers in loss, gradient or weights",
     means: "training diverged: the learning rate is too high",
     remedy: "reduce the learning rate; on_error=rollback goes back to a healthy checkpoint by itself",
@@ -86,6 +90,7 @@ const failures: readonly FailureRule[] = [
     id: "disk-full",
     codes: /^(runs\/(write-failed|no-space)|engine\/(disk-full|save-failed))$/,
     words: /ENOSPC|no space left/i,
+    symptomOf: ["disk-filling"],
     when: "the run's directory or a checkpoint could not be written",
     means: "the disk is full, or was taken away",
     remedy: "free some space, then run the same command again: nothing is lost",
@@ -100,14 +105,18 @@ const failures: readonly FailureRule[] = [
   },
 ];
 
+/** The run was stopped by what was found in it (on_error=stop): that is told, not how it stopped. */
+const stoppedByFinding = "rl/diagnosed";
+
 const isFailure = ({ codes, words }: FailureRule, { code = "", error = "" }: NonNullable<Evidence["end"]>) =>
-  codes.test(code) || (words?.test(error) ?? false);
+  code !== stoppedByFinding && (codes.test(code) || (words?.test(error) ?? false));
 
 const named = failures.map(
   (failure, index): Rule => ({
     id: failure.id,
     levels: ["error"],
     aboutEnd: true,
+    symptomOf: failure.symptomOf ?? [],
     when: failure.when,
     means: failure.means,
     remedy: failure.remedy,
@@ -127,7 +136,9 @@ const other: Rule = {
   means: "the message says what happened",
   remedy: "do what the message says, then run the same command again: it goes on where this one ended",
   check: ({ end }) =>
-    end?.outcome === "failed" && !failures.some((failure) => isFailure(failure, end)) ? sighting(end) : undefined,
+    end?.outcome === "failed" && end.code !== stoppedByFinding && !failures.some((failure) => isFailure(failure, end))
+      ? sighting(end)
+      : undefined,
 };
 
 const sighting = ({ error = "no message", code }: NonNullable<Evidence["end"]>, command?: string) => ({

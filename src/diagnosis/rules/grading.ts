@@ -2,7 +2,7 @@
 import { whet } from "../../core/program.ts";
 import { shellCommand } from "../../core/shell.ts";
 import { type StepFigures, weakTestsFlag } from "../evidence.ts";
-import { evidenceOf, meanOf, percent, type Rule, short, spanOf, sumOf } from "../rule.ts";
+import { evidenceOf, harm, meanOf, percent, type Rule, short, spanOf, sumOf } from "../rule.ts";
 
 /** Completions with a status. */
 const statuses = (steps: readonly StepFigures[]) =>
@@ -29,6 +29,7 @@ const flagged = (steps: readonly StepFigures[]) =>
 const timeouts: Rule = {
   id: "timeouts-dominate",
   levels: ["note", "warning"],
+  symptomOf: harm,
   when: "30% of the programs of three steps run into the time limit; a note in the first 10 steps below 60%",
   means:
     "programs loop endlessly or recurse without end; normal early on, a waste of sandbox time when it lasts. Or reward_timeout is too short for this machine",
@@ -71,6 +72,7 @@ const ungraded: Rule = {
 const flagsRising: Rule = {
   id: "flags-rising",
   levels: ["warning", "error"],
+  symptomOf: [...harm, "entropy-collapse"],
   when: "the grader flags 10% of the programs of three steps, at least three times the share of the first three; error from 50% on",
   means:
     "more and more programs reach for the judge (frames, exit handlers, branches per test, constants) rather than for the problem",
@@ -123,6 +125,7 @@ const weakTests: Rule = {
 const slowSandbox: Rule = {
   id: "slow-sandbox",
   levels: ["warning"],
+  symptomOf: ["timeouts-dominate"],
   when: "in each of 5 steps, more than half of the time, at least 5 s, passes between the last answer and the last verdict",
   means: "the sandbox cannot keep up: every step waits for verdicts",
   remedy:

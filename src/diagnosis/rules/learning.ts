@@ -5,6 +5,8 @@ import {
   bestMean,
   binomialTail,
   evidenceOf,
+  harm,
+  lower,
   meanOf,
   medianOf,
   percent,
@@ -14,14 +16,6 @@ import {
   sumOf,
   valuesOf,
 } from "../rule.ts";
-
-const lower = (evidence: Evidence) => {
-  const rate = evidence.learningRate ?? evidence.setting("learning_rate", 0);
-  return {
-    command: `${whet} train log_path=NEW learning_rate=${short(rate / 4)} on_error=rollback`,
-    figures: [{ name: "optim/lr", value: rate }],
-  };
-};
 
 const solved = (steps: readonly StepFigures[]) => sumOf(steps, "groups_mixed") + sumOf(steps, "groups_all_pass");
 const judged = (steps: readonly StepFigures[]) => sumOf(steps, "groups_total") - sumOf(steps, "groups_ungraded");
@@ -33,6 +27,7 @@ const collapse: Rule = {
   id: "collapse",
   levels: ["error"],
   curable: true,
+  symptomOf: [...harm, "sampler-trainer-disagree"],
   when: "the share of problems with a right answer falls within two steps as chance alone does not explain (binomial, less than 1 in a million)",
   means:
     "an update broke the policy: the learning rate is too high. Groups are suddenly all equal, so nothing is learned from here on",
@@ -70,6 +65,7 @@ const lossExploding: Rule = {
   id: "loss-exploding",
   levels: ["error"],
   curable: true,
+  symptomOf: [...harm, "sampler-trainer-disagree"],
   when: "the loss is not a number, or per token above 0.3 (more than advantages alone can make) and 20 times its size in the first or the latest steps",
   means: "importance ratios or gradients run away: the learning rate is too high",
   remedy:
@@ -113,6 +109,7 @@ const entropyRunaway: Rule = {
   id: "entropy-runaway",
   levels: ["warning", "error"],
   curable: true,
+  symptomOf: [...harm, "sampler-trainer-disagree"],
   when: "the sampled answers' entropy is 4 times that of the first steps for two steps, and fewer answers are right; error from 8 times on",
   means: "the policy drifts into noise: the learning rate is too high",
   remedy: "reduce the learning rate",
@@ -136,6 +133,7 @@ const entropyRunaway: Rule = {
 const entropyCollapse: Rule = {
   id: "entropy-collapse",
   levels: ["warning"],
+  symptomOf: harm,
   when: "the entropy is a tenth of that of the first steps for two steps, and no more answers are right than then",
   means: "the policy gives one answer whatever the problem, so groups are equal and nothing more is learned",
   remedy: "reduce the learning rate, raise the number of completions per problem, or start from an earlier checkpoint",
@@ -159,6 +157,7 @@ const ratiosRunAway: Rule = {
   id: "lag-too-large",
   levels: ["warning", "error"],
   curable: true,
+  symptomOf: [...harm, "sampler-trainer-disagree"],
   when:
     "with max_lag or several substeps, for three steps: optim/kl_sample_train_v2 above 0.03 (ratios beyond what PPO would clip) or " +
     "optim/effective_sample_size below 0.5; error above 1 or below 0.2",
@@ -219,6 +218,7 @@ const formatDropping: Rule = {
   id: "format-dropping",
   levels: ["warning", "error"],
   curable: true,
+  symptomOf: [...harm, "sampler-trainer-disagree"],
   when: "over three steps, 15 points fewer answers have a code block than in the best three of the 50 steps before; error at 40 points",
   means: "the model is degenerating",
   remedy: "check the renderer, reduce the learning rate",

@@ -1,13 +1,12 @@
 // Rules about what a run uses up: data, time, checkpoints, the disk.
-import { whet } from "../../core/program.ts";
-import { evidenceOf, meanOf, percent, type Rule, short, spanOf, valuesOf } from "../rule.ts";
+import { evidenceOf, harm, meanOf, percent, type Rule, short, spanOf, valuesOf } from "../rule.ts";
 
 const metric = { epoch: ["data", "epoch"].join("/"), free: "journal/disk_free" };
 
 const repeated: Rule = {
   id: "data-repeated",
   levels: ["note", "warning"],
-  when: "every problem was met once and they come again; warning when they come the fifth time, or twice in one step",
+  when: "every problem was met once and they come again; warning when one comes twice in one step",
   means:
     "the data are used up: what follows is learned from problems that were seen before, and rewards say less about new ones",
   remedy: "add problems, or end here and compare evaluations",
@@ -17,10 +16,10 @@ const repeated: Rule = {
     const twice = problems > 0 && prompts > problems && evidence.steps.length > 0;
     if (epoch < 1 && !twice) return undefined;
     return {
-      level: epoch >= 4 || twice ? "warning" : "note",
+      level: twice ? "warning" : "note",
       message: twice
         ? `a step takes ${prompts} problems, and there are ${problems}`
-        : `the ${problems} training problems come for the ${epoch + 1}. time`,
+        : `each of the ${problems} training problems was met, and they come again`,
       steps: [evidence.step, evidence.step],
       figures: evidenceOf(evidence.last(1), metric.epoch),
     };
@@ -51,17 +50,17 @@ const overlap: Rule = {
 const starved: Rule = {
   id: "stage-starves",
   levels: ["note"],
-  when: "over 10 steps the trainer waits 70% of the time for answers, or the sampler 70% for updates",
+  symptomOf: [...harm, "slow-sandbox", "groups-equal"],
+  when: "with max_lag, over 10 steps the trainer waits 70% of the time for answers, or the sampler 70% for updates",
   means: "one stage holds up the other: the step is as slow as the slower of the two",
-  remedy:
-    "let them overlap (max_lag=1), or give the slower stage more room: more samplers, shorter answers, a faster trainer",
+  remedy: "give the slower stage more room: more samplers, shorter answers, a faster trainer",
   check(evidence) {
     const steps = evidence.last(10);
-    if (steps.length < 10) return undefined;
+    // Without a lag the stages take turns: each waits for the other, whatever the machine.
+    if (steps.length < 10 || evidence.setting("max_lag", 0) === 0) return undefined;
     const [train, sample] = [meanOf(steps, "pipeline/train_idle_frac"), meanOf(steps, "pipeline/sample_idle_frac")];
     const trainerWaits = train >= 0.7;
     if (!trainerWaits && !(sample >= 0.7)) return undefined;
-    const lag = evidence.setting("max_lag", 0);
     return {
       level: "note",
       message: trainerWaits
@@ -74,7 +73,6 @@ const starved: Rule = {
         "pipeline/sample_idle_frac",
         "pipeline/bound_ratio",
       ),
-      ...(lag === 0 ? { command: `${whet} train log_path=NEW max_lag=1` } : {}),
     };
   },
 };

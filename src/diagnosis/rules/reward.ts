@@ -1,7 +1,18 @@
 // Rules about what the rewards can teach: too hard, too easy, all equal, or not what they seem.
 import { whet } from "../../core/program.ts";
 import type { Evidence, StepFigures } from "../evidence.ts";
-import { bestMean, evidenceOf, meanOf, percent, type Rule, short, spanOf, sumOf } from "../rule.ts";
+import { bestMean, evidenceOf, harm, ifLost, meanOf, percent, type Rule, short, spanOf, sumOf } from "../rule.ts";
+
+/** What leaves no answer right, or ever fewer. */
+const unsolved = [
+  ...harm,
+  "sampler-trainer-disagree",
+  "entropy-collapse",
+  "format-low",
+  "truncated-answers",
+  "timeouts-dominate",
+  "weak-tests",
+];
 
 /** Steps at the end, without a gap, for which something holds. */
 function lastStretch(evidence: Evidence, holds: (step: StepFigures) => boolean): StepFigures[] {
@@ -20,6 +31,7 @@ const counts = (evidence: Evidence, { figures }: StepFigures) =>
 const flatAtZero: Rule = {
   id: "reward-flat-zero",
   levels: ["warning", "error"],
+  symptomOf: unsolved,
   when: "no answer was right for 4 steps, or at most 5% of those of 8 steps; error when none was for 8 steps",
   means:
     "the problems are too hard, so there is no positive signal; or the policy collapsed, or no answer can pass (wrong renderer, broken tests)",
@@ -34,6 +46,7 @@ const flatAtZero: Rule = {
         steps: spanOf(recent),
         figures: evidenceOf(recent, "mean_correct", "groups_mixed"),
         command: evidence.command("show", `step=${evidence.step}`),
+        ...ifLost(evidence),
       };
     if (steps.length < 4) return undefined;
     return {
@@ -42,6 +55,7 @@ const flatAtZero: Rule = {
       steps: spanOf(steps),
       figures: evidenceOf(steps.slice(-8), "mean_correct", "mean_reward", "format_rate"),
       command: evidence.command("show", `step=${evidence.step}`),
+      ...ifLost(evidence),
     };
   },
 };
@@ -49,6 +63,7 @@ const flatAtZero: Rule = {
 const flatAtOne: Rule = {
   id: "reward-flat-one",
   levels: ["note", "warning"],
+  symptomOf: ["weak-tests"],
   when: "99% of the answers were right for 5 steps; a note where training brought it there, a warning where it began so",
   means: "too easy: the model solves everything, so groups are equal and nothing is learned",
   remedy: "use a harder subset, or stop here",
@@ -68,6 +83,7 @@ const flatAtOne: Rule = {
 const groupsEqual: Rule = {
   id: "groups-equal",
   levels: ["note", "warning", "error"],
+  symptomOf: [...unsolved, "reward-flat-zero", "reward-flat-one"],
   when: "at most 5% of the groups of 5 steps had right and wrong answers; error after 10 steps, a note where nearly every answer is right because of training",
   means:
     "groups whose rewards are all equal teach nothing: problems are too easy or too hard, or too few completions per problem to tell",
@@ -88,7 +104,10 @@ const groupsEqual: Rule = {
         `${sumOf(recent, "groups_all_pass")} all right, ${sumOf(recent, "groups_all_fail")} all wrong`,
       steps: spanOf(recent),
       figures: evidenceOf(recent, "groups_mixed", "groups_all_pass", "groups_all_fail"),
-      command: `${whet} train log_path=NEW batch_size=${2 * evidence.setting("batch_size", 128)}`,
+      ...(solved
+        ? { means: flatAtOne.means, remedy: flatAtOne.remedy }
+        : { command: `${whet} train log_path=NEW batch_size=${2 * evidence.setting("batch_size", 128)}` }),
+      ...ifLost(evidence),
     };
   },
 };
@@ -96,6 +115,7 @@ const groupsEqual: Rule = {
 const rewardWithoutPass1: Rule = {
   id: "reward-without-pass1",
   levels: ["warning", "error"],
+  symptomOf: ["weak-tests", "flags-rising"],
   when: "between two evaluations 15 points more answers became right in training, more than the evaluation's uncertainty, and Pass@1 gained less than a fifth of that; error where flagged programs pass",
   means:
     "reward hacking (hard-coded outputs, answers that exploit weak tests), problems learned by heart, or tests of another kind than the training problems",
@@ -133,6 +153,7 @@ const rewardWithoutPass1: Rule = {
 const pass1Falling: Rule = {
   id: "pass1-falling",
   levels: ["warning"],
+  symptomOf: [...unsolved, "correct-falling", "reward-flat-zero"],
   when: "Pass@1 is below the best evaluation before, and the two 95% intervals do not touch",
   means: "training costs more than it gives: overfitting, too much lag or too high a learning rate",
   remedy: "keep the checkpoint of the best evaluation; lower the learning rate from there",
@@ -156,6 +177,7 @@ const pass1Falling: Rule = {
 const correctFalling: Rule = {
   id: "correct-falling",
   levels: ["warning"],
+  symptomOf: unsolved,
   when: "over 10 steps, 20 points fewer answers are right than in the best 10 of the 100 steps before",
   means:
     "what was learned is being lost: the learning rate is too high for what is left to learn, or the problems have become harder",
@@ -181,6 +203,7 @@ const correctFalling: Rule = {
 const formatLow: Rule = {
   id: "format-low",
   levels: ["error"],
+  symptomOf: ["truncated-answers"],
   when: "fewer than 20% of the answers of the first three steps have a code block",
   means:
     "the model does not answer in the form that is graded: wrong renderer or prompt, a base model without chat training, or answers cut before their end",
@@ -201,6 +224,7 @@ const formatLow: Rule = {
 const truncated: Rule = {
   id: "truncated-answers",
   levels: ["warning", "error"],
+  symptomOf: [...harm, "entropy-collapse"],
   when: "30% of the answers of three steps are cut at the token limit; error from 80% on",
   means:
     "max_tokens is too small for this model, or it does not end its answers (wrong renderer, collapse): what is cut can rarely be right",
@@ -217,6 +241,7 @@ const truncated: Rule = {
       steps: spanOf(steps),
       figures: evidenceOf(steps, "sample/truncated_rate", "sample/tokens_mean"),
       command: `${whet} train log_path=NEW max_tokens=${2 * limit}`,
+      ...ifLost(evidence),
     };
   },
 };
