@@ -3,6 +3,8 @@
 interface ExampleProblem {
   id: string;
   question: string;
+  /** What an answer begins with: the bundled model knows functions only by it. */
+  starter_code?: string;
   tests: { fn_name?: string; inputs: unknown[]; outputs: unknown[] };
   solutions: string[];
 }
@@ -17,6 +19,7 @@ const program = (id: string, question: string, solution: string, cases: [input: 
 const callable = (id: string, question: string, solution: string, cases: [args: unknown[], result: unknown][]) => ({
   id,
   question,
+  starter_code: `${solution.split("\n", 1)[0]!}\n    pass`,
   tests: { fn_name: "result", inputs: cases.map(([args]) => args), outputs: cases.map(([, result]) => result) },
   solutions: [solution],
 });

@@ -83,6 +83,7 @@ function projectFiles(folder: string): Record<string, string> {
 
 - \`question\`: what is asked;
 - \`tests\`: inputs and outputs of a program, or arguments and results of a function (\`fn_name\`);
+- \`starter_code\`: what the answer begins with, where there is something;
 - \`solutions\`: programs that are right, for \`certify\` alone; the model never sees them;
 - \`id\`: a name of your choice.
 

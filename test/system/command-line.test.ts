@@ -1,5 +1,5 @@
 // The command line as people type it, in a real process: version, help, completion in real shells, and a project from `init` that is
-// certified and goes through a dry run.
+// certified, goes through a dry run and is trained.
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -124,5 +124,18 @@ describe("a project from init", () => {
     expect(stderr).toMatch(/dry run: everything is ready, nothing was billed/);
     expect(code).toBe(0);
     expect(existsSync(at("runs"))).toBe(false);
+  });
+
+  test("is trained as it is without a warning", { timeout: 240_000 }, async () => {
+    const trained = await whet(["train", `@${at("run.json")}`, "dashboard=false"]);
+    expect(trained.stderr).not.toMatch(/^(warning|error):/m);
+    expect(trained.code).toBe(0);
+    const { code, stdout } = await whet(["diagnose", at("runs/first")]);
+    expect({ code, stdout: stdout.split("\n")[0] }).toEqual({
+      code: 0,
+      stdout: expect.stringMatching(/^healthy|^0 errors, 0 warnings, /),
+    });
+    // What `./whet runs` says of it has no complaint either.
+    expect((await whet(["runs", at("runs"), "json=true"])).stdout).not.toContain('"problem"');
   });
 });
