@@ -1,5 +1,5 @@
 // Intervals of a few seeds. Runs differ by their seed alone, so what counts is the scatter over seeds, not over problems.
-import { mean } from "../src/rl/statistics.ts";
+import { mean } from "../src/core/statistics.ts";
 
 /** The 97.5% quantile of Student's t, by degrees of freedom. */
 const quantiles = [

@@ -3,8 +3,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
+import { mean, wilsonInterval } from "../src/core/statistics.ts";
 import { summarizeOutcomes } from "../src/rl/evaluate.ts";
-import { mean, wilsonInterval } from "../src/rl/statistics.ts";
 import { RunView } from "../src/runs/view.ts";
 import { whet } from "./learning-run.ts";
 import type { Benchmark } from "./report.ts";

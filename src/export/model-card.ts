@@ -1,9 +1,10 @@
 // README.md of an exported model: what it is, what it was trained on and how, what it reached, under which licence, and how to load it.
 import { countOf } from "../core/count.ts";
 import { visible } from "../core/visible.ts";
-import type { Evaluation, Rate } from "../rl/evaluate.ts";
+import type { Evaluation } from "../rl/evaluate.ts";
 import { compareEvaluations, summarizeOutcomes } from "../rl/evaluate.ts";
 import type { CheckpointRecord } from "../runs/checkpoints.ts";
+import type { Rate } from "../runs/rates.ts";
 import type { RunView } from "../runs/view.ts";
 
 export interface CardInput {

@@ -1,18 +1,11 @@
 // Evaluation: every test problem sampled and graded, Pass@1 and pass@k with intervals, per source; two evaluations compared in pairs.
 import { Random } from "../core/random.ts";
+import { mcnemarExact, mean, passAtK } from "../core/statistics.ts";
 import type { ProblemOutcome } from "../runs/events.ts";
+import { type Rate, rateOf, ratesBySource } from "../runs/rates.ts";
 import type { Policy } from "./policies.ts";
 import type { RollOut } from "./rollout.ts";
-import { mcnemarExact, mean, passAtK, wilsonInterval } from "./statistics.ts";
 import type { Task } from "./tasks.ts";
-
-export interface Rate {
-  /** Mean over problems of the share of samples that passed. */
-  rate: number;
-  low: number;
-  high: number;
-  problems: number;
-}
 
 export interface Evaluation {
   outcomes: ProblemOutcome[];
@@ -63,7 +56,6 @@ export const evaluationSeed = (seed: number, task: Task) => new Random("evaluati
 /** All figures from the outcomes alone. */
 export function summarizeOutcomes(outcomes: ProblemOutcome[]): Evaluation {
   const graded = outcomes.filter(({ samples }) => samples > 0);
-  const sources = [...new Set(graded.map(({ source }) => source))].sort();
   const fewest = Math.min(...graded.map(({ samples }) => samples));
   const ks: number[] = [];
   for (let k = 1; graded.length > 0 && k <= fewest; k *= 2) ks.push(k);
@@ -75,10 +67,8 @@ export function summarizeOutcomes(outcomes: ProblemOutcome[]): Evaluation {
     for (const [status, count] of Object.entries(outcome.statuses)) statuses[status] = (statuses[status] ?? 0) + count;
   return {
     outcomes,
-    pass1: graded.length === 0 ? undefined : rateOf(graded),
-    bySource: Object.fromEntries(
-      sources.map((source) => [source, rateOf(graded.filter((outcome) => outcome.source === source))]),
-    ),
+    pass1: rateOf(graded),
+    bySource: ratesBySource(graded),
     passAtK: Object.fromEntries(
       ks.map((k) => [k, mean(graded.map(({ samples, passed }) => passAtK(samples, passed, k)))!]),
     ),
@@ -87,13 +77,6 @@ export function summarizeOutcomes(outcomes: ProblemOutcome[]): Evaluation {
     ungradedProblems: outcomes.length - graded.length,
     statuses,
   };
-}
-
-/** Of at least one problem. The interval treats problems as the independent trials, which is exact for one sample each. */
-function rateOf(outcomes: readonly ProblemOutcome[]): Rate {
-  const rate = mean(outcomes.map(({ samples, passed }) => passed / samples))!;
-  const [low, high] = wilsonInterval(rate * outcomes.length, outcomes.length);
-  return { rate, low, high, problems: outcomes.length };
 }
 
 export function evaluationMetrics(evaluation: Evaluation): Record<string, number> {

@@ -1,11 +1,12 @@
 // What a person wants to know at the end of a run, computed from its records alone, so that a resumed run reports like an unbroken one.
 import { countOf, thousands } from "../core/count.ts";
+import { mean } from "../core/statistics.ts";
 import { bar, clock, sparkline } from "../runs/display.ts";
+import type { Rate } from "../runs/rates.ts";
 import type { MetricsRecord } from "../runs/records.ts";
-import type { Comparison, Evaluation, Rate } from "./evaluate.ts";
+import type { Comparison, Evaluation } from "./evaluate.ts";
 import type { Meter } from "./meter.ts";
 import { dollars } from "./prices.ts";
-import { mean } from "./statistics.ts";
 
 export interface ReportInput {
   history: readonly MetricsRecord[];

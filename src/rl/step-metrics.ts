@@ -1,11 +1,12 @@
 // The numbers of one step. Names without a slash are the core ones; the rest are grouped by slash. All of it follows from what the
 // journal has of the step, so a replay gives the same numbers.
+
+import { mean, quantile } from "../core/statistics.ts";
 import type { Span } from "../runs/events.ts";
 import { coveredMs, spanMetrics } from "../runs/timing.ts";
 import type { Batch } from "./batch.ts";
 import type { TrainingExample } from "./datums.ts";
 import { PolicyDrift } from "./diagnostics.ts";
-import { mean, quantile } from "./statistics.ts";
 import { actionTokens, type TrainStepResult } from "./train-step.ts";
 
 /** What a step is judged by. */
