@@ -3,6 +3,7 @@ import { z } from "zod";
 import { countOf } from "../core/count.ts";
 import { ConfigError } from "../core/errors.ts";
 import { whet } from "../core/program.ts";
+import { visible } from "../core/visible.ts";
 import { widthOf, wrap } from "../core/wrap.ts";
 import { diagnose, type RunFinding } from "../diagnosis/diagnosis.ts";
 import { describeCause } from "../diagnosis/text.ts";
@@ -49,7 +50,7 @@ export const command: Command = {
           console.log(
             JSON.stringify({ ...where, ...(finding === root.finding ? {} : { cause: root.finding.id }), ...finding }),
           );
-    else console.log(wrap(render(causes), widthOf(process.stdout)));
+    else console.log(wrap(visible(render(causes)), widthOf(process.stdout)));
     return findings.some(({ rewound, finding }) => finding.level === "error" && !rewound) ? 1 : 0;
   },
 };

@@ -1,11 +1,11 @@
 // One answer as text: what the model wrote, the program in it, why it failed, and how sure the model was.
-import { visible, visibleLine } from "../core/visible.ts";
+import { visibleLine } from "../core/visible.ts";
 import { extractCode } from "../grading/index.ts";
 import { type AnswerLogprobs, answerLogprobs, type DrilledBatch, type DrilledGroup } from "../runs/drill.ts";
 import { maxResponseCharacters } from "../runs/rollouts.ts";
 import type { Tokenizer } from "../tokenizer/index.ts";
 import { describeFailure } from "./failure-text.ts";
-import { batchKey, number } from "./show-batch.ts";
+import { batchKey, block, number, question } from "./show-batch.ts";
 import { showCommand } from "./show-command.ts";
 
 export interface AnswerOptions {
@@ -38,7 +38,7 @@ export function describeSample(
   if (grade?.message !== undefined) lines.push(`  message   ${visibleLine(grade.message, 2000)}`);
   const text = raw ? rawText(logprobs, tokenizer) : answer.text;
   const cut = !raw && answer.text.length >= maxResponseCharacters;
-  lines.push("", raw ? "answer, as it was sampled" : "answer", ...block(text));
+  lines.push(...question(sampled), "", raw ? "answer, as it was sampled" : "answer", ...block(text));
   if (cut) lines.push(`  … cut at ${maxResponseCharacters} characters; raw=true shows all of it`);
   const code = extractCode(text);
   lines.push("", ...(code === null ? ["program: none, there is no closed code block"] : ["program", ...block(code)]));
@@ -48,14 +48,6 @@ export function describeSample(
   const others = sampled.samples.length > 1 ? `sample=${(sample + 1) % sampled.samples.length}` : "";
   if (others) lines.push("", `  the next: ${showCommand(run, batchKey(batch), `group=${sampled.group}`, others)}`);
   return lines.join("\n");
-}
-
-/** Untrusted text, indented so that it cannot pass for ours. */
-export function block(text: string): string[] {
-  return visible(text)
-    .replace(/\n$/, "")
-    .split("\n")
-    .map((line) => `  │ ${line}`);
 }
 
 function rawText(logprobs: AnswerLogprobs | undefined, tokenizer: Tokenizer | string): string {

@@ -1,5 +1,5 @@
 // A step or an evaluation as text: its groups; and one group: its answers, side by side.
-import { visibleLine } from "../core/visible.ts";
+import { visible, visibleLine } from "../core/visible.ts";
 import { clock } from "../runs/display.ts";
 import type { DrilledBatch, DrilledGroup } from "../runs/drill.ts";
 import { showCommand } from "./show-command.ts";
@@ -84,7 +84,7 @@ export function describeGroup(run: string, batch: DrilledBatch, group: DrilledGr
     ];
   });
   const header = ["sample", "verdict", "status", "tests", "reward", "advantage", "tokens", "why"];
-  lines.push("", ...textTable(header, rows, "rllrrrrl").map((line) => `  ${line}`));
+  lines.push(...question(sampled), "", ...textTable(header, rows, "rllrrrrl").map((line) => `  ${line}`));
   const withReason = group.graded.findIndex((event) => event?.grade.failure !== undefined);
   const failing = withReason >= 0 ? withReason : group.graded.findIndex((event) => event?.grade.verdict === "fail");
   lines.push(
@@ -94,6 +94,17 @@ export function describeGroup(run: string, batch: DrilledBatch, group: DrilledGr
   );
   return lines.join("\n");
 }
+
+/** Untrusted text, indented so that it cannot pass for ours. */
+export const block = (text: string): string[] =>
+  visible(text)
+    .replace(/\n$/, "")
+    .split("\n")
+    .map((line) => `  │ ${line}`);
+
+/** What was asked, where the journal has it. */
+export const question = ({ question: text }: DrilledGroup["sampled"]): string[] =>
+  text === undefined ? [] : ["", "question", ...block(text)];
 
 /** One line about the first failing test. */
 function reasonOf(group: DrilledGroup, sample: number): string {

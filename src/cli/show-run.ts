@@ -9,8 +9,7 @@ import { readJournal } from "../runs/read-journal.ts";
 import type { MetricsRecord } from "../runs/records.ts";
 import { RunView } from "../runs/view.ts";
 import type { Tokenizer } from "../tokenizer/index.ts";
-import { block } from "./show-answer.ts";
-import { percent, statusesOf } from "./show-batch.ts";
+import { block, percent, statusesOf } from "./show-batch.ts";
 import { showCommand } from "./show-command.ts";
 import { textTable } from "./text-table.ts";
 

@@ -10,6 +10,8 @@ export type Phase = "train" | "eval";
 /** Texts are cut to this in a group; the whole is read for one answer. */
 const groupTextLength = 20_000;
 const answerTextLength = 2_000_000;
+/** Of a question, in a list of groups. */
+const listedQuestionLength = 400;
 
 interface Found {
   sampled: EventOf<"group-sampled">;
@@ -36,6 +38,8 @@ export interface GroupSummary {
   group: number;
   problem: string;
   source: string;
+  /** What was asked; cut in a list of groups. Null: the journal does not have it. */
+  question: string | null;
   policy: number;
   outcome: GroupEntry["outcome"] | null;
   skipped: boolean;
@@ -60,7 +64,10 @@ export interface SampleDetail extends SampleSummary {
 export function readGroups(index: RunIndex, phase: Phase, batch: number): GroupSummary[] {
   return [...found(index, phase, batch).entries()]
     .sort(([a], [b]) => a - b)
-    .map(([group, item]) => summaryOf(index, phase, batch, group, item));
+    .map(([group, item]) => {
+      const summary = summaryOf(index, phase, batch, group, item);
+      return { ...summary, question: summary.question?.slice(0, listedQuestionLength) ?? null };
+    });
 }
 
 /** One group with its answers. */
@@ -143,6 +150,7 @@ function summaryOf(index: RunIndex, phase: Phase, batch: number, group: number, 
     group,
     problem: sampled.problem,
     source: sampled.source,
+    question: sampled.question ?? null,
     policy: sampled.policy,
     outcome: entry?.outcome ?? null,
     skipped: entry?.skipped ?? false,

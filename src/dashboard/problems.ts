@@ -1,4 +1,5 @@
 // The run by problem: every attempt over the run, how often it was solved, and what two evaluations say of each.
+import { ratesBySource } from "../runs/rates.ts";
 import { notFound } from "./errors.ts";
 import type { GroupEntry } from "./run-fold.ts";
 import type { RunIndex } from "./run-index.ts";
@@ -80,7 +81,14 @@ export function compareEvaluationsOf(index: RunIndex, a: number, b: number) {
       },
     ];
   });
-  return { a, b, rows };
+  const [from, to] = [ratesBySource(before.outcomes), ratesBySource(after.outcomes)];
+  const sources = [...new Set([...Object.keys(from), ...Object.keys(to)])];
+  return {
+    a,
+    b,
+    rows,
+    sources: sources.map((source) => ({ source, before: from[source] ?? null, after: to[source] ?? null })),
+  };
 }
 
 /** As an address can hold it. */

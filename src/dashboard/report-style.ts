@@ -28,7 +28,8 @@ svg{width:100%;height:auto;display:block;font-size:11px;fill:var(--quiet)}
 .key.blue{background:var(--blue)}.key.green{background:var(--green)}.key.red{background:var(--red)}.key.orange{background:var(--orange)}.key.violet{background:var(--violet)}.key.teal{background:var(--teal)}.key.gray{background:var(--gray)}
 .programs{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,22rem),1fr));gap:.7rem;align-items:start}
 article{min-width:0;border-top:3px solid var(--gray)}
-article.pass{border-top-color:var(--green)}article.fail{border-top-color:var(--red)}
+article.pass{border-top-color:var(--green)}article.fail{border-top-color:var(--red)}article.format{border-top:3px dashed var(--violet)}article.format b{color:var(--violet)}
+blockquote{margin:.2rem 0 .6rem;padding:.1rem .8rem;border-left:3px solid var(--line);white-space:pre-wrap;overflow-wrap:anywhere;max-width:90ch}
 pre,code{font-family:ui-monospace,Menlo,Consolas,monospace;font-size:12.5px}
 pre{background:var(--page);border-radius:6px;padding:.45rem .6rem;margin:.2rem 0;overflow:auto;white-space:pre-wrap;overflow-wrap:anywhere;unicode-bidi:isolate;max-height:22rem}
 dl{display:grid;grid-template-columns:auto minmax(0,1fr);gap:.1rem .6rem;margin:0}

@@ -1,12 +1,14 @@
 // A run as one page to send to a colleague: curves as SVG, no script, nothing loaded from anywhere. Read from the journal.
 import { createHash } from "node:crypto";
 import { basename } from "node:path";
+import type { Rate } from "../runs/rates.ts";
 import { readJournal } from "../runs/read-journal.ts";
 import { describeSpending } from "../runs/shape.ts";
 import { spendingOf } from "../runs/spending.ts";
-import { readGroup } from "./details.ts";
+import { readGroup, readGroups } from "./details.ts";
 import { escapeHtml, pythonHtml, untrustedHtml } from "./html.ts";
 import { infoOf, pulseOf } from "./info.ts";
+import { kindOf, signs } from "./page/text.js";
 import { compareEvaluationsOf } from "./problems.ts";
 import { reportStyle } from "./report-style.ts";
 import { RunIndex } from "./run-index.ts";
@@ -71,7 +73,9 @@ function headOf(index: RunIndex, now: Date): string {
   return [
     `<header><h1>${untrustedHtml(basename(index.path))}</h1>`,
     `<p>${untrustedHtml(String(config["model_name"] ?? ""))} · ${escapeHtml(pulse.state)} · ${used} ${used === 1 ? "session" : "sessions"} · written ${escapeHtml(now.toISOString().slice(0, 16).replace("T", " "))} UTC by Whetstone</p></header>`,
-    index.problem ? `<p class="bad">${untrustedHtml(index.problem)}</p>` : "",
+    reasonOf(
+      index.problem ?? (pulse.state === "failed" ? (sessions.at(-1)?.error ?? "it did not say why") : undefined),
+    ),
     '<section class="tiles">',
     tile("steps", String(pulse.step + 1), Number(config["max_steps"]) > 0 ? `of ${Number(config["max_steps"])}` : ""),
     tile("reward", number(mean("mean_reward", -5)), `last 5 steps; first 5: ${number(mean("mean_reward", 0, 5))}`),
@@ -80,7 +84,7 @@ function headOf(index: RunIndex, now: Date): string {
       "Pass@1",
       percent(last?.["eval/pass@1"]),
       last
-        ? `${percent(last["eval/pass@1_low"])} to ${percent(last["eval/pass@1_high"])}${first ? `; before ${percent(first["eval/pass@1"])}` : ""}`
+        ? `${percent(last["eval/pass@1_low"])} to ${percent(last["eval/pass@1_high"])}, ${Number(last["eval/n"])} problems${first ? `; before ${percent(first["eval/pass@1"])}` : ""}`
         : "not measured",
     ),
     tile("time", clock(seconds), ""),
@@ -88,6 +92,9 @@ function headOf(index: RunIndex, now: Date): string {
     "</section>",
   ].join("\n");
 }
+
+const reasonOf = (text: string | undefined) =>
+  text === undefined ? "" : `<p class="bad"><b>The run failed:</b> ${untrustedHtml(text)}</p>`;
 
 function findingsOf(index: RunIndex): string {
   const { causes } = index.fold.findings;
@@ -209,17 +216,27 @@ function evaluationsOf(index: RunIndex): string {
   const steps = [...index.fold.evaluations.keys()].sort((a, b) => a - b);
   if (steps.length < 2) return "";
   const [from, to] = [steps[0]!, steps.at(-1)!];
-  const { rows } = compareEvaluationsOf(index, from, to);
+  const { rows, sources } = compareEvaluationsOf(index, from, to);
+  const questions = new Map(readGroups(index, "eval", to).map(({ group, question }) => [group, question]));
   const known = rows.filter(
     (row): row is typeof row & { before: number; after: number } => row.before !== null && row.after !== null,
   );
   const list = (title: string, chosen: typeof known) =>
-    `<details><summary>${title}: ${chosen.length}</summary><p>${chosen
+    `<details><summary>${title}: ${chosen.length}</summary><ul>${chosen
       .slice(0, mostNamed)
-      .map(({ id }) => `<code>${untrustedHtml(id, 120)}</code>`)
-      .join(" ")}${chosen.length > mostNamed ? ` and ${chosen.length - mostNamed} more` : ""}</p></details>`;
+      .map(
+        ({ id, groupAfter }) =>
+          `<li><code>${untrustedHtml(id, 120)}</code> ${untrustedHtml(questions.get(groupAfter) ?? "", 300)}</li>`,
+      )
+      .join("\n")}</ul>${chosen.length > mostNamed ? `and ${chosen.length - mostNamed} more` : ""}</details>`;
   return [
     `<section><h2>Test problems, from step ${from} to step ${to}</h2>`,
+    `<table><tr><th>source</th><th>problems</th><th>Pass@1 after step ${from}</th><th>after step ${to}</th></tr>`,
+    ...sources.map(
+      ({ source, before, after }) =>
+        `<tr><th scope="row">${untrustedHtml(source, 120)}</th><td>${(after ?? before)!.problems}</td><td>${interval(before)}</td><td>${interval(after)}</td></tr>`,
+    ),
+    "</table>",
     list(
       "gained",
       known.filter(({ before, after }) => after > before),
@@ -268,6 +285,7 @@ function programsOf(index: RunIndex): string {
     const shown = [...different.slice(0, 1), ...different.slice(1).slice(-(shownPrograms - 1))];
     return [
       `<h3>Step ${step}, group ${group.group}: ${untrustedHtml(group.problem, 200)} <small>${group.samples.filter(({ verdict }) => verdict === "pass").length} of ${group.samples.length} passed</small></h3>`,
+      group.question === null ? "" : `<blockquote>${untrustedHtml(group.question, 4000)}</blockquote>`,
       `<div class="programs">${shown.map(programOf).join("\n")}</div>`,
     ];
   });
@@ -280,7 +298,7 @@ function programOf(sample: Sample): string {
   const { failure } = sample;
   const row = (name: string, text: string) => `<dt>${name}</dt><dd><pre>${untrustedHtml(text, 800)}</pre></dd>`;
   return [
-    `<article class="${sample.verdict ?? "waiting"}"><p><b>${sample.verdict === "pass" ? "✓" : sample.verdict === "fail" ? "✕" : "?"} ${untrustedHtml(sample.status)}</b> reward ${number(sample.reward)} · advantage ${number(sample.advantage)} · ${sample.tokens} tokens</p>`,
+    `<article class="${kindOf(sample)}"><p><b>${signs[kindOf(sample)]} ${untrustedHtml(sample.status)}</b> reward ${number(sample.reward)} · advantage ${number(sample.advantage)} · ${sample.tokens} tokens</p>`,
     `<pre>${sample.code === null ? untrustedHtml(sample.text) : pythonHtml(sample.code)}</pre>`,
     sample.message ? `<p class="bad">${untrustedHtml(sample.message, 500)}</p>` : "",
     failure
@@ -314,6 +332,8 @@ function configOf(index: RunIndex): string {
   ].join("\n");
 }
 
+const interval = (rate: Rate | null) =>
+  rate ? `${percent(rate.rate)} <small>${percent(rate.low)} to ${percent(rate.high)}</small>` : "–";
 const number = (value: number | null | undefined) => (value == null ? "–" : String(Number(value.toPrecision(3))));
 const percent = (value: number | null | undefined) => (value == null ? "–" : `${(100 * value).toFixed(1)}%`);
 const clock = (seconds: number) =>

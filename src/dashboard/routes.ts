@@ -1,5 +1,6 @@
 // What the page can ask for, as a table: one line per address below /api/run/ID. Everything is read from the journal.
 
+import { ratesBySource } from "../runs/rates.ts";
 import { type Phase, readGroup, readGroups, readSample, readTokens } from "./details.ts";
 import { DashboardError, notFound } from "./errors.ts";
 import { infoOf, pulseOf } from "./info.ts";
@@ -102,7 +103,8 @@ function evaluationOf(index: RunIndex, step: number) {
   const evaluation = index.fold.evaluations.get(step);
   const groups = readGroups(index, "eval", step);
   if (!evaluation && groups.length === 0) throw notFound(`The evaluation of step ${step}`);
-  return { step, done: evaluation !== undefined, metrics: finite(evaluation?.metrics ?? {}), groups };
+  const sources = ratesBySource(evaluation?.outcomes ?? []);
+  return { step, done: evaluation !== undefined, metrics: finite(evaluation?.metrics ?? {}), sources, groups };
 }
 
 async function groupOf({ index, numbers: [batch, group] }: Asked, phase: Phase) {

@@ -47,6 +47,7 @@ test("a question and a conversation are rendered as the model's chat format has 
   expect(question!.prompt).toEqual(conversation!.prompt);
   expect([...question!.prompt]).toEqual(renderer.buildGenerationPrompt([{ role: "user", content: "hello" }]));
   expect([question!.source, conversation!.source]).toEqual(["own", "greetings"]);
+  expect([question!.question, conversation!.question]).toEqual(["hello", "hello"]);
 });
 
 test("what cannot be used is refused by name", async () => {

@@ -65,6 +65,7 @@ export function ownTasks(problems: readonly TrainingProblem[], config: Limits, r
     return {
       id: problem.id,
       source: problem.source ?? "own",
+      question: questionOf(problem),
       datasetIndex,
       prompt,
       maxTokens: Math.min(config.max_tokens, room),
@@ -72,6 +73,10 @@ export function ownTasks(problems: readonly TrainingProblem[], config: Limits, r
     };
   });
 }
+
+/** What is asked: the last that the user says. */
+const questionOf = (problem: TrainingProblem): string =>
+  messagesOf(problem).findLast(({ role }) => role === "user")?.content ?? "";
 
 const messagesOf = ({ prompt }: TrainingProblem): readonly Message[] =>
   typeof prompt === "string" ? [{ role: "user", content: prompt }] : prompt;

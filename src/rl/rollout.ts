@@ -3,7 +3,7 @@
 import type { SamplingClient } from "../client/index.ts";
 import type { Renderer } from "../renderers/index.ts";
 import type { Arrays, Grade, NewEvent } from "../runs/events.ts";
-import { maxResponseCharacters, type RecordedGroup } from "../runs/rollouts.ts";
+import { maxQuestionCharacters, maxResponseCharacters, type RecordedGroup } from "../runs/rollouts.ts";
 import { linkedController } from "./cancellation.ts";
 import { joinSequence, RolloutError, type Sequence } from "./datums.ts";
 import type { Policy } from "./policies.ts";
@@ -181,6 +181,7 @@ async function sampleGroup(
       problem: task.id,
       source: task.source,
       ...(task.difficulty !== undefined && { difficulty: task.difficulty }),
+      ...(task.question !== undefined && { question: task.question.slice(0, maxQuestionCharacters) }),
       datasetIndex: task.datasetIndex,
       ...(task.continues !== undefined && { continues: task.continues }),
       seed: seed ?? null,

@@ -13,6 +13,8 @@ export interface Task {
   source: string;
   /** As the data set calls it, where it does. */
   difficulty?: string;
+  /** What is asked, as people read it: without instructions and chat format. */
+  question?: string;
   /** Position in the endless order of the data; of an evaluation, in its list. */
   datasetIndex: number;
   prompt: Int32Array;
@@ -131,6 +133,7 @@ export function taskOf(
     id: problem.id,
     source: problem.source,
     ...difficultyOf(problem),
+    question: [problem.question, problem.starterCode].filter(Boolean).join("\n\n"),
     datasetIndex,
     prompt,
     maxTokens: Math.min(maxTokens, config.context_window - prompt.length),

@@ -111,6 +111,8 @@ export const RunEvent = z.discriminatedUnion("type", [
     source: z.string(),
     /** The problem's, where the data set names one. */
     difficulty: z.string().optional(),
+    /** What was asked, for people; the prompt's tokens are what the model saw. Cut to maxQuestionCharacters. */
+    question: z.string().optional(),
     /** Position in the endless order of the data. */
     datasetIndex: index,
     /** The group of this batch that these further answers belong to (groups=adaptive). */

@@ -33,6 +33,8 @@ export interface RecordedGroup {
 
 /** An answer is kept up to here as text; its tokens are kept whole. */
 export const maxResponseCharacters = 32_768;
+/** A question is kept up to here with every group that answers it. */
+export const maxQuestionCharacters = 16_384;
 
 /** A group's completions as records; those without a verdict are left out. */
 export function rolloutRecords(

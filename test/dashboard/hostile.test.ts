@@ -91,7 +91,7 @@ describe.skipIf(!chromiumPath)("hostile texts", () => {
     const { page } = watched;
     const started = Date.now();
     await visit(page, server.url, `#/run/long/step/0/group/0/sample/${hostileTexts.length}`);
-    const block = page.locator("pre.text").first();
+    const block = page.locator(".two pre.text").first();
     expect((await block.textContent())!.length).toBeLessThan(20_000);
     await page
       .getByRole("button", { name: /show more/ })

@@ -116,6 +116,23 @@ export async function writeHostileRun(folder: string, name = hostileName, longes
     });
   for (const text of hostileTexts)
     await journal.append({ type: "saved", record: { name: text, step: 1, dataset_offset: 8 }, start: 1, end: 2 });
+  for (const [index, text] of hostileTexts.entries())
+    await journal.append({
+      type: "finding",
+      step: 0,
+      action: "none",
+      finding: {
+        id: text,
+        level: "error",
+        message: text,
+        figures: [{ name: text, value: 1 }],
+        samples: [{ step: 0, group: 0, sample: 0, problem: text }],
+        means: text,
+        remedy: text,
+        command: text,
+        ...(index > 1 && { symptomOf: [hostileTexts[0]!] }),
+      },
+    });
   await journal.append({ type: "stopped", outcome: "failed", error: hostileTexts[3]! });
   await journal.close();
   return path;
@@ -136,6 +153,7 @@ async function writeGroup(journal: Journal, { phase, group, problem, answers }: 
     policy: 0,
     problem,
     source: problem,
+    question: problem,
     datasetIndex: group,
     seed: null,
     temperature: 1,

@@ -213,6 +213,14 @@ describe.skipIf(!chromiumPath)("a run in the browser", () => {
       (event) =>
         event.type === "graded" && event.phase === "train" && event.batch === 0 && event.grade.failure?.printed,
     ) as EventOf<"graded">;
+    // Whoever looks need not know the problem: what was asked stands with its answers.
+    const asked = events(run).find(
+      (event) => event.type === "group-sampled" && event.phase === "train" && event.batch === 0,
+    ) as EventOf<"group-sampled">;
+    const words = (text: string | null) => text!.split(/\s+/).join(" ").trim();
+    expect(words(await page.locator(".group-row .question").nth(asked.group).textContent())).toBe(
+      words(asked.question!.slice(0, 400)),
+    );
     const place = `/step/0/group/${wrong.group}/sample/${wrong.sample}`;
     await page.locator(`.chip.fail[aria-label*="wrong answer"][href$="${place}"]`).click();
     await page.getByRole("heading", { name: /^Test \d+ failed$/ }).waitFor();
@@ -236,6 +244,7 @@ describe.skipIf(!chromiumPath)("a run in the browser", () => {
     expect(await page.locator(".readout").textContent()).toMatch(/token \d+ .*log-probability/);
     await page.keyboard.press("Escape");
     await page.getByRole("heading", { name: /^Group \d+/ }).waitFor();
+    await page.getByRole("region", { name: "question" }).waitFor();
   });
 
   test("any two programs of a group are compared line by line", async () => {
@@ -251,6 +260,64 @@ describe.skipIf(!chromiumPath)("a run in the browser", () => {
     expect(page.url()).toContain(`?diff=0,${other}`);
     await page.keyboard.press("d");
     await page.locator(".diff").waitFor({ state: "detached" });
+  });
+
+  test("an answer without a program looks other than one with a wrong output: sign, word, shape", async () => {
+    const { page } = watched;
+    const graded = events(run).flatMap((event) => (event.type === "graded" && event.phase === "train" ? [event] : []));
+    const wrongAt = new Set(graded.filter(({ grade }) => grade.status === "wrong_answer").map(({ batch }) => batch));
+    const without = graded.find(({ batch, grade }) => grade.status === "format_error" && wrongAt.has(batch))!;
+    await follow(page, `#/run/watched/step/${without.batch}`);
+    const chip = page.locator(`.chip[href$="/group/${without.group}/sample/${without.sample}"]`);
+    expect(await chip.getAttribute("class")).toMatch(/\bformat\b/);
+    expect([await chip.textContent(), await chip.getAttribute("aria-label")]).toEqual([
+      "∅",
+      expect.stringContaining("format error"),
+    ]);
+    await page.locator(".badge.format", { hasText: /^∅ format error \d+$/ }).waitFor();
+    const wrong = page.locator('.chip.fail[aria-label*="wrong answer"]').first();
+    const shape = (chosen: string) =>
+      page.evaluate<string>(`getComputedStyle(document.querySelector("${chosen}")).borderRadius`);
+    expect(await wrong.textContent()).toBe("✕");
+    expect(await shape(".chip.format")).not.toBe(await shape(".chip.fail"));
+  });
+
+  test("evaluations have their figures by source, with how many problems and an interval", async () => {
+    const { page } = watched;
+    const { outcomes } = events(run).findLast((event) => event.type === "evaluated") as EventOf<"evaluated">;
+    await follow(page, "#/run/watched/evals");
+    const rows = page.getByRole("region", { name: "Pass@1 by source" }).locator("tbody tr");
+    expect((await rows.locator("th").allTextContents()).toSorted()).toEqual(
+      [...new Set(outcomes.map(({ source }) => source))].toSorted(),
+    );
+    expect(await rows.first().textContent()).toMatch(/\d[\d.]*% [\d.]+% to [\d.]+%/);
+  });
+
+  test("the keys are in the middle of the window, and a phone sees that there is more to a side", async () => {
+    const { page } = watched;
+    await page.keyboard.press("?");
+    const dialog = (await page.locator("dialog").boundingBox())!;
+    expect(dialog.x + dialog.width / 2).toBeCloseTo(1280 / 2, -1);
+    expect(dialog.y + dialog.height / 2).toBeCloseTo(900 / 2, -1);
+    await page.keyboard.press("Escape");
+    await page.setViewportSize({ width: 390, height: 844 });
+    await follow(page, "#/run/watched/problems");
+    for (const place of ["#head nav", ".wide"]) {
+      const there = `document.querySelector("${place}")`;
+      expect(await page.evaluate<number>(`${there}.scrollWidth - ${there}.clientWidth`), place).toBeGreaterThan(20);
+      // The background alone: what is written on it moves.
+      await page.evaluate(`for (const child of ${there}.children) child.style.visibility = "hidden"`);
+      const box = (await page.locator(place).first().boundingBox())!;
+      const edge = (x: number) =>
+        page.screenshot({ clip: { x, y: box.y + 12, width: 6, height: 8 }, animations: "disabled" });
+      const edges = async () => [await edge(box.x + 2), await edge(box.x + box.width - 8)];
+      const [leftBefore, rightBefore] = await edges();
+      await page.evaluate(`${there}.scrollLeft = 1e6`);
+      const [leftAfter, rightAfter] = await edges();
+      expect([leftBefore!.equals(leftAfter!), rightBefore!.equals(rightAfter!)], place).toEqual([false, false]);
+      expect(leftBefore!.equals(rightAfter!), `${place}: an end without a shade looks like the other`).toBe(true);
+    }
+    await page.setViewportSize({ width: 1280, height: 900 });
   });
 
   test("every page: no serious finding of axe, nothing wider than a phone, light and dark", async () => {
@@ -293,7 +360,14 @@ describe.skipIf(!chromiumPath)("a run in the browser", () => {
   test("two runs in one chart, with what differs between them", async () => {
     const { page } = watched;
     const { baseUrl, apiKey } = engine;
-    const differs = ["max_steps=2", "eval_every=0", "seed=5", "dashboard=false", `base_url=${baseUrl}`];
+    const differs = [
+      "max_steps=2",
+      "eval_max_problems=3",
+      "format_coef=0.2",
+      "seed=5",
+      "dashboard=false",
+      `base_url=${baseUrl}`,
+    ];
     const other = await runWhet(["train", `log_path=${join(runs, "other")}`, ...settings, ...differs], {
       env: { TINKER_API_KEY: apiKey },
     });
@@ -306,6 +380,17 @@ describe.skipIf(!chromiumPath)("a run in the browser", () => {
     await page.locator(".u-legend .u-series", { hasText: "other" }).waitFor();
     await page.locator(".u-legend .u-series", { hasText: "watched" }).waitFor();
     await page.locator("tr", { hasText: "seed" }).waitFor();
+    const last = page.locator("tr", { hasText: "Pass@1, last" });
+    for (const cell of await last.locator("td").allTextContents())
+      expect(cell).toMatch(/^[\d.]+% [\d.]+% to [\d.]+%, [34] problems after step \d+$/);
+    expect((await page.locator(".finding.warning").allTextContents()).join("\n")).toMatch(
+      /Pass@1 was measured on other test problems \(eval_ids_hash\)[\s\S]*rewards were given by other rules \(format_coef\)/,
+    );
+    expect(await violations(page)).toEqual([]);
+    // Beside itself nothing differs.
+    await follow(page, "#/compare?run=watched&run=watched");
+    await page.locator("tr", { hasText: "Pass@1, last" }).waitFor();
+    expect(await page.locator(".finding.warning").count()).toBe(0);
   });
 
   test("the report opens from disk, without a network, and is under 3 MB", async () => {
@@ -318,6 +403,7 @@ describe.skipIf(!chromiumPath)("a run in the browser", () => {
     await offline.page.goto(address);
     await offline.page.getByRole("heading", { name: "Curves" }).waitFor();
     expect(await offline.page.locator("svg").count()).toBeGreaterThan(5);
+    expect(await offline.page.locator("blockquote").first().textContent()).toMatch(/Print|Return/);
     expect(await offline.page.locator("script, link, iframe, img").count()).toBe(0);
     expect(offline.requests).toEqual([address]);
     expect(offline.complaints).toEqual([]);

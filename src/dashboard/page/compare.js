@@ -1,8 +1,9 @@
-// Two or more runs in one chart, and the settings in which they differ.
+// Two or more runs in one chart, what they came to, and the settings in which they differ; with a warning where figures do not compare.
 // @ts-check
 import { ask, runPath } from "./api.js";
 import { Chart, color, smoothed } from "./chart.js";
-import { h, inAddress, percent, plain, replace, show, untrusted } from "./dom.js";
+import { count, h, inAddress, interval, pass1Of, percent, plain, replace, show, table, untrusted } from "./dom.js";
+import { worstError } from "./findings.js";
 
 const tints = ["blue", "orange", "green", "violet", "red", "teal", "gray"];
 const offered = [
@@ -19,6 +20,21 @@ const offered = [
   "time/total",
 ];
 const refreshMs = 3000;
+
+/** Settings without which figures of two runs do not compare. The sandbox is one where it is a judge of the run's own. */
+const incomparable = [
+  { what: "Pass@1 was measured on other test problems", keys: ["eval_ids_hash", "test_fingerprint"] },
+  {
+    what: "Pass@1 was measured in another way",
+    keys: ["eval_num_samples", "eval_temperature", "eval_max_tokens", "comparator", "max_tests", "reward_timeout"],
+  },
+  {
+    what: "rewards were given by other rules",
+    keys: ["reward", "format_coef", "comparator", "max_tests", "reward_timeout", "sandbox"],
+  },
+  { what: "rewards are for other training problems", keys: ["data_fingerprint"] },
+];
+const isOwn = (/** @type {any} */ { info }) => String(info.config.sandbox).startsWith("own");
 
 /** @type {import("./app.js").View} */
 export async function compareView(place, context) {
@@ -61,10 +77,14 @@ export async function compareView(place, context) {
     chart.heading.textContent = metric;
     chart.set(
       steps,
-      all.map(({ id, steps: list, values }, index) => {
+      all.map(({ id, steps: list, values, low, high }, index) => {
         const at = new Map(list.map((step, row) => [step, values[row]]));
+        const at_ = (/** @type {(number | null)[] | undefined} */ column) =>
+          column && steps.map((step) => column[list.indexOf(step)] ?? null);
         return {
           label: plain(id),
+          low: at_(low),
+          high: at_(high),
           values: smoothed(
             steps.map((step) => at.get(step) ?? null),
             weight,
@@ -158,14 +178,19 @@ export async function compareView(place, context) {
   }
 }
 
-/** @param {string} metric @param {any} info @param {any} series @returns {{ steps: number[], values: (number | null)[] }} */
+/**
+ * @typedef {(number | null)[]} Column
+ * @param {string} metric @param {any} info @param {any} series @returns {{ steps: number[], values: Column, low?: Column, high?: Column }}
+ */
 function pointsOf(metric, info, series) {
   if (!metric.startsWith("eval/"))
     return { steps: series.steps, values: series.columns[metric] ?? series.steps.map(() => null) };
   const known = info.evaluations.filter((/** @type {any} */ { metrics }) => metrics[metric] !== undefined);
+  const figure = (/** @type {string} */ name) => known.map((/** @type {any} */ { metrics }) => metrics[name] ?? null);
   return {
     steps: known.map((/** @type {any} */ { step }) => step),
-    values: known.map((/** @type {any} */ { metrics }) => metrics[metric]),
+    values: figure(metric),
+    ...(metric === "eval/pass@1" && { low: figure(`${metric}_low`), high: figure(`${metric}_high`) }),
   };
 }
 
@@ -177,62 +202,64 @@ function drawTable(place, all) {
       new Set(all.map(({ info }) => JSON.stringify(info.config[key]))).size > 1 &&
       !["log_path", "wandb_run_id", "started_at"].includes(key),
   );
-  const tail = (/** @type {any} */ series, /** @type {string} */ name) => {
+  const tail = (
+    /** @type {any} */ { series, info },
+    /** @type {string} */ name,
+    /** @type {(value: number) => string} */ text,
+  ) => {
     const values = (series.columns[name] ?? [])
       .filter((/** @type {number | null} */ value) => value !== null)
       .slice(-5);
-    return values.length === 0
-      ? null
-      : values.reduce((/** @type {number} */ sum, /** @type {number} */ value) => sum + value, 0) / values.length;
+    if (values.length === 0) return "–";
+    const mean =
+      values.reduce((/** @type {number} */ sum, /** @type {number} */ value) => sum + value, 0) / values.length;
+    const answers = values.length * Number(info.config.batch_size);
+    return [text(mean), quiet(Number.isFinite(answers) ? ` ${count(answers)} answers` : "")];
   };
-  /** @type {[string, (one: any) => string][]} */
+  const quiet = (/** @type {string} */ text) => h("span", { class: "quiet" }, text);
+  /** @type {[string, (one: any) => any][]} */
   const facts = [
-    ["state", ({ info }) => info.state],
+    ["state", ({ info }) => [info.state, worstError(info) ? `, ${plain(worstError(info).id)}` : ""]],
     ["steps", ({ info }) => String(info.step + 1)],
-    ["reward, last 5 steps", ({ series }) => show(tail(series, "mean_reward"))],
-    ["correct, last 5 steps", ({ series }) => percent(tail(series, "mean_correct"))],
-    ["Pass@1, last", ({ info }) => percent(info.evaluations.at(-1)?.metrics["eval/pass@1"])],
+    ["reward, last 5 steps", (one) => tail(one, "mean_reward", show)],
+    ["correct, last 5 steps", (one) => tail(one, "mean_correct", percent)],
+    ["Pass@1, first", ({ info }) => evaluationCell(info.evaluations.at(0))],
+    ["Pass@1, last", ({ info }) => evaluationCell(info.evaluations.at(-1))],
     ["hours", ({ info }) => show(info.seconds / 3600)],
   ];
+  const warnings = incomparable.flatMap(({ what, keys: its }) => {
+    const differ = its.filter((key) => differing.includes(key) && (key !== "sandbox" || all.some(isOwn)));
+    return differ.length === 0 ? [] : [{ what, differ }];
+  });
   replace(
     place,
-    h(
-      "div",
-      { class: "wide", tabindex: "0", role: "region", "aria-label": "Compared figures and settings" },
+    warnings.map(({ what, differ }) =>
       h(
-        "table",
-        { class: "list" },
-        h(
-          "thead",
-          {},
-          h(
-            "tr",
-            {},
-            h("th", { scope: "col" }, ""),
-            all.map(({ id }) => h("th", { scope: "col" }, h("a", { href: `#/run/${inAddress(id)}` }, untrusted(id)))),
-          ),
-        ),
-        h(
-          "tbody",
-          {},
-          facts.map(([label, value]) =>
-            h(
-              "tr",
-              {},
-              h("th", { scope: "row" }, label),
-              all.map((one) => h("td", {}, untrusted(value(one)))),
-            ),
-          ),
-          differing.map((key) =>
-            h(
-              "tr",
-              {},
-              h("th", { scope: "row" }, h("code", {}, untrusted(key))),
-              all.map(({ info }) => h("td", {}, h("code", {}, untrusted(JSON.stringify(info.config[key]) ?? "–")))),
-            ),
-          ),
-        ),
+        "p",
+        { class: "finding warning" },
+        h("span", { class: "mark", "aria-hidden": "true" }, "!"),
+        h("strong", {}, "Not comparable: "),
+        `${what} (${differ.join(", ")}).`,
       ),
+    ),
+    table(
+      "Compared figures and settings",
+      ["", ...all.map(({ id }) => h("a", { href: `#/run/${inAddress(id)}` }, untrusted(id)))],
+      [
+        ...facts.map(([label, value]) => [label, ...all.map(value)]),
+        ...differing.map((key) => [
+          h("code", {}, untrusted(key)),
+          ...all.map(({ info }) => h("code", {}, untrusted(JSON.stringify(info.config[key]) ?? "–"))),
+        ]),
+      ],
     ),
   );
 }
+
+/** @param {any} evaluation */
+const evaluationCell = (evaluation) => {
+  const pass1 = pass1Of(evaluation?.metrics);
+  return pass1
+    ? [interval(pass1), h("span", { class: "quiet" }, `, ${show(pass1.n)} problems after step ${evaluation.step}`)]
+    : "–";
+};

@@ -64,6 +64,7 @@ export async function completionView(place, context) {
       badge(sample),
     ),
     h("p", {}, "Problem ", h("a", { href: link(`problem/${inAddress(group.problem)}`) }, untrusted(group.problem))),
+    statement(group),
     h(
       "nav",
       { class: "chips", "aria-label": "Answers of this group" },
@@ -104,7 +105,6 @@ export async function completionView(place, context) {
       ),
     ),
     tokens,
-    statement(group.prompt),
     prose === ""
       ? h("span")
       : h(

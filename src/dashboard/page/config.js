@@ -1,7 +1,7 @@
 // The settings of a run, and what changed when it was resumed.
 // @ts-check
 import { ask, runPath } from "./api.js";
-import { clock, h, untrusted, when } from "./dom.js";
+import { clock, h, table, untrusted, when } from "./dom.js";
 
 /** @type {import("./app.js").View} */
 export async function configView(place, context) {
@@ -27,36 +27,15 @@ export async function configView(place, context) {
             { class: "quiet" },
             sessions.length > 1 ? "Nothing: every session had the same settings." : "The run has one session.",
           )
-        : h(
-            "div",
-            { class: "wide", tabindex: "0", role: "region", "aria-label": "Changes" },
-            h(
-              "table",
-              { class: "list" },
-              h(
-                "thead",
-                {},
-                h(
-                  "tr",
-                  {},
-                  ["session", "key", "was", "became"].map((label) => h("th", { scope: "col" }, label)),
-                ),
-              ),
-              h(
-                "tbody",
-                {},
-                changes.map((/** @type {any} */ { key, was, is, index, at }) =>
-                  h(
-                    "tr",
-                    {},
-                    h("td", {}, `${index + 1}, ${when(at)}`),
-                    h("th", { scope: "row" }, h("code", {}, untrusted(key))),
-                    h("td", {}, value(was)),
-                    h("td", {}, value(is)),
-                  ),
-                ),
-              ),
-            ),
+        : table(
+            "Changes",
+            ["key", "was", "became", "session"],
+            changes.map((/** @type {any} */ { key, was, is, index, at }) => [
+              h("code", {}, untrusted(key)),
+              value(was),
+              value(is),
+              `${index + 1}, ${when(at)}`,
+            ]),
           ),
     ),
     h(

@@ -105,6 +105,58 @@ export function textBlock(
   return block;
 }
 
+/**
+ * A table that scrolls where it is wider than the page. Cells are children of `td`, the first of a row is its head.
+ * @param {string} label @param {Child[]} head @param {Child[][]} rows
+ */
+export const table = (label, head, rows) =>
+  h(
+    "div",
+    { class: "wide", tabindex: "0", role: "region", "aria-label": label },
+    h(
+      "table",
+      { class: "list" },
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          head.map((cell) => h("th", { scope: "col" }, cell)),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        rows.map(([first, ...rest]) =>
+          h(
+            "tr",
+            {},
+            h("th", { scope: "row" }, first),
+            rest.map((cell) => h("td", {}, cell)),
+          ),
+        ),
+      ),
+    ),
+  );
+
+/** A rate with its 95% interval. @param {{ rate: number, low: number, high: number } | null | undefined} rate */
+export const interval = (rate) =>
+  rate
+    ? [percent(rate.rate), " ", h("span", { class: "quiet range" }, `${percent(rate.low)} to ${percent(rate.high)}`)]
+    : "–";
+
+/** Pass@1 of an evaluation. @param {Record<string, number> | undefined} metrics */
+export const pass1Of = (metrics) =>
+  metrics?.["eval/pass@1"] === undefined
+    ? null
+    : {
+        rate: metrics["eval/pass@1"],
+        low: metrics["eval/pass@1_low"],
+        high: metrics["eval/pass@1_high"],
+        n: metrics["eval/n"],
+      };
+
 /** A number as people read it. @param {number | null | undefined} value @param {number} [digits] */
 export function show(value, digits = 3) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";

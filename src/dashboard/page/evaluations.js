@@ -1,7 +1,7 @@
-// Evaluations: Pass@1 of each, and between two of them the problems that were gained and lost.
+// Evaluations: Pass@1 of each; of two of them also by source, and the problems that were gained and lost in between.
 // @ts-check
 import { ask, runPath } from "./api.js";
-import { h, inAddress, percent, replace, show, untrusted } from "./dom.js";
+import { h, inAddress, interval, pass1Of, percent, replace, show, signed, table, untrusted } from "./dom.js";
 import { walkable } from "./keys.js";
 import { groupRow } from "./step.js";
 
@@ -41,57 +41,42 @@ export async function evaluationsView(place, context) {
   const compare = async () => {
     const [from, to] = [value(a), value(b)];
     history.replaceState(null, "", `${context.link("evals")}?a=${from}&b=${to}`);
-    const { rows } = await ask(`${runPath(context.run)}/evals/${from}/${to}`, { signal: context.signal });
-    replace(result, drawComparison(rows, from, to, context));
+    const { rows, sources } = await ask(`${runPath(context.run)}/evals/${from}/${to}`, { signal: context.signal });
+    replace(result, drawSources(sources, from, to), drawComparison(rows, from, to, context));
   };
   place.append(
     h("h1", {}, "Evaluations"),
-    h(
-      "div",
-      { class: "wide", tabindex: "0", role: "region", "aria-label": "Evaluations" },
-      h(
-        "table",
-        { class: "list" },
-        h(
-          "thead",
-          {},
-          h(
-            "tr",
-            {},
-            ["policy", "Pass@1", "95% interval", "format", "cut", "problems", "seconds"].map((label) =>
-              h("th", { scope: "col" }, label),
-            ),
-          ),
-        ),
-        h(
-          "tbody",
-          {},
-          evaluations.map((/** @type {any} */ { step, metrics, start, end, final }) =>
-            h(
-              "tr",
-              {},
-              h(
-                "th",
-                { scope: "row" },
-                h("a", { href: context.link(`eval/${step}`) }, `after step ${step}`),
-                final ? " (last)" : "",
-              ),
-              h("td", {}, percent(metrics["eval/pass@1"])),
-              h("td", {}, `${percent(metrics["eval/pass@1_low"])} to ${percent(metrics["eval/pass@1_high"])}`),
-              h("td", {}, percent(metrics["eval/format_rate"])),
-              h("td", {}, percent(metrics["eval/truncated_rate"])),
-              h("td", {}, show(metrics["eval/n"])),
-              h("td", {}, ((end - start) / 1000).toFixed(1)),
-            ),
-          ),
-        ),
-      ),
+    table(
+      "Evaluations",
+      ["policy", "Pass@1, 95% interval", "problems", "format", "cut", "seconds"],
+      evaluations.map((/** @type {any} */ { step, metrics, start, end, final }) => [
+        [h("a", { href: context.link(`eval/${step}`) }, `after step ${step}`), final ? " (last)" : ""],
+        interval(pass1Of(metrics)),
+        show(metrics["eval/n"]),
+        percent(metrics["eval/format_rate"]),
+        percent(metrics["eval/truncated_rate"]),
+        ((end - start) / 1000).toFixed(1),
+      ]),
     ),
-    h("div", { class: "row" }, h("h2", {}, "Gained and lost"), a, b),
+    h("div", { class: "row" }, h("h2", {}, "Two evaluations"), a, b),
     result,
   );
   await compare();
 }
+
+/** Pass@1 of each source in both. @param {any[]} sources @param {number} from @param {number} to */
+const drawSources = (sources, from, to) =>
+  table(
+    "Pass@1 by source",
+    ["source", "problems", `after step ${from}`, `after step ${to}`, "change"],
+    sources.map(({ source, before, after }) => [
+      untrusted(source),
+      show((after ?? before).problems),
+      interval(before),
+      interval(after),
+      before && after ? `${signed(Number((100 * (after.rate - before.rate)).toFixed(1)))} points` : "–",
+    ]),
+  );
 
 /** @param {any[]} rows @param {number} from @param {number} to @param {import("./app.js").Context} context */
 function drawComparison(rows, from, to, context) {
@@ -155,13 +140,21 @@ export async function evaluationView(place, context) {
   walkable(context.keys, () => rows);
   place.append(
     h("h1", {}, `Evaluation at step ${step}`),
-    h(
-      "p",
-      {},
-      data.done
-        ? `Pass@1 ${percent(data.metrics["eval/pass@1"])} (${percent(data.metrics["eval/pass@1_low"])} to ${percent(data.metrics["eval/pass@1_high"])}), ${data.groups.length} problems`
-        : "under way",
-    ),
+    data.done
+      ? table(
+          "Pass@1 by source",
+          ["source", "problems", "Pass@1, 95% interval"],
+          [
+            ["all", show(data.metrics["eval/n"]), interval(pass1Of(data.metrics))],
+            ...Object.entries(data.sources).map(([source, rate]) => [
+              untrusted(source),
+              show(rate.problems),
+              interval(rate),
+            ]),
+          ],
+        )
+      : h("p", {}, "under way"),
+    h("h2", {}, "Problems"),
     h("div", { class: "groups" }, rows),
   );
 }

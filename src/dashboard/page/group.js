@@ -91,7 +91,7 @@ export async function groupView(place, context) {
       element.hidden =
         kind === "different"
           ? (same.get(sample.sample) ?? sample.sample) !== sample.sample
-          : kind !== "all" && kindOf(sample.verdict) !== kind;
+          : kind !== "all" && kindOf(sample) !== kind;
     }
   };
   place.append(
@@ -118,7 +118,7 @@ export async function groupView(place, context) {
         ` · ${plain(group.source)} · answered by policy ${group.policy} in ${((group.end - group.start) / 1000).toFixed(1)} s`,
       ),
     ),
-    statement(group.prompt),
+    statement(group),
     h(
       "div",
       { class: "row" },
@@ -135,6 +135,7 @@ export async function groupView(place, context) {
             ["different", "different programs"],
             ["pass", "passed"],
             ["fail", "failed"],
+            ["format", "without a program"],
             ["ungraded", "ungraded"],
           ].map(([value, label]) => h("option", { value }, label)),
         ),
@@ -147,15 +148,23 @@ export async function groupView(place, context) {
   drawDifference();
 }
 
-/** What the model was asked, as the model saw it. @param {{ text: string | null, note: string | null }} prompt */
-export function statement(prompt) {
-  if (prompt.text === null)
-    return h("p", { class: "quiet" }, "The prompt cannot be shown: ", untrusted(prompt.note ?? ""));
+/** What was asked, and beneath it as the model saw it. @param {any} group @returns {HTMLElement} */
+export function statement({ question, prompt }) {
   return h(
-    "details",
+    "section",
     { class: "card statement" },
-    h("summary", {}, "Prompt, as the model saw it"),
-    textBlock(prompt.text, { label: "prompt" }),
+    h("h2", {}, "Question"),
+    question === null
+      ? h("p", { class: "quiet" }, "The journal has the prompt alone.")
+      : textBlock(question, { class: "question", label: "question" }),
+    prompt.text === null
+      ? h("p", { class: "quiet" }, "The prompt cannot be shown: ", untrusted(prompt.note ?? ""))
+      : h(
+          "details",
+          { open: question === null },
+          h("summary", {}, "Prompt, as the model saw it"),
+          textBlock(prompt.text, { label: "prompt" }),
+        ),
   );
 }
 
@@ -184,7 +193,7 @@ function card(sample, same, href, boxes, onChoose) {
   boxes.set(sample.sample, box);
   return h(
     "article",
-    { class: `program ${kindOf(sample.verdict)}`, "aria-label": `answer ${sample.sample}` },
+    { class: `program ${kindOf(sample)}`, "aria-label": `answer ${sample.sample}` },
     h(
       "header",
       {},

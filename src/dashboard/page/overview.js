@@ -91,6 +91,7 @@ let smoothing = 0;
 export function overview(place, context) {
   const store = /** @type {import("./api.js").RunStore} */ (context.store);
   const onStep = (/** @type {number} */ step) => context.go(`step/${step}`);
+  const reason = h("div", {});
   const findings = h("section", { class: "findings", "aria-label": "Findings" });
   const tiles = h("section", { class: "tiles", "aria-label": "Where the run stands" });
   const grid = h("section", { class: "charts", "aria-label": "Curves" });
@@ -151,6 +152,7 @@ export function overview(place, context) {
   );
   place.append(
     h("h1", { class: "offscreen" }, `Run ${plain(context.run)}`),
+    reason,
     findings,
     tiles,
     h(
@@ -192,6 +194,7 @@ export function overview(place, context) {
     money.set(steps, [{ label: "USD", values: values("cost/total"), color: color("green") }]);
     drawPass1(charts.get("pass@1"), store);
     drawTiles(tiles, store);
+    drawReason(reason, store);
     drawFindings(findings, store.info?.causes ?? [], context);
     drawMessages(messages, store);
     own.update();
@@ -233,6 +236,31 @@ function drawPass1(chart, store) {
   );
 }
 
+/** Why a run that is over did not come to its end. @param {HTMLElement} place @param {import("./api.js").RunStore} store */
+function drawReason(place, { info, pulse }) {
+  const error = info?.sessions.at(-1)?.error;
+  const text =
+    pulse?.problem ??
+    (pulse?.state === "failed"
+      ? (error ?? "It did not say why.")
+      : pulse?.state === "ended" && pulse.walked === 1
+        ? "Its process ended without a word: it was killed, or the machine stopped. The same command goes on where it ended."
+        : "");
+  if (place.dataset.drawn === text) return;
+  place.dataset.drawn = text;
+  replace(
+    place,
+    text === ""
+      ? null
+      : h(
+          "section",
+          { class: "card failed", "aria-labelledby": "reason" },
+          h("h2", { id: "reason", class: "bad" }, pulse?.state === "failed" ? "The run failed" : "The run broke off"),
+          h("p", { class: "reason" }, untrusted(text)),
+        ),
+  );
+}
+
 /** @param {HTMLElement} place @param {import("./api.js").RunStore} store */
 function drawTiles(place, store) {
   const { info, pulse } = store;
@@ -261,7 +289,7 @@ function drawTiles(place, store) {
       "Pass@1",
       percent(pass1?.["eval/pass@1"]),
       pass1
-        ? `${percent(pass1["eval/pass@1_low"])} to ${percent(pass1["eval/pass@1_high"])}${before === null ? "" : `, from ${percent(before)}`}`
+        ? `${percent(pass1["eval/pass@1_low"])} to ${percent(pass1["eval/pass@1_high"])}${before === null ? "" : `, from ${percent(before)}`}, ${show(pass1["eval/n"])} problems`
         : "not measured yet",
     ),
     tile(
@@ -388,7 +416,6 @@ function drawMessages(place, store) {
   replace(
     place,
     h("h2", {}, "Sessions and messages"),
-    pulse.problem ? h("p", { class: "bad" }, untrusted(pulse.problem)) : null,
     h(
       "ul",
       { class: "plain" },

@@ -2,7 +2,7 @@
 // @ts-check
 import { ask, runPath } from "./api.js";
 import { Chart, color } from "./chart.js";
-import { count, h, inAddress, percent, replace, untrusted } from "./dom.js";
+import { count, h, inAddress, percent, replace, table, untrusted } from "./dom.js";
 import { statement } from "./group.js";
 import { walkable } from "./keys.js";
 import { outcomes } from "./verdict.js";
@@ -176,67 +176,36 @@ export async function problemView(place, context) {
   const source = newest ? `step/${newest.step}/group/${newest.group}` : `eval/${measured.step}/group/${measured.group}`;
   const prompt = h("div", {});
   void ask(`${runPath(context.run)}/${source}`, { signal: context.signal }).then(
-    (group) => {
-      const shown = statement(group.prompt);
-      if (shown instanceof HTMLDetailsElement) shown.open = true;
-      replace(prompt, shown);
-    },
+    (group) => replace(prompt, statement(group)),
     () => {},
   );
-  const rows = data.attempts.map((/** @type {any} */ { step, group, outcome, skipped, graded, passed }) =>
-    h(
-      "tr",
-      {},
-      h(
-        "th",
-        { scope: "row" },
-        h("a", { href: context.link(`step/${step}/group/${group}`) }, `step ${step}, group ${group}`),
-      ),
-      h("td", {}, graded >= 0 ? `${passed} of ${graded}` : "–"),
-      h("td", {}, h("span", { class: `outcome ${outcome}` }, outcomes[outcome] ?? outcome)),
-      h("td", {}, skipped ? "not trained on" : "trained on"),
-    ),
+  const rows = data.attempts.map((/** @type {any} */ { step, group, outcome, skipped, graded, passed }) => [
+    h("a", { href: context.link(`step/${step}/group/${group}`) }, `step ${step}, group ${group}`),
+    graded >= 0 ? `${passed} of ${graded}` : "–",
+    h("span", { class: `outcome ${outcome}` }, outcomes[outcome] ?? outcome),
+    skipped ? "not trained on" : "trained on",
+  ]);
+  const evaluations = data.evaluations.map((/** @type {any} */ { step, group, passed, samples, ungraded }) => [
+    h("a", { href: context.link(`eval/${step}/group/${group}`) }, `evaluation at step ${step}`),
+    samples > 0 ? `${passed} of ${samples}` : "–",
+    ungraded > 0 ? `${ungraded} ungraded` : "",
+    "",
+  ]);
+  const attempts = table(
+    "Attempts",
+    ["where", "passed", "group", "update"],
+    [...rows.reverse(), ...evaluations.reverse()],
   );
-  const evaluations = data.evaluations.map((/** @type {any} */ { step, group, passed, samples, ungraded }) =>
-    h(
-      "tr",
-      {},
-      h(
-        "th",
-        { scope: "row" },
-        h("a", { href: context.link(`eval/${step}/group/${group}`) }, `evaluation at step ${step}`),
-      ),
-      h("td", {}, samples > 0 ? `${passed} of ${samples}` : "–"),
-      h("td", { colSpan: 2 }, ungraded > 0 ? `${ungraded} ungraded` : ""),
-    ),
-  );
-  walkable(context.keys, () => [...rows, ...evaluations]);
+  walkable(context.keys, () => [.../** @type {NodeListOf<HTMLElement>} */ (attempts.querySelectorAll("tbody tr"))]);
   place.append(
     h("h1", { class: "problem-title" }, untrusted(id)),
-    chart.figure,
     prompt,
+    chart.figure,
     h(
       "section",
       { class: "card" },
       h("h2", {}, `${data.attempts.length} attempts, ${data.evaluations.length} evaluations`),
-      h(
-        "div",
-        { class: "wide", tabindex: "0", role: "region", "aria-label": "Attempts" },
-        h(
-          "table",
-          { class: "list" },
-          h(
-            "thead",
-            {},
-            h(
-              "tr",
-              {},
-              ["where", "passed", "group", "update"].map((label) => h("th", { scope: "col" }, label)),
-            ),
-          ),
-          h("tbody", {}, rows.reverse(), evaluations.reverse()),
-        ),
-      ),
+      attempts,
     ),
   );
   const steps = [...new Set([...data.attempts, ...data.evaluations].map((/** @type {any} */ { step }) => step))].sort(

@@ -3,7 +3,7 @@
 import { ask, runPath } from "./api.js";
 import { h, inAddress, percent, plain, show, untrusted } from "./dom.js";
 import { walkable } from "./keys.js";
-import { chip, outcomes } from "./verdict.js";
+import { badge, chip, outcomes } from "./verdict.js";
 
 /** @type {import("./app.js").View} */
 export async function stepView(place, context) {
@@ -60,10 +60,11 @@ export async function stepView(place, context) {
     statuses.length > 0
       ? h(
           "p",
-          { class: "quiet" },
-          statuses
-            .map(([name, value]) => `${plain(name.slice("grade/status/".length)).replaceAll("_", " ")} ${value}`)
-            .join(" · "),
+          {},
+          statuses.map(([name, value]) => {
+            const status = name.slice("grade/status/".length);
+            return badge({ verdict: verdictOf(data.groups, status), status }, ` ${value}`);
+          }),
         )
       : h("span"),
     h("h2", {}, "Groups"),
@@ -94,6 +95,11 @@ export async function stepView(place, context) {
   );
 }
 
+/** The verdict that answers with a status have. @param {any[]} groups @param {string} status */
+const verdictOf = (groups, status) =>
+  groups.flatMap(({ samples }) => samples).find((/** @type {any} */ sample) => sample.status === status)?.verdict ??
+  null;
+
 /** @param {any} group @param {string} path @param {(path: string) => string} link */
 export function groupRow(group, path, link) {
   const passed = group.samples.filter((/** @type {any} */ { verdict }) => verdict === "pass").length;
@@ -107,6 +113,7 @@ export function groupRow(group, path, link) {
       h("a", { class: "problem", href: link(`problem/${inAddress(group.problem)}`) }, untrusted(group.problem)),
       h("span", { class: "quiet" }, untrusted(group.source)),
     ),
+    group.question === null ? null : h("p", { class: "question" }, untrusted(group.question)),
     h(
       "div",
       { class: "chips" },

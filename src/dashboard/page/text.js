@@ -1,5 +1,5 @@
-// What the page and the report share about text: characters that are not seen, and Python cut into pieces by a small scanner. Whatever
-// the text is, the pieces joined are the text.
+// What the page and the report share: characters that are not seen, signs of verdicts, and Python cut into pieces by a small scanner.
+// Whatever the text is, the pieces joined are the text.
 // @ts-check
 
 /** Characters that are not seen, or that change how others are seen: they are shown by name instead of obeyed. */
@@ -19,6 +19,17 @@ export const plain = (text) => String(text).replace(hidden, nameOf);
 
 /** A text as a part of an address: half characters, which no address can hold, become U+FFFD. @param {string} text */
 export const inAddress = (text) => encodeURIComponent(text.replace(/\p{Cs}/gu, "\uFFFD"));
+
+/** An answer without a program is another thing than one with a wrong output: it has a sign, a shape and a colour of its own. */
+export const signs = { pass: "✓", fail: "✕", format: "∅", ungraded: "?", waiting: "…" };
+
+/** @param {{ verdict: string | null, status: string }} sample @returns {keyof typeof signs} */
+export const kindOf = ({ verdict, status }) =>
+  verdict === "fail" && status === "format_error"
+    ? "format"
+    : verdict === "pass" || verdict === "fail" || verdict === "ungraded"
+      ? verdict
+      : "waiting";
 
 const keywords = new Set(
   (
