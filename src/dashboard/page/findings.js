@@ -42,7 +42,7 @@ function drawCause(cause, open, context) {
     ),
     h("p", {}, untrusted(means)),
     h("p", {}, h("strong", {}, "What to do: "), untrusted(remedy)),
-    command ? h("pre", { class: "command", tabindex: "0" }, untrusted(command)) : null,
+    command ? h("pre", { class: "command" }, untrusted(command)) : null,
     h(
       "p",
       { class: "quiet" },
