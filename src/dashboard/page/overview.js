@@ -2,9 +2,10 @@
 // @ts-check
 import { ask, runPath } from "./api.js";
 import { Chart, color, smoothed } from "./chart.js";
-import { clock, count, h, inAddress, percent, plain, replace, show, untrusted, when } from "./dom.js";
+import { clock, count, h, inAddress, percent, plain, replace, show } from "./dom.js";
 import { drawFindings } from "./findings.js";
 import { drawGantt } from "./gantt.js";
+import { drawMessages, drawReason } from "./sessions.js";
 
 /** One chart each; `lines`: figure, label, colour. @type {{ title: string, hint?: string, lines: [string, string, string][], range?: [number | null, number | null], share?: boolean, format?: (value: number | null) => string }[]} */
 const curves = [
@@ -236,31 +237,6 @@ function drawPass1(chart, store) {
   );
 }
 
-/** Why a run that is over did not come to its end. @param {HTMLElement} place @param {import("./api.js").RunStore} store */
-function drawReason(place, { info, pulse }) {
-  const error = info?.sessions.at(-1)?.error;
-  const text =
-    pulse?.problem ??
-    (pulse?.state === "failed"
-      ? (error ?? "It did not say why.")
-      : pulse?.state === "ended" && pulse.walked === 1
-        ? "Its process ended without a word: it was killed, or the machine stopped. The same command goes on where it ended."
-        : "");
-  if (place.dataset.drawn === text) return;
-  place.dataset.drawn = text;
-  replace(
-    place,
-    text === ""
-      ? null
-      : h(
-          "section",
-          { class: "card failed", "aria-labelledby": "reason" },
-          h("h2", { id: "reason", class: "bad" }, pulse?.state === "failed" ? "The run failed" : "The run broke off"),
-          h("p", { class: "reason" }, untrusted(text)),
-        ),
-  );
-}
-
 /** @param {HTMLElement} place @param {import("./api.js").RunStore} store */
 function drawTiles(place, store) {
   const { info, pulse } = store;
@@ -393,68 +369,4 @@ function gantt(context, place, onStep) {
     ),
     place,
   ];
-}
-
-/** @param {HTMLElement} place @param {import("./api.js").RunStore} store */
-function drawMessages(place, store) {
-  const { info, pulse } = store;
-  if (!info || !pulse) return;
-  const changed = info.sessions.flatMap((/** @type {any} */ session, /** @type {number} */ index) =>
-    session.changes.map((/** @type {any} */ change) =>
-      h(
-        "li",
-        {},
-        `session ${index + 1}: `,
-        h("code", {}, plain(change.key)),
-        " was ",
-        h("code", {}, untrusted(JSON.stringify(change.was) ?? "unset")),
-        " and became ",
-        h("code", {}, untrusted(JSON.stringify(change.is) ?? "unset")),
-      ),
-    ),
-  );
-  replace(
-    place,
-    h("h2", {}, "Sessions and messages"),
-    h(
-      "ul",
-      { class: "plain" },
-      info.sessions.map(
-        (/** @type {any} */ { openedAt, lastAt, outcome, error, started }, /** @type {number} */ index) =>
-          h(
-            "li",
-            {},
-            `session ${index + 1}: ${when(openedAt)}, ${clock((lastAt - openedAt) / 1000)}, `,
-            outcome ??
-              (index === info.sessions.length - 1 && pulse.state === "running"
-                ? "running"
-                : started
-                  ? "ended without a word"
-                  : "did not begin"),
-            error ? [": ", h("span", { class: "bad" }, untrusted(error))] : null,
-          ),
-      ),
-    ),
-    changed.length > 0 ? [h("h3", {}, "Changed on resume"), h("ul", { class: "plain" }, changed)] : null,
-    info.notes.length > 0
-      ? [
-          h("h3", {}, "Warnings and events"),
-          h(
-            "ol",
-            { class: "plain notes", tabindex: "0" },
-            [...info.notes]
-              .reverse()
-              .map((/** @type {any} */ { at, level, text }) =>
-                h(
-                  "li",
-                  { class: level.toLowerCase() },
-                  h("time", {}, new Date(at).toLocaleTimeString()),
-                  " ",
-                  h("span", {}, untrusted(text.slice(0, 2000))),
-                ),
-              ),
-          ),
-        ]
-      : null,
-  );
 }
