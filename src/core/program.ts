@@ -1,6 +1,7 @@
 // How this installation runs: the source of a checkout, or what was built from it for the package.
 
 import { readFileSync } from "node:fs";
+import { shellWord } from "./shell.ts";
 
 /** True in a checkout, where Node runs the TypeScript source; false in the package. */
 export const runsFromSource: boolean = import.meta.url.endsWith(".ts");
@@ -12,8 +13,18 @@ const prepared = typeof WHET_PREPARED === "undefined" ? undefined : WHET_PREPARE
 /** True where modules are TypeScript, which not every Node can start. */
 export const runsTypeScript: boolean = runsFromSource && prepared === undefined;
 
-/** What a user of this installation types to call the command. */
-export const whet: string = runsFromSource ? "./whet" : "npx whetstone";
+/** What a user of this installation types to call the command, from where this process was started. */
+export const whet: string = runsFromSource ? launcher(process.env["WHET_LAUNCHER"]) : packaged(process.argv[1] ?? "");
+
+/** The checkout's launcher as it was called; a name without a folder was given to sh. */
+function launcher(called = "./whet"): string {
+  return called.includes("/") ? shellWord(called) : `sh ${shellWord(called)}`;
+}
+
+/** A package that npx fetched is known to nobody by its name: its own file is named. */
+function packaged(file: string): string {
+  return /[/\\]_npx[/\\]/.test(file) ? shellWord(file) : "npx whetstone";
+}
 
 /** The version of this installation. */
 export const version: string = (

@@ -73,6 +73,14 @@ describe.concurrent("a fresh clone", () => {
     const trained = await run(["./whet", "train", ...keys], { cwd: clone, env });
     expect(trained.code, trained.stderr).toBe(0);
     expect(readdirSync(join(clone, "run"))).toContain("checkpoints.jsonl");
+    // Messages name the command as it was called, ready to be pasted.
+    const elsewhere = folder();
+    const usage = async (cwd: string, ...command: string[]) =>
+      /^Usage: (.*) runs \[FOLDER\]/.exec((await run([...command, "help", "runs"], { cwd, env })).stdout)?.[1] ?? "";
+    expect(await usage(clone, "./whet")).toBe("./whet");
+    expect(await usage(clone, "sh", "whet")).toBe("sh whet");
+    const pasted = await usage(elsewhere, join(clone, "whet"));
+    expect((await run(["bash", "-c", `${pasted} --version`], { cwd: elsewhere, env })).stdout).toMatch(/^whetstone \d/);
     // The one thing that cannot work there says so.
     const tested = await run(["./whet", "test", "src/core/jsonl"], { cwd: clone, env });
     expect(tested.stderr).toContain("[cli/test-path]");
