@@ -1,10 +1,10 @@
 // Checkpoints that the embedded engine of a run left on this machine, found without starting it: the run's own process may be live.
 import { cpSync, existsSync, readdirSync, readFileSync } from "node:fs";
-import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { parseTinkerPath } from "../client/index.ts";
 import { ConfigError } from "../core/errors.ts";
 import { checkpointFolders } from "../protocol/index.ts";
+import { runsFolder } from "../runs/directory.ts";
 import { engineFiles } from "./connect.ts";
 
 /** Copies the checkpoint at a tinker:// path into another engine's `stateDir`. */
@@ -48,9 +48,8 @@ function stateOf(path: string, run: string): string {
 }
 
 function candidates(run: string): string[] {
-  const usual = join(homedir(), "code-rl-logs");
   const own = run === "" ? [] : [resolve(run)];
-  const parents = [...own.map(dirname), usual];
+  const parents = [...own.map(dirname), runsFolder()];
   const neighbours = parents.flatMap((parent) =>
     existsSync(parent)
       ? readdirSync(parent, { withFileTypes: true }).flatMap((entry) =>

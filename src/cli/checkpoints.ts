@@ -1,7 +1,6 @@
 // `./whet checkpoints`: what lies on the server or in a run's engine, how large, how old, until when, and which run refers to it; and
 // prunes what a run no longer needs.
 import { existsSync, readdirSync } from "node:fs";
-import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { createInterface } from "node:readline/promises";
 import { z } from "zod";
@@ -12,22 +11,21 @@ import { TrainConfig } from "../rl/config.ts";
 import { storagePerGigabyteMonth } from "../rl/prices.ts";
 import { parseKeep, pathsOf, runCheckpoints } from "../rl/prune.ts";
 import { readCheckpoints } from "../runs/checkpoints.ts";
-import { lockRunDirectory, readRunConfig, runFiles } from "../runs/directory.ts";
+import { lockRunDirectory, readRunConfig, runFiles, runsFolder } from "../runs/directory.ts";
 import { redact } from "../runs/log.ts";
 import { readJournal } from "../runs/read-journal.ts";
 import type { Command } from "./command.ts";
 import { chargedAs, engineFiles, engineKind } from "./connect.ts";
+import { findRun, runKey, runOf } from "./find-run.ts";
 import { interruptible } from "./interrupt.ts";
 import { describeOptions, parseArguments, refuseWords } from "./options.ts";
-import { requireRun } from "./require-run.ts";
 import { engineStorage, type Storage, type StoredCheckpoint, serverStorage } from "./stored-checkpoints.ts";
 import { textTable } from "./text-table.ts";
 
 const CheckpointsOptions = TrainConfig.pick({ base_url: true }).extend({
-  run: z
-    .string()
-    .default("")
-    .describe("run directory: its checkpoints, on its server or in its engine; empty: all on the server"),
+  run: runKey.describe(
+    "a run: its name, its path or latest; unless named all on the server, or without one the newest run's",
+  ),
   prune: z
     .boolean()
     .default(false)
@@ -44,7 +42,7 @@ type CheckpointsOptions = z.output<typeof CheckpointsOptions>;
 export const command: Command = {
   help: () =>
     [
-      `Usage: ${whet} checkpoints [run=DIR] [key=value …]`,
+      `Usage: ${whet} checkpoints [RUN] [key=value …]`,
       "",
       "Lists the checkpoints of a run, or of the server at base_url= or hosted Tinker: size, age, expiry, and which run refers to them.",
       "prune=true deletes those that a run needs no more; it lists them and asks first.",
@@ -53,11 +51,17 @@ export const command: Command = {
     ].join("\n"),
   run(args) {
     const { options, words } = parseArguments(CheckpointsOptions, args);
-    refuseWords(words, `${whet} checkpoints`);
+    const [word = "", ...more] = words;
+    refuseWords(options.run === "" ? more : words, `${whet} checkpoints`);
     const rule = parseKeep(options.keep);
-    if (options.run !== "") requireRun(options.run);
-    else if (options.prune)
-      throw new ConfigError("config/incomplete", "prune=true needs the run whose checkpoints are to go: run=DIR.");
+    const named = options.run || word;
+    if (named === "" && options.prune)
+      throw new ConfigError(
+        "config/incomplete",
+        "prune=true deletes, so the run whose checkpoints are to go must be named: run=RUN, or run=latest.",
+      );
+    if (named !== "") options.run = findRun(named);
+    else if (engineKind(options.base_url) === "embedded") options.run = runOf("", [], `${whet} checkpoints`);
     return interruptible(async (signal) => {
       if (!options.prune) return list(options, signal);
       // Held, so that nobody writes the run meanwhile: what it needs could change.
@@ -178,7 +182,7 @@ function openStorage(options: CheckpointsOptions, signal: AbortSignal): Storage 
     if (options.run !== "") return engineStorage(engineFiles(options.run).stateDir);
     throw new ConfigError(
       "config/no-run",
-      "There is no server to ask: neither base_url= nor TINKER_API_KEY is set. For checkpoints of the embedded engine, name the run: run=DIR.",
+      "There is no server to ask: neither base_url= nor TINKER_API_KEY is set. For checkpoints of the embedded engine, name the run: run=RUN.",
     );
   }
   const ids = options.run === "" ? undefined : runCheckpoints(() => readJournal(options.run)).ids;
@@ -201,7 +205,7 @@ async function rowsOf(options: CheckpointsOptions, storage: Storage): Promise<Ro
 function referredByOthers(run: string): Map<string, string> {
   const referred = new Map<string, string>();
   const own = run === "" ? undefined : resolve(run);
-  const parents = new Set([join(homedir(), "code-rl-logs"), ...(own ? [dirname(own)] : [])]);
+  const parents = new Set([runsFolder(), ...(own ? [dirname(own)] : [])]);
   for (const parent of parents)
     for (const entry of existsSync(parent) ? readdirSync(parent, { withFileTypes: true }) : []) {
       const path = join(parent, entry.name);

@@ -1,13 +1,13 @@
 // `./whet dashboard`: runs in the browser, on this machine.
 import { existsSync } from "node:fs";
-import { homedir } from "node:os";
-import { join } from "node:path";
 import { z } from "zod";
-import { ConfigError } from "../core/errors.ts";
 import { whet } from "../core/program.ts";
 import { listRuns } from "../dashboard/run-list.ts";
 import { startDashboard } from "../dashboard/server.ts";
+import { runsFolder } from "../runs/directory.ts";
+import { findRuns } from "../runs/overview.ts";
 import type { Command } from "./command.ts";
+import { findRun, lookUp } from "./find-run.ts";
 import { interruptible } from "./interrupt.ts";
 import { describeOptions, parseArguments } from "./options.ts";
 
@@ -21,16 +21,16 @@ export const command: Command = {
       `Usage: ${whet} dashboard [RUN or folder of runs …] [key=value …]`,
       "",
       "Shows runs in the browser: curves, every answer with its verdict, evaluations, comparison; of a live run also its controls. Without a",
-      "name: the runs under ~/code-rl-logs. Everything stays on this machine, behind the link that is printed.",
+      "name: the runs under ~/code-rl-logs and in this folder. Everything stays on this machine, behind the link that is printed.",
       "",
       describeOptions(DashboardOptions),
     ].join("\n"),
   run(args) {
     const { options, words } = parseArguments(DashboardOptions, args);
-    const roots = words.length > 0 ? words : [join(homedir(), "code-rl-logs")];
-    for (const root of roots)
-      if (!existsSync(root))
-        throw new ConfigError("config/no-run", `${root} does not exist. Name a run directory or a folder of runs.`);
+    const here = findRuns(process.cwd()).length > 0 ? [process.cwd()] : [];
+    // A folder of runs is one too.
+    const find = (word: string) => lookUp(word) ?? (existsSync(word) ? word : findRun(word));
+    const roots = words.length > 0 ? words.map(find) : [runsFolder(), ...here];
     return interruptible(async (signal) => {
       const server = await startDashboard({ roots, port: options.port });
       const count = listRuns(roots).length;

@@ -1,7 +1,6 @@
 // `./whet diagnose RUN`: what is wrong with a run, live or finished, and what to do about it.
 import { z } from "zod";
 import { countOf } from "../core/count.ts";
-import { ConfigError } from "../core/errors.ts";
 import { whet } from "../core/program.ts";
 import { visible } from "../core/visible.ts";
 import { widthOf, wrap } from "../core/wrap.ts";
@@ -10,18 +9,18 @@ import { describeCause } from "../diagnosis/text.ts";
 import { type Cause, causesOf, findingLevels } from "../runs/findings.ts";
 import { readJournal } from "../runs/read-journal.ts";
 import type { Command } from "./command.ts";
+import { runKey, runOf } from "./find-run.ts";
 import { describeOptions, parseArguments } from "./options.ts";
-import { requireRun } from "./require-run.ts";
 
 const DiagnoseOptions = z.strictObject({
-  run: z.string().default("").describe("run directory; may stand without run="),
+  run: runKey,
   json: z.boolean().default(false).describe("one JSON line per finding"),
 });
 
 export const command: Command = {
   help: () =>
     [
-      `Usage: ${whet} diagnose RUN [key=value …]`,
+      `Usage: ${whet} diagnose [RUN] [key=value …]`,
       "",
       "Reads a run's journal, also of one that is training, and says what is wrong with it: each cause with its evidence, what it most likely",
       "means, what to do, and what followed from it. Exit code 0: nothing of level error; 1: something is.",
@@ -30,14 +29,7 @@ export const command: Command = {
     ].join("\n"),
   async run(args) {
     const { options, words } = parseArguments(DiagnoseOptions, args);
-    const [word, ...more] = words;
-    if (more.length > 0 || (word !== undefined && options.run !== ""))
-      throw new ConfigError(
-        "config/stray-word",
-        `"${more[0] ?? word}" is one too many: ${whet} diagnose takes one run.`,
-      );
-    const run = options.run || (word ?? "");
-    requireRun(run);
+    const run = runOf(options.run, words, `${whet} diagnose`);
     const findings = diagnose(run, eventsOf(run), Date.now());
     // What was undone has no symptoms any more, and brings none about.
     const causes = [

@@ -24,8 +24,8 @@ import { describeSpending } from "../runs/shape.ts";
 import { spendingOf } from "../runs/spending.ts";
 import type { Command } from "./command.ts";
 import { chargedAs, type EngineConnection, engineFiles, type GraderConnection, presetFor } from "./connect.ts";
+import { findRun } from "./find-run.ts";
 import { interruptible } from "./interrupt.ts";
-import { requireRun } from "./require-run.ts";
 import { parseTrainArguments, resolveConfig, trainOptionsHelp } from "./train-config.ts";
 import { Workbench } from "./workbench.ts";
 
@@ -34,18 +34,18 @@ const silent: Logger = { info() {}, warn() {}, error() {}, detail() {} };
 export const command: Command = {
   help: (args) =>
     [
-      `Usage: ${whet} doctor [run=DIR] [key=value …]`,
+      `Usage: ${whet} doctor [run=RUN] [key=value …]`,
       "",
       `Checks the engine, the model, the renderer, one sample, one training pass, the sandbox and the data, and forecasts the run's tokens, time and cost. Takes the keys of ${whet} train.`,
-      "run=DIR forecasts from a recorded run, with its settings, and says what its time or money went to and which shape of a step would have taught more. Without it the embedded engine does one batch for real; a hosted service is not billed for that.",
+      "run=RUN forecasts from a recorded run, with its settings, and says what its time or money went to and which shape of a step would have taught more. Without it the embedded engine does one batch for real; a hosted service is not billed for that.",
       "Makes a fresh adapter, samples from it and trains on the sample without a step; on a hosted service a few hundred tokens are billed.",
       "",
-      "  run=  run directory to forecast from, with its settings",
+      "  run=  a run to forecast from, with its settings: its name, its path or latest",
       trainOptionsHelp(args),
     ].join("\n"),
   async run(args) {
-    const run = args.findLast((word) => /^(--)?run=/.test(word))?.replace(/^(--)?run=/, "");
-    if (run !== undefined) requireRun(run);
+    const named = args.findLast((word) => /^(--)?run=/.test(word))?.replace(/^(--)?run=/, "");
+    const run = named === undefined ? undefined : findRun(named);
     const parsed = parseTrainArguments(
       args.filter((word) => !/^(--)?run=/.test(word)),
       `${whet} doctor`,
@@ -218,6 +218,6 @@ function showMost(config: TrainConfig, gradeMs: number, sampled: ProbedSample, p
     sample: config.batch_size * longest,
     train: config.batch_size * (promptTokens + longest),
   };
-  const basis = `the prompt of one problem and max_tokens: at most; ${whet} doctor run=DIR goes by the lengths of a run, such as one of a few steps`;
+  const basis = `the prompt of one problem and max_tokens: at most; ${whet} doctor run=RUN goes by the lengths of a run, such as one of a few steps`;
   showForecast(config, { basis, step: { ...most, seconds: secondsPerToken * longest }, problem: undefined }, 0);
 }

@@ -18,11 +18,12 @@ import type { Rate } from "../runs/rates.ts";
 import type { Command } from "./command.ts";
 import { type GraderConnection, openGrader } from "./connect.ts";
 import { type Side, type SidePlan, Sides } from "./eval-sides.ts";
+import { sayRun } from "./find-run.ts";
 import { engineOfRun, findWeights } from "./find-weights.ts";
 import { interruptible } from "./interrupt.ts";
 import { parseArguments, refuseWords } from "./options.ts";
 import { Progress } from "./progress.ts";
-import { askingKeys, settingsOfRun } from "./run-settings.ts";
+import { askedRun, askedRunKey, askingKeys, settingsOfRun } from "./run-settings.ts";
 import { describeRunOptions } from "./shown-defaults.ts";
 
 const EvalOptions = TrainConfig.pick({
@@ -37,15 +38,12 @@ const EvalOptions = TrainConfig.pick({
   max_tests: true,
   sandbox_max_concurrency: true,
 }).extend({
-  run: z
-    .string()
-    .default("")
-    .describe("run directory: its settings, and its last checkpoint unless checkpoint= names one"),
+  run: askedRunKey,
   checkpoint: z
     .string()
     .default("")
     .describe(
-      "a checkpoint's name in run=, a tinker:// path of sampler weights, RUN or RUN/NAME of another run, or base",
+      "a checkpoint's name in the run, a tinker:// path of sampler weights, RUN or RUN/NAME of another run, or base; the last unless named",
     ),
   compare: z
     .string()
@@ -65,18 +63,26 @@ const logger: Logger = {
 export const command: Command = {
   help: (args) =>
     [
-      `Usage: ${whet} eval [key=value …]`,
+      `Usage: ${whet} eval [RUN] [key=value …]`,
       "",
-      "Samples and grades the test problems. The table goes to stdout. Without settings: the bundled model; with run=, as that run was.",
+      "Samples and grades the test problems, with the run's settings and its last checkpoint. The table goes to stdout. Without a run: the",
+      "base model.",
       "",
-      describeRunOptions(EvalOptions, args),
+      describeRunOptions(EvalOptions, args, runOfWords),
     ].join("\n"),
   async run(args) {
     const { options, given, words } = parseArguments(EvalOptions, args);
-    refuseWords(words, `${whet} eval`);
+    const run = runOfWords(options, given, words);
+    if (options.run === "" && run !== "") sayRun(run);
+    options.run = run;
     return interruptible((signal) => evaluateAll(options, given, signal));
   },
 };
+
+function runOfWords(options: EvalOptions, given: ReadonlySet<string>, words: readonly string[]): string {
+  refuseWords(options.run === "" ? words.slice(1) : words, `${whet} eval`);
+  return askedRun(options.run || (words[0] ?? ""), [options.checkpoint], given);
+}
 
 /** What a second side keeps of its own run: the model and how it is asked. Problems, limits and rules are the first side's. */
 const ownKeys = ["model_name", "renderer_name", "thinking", "tokenizer", "base_url", "context_window"] as const;

@@ -23,14 +23,14 @@ import { RunView } from "../runs/view.ts";
 import { checkpointFolder } from "./borrow-checkpoint.ts";
 import type { Command } from "./command.ts";
 import { connectEngine, engineFiles } from "./connect.ts";
+import { runKey, runOf } from "./find-run.ts";
 import { engineOfRun, findWeights } from "./find-weights.ts";
 import { interruptible } from "./interrupt.ts";
-import { describeOptions, parseArguments, refuseWords } from "./options.ts";
+import { describeOptions, parseArguments } from "./options.ts";
 import { Progress } from "./progress.ts";
-import { requireRun } from "./require-run.ts";
 
 const ExportOptions = z.strictObject({
-  run: z.string().default("").describe("run directory"),
+  run: runKey,
   checkpoint: z.string().default("").describe("a checkpoint's name, or a tinker:// path; the run's last unless given"),
   out: z.string().default("").describe("folder to write; it must be new or empty"),
   merge: z.boolean().default(false).describe("write a whole model, the adapter added to the base model's weights"),
@@ -57,7 +57,7 @@ const logger: Logger = { info: say, warn: (line) => say(`warning: ${line}`), err
 export const command: Command = {
   help: () =>
     [
-      `Usage: ${whet} export run=DIR out=DIR [key=value …]`,
+      `Usage: ${whet} export [RUN] out=DIR [key=value …]`,
       "",
       "Writes a checkpoint of a run as a folder that transformers and peft, vLLM and llama.cpp's converters load, with a model card: a PEFT adapter,",
       "or with merge=true a whole model. Reads the embedded engine's checkpoints from disk, others from their server.",
@@ -66,8 +66,7 @@ export const command: Command = {
     ].join("\n"),
   async run(args) {
     const { options, words } = parseArguments(ExportOptions, args);
-    refuseWords(words, `${whet} export`);
-    requireRun(options.run);
+    options.run = runOf(options.run, words, `${whet} export`);
     if (options.out === "") throw new ConfigError("config/no-out", "No folder to write was named. Write out=DIR.");
     checkPlace(options.out);
     return interruptible((signal) => exportRun(options, signal));

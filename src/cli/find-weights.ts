@@ -1,13 +1,14 @@
 // What run=, checkpoint= and compare= name: the base model, a checkpoint of a run, or weights at a server.
-import { existsSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { ConfigError } from "../core/errors.ts";
 import { lockHolder } from "../core/lock-file.ts";
+import { whet } from "../core/program.ts";
+import { shellCommand } from "../core/shell.ts";
 import type { CheckpointRecord } from "../runs/checkpoints.ts";
 import { readRunConfig, runFiles } from "../runs/directory.ts";
 import { RunView } from "../runs/view.ts";
 import type { EngineKind } from "./connect.ts";
-import { requireRun } from "./require-run.ts";
+import { findRun, lookUp } from "./find-run.ts";
 
 /** Weights to sample from. */
 export interface NamedWeights {
@@ -21,8 +22,8 @@ export interface NamedWeights {
 }
 
 /**
- * Finds what a word names: "base", a tinker:// path, a checkpoint's name in `run`, a run directory (its last checkpoint), or a run
- * directory with a checkpoint's name behind it, `runs/first/000010`. "" is the last checkpoint of `run`, or the base model without one.
+ * Finds what a word names: "base", a tinker:// path, a checkpoint's name in `run`, another run (its last checkpoint), or a run with a
+ * checkpoint's name behind it, `runs/first/000010`. "" is the last checkpoint of `run`, or the base model without one.
  */
 export function findWeights(which: string, run: string, modelName: string): NamedWeights {
   if (which === "base" || (which === "" && run === ""))
@@ -32,35 +33,42 @@ export function findWeights(which: string, run: string, modelName: string): Name
       run === "" ? undefined : RunView.read(run).checkpoints.find((known) => pathsOf(known).includes(which));
     return { label: which, run, record, path: which };
   }
-  if (which !== "" && isRun(which)) return checkpointOf(which, "", `${which}, `);
-  if (which.includes("/") && isRun(dirname(which)))
-    return checkpointOf(dirname(which), basename(which), `${dirname(which)}, `);
-  if (which.includes("/"))
-    throw new ConfigError(
-      "config/no-run",
-      `${which} is no run directory, and no checkpoint of one. Name a run, or RUN/CHECKPOINT.`,
-    );
-  return checkpointOf(run, which, "");
+  if (which === "" || checkpointsOf(run).some(({ name }) => name === which)) return checkpointOf(run, which, "");
+  const named = runNamedIn(which);
+  if (named) {
+    const label = named.checkpoint === "" ? which : dirname(which);
+    return checkpointOf(named.run, named.checkpoint, `${label}, `);
+  }
+  // A word with a folder in it is meant as a run.
+  return which.includes("/") ? checkpointOf(findRun(which), "", "") : checkpointOf(run, which, "");
 }
 
-const isRun = (path: string) => existsSync(join(path, runFiles.journal)) || readRunConfig(path) !== undefined;
+/** The run in RUN or RUN/CHECKPOINT; undefined where the word names none. */
+export function runNamedIn(word: string): { run: string; checkpoint: string } | undefined {
+  const whole = lookUp(word);
+  if (whole !== undefined) return { run: findRun(word), checkpoint: "" };
+  if (!word.includes("/") || lookUp(dirname(word)) === undefined) return undefined;
+  return { run: findRun(dirname(word)), checkpoint: basename(word) };
+}
+
 const pathsOf = ({ sampler_path: sampler, state_path: state }: CheckpointRecord) => [sampler, state];
 
 function checkpointOf(run: string, name: string, prefix: string): NamedWeights {
-  if (run !== "") requireRun(run);
-  const records =
-    run === "" ? [] : RunView.read(run).checkpoints.filter(({ sampler_path: path }) => path !== undefined);
+  const records = checkpointsOf(run);
   const record = name === "" ? records.at(-1) : records.findLast((known) => known.name === name);
   if (record) return { label: `${prefix}checkpoint ${record.name}`, run, record, path: record.sampler_path };
   throw new ConfigError("config/no-checkpoint", missing(run, name, records));
 }
+
+const checkpointsOf = (run: string) =>
+  run === "" ? [] : RunView.read(run).checkpoints.filter(({ sampler_path: path }) => path !== undefined);
 
 function missing(run: string, name: string, records: readonly CheckpointRecord[]): string {
   const names = [...new Set(records.map((record) => record.name))].join(", ");
   const holder = run === "" ? undefined : lockHolder(join(run, runFiles.lock));
   if (run !== "" && names === "")
     return holder === undefined
-      ? `run=${run} has saved no checkpoint. Go on with it (the same train command) until it has, or choose another run.`
+      ? `run=${run} has saved no checkpoint. Go on with it until it has: ${shellCommand(`${whet} resume`, run)}. Or choose another run.`
       : `run=${run} is live (process ${holder}) and has saved no checkpoint yet. Wait until it has: save_every says how often.`;
   return `There is no checkpoint "${name || "(last)"}" in run=${run || "(none)"}; it has: ${names || "none"}. Name one of them, a tinker:// path, or base.`;
 }

@@ -5,8 +5,8 @@ import { TrainConfig } from "../rl/config.ts";
 import { type Replayed, replay, replayKeys } from "../rl/replay.ts";
 import { readJournal } from "../runs/read-journal.ts";
 import type { Command } from "./command.ts";
-import { describeOptions, parseArguments, refuseWords } from "./options.ts";
-import { requireRun } from "./require-run.ts";
+import { runKey, runOf } from "./find-run.ts";
+import { describeOptions, parseArguments } from "./options.ts";
 
 const ReplayOptions = TrainConfig.pick({
   advantage: true,
@@ -14,7 +14,7 @@ const ReplayOptions = TrainConfig.pick({
   mask_truncated: true,
   format_coef: true,
 }).extend({
-  run: z.string().default("").describe("run directory"),
+  run: runKey,
   json: z
     .boolean()
     .default(false)
@@ -24,7 +24,7 @@ const ReplayOptions = TrainConfig.pick({
 export const command: Command = {
   help: () =>
     [
-      `Usage: ${whet} replay run=DIR [key=value …]`,
+      `Usage: ${whet} replay [RUN] [key=value …]`,
       "",
       "Computes advantages, filters and metrics of a recorded run again from its journal, without a server. With nothing changed every recorded",
       "figure is reproduced (exit code 1 if one is not); with a changed setting the differences are shown.",
@@ -33,11 +33,10 @@ export const command: Command = {
     ].join("\n"),
   async run(args) {
     const { options, given, words } = parseArguments(ReplayOptions, args);
-    refuseWords(words, `${whet} replay`);
-    requireRun(options.run);
+    const run = runOf(options.run, words, `${whet} replay`);
     const changes = Object.fromEntries(replayKeys.filter((key) => given.has(key)).map((key) => [key, options[key]]));
     const table = new Differences();
-    for (const replayed of replay(readJournal(options.run), changes)) {
+    for (const replayed of replay(readJournal(run), changes)) {
       if (options.json) console.log(JSON.stringify(replayed));
       table.add(replayed);
     }

@@ -1,23 +1,23 @@
 // `./whet report`: a run as one HTML page that needs nothing else.
 import { writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { z } from "zod";
-import { ConfigError, messageOf, WhetstoneError } from "../core/errors.ts";
+import { messageOf, WhetstoneError } from "../core/errors.ts";
 import { whet } from "../core/program.ts";
 import { renderReport } from "../dashboard/report.ts";
 import type { Command } from "./command.ts";
+import { runKey, runOf } from "./find-run.ts";
 import { describeOptions, parseArguments } from "./options.ts";
-import { requireRun } from "./require-run.ts";
 
 const ReportOptions = z.strictObject({
-  run: z.string().default("").describe("run directory; may also be the first word"),
+  run: runKey,
   out: z.string().default("").describe('file to write; "": report.html in the run directory'),
 });
 
 export const command: Command = {
   help: () =>
     [
-      `Usage: ${whet} report RUN [out=FILE.html]`,
+      `Usage: ${whet} report [RUN] [out=FILE.html]`,
       "",
       "Writes one self-contained page about a run: curves, findings, evaluations, programs with why they failed, settings. It opens from disk,",
       "loads nothing and runs no script. It holds answers and tests of the run's data: send it to whom those may go.",
@@ -26,14 +26,8 @@ export const command: Command = {
     ].join("\n"),
   async run(args) {
     const { options, words } = parseArguments(ReportOptions, args);
-    if (words.length > 1)
-      throw new ConfigError(
-        "config/stray-word",
-        `"${words[1]}" is one run too many. ${whet} dashboard compares several.`,
-      );
-    const run = options.run || (words[0] ?? "");
-    requireRun(run);
-    const html = await renderReport(resolve(run), new Date());
+    const run = runOf(options.run, words, `${whet} report`);
+    const html = await renderReport(run, new Date());
     const out = options.out || join(run, "report.html");
     try {
       writeFileSync(out, html);

@@ -1,8 +1,11 @@
 // Settings of a command that looks at a run: the preset's, then the run's own, then what was given.
+import { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
 import { presetConfig, TrainConfig } from "../rl/config.ts";
 import { readRunConfig } from "../runs/directory.ts";
 import { presetFor } from "./connect.ts";
+import { findRun, newestRun } from "./find-run.ts";
+import { runNamedIn } from "./find-weights.ts";
 
 /** The keys of TrainConfig that every command takes which asks a model and grades what it answers. */
 export const askingKeys = {
@@ -24,6 +27,25 @@ export const askingKeys = {
   sandbox_memory_mb: true,
   seed: true,
 } as const;
+
+/** The key of commands that can do without a run. */
+export const askedRunKey = z
+  .string()
+  .default("")
+  .describe(
+    "a run: its name, its path or latest; unless named the newest. none, or model_name=, preset= or base_url= alone: no run",
+  );
+
+/** The run whose model is asked; "" for none. A run that checkpoint= names is meant where run= names no other. */
+export function askedRun(named: string, checkpoints: readonly string[], given: ReadonlySet<string>): string {
+  if (named !== "") return named === "none" ? "" : findRun(named);
+  for (const word of checkpoints) {
+    const inside = runNamedIn(word);
+    if (inside) return inside.run;
+  }
+  const chosen = ["model_name", "preset", "base_url"].some((key) => given.has(key));
+  return chosen || checkpoints.some((word) => word.startsWith("tinker://")) ? "" : (newestRun() ?? "");
+}
 
 /** `options` are the command's own; those that TrainConfig has count only where they were given. Without a run, `run` is "". */
 export async function settingsOfRun(

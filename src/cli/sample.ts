@@ -20,16 +20,17 @@ import type { Command } from "./command.ts";
 import { engineFiles, engineKind, type GraderConnection } from "./connect.ts";
 import { describeFailure } from "./failure-text.ts";
 import { findProblem, type GivenProblem } from "./find-problem.ts";
+import { sayRun } from "./find-run.ts";
 import { engineOfRun, findWeights, type NamedWeights } from "./find-weights.ts";
 import { interruptible } from "./interrupt.ts";
 import { parseArguments } from "./options.ts";
-import { askingKeys, settingsOfRun } from "./run-settings.ts";
+import { askedRun, askedRunKey, askingKeys, settingsOfRun } from "./run-settings.ts";
 import { describeRunOptions } from "./shown-defaults.ts";
 import { verdictLine } from "./verdict-text.ts";
 import { Workbench } from "./workbench.ts";
 
 const SampleOptions = TrainConfig.pick({ ...askingKeys, train_data: true }).extend({
-  run: z.string().default("").describe("run directory: its settings, problems and checkpoints"),
+  run: askedRunKey,
   checkpoint: z
     .array(z.string())
     .default([])
@@ -54,27 +55,36 @@ const logger: Logger = { info: () => {}, warn: (line) => say(`warning: ${line}`)
 export const command: Command = {
   help: (args) =>
     [
-      `Usage: ${whet} sample [run=DIR] PROBLEM [key=value …]`,
+      `Usage: ${whet} sample [RUN] PROBLEM [key=value …]`,
       "",
       "PROBLEM is a text in quotes, a file (text, or problems as JSON lines), the id of a problem of the run's data, or - for stdin. The prompt is",
       "the one that training uses. Answers go to stdout as they come. Without a run, the base model answers.",
       "",
-      describeRunOptions(SampleOptions, args),
+      describeRunOptions(SampleOptions, args, runOfWords),
     ].join("\n"),
   async run(args) {
     const { options, given, words } = parseArguments(SampleOptions, args);
-    const [word, ...more] = words;
-    if (word === undefined || more.length > 0)
+    const word = words.at(-1);
+    if (word === undefined || words.length > (options.run === "" ? 2 : 1))
       throw new ConfigError(
         "config/one-problem",
         word === undefined
-          ? `No problem was given. Write ${whet} sample run=DIR "the problem's text", or the name of a file or problem.`
-          : `Several words were given ("${word}", "${more[0]}" …). Put the problem into quotes.`,
+          ? `No problem was given. Write ${whet} sample RUN "the problem's text", or the name of a file or problem.`
+          : `Several words were given ("${words[0]}", "${words[1]}" …). Put the problem into quotes.`,
       );
+    const run = runOfWords(options, given, words);
+    if (options.run === "" && run !== "") sayRun(run);
+    options.run = run;
     const config = { ...(await settingsOfRun(options.run, options, given)), eval_max_problems: 0 };
     return interruptible((signal) => sampleAll(word, options, given, config, signal));
   },
 };
+
+/** With two words, the first is the run. */
+function runOfWords(options: SampleOptions, given: ReadonlySet<string>, words: readonly string[]): string {
+  const named = options.run || (words.length > 1 ? words[0]! : "");
+  return askedRun(named, options.checkpoint, given);
+}
 
 interface Sample {
   text: string;

@@ -8,9 +8,9 @@ import { readRunConfig } from "../runs/directory.ts";
 import { type DrilledBatch, type DrilledGroup, drillBatch, type Phase, Problems } from "../runs/drill.ts";
 import { loadTokenizer, type Tokenizer } from "../tokenizer/index.ts";
 import type { Command } from "./command.ts";
+import { runKey, runOf } from "./find-run.ts";
 import { interruptible } from "./interrupt.ts";
-import { describeOptions, parseArguments, refuseWords } from "./options.ts";
-import { requireRun } from "./require-run.ts";
+import { describeOptions, parseArguments } from "./options.ts";
 import { describeSample } from "./show-answer.ts";
 import { describeBatch, describeGroup } from "./show-batch.ts";
 import { showCommand } from "./show-command.ts";
@@ -19,7 +19,7 @@ import { describeProblem, describeRun } from "./show-run.ts";
 const index = z.int().min(0).optional();
 
 const ShowOptions = z.strictObject({
-  run: z.string().default("").describe("run directory; it may be named without run= too"),
+  run: runKey,
   step: index.describe("a step of training, counted from 0: its groups"),
   evaluation: index.describe("an evaluation, named by the steps before it, instead of a step"),
   group: index.describe("a group of that step, counted from 0: its programs"),
@@ -35,8 +35,8 @@ type ShowOptions = z.output<typeof ShowOptions>;
 export const command: Command = {
   help: () =>
     [
-      `Usage: ${whet} show run=DIR [step=N [group=N or problem=ID [sample=N]]]`,
-      `       ${whet} show run=DIR problem=ID`,
+      `Usage: ${whet} show [RUN] [step=N [group=N or problem=ID [sample=N]]]`,
+      `       ${whet} show [RUN] problem=ID`,
       "",
       "Shows a run, one of its steps, a group, or an answer with the test it failed on; also while it is being written.",
       "",
@@ -44,10 +44,7 @@ export const command: Command = {
     ].join("\n"),
   run(args) {
     const { options, words } = parseArguments(ShowOptions, args);
-    const [named, ...more] = words;
-    refuseWords(options.run === "" ? more : words, `${whet} show`);
-    const run = options.run || named || "";
-    requireRun(run);
+    const run = runOf(options.run, words, `${whet} show`);
     return interruptible(async (signal) => {
       const text = await describe({ ...options, run }, signal);
       process.stdout.write(`${visible(text)}\n`);

@@ -48,12 +48,17 @@ export const mistakeOf = ({ message }: ConfigError) => `What was typed cannot be
 export const headingOf = (mistake: string, preset: string, why: string) =>
   `${mistake}Defaults shown are what this command would use here: preset=${preset} (${why}).`;
 
-/** The keys of a command that takes `run=`: the preset's values, the run's own, the environment's, what was typed. */
-export function describeRunOptions(schema: z.ZodObject, args: readonly string[]): string {
-  const [{ options, given, origins }, wrong] = orWithout(args, (words) => parseArguments(schema, words));
-  const run = String(options["run"] ?? "");
+/** The keys of a command that asks a run's model: the preset's values, the run's own, the environment's, what was typed. */
+export function describeRunOptions<Schema extends z.ZodObject>(
+  schema: Schema,
+  args: readonly string[],
+  runFor: (options: z.output<Schema>, given: ReadonlySet<string>, words: readonly string[]) => string,
+): string {
+  const [{ options, given, origins, run }, mistake] = orWithout(args, (typed) => {
+    const parsed = parseArguments(schema, typed);
+    return { ...parsed, run: runFor(parsed.options, parsed.given, parsed.words) };
+  });
   const recorded = run === "" ? undefined : readRunConfig(run);
-  const mistake = run !== "" && !recorded ? `run=${run} holds no run. ${wrong}` : wrong;
   const named = (given.has("preset") ? options : recorded)?.["preset"];
   const asked = named === undefined ? undefined : TrainConfig.shape.preset.parse(named);
   const baseUrl = given.has("base_url") ? String(options["base_url"]) : String(recorded?.["base_url"] ?? "");
@@ -78,6 +83,6 @@ export function describeRunOptions(schema: z.ZodObject, args: readonly string[])
       values[key] = value;
       notes[key] = note;
     }
-  const reason = !given.has("preset") && recorded ? `of run=${run}` : why;
+  const reason = !given.has("preset") && recorded ? `of ${run}` : why;
   return [headingOf(mistake, preset, reason), "", describeOptions(schema, { values, notes })].join("\n");
 }

@@ -52,12 +52,15 @@ const leftover = /^(run\.lock\..+|.+\.part)$/;
 
 export type ExistingBehavior = "ask" | "resume" | "delete" | "raise";
 
+/** Where runs are unless log_path names another place. */
+export const runsFolder = (home = homedir()) => join(home, "code-rl-logs");
+
 /** `~/code-rl-logs/YYYY_MM_DD-HH_MM_SS`, in local time; a suffix keeps two runs of one second apart. */
 export function defaultRunPath(now: Date, home = homedir()): string {
   const two = (value: number) => String(value).padStart(2, "0");
   const day = [now.getFullYear(), two(now.getMonth() + 1), two(now.getDate())].join("_");
   const time = [two(now.getHours()), two(now.getMinutes()), two(now.getSeconds())].join("_");
-  const path = join(home, "code-rl-logs", `${day}-${time}`);
+  const path = join(runsFolder(home), `${day}-${time}`);
   for (let copy = 0; ; copy++) {
     const candidate = copy === 0 ? path : `${path}-${copy}`;
     if (!existsSync(candidate)) return candidate;

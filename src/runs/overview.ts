@@ -47,7 +47,7 @@ export function findRuns(folder: string, depth = 2): string[] {
 }
 
 /** A run, whole or damaged: its journal is there, or the files that only a run has. */
-function looksLikeRun(folder: string): boolean {
+export function looksLikeRun(folder: string): boolean {
   const has = (name: string) => existsSync(join(folder, name));
   return (
     journalSegments(folder).length > 0 ||
@@ -61,7 +61,7 @@ export function overviewOf(path: string): RunOverview {
   try {
     return readOverview(path);
   } catch (error) {
-    return { path, state: "broken", problem: messageOf(error), steps: 0, ...lastWrite(path) };
+    return { path, state: "broken", problem: messageOf(error), steps: 0, ...folderWritten(path) };
   }
 }
 
@@ -83,7 +83,7 @@ function readOverview(path: string): RunOverview {
     ...costOf(records),
     ...(Number.isNaN(startedAt) ? {} : { startedAt }),
     ...worstFinding(path),
-    ...(last ? { lastAt: last.at } : lastWrite(path)),
+    ...(last ? { lastAt: last.at } : folderWritten(path)),
   };
   if (holder !== undefined) return { ...facts, state: "live" };
   if (!config)
@@ -126,7 +126,16 @@ function costOf(records: readonly MetricsRecord[]): { cost?: number } {
   return cost === undefined ? {} : { cost };
 }
 
-function lastWrite(path: string): { lastAt?: number } {
+/** When something was last written into a run: its journal says, or its folder. */
+export function lastWritten(path: string): number | undefined {
+  try {
+    return lastEvent(path)?.at ?? folderWritten(path).lastAt;
+  } catch {
+    return folderWritten(path).lastAt;
+  }
+}
+
+function folderWritten(path: string): { lastAt?: number } {
   try {
     return { lastAt: statSync(path).mtimeMs };
   } catch {

@@ -49,11 +49,11 @@ test("each command says what the page says of it", () => {
   const trained = output("whet train").stderr;
   expect(written).toContain("max_steps=20 prompts_per_step=5 completions_per_prompt=8 eval_every=20");
   expect(trained).toContain(`${steps} steps in`);
-  expect(trained).toMatch(/\.\/whet sample run=\S*first checkpoint=base,final countdown grade=true/);
-  expect(trained).toMatch(/\.\/whet export run=\S*first out=\S*first-adapter/);
+  expect(trained).toMatch(/whet sample run=\S*first checkpoint=base,final countdown grade=true/);
+  expect(trained).toMatch(/whet export run=\S*first out=\S*first-adapter/);
   const measured = output("whet eval").stdout;
   expect(measured).toMatch(/compared with base: .* on 5 problems; \d+ gained, \d+ lost, sign test p = /);
-  const row = /^first +finished +(\d+)\/(\d+) +\d+\.\d% → \d+\.\d% +\S+ +\d+[smh]$/m.exec(measured)!;
+  const row = /^first +finished +(\d+)\/(\d+) +\d+\.\d% → \d+\.\d% +\S+ +\d+[smh] ago$/m.exec(measured)!;
   expect(row.slice(1).map(Number)).toEqual([steps, steps]);
   const sampled = output("checkpoint=base,final").stdout;
   expect(sampled).toMatch(/── base model nano-coder, \d+ tokens?[\s\S]*── checkpoint final, \d+ tokens?/);
@@ -196,7 +196,7 @@ test("what is wrong is said before anything is written or sampled", async () => 
   const cases: [string[], RegExp, number][] = [
     [["export", "run=first", "out=first-adapter"], /is there already and is not empty.*\[export\/exists\]/, 1],
     [["export", "run=first"], /Write out=DIR.*\[config\/no-out\]/, 2],
-    [["export", "run=nowhere", "out=x"], /holds no run.*\[config\/no-run\]/, 2],
+    [["export", "run=nowhere", "out=x"], /There is no run "nowhere"\. There are .*first.*\[config\/no-run\]/, 2],
     [["export", "run=first", "out=x", "checkpoint=000007"], /no checkpoint "000007".*it has: .*final/, 2],
     [
       ["export", "run=first", "out=x", "merge=true", "base=/nowhere"],
@@ -206,7 +206,7 @@ test("what is wrong is said before anything is written or sampled", async () => 
     [["export", "run=first", "out=/proc/x"], /\[export\/not-writable\]/, 1],
     [["sample", "run=first"], /No problem was given.*\[config\/one-problem\]/, 2],
     [["sample", "run=first", "print", "the"], /Put the problem into quotes/, 2],
-    [["eval", "run=first", "compare=elsewhere/run"], /elsewhere\/run is no run directory/, 2],
+    [["eval", "run=first", "compare=elsewhere/run"], /There is no run "elsewhere\/run"/, 2],
   ];
   for (const [args, message, code] of cases) {
     const result = await whet(...args);
@@ -249,7 +249,7 @@ test("runs are listed whatever is wrong with them", async () => {
   rmSync(join(runs, "no config", "config.json"));
   mkdirSync(join(runs, "no run"));
   writeFileSync(join(runs, "no run", "notes.txt"), "");
-  const { stdout, code } = await runWhet(["runs", runs]);
+  const { stdout, code } = await runWhet(["runs", "."], { cwd: runs });
   expect(stdout).toMatch(new RegExp(`^killed +crashed +${steps}/${steps}`, "m"));
   expect(stdout).toMatch(/^damaged +broken.*\n.*is damaged at byte/m);
   expect(stdout).toMatch(/^no config +broken/m);

@@ -6,7 +6,7 @@ import { readJsonLines } from "../../src/core/jsonl.ts";
 import { Journal } from "../../src/runs/journal.ts";
 import { foldersInMemory } from "../support/folders.ts";
 import { type SharedEngine, sharedEngine } from "../support/shared-engine.ts";
-import { runWhet as runAnyWhet, type WhetResult } from "../support/whet.ts";
+import { runWhet as runAnyWhet, type WhetResult, whetPath } from "../support/whet.ts";
 
 /** The doctor measures a whole step and an evaluation: small ones say the same. */
 const smallStep = ["batch_size=8", "group_size=2", "max_tokens=64", "eval_max_problems=6"];
@@ -61,7 +61,7 @@ test("another run's directory is compared with, problem by problem", async () =>
 
 test("help shows what this command line would use", async () => {
   const { stdout } = await runWhet(["eval", "--help", `run=${run}`, "seed=7"]);
-  expect(stdout).toContain(`preset=nano (of run=${run})`);
+  expect(stdout).toContain(`preset=nano (of ${run})`);
   expect(stdout).toMatch(/^ {2}eval_max_problems=6 .*\(the run's\)$/m);
   expect(stdout).toMatch(/^ {2}seed=7 .*\(as typed\)$/m);
   expect(stdout).toMatch(/^ {2}model_name=nano-coder /m);
@@ -110,7 +110,7 @@ test("the doctor finds everything in order, or says what is not", async () => {
   expect(well.stdout).toMatch(
     /^ok +sandbox.*\nok +grader.*\nok +engine.*\nok +model.*\nok +renderer.*\nok +data.*\nok +sample/,
   );
-  expect(well.stdout).toContain("ready: ./whet train");
+  expect(well.stdout).toContain(`ready: ${whetPath} train`);
   expect(well.code).toBe(0);
   const ill = await runWhet(["doctor", `base_url=${engine.baseUrl}`, "train_data=/nowhere.jsonl"]);
   expect(ill.stdout).toMatch(/problem +data +There is no file/);

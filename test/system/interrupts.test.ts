@@ -166,7 +166,7 @@ test("a live run, and another run's checkpoint, can be evaluated", async () => {
 
 test("Ctrl-C during ./whet eval ends it with 130 and without a trace", async () => {
   let interrupted = false;
-  const result = await runWhet(["eval", "eval_max_problems=200", "max_tokens=112"], {
+  const result = await runWhet(["eval", "preset=nano", "eval_max_problems=200", "max_tokens=112"], {
     onStart: (child) =>
       child.stderr?.on("data", (chunk: Buffer) => {
         if (interrupted || !chunk.toString().includes("test  ")) return;
