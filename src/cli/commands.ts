@@ -6,6 +6,10 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     summary: "train a model by reinforcement learning; without settings, everything runs on this machine",
     load: () => import("./train.ts"),
   },
+  resume: {
+    summary: "goes on with a run where it ended, with its own settings",
+    load: () => import("./resume.ts"),
+  },
   dashboard: {
     summary: "runs in the browser: curves, every answer with its verdict, comparison, controls",
     load: () => import("./dashboard.ts"),

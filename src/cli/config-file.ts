@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { ConfigError, messageOf } from "../core/errors.ts";
 import { JsonTextError, readJsonText } from "../core/json-text.ts";
+import { isRedacted } from "../runs/log.ts";
 
 export interface ConfigFile {
   entries: { name: string; value: unknown; shown: string; origin: string }[];
@@ -35,7 +36,7 @@ export function readConfigFile(path: string): ConfigFile {
   const entries = Object.entries(settings).flatMap(([name, item]) => {
     const origin = `${path}, line ${keyLines.get(name)}`;
     if (ofRun && name === "log_path") return [];
-    if (typeof item === "string" && item.includes("***@")) {
+    if (isRedacted(item)) {
       notices.push(`${origin}: ${name} was written without its password and is left out; give it again`);
       return [];
     }

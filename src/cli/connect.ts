@@ -28,8 +28,11 @@ export function engineKind(baseUrl: string, environment: NodeJS.ProcessEnv = pro
 }
 
 /** Whose prices count: an address of the hosted service is the hosted service. */
-export function chargedAs(baseUrl: string, environment: NodeJS.ProcessEnv = process.env): EngineKind {
-  const kind = engineKind(baseUrl, environment);
+export function chargedAs(
+  baseUrl: string,
+  environment: NodeJS.ProcessEnv = process.env,
+  kind: EngineKind = engineKind(baseUrl, environment),
+): EngineKind {
   const address = baseUrl || environment["TINKER_BASE_URL"] || "";
   const hostname = URL.canParse(address) ? new URL(address).hostname : "";
   return kind === "server" && /(^|\.)thinkingmachines\.dev$/.test(hostname) ? "hosted" : kind;

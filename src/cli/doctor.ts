@@ -8,7 +8,7 @@ import { thousands } from "../core/count.ts";
 import { messageOf } from "../core/errors.ts";
 import { whet } from "../core/program.ts";
 import { describeSummary } from "../data/index.ts";
-import { TrainConfig } from "../rl/config.ts";
+import { presetConfig, type TrainConfig } from "../rl/config.ts";
 import { shapeOf } from "../rl/groups.ts";
 import { judgeByTests } from "../rl/judge.ts";
 import { measureStep } from "../rl/measure-step.ts";
@@ -16,7 +16,6 @@ import { evaluationsOf, forecastRun, type Measured, measuredIn } from "../rl/mea
 import { dollars, noPrice, tariffOf } from "../rl/prices.ts";
 import { type ProbedSample, probeSample, probeTraining } from "../rl/probe.ts";
 import { evaluationTasks, taskSource } from "../rl/tasks.ts";
-import { readRunConfig } from "../runs/directory.ts";
 import { clock } from "../runs/display.ts";
 import { type Logger, redact } from "../runs/log.ts";
 import { readJournal } from "../runs/read-journal.ts";
@@ -26,7 +25,8 @@ import type { Command } from "./command.ts";
 import { chargedAs, type EngineConnection, engineFiles, type GraderConnection, presetFor } from "./connect.ts";
 import { findRun } from "./find-run.ts";
 import { interruptible } from "./interrupt.ts";
-import { parseTrainArguments, resolveConfig, trainOptionsHelp } from "./train-config.ts";
+import { recordedSettings } from "./run-settings.ts";
+import { parseArgumentsOfRun, resolveConfig, trainOptionsHelp } from "./train-config.ts";
 import { Workbench } from "./workbench.ts";
 
 const silent: Logger = { info() {}, warn() {}, error() {}, detail() {} };
@@ -34,31 +34,24 @@ const silent: Logger = { info() {}, warn() {}, error() {}, detail() {} };
 export const command: Command = {
   help: (args) =>
     [
-      `Usage: ${whet} doctor [run=RUN] [key=value …]`,
+      `Usage: ${whet} doctor [RUN] [key=value …]`,
       "",
       `Checks the engine, the model, the renderer, one sample, one training pass, the sandbox and the data, and forecasts the run's tokens, time and cost. Takes the keys of ${whet} train.`,
-      "run=RUN forecasts from a recorded run, with its settings, and says what its time or money went to and which shape of a step would have taught more. Without it the embedded engine does one batch for real; a hosted service is not billed for that.",
+      "With a run it forecasts from a recorded run, with its settings, and says what its time or money went to and which shape of a step would have taught more. Without it the embedded engine does one batch for real; a hosted service is not billed for that.",
       "Makes a fresh adapter, samples from it and trains on the sample without a step; on a hosted service a few hundred tokens are billed.",
       "",
       "  run=  a run to forecast from, with its settings: its name, its path or latest",
-      trainOptionsHelp(args),
+      trainOptionsHelp(args, (named) => (named === "" ? undefined : findRun(named))),
     ].join("\n"),
   async run(args) {
-    const named = args.findLast((word) => /^(--)?run=/.test(word))?.replace(/^(--)?run=/, "");
-    const run = named === undefined ? undefined : findRun(named);
-    const parsed = parseTrainArguments(
-      args.filter((word) => !/^(--)?run=/.test(word)),
-      `${whet} doctor`,
-    );
-    if (run !== undefined) {
-      const recorded = Object.entries(readRunConfig(run) ?? {}).filter(([key]) => key in TrainConfig.shape);
-      parsed.given = { ...(Object.fromEntries(recorded) as Partial<TrainConfig>), ...parsed.given };
-      parsed.preset ??= parsed.given.preset;
-    }
+    const parsed = parseArgumentsOfRun(args, `${whet} doctor`);
+    const run = parsed.run === "" ? undefined : findRun(parsed.run);
     if (run !== undefined) showSpending(run);
     // A server that cannot be asked is reported by the check of the engine.
-    const preset = parsed.preset ?? (await presetFor(parsed.given.base_url).catch(() => "deepcoder" as const));
-    const { config, warnings } = resolveConfig(parsed, preset);
+    const preset = async () =>
+      parsed.preset ?? (await presetFor(parsed.given.base_url).catch(() => "deepcoder" as const));
+    const base = run === undefined ? presetConfig(await preset()) : recordedSettings(run).config;
+    const { config, warnings } = resolveConfig(parsed, base);
     for (const warning of warnings) console.log(`note      ${warning}`);
     return interruptible((signal) => examine(config, run, signal));
   },

@@ -132,7 +132,7 @@ export class EmbeddedServer {
         new EmbeddedServerError(
           "cli/embedded-server-lost",
           `The embedded engine ended ${mostRestarts + 1} times in a row (the last time: ${reason}), so it is not started again. ` +
-            `${this.#options.logFile} says why. Run the same command again: it goes on where this one ended.`,
+            `${this.#options.logFile} says why. Resume the run: it goes on where this one ended.`,
         ),
       );
       return;

@@ -2,10 +2,9 @@
 import { basename, dirname, join } from "node:path";
 import { ConfigError } from "../core/errors.ts";
 import { lockHolder } from "../core/lock-file.ts";
-import { whet } from "../core/program.ts";
-import { shellCommand } from "../core/shell.ts";
 import type { CheckpointRecord } from "../runs/checkpoints.ts";
-import { readRunConfig, runFiles } from "../runs/directory.ts";
+import { readRunConfig, resumeCommand, runFiles } from "../runs/directory.ts";
+import { isRedacted } from "../runs/log.ts";
 import { RunView } from "../runs/view.ts";
 import type { EngineKind } from "./connect.ts";
 import { findRun, lookUp } from "./find-run.ts";
@@ -68,7 +67,7 @@ function missing(run: string, name: string, records: readonly CheckpointRecord[]
   const holder = run === "" ? undefined : lockHolder(join(run, runFiles.lock));
   if (run !== "" && names === "")
     return holder === undefined
-      ? `run=${run} has saved no checkpoint. Go on with it until it has: ${shellCommand(`${whet} resume`, run)}. Or choose another run.`
+      ? `run=${run} has saved no checkpoint. Go on with it until it has: ${resumeCommand(run)}. Or choose another run.`
       : `run=${run} is live (process ${holder}) and has saved no checkpoint yet. Wait until it has: save_every says how often.`;
   return `There is no checkpoint "${name || "(last)"}" in run=${run || "(none)"}; it has: ${names || "none"}. Name one of them, a tinker:// path, or base.`;
 }
@@ -79,6 +78,11 @@ export function engineOfRun(run: string, givenUrl: string | undefined): { kind?:
   const { engine, base_url: recorded } = (run === "" ? undefined : readRunConfig(run)) ?? {};
   const baseUrl = typeof recorded === "string" ? recorded : "";
   if (engine === "embedded") return { kind: "embedded", baseUrl: "" };
+  if (isRedacted(baseUrl))
+    throw new ConfigError(
+      "config/no-server",
+      `run=${run} was trained on ${baseUrl}, whose password was not written down. Name the server again with base_url=.`,
+    );
   if (engine === "server" && baseUrl === "" && !process.env["TINKER_BASE_URL"])
     throw new ConfigError(
       "config/no-server",

@@ -94,7 +94,7 @@ ${certify}
 # Everything up to the first billed call: sandbox, engine, data, forecast.
 ${dryRun}
 
-# Train. Stop with Ctrl-C; the same command goes on.
+# Train. Stop with Ctrl-C; the same command goes on, or ${whet} resume from anywhere.
 ${train}
 
 # How good is it on the test problems?

@@ -61,5 +61,6 @@ try {
 } catch (error) {
   if (!(error instanceof WhetstoneError)) throw error;
   console.error(visible(`whetstone: ${error.message} [${error.code}]`));
+  if (error.next !== undefined) console.error(`To go on:\n  ${error.next}`);
   process.exitCode = error instanceof ConfigError ? 2 : 1;
 }

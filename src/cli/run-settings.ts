@@ -3,6 +3,7 @@ import { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
 import { presetConfig, TrainConfig } from "../rl/config.ts";
 import { readRunConfig } from "../runs/directory.ts";
+import { isRedacted } from "../runs/log.ts";
 import { presetFor } from "./connect.ts";
 import { findRun, newestRun } from "./find-run.ts";
 import { runNamedIn } from "./find-weights.ts";
@@ -47,21 +48,41 @@ export function askedRun(named: string, checkpoints: readonly string[], given: R
   return chosen || checkpoints.some((word) => word.startsWith("tinker://")) ? "" : (newestRun() ?? "");
 }
 
+/** Keys that are about one command and not about the run. */
+const ofOneCommand: ReadonlySet<string> = new Set(["log_path", "behavior_if_log_dir_exists", "force_resume"]);
+
+/** The settings that a run was last trained with, and which of them were not written down whole. */
+export function recordedSettings(run: string): { config: TrainConfig; notices: string[] } {
+  const recorded = readRunConfig(run);
+  if (!recorded)
+    throw new ConfigError("config/no-run", `${run} holds no run that can be read (no readable config.json).`);
+  const entries = Object.entries(recorded).filter(([key]) => key in TrainConfig.shape && !ofOneCommand.has(key));
+  const known = Object.fromEntries(entries.filter(([, value]) => !isRedacted(value)));
+  const preset = TrainConfig.shape.preset.catch("deepcoder").parse(known["preset"]);
+  const parsed = TrainConfig.safeParse({ ...presetConfig(preset), ...known });
+  if (!parsed.success) {
+    const { path, message } = parsed.error.issues[0]!;
+    throw new ConfigError(
+      "config/bad-value",
+      `${run}/config.json: ${path.join(".")} is not valid: ${message}. Mend it, or give the key with the command.`,
+    );
+  }
+  const notices = entries.flatMap(([key, value]) =>
+    isRedacted(value) ? [`${key} was written down without its password and is left out; give it again`] : [],
+  );
+  return { config: parsed.data, notices };
+}
+
 /** `options` are the command's own; those that TrainConfig has count only where they were given. Without a run, `run` is "". */
 export async function settingsOfRun(
   run: string,
   options: Readonly<Record<string, unknown>>,
   given: ReadonlySet<string>,
 ): Promise<TrainConfig> {
-  const recorded = run === "" ? undefined : readRunConfig(run);
-  if (run !== "" && !recorded)
-    throw new ConfigError("config/no-run", `run=${run} holds no run (no readable config.json). Name a run directory.`);
   const chosen = Object.fromEntries(
     Object.entries(options).filter(([key]) => given.has(key) && key in TrainConfig.shape),
   ) as Partial<TrainConfig>;
-  const known = Object.fromEntries(Object.entries(recorded ?? {}).filter(([key]) => key in TrainConfig.shape));
-  const preset =
-    chosen.preset ??
-    (recorded ? TrainConfig.shape.preset.parse(recorded["preset"]) : await presetFor(chosen.base_url ?? ""));
-  return { ...presetConfig(preset), ...known, ...chosen };
+  const preset = async () => chosen.preset ?? (await presetFor(chosen.base_url ?? ""));
+  const base = run === "" ? presetConfig(await preset()) : recordedSettings(run).config;
+  return { ...base, ...chosen };
 }

@@ -6,7 +6,7 @@ import { presetConfig } from "../rl/config.ts";
 import { parseTrainArguments, resolveConfig, trainOptionsHelp } from "./train-config.ts";
 
 const folders = temporaryFolders();
-const resolved = (...args: string[]) => resolveConfig(parseTrainArguments(args), "nano").config;
+const resolved = (...args: string[]) => resolveConfig(parseTrainArguments(args), presetConfig("nano")).config;
 const sizes = (...args: string[]) => {
   const { group_size, batch_size } = resolved(...args);
   return [group_size, batch_size];

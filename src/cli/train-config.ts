@@ -1,10 +1,16 @@
 // The config of `./whet train` from its command line: preset, then config files, then what was given, then the checks between fields.
 
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
 import { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
 import { whet } from "../core/program.ts";
+import { fromAnywhere } from "../data/sources.ts";
 import { completionsPerPrompt, presetConfig, TrainConfig, validateConfig } from "../rl/config.ts";
-import { describeOptions, parseArguments, refuseWords, type ShownDefaults } from "./options.ts";
+import { isRunDirectory } from "../runs/directory.ts";
+import { runKey } from "./find-run.ts";
+import { describeOptions, type ParsedArguments, parseArguments, refuseWords, type ShownDefaults } from "./options.ts";
+import { recordedSettings } from "./run-settings.ts";
 import { fromEnvironment, headingOf, mistakeOf, orWithout, presetOf } from "./shown-defaults.ts";
 
 /** What a person types: the config's keys, the two sizes of a step by their plain names, and switches of the command itself. */
@@ -46,27 +52,48 @@ export interface ParsedTrainArguments {
 
 /** Parses what follows `usage`, the command. */
 export function parseTrainArguments(args: readonly string[], usage = `${whet} train`): ParsedTrainArguments {
-  const { options, given, layers, origins, words, notices } = parseArguments(TrainArguments, args);
+  const { words, ...parsed } = parseArguments(TrainArguments, args);
   if (words[0] === "main") {
     words.shift();
-    notices.push('the word "main" is not needed and is ignored');
+    parsed.notices.push('the word "main" is not needed and is ignored');
   }
   refuseWords(words, usage);
+  return trainArguments(parsed);
+}
+
+/** The same with a run, `run=` or the one word; "" where none is named. */
+export function parseArgumentsOfRun(args: readonly string[], usage: string): ParsedTrainArguments & { run: string } {
+  const { options, layers, words, ...parsed } = parseArguments(TrainArguments.extend({ run: runKey }), args);
+  const { run, ...others } = options;
+  refuseWords(run === "" ? words.slice(1) : words, usage);
+  const ownLayers = layers.map(({ run: _, ...layer }) => layer);
+  return { ...trainArguments({ ...parsed, options: others, layers: ownLayers }), run: run || (words[0] ?? "") };
+}
+
+function trainArguments({
+  options,
+  given,
+  layers,
+  origins,
+  notices,
+}: Omit<ParsedArguments<typeof TrainArguments>, "words">): ParsedTrainArguments {
   const { prompts_per_step: _, completions_per_prompt: __, dry_run: dryRun, ...config } = options;
   const onlyGiven = Object.fromEntries(Object.entries(config).filter(([key]) => given.has(key)));
   const preset = given.has("preset") ? options.preset : undefined;
   return { preset, dryRun, given: onlyGiven, layers, origins, notices };
 }
 
-/** The whole config and what is worth a warning. */
+/** The whole config, what is given over `base`, and what is worth a warning. Files are named so that the run finds them from any folder. */
 export function resolveConfig(
   { given, layers }: Pick<ParsedTrainArguments, "given" | "layers">,
-  preset: TrainConfig["preset"],
+  base: TrainConfig,
 ): { config: TrainConfig; warnings: string[] } {
-  const config: TrainConfig = { ...presetConfig(preset), ...given, preset };
-  let sizes = pickSizes(presetConfig(preset));
+  let sizes = pickSizes(base);
   for (const layer of layers) sizes = applySizes(sizes, layer);
-  Object.assign(config, sizes);
+  const config: TrainConfig = { ...base, ...given, ...sizes };
+  for (const key of ["train_data", "test_data"] as const) config[key] = fromAnywhere(config[key]);
+  for (const key of ["tokenizer", "sandbox_python"] as const)
+    if (config[key].includes("/") && existsSync(config[key])) config[key] = resolve(config[key]);
   return { config, warnings: validateConfig(config) };
 }
 
@@ -95,19 +122,33 @@ function applySizes(before: Sizes, layer: Partial<TrainArguments>): Sizes {
 
 const conflict = (what: string) => new ConfigError("config/conflict", `${what} Leave one of them out.`);
 
-/** The keys with what this invocation would use: after preset, environment, config files and what was typed. */
-export function trainOptionsHelp(args: readonly string[] = []): string {
-  const { shown, heading } = invocation(args);
+/** The keys with what this invocation would use: after preset or run, environment, config files and what was typed. */
+export function trainOptionsHelp(
+  args: readonly string[] = [],
+  run: (named: string) => string | undefined = () => undefined,
+): string {
+  const { shown, heading } = invocation(args, run);
   return [heading, "", describeOptions(TrainArguments, { ...shown, order: trainKeys })].join("\n");
 }
 
-function invocation(args: readonly string[]): { shown: ShownDefaults; heading: string } {
-  const [parsed, wrong] = orWithout(args, (words) => parseTrainArguments(words));
+function invocation(
+  args: readonly string[],
+  runOf: (named: string) => string | undefined,
+): { shown: ShownDefaults; heading: string } {
+  const [parsed, wrong] = orWithout(args, (words) => {
+    const typed = parseArgumentsOfRun(words, `${whet} train`);
+    const { log_path: place = "" } = typed.given;
+    const run = runOf(typed.run) ?? (isRunDirectory(place) ? place : undefined);
+    return { ...typed, run, recorded: run === undefined ? undefined : recordedSettings(run).config };
+  });
   let mistake = wrong;
-  const { preset, why } = presetOf(parsed.preset, parsed.given.base_url ?? "");
-  const config: TrainConfig = { ...presetConfig(preset), ...parsed.given, preset };
+  const { run, recorded } = parsed;
+  const asked = recorded ? { preset: recorded.preset, why: `of ${run}` } : undefined;
+  const { preset, why } = asked ?? presetOf(parsed.preset, parsed.given.base_url ?? "");
+  const base = recorded ?? presetConfig(preset);
+  const config: TrainConfig = { ...base, ...parsed.given };
   try {
-    Object.assign(config, pickSizes(resolveConfig(parsed, preset).config));
+    Object.assign(config, pickSizes(resolveConfig(parsed, base).config));
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     mistake = mistakeOf(error);
@@ -119,10 +160,15 @@ function invocation(args: readonly string[]): { shown: ShownDefaults; heading: s
     batch_size: config.batch_size,
   };
   const notes: Record<string, string> = {};
-  for (const { key, value, note } of fromEnvironment((name) => name in parsed.given)) {
-    values[key] = value;
-    notes[key] = note;
-  }
+  if (recorded) {
+    const usual: Readonly<Record<string, unknown>> = presetConfig(preset);
+    for (const [key, value] of Object.entries(recorded))
+      if (JSON.stringify(value) !== JSON.stringify(usual[key])) notes[key] = "the run's";
+  } else
+    for (const { key, value, note } of fromEnvironment((name) => name in parsed.given)) {
+      values[key] = value;
+      notes[key] = note;
+    }
   for (const key of Object.keys(parsed.layers.at(-1) ?? {})) notes[key] = "as typed";
   for (const [key, origin] of parsed.origins) notes[key] = origin;
   return { shown: { values, notes }, heading: headingOf(mistake, preset, why) };

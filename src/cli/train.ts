@@ -1,8 +1,9 @@
 // `./whet train`: builds the parts, checks them before anything is billed, trains, and reports.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { countOf } from "../core/count.ts";
+import { WhetstoneError } from "../core/errors.ts";
 import { whet } from "../core/program.ts";
 import { shellCommand } from "../core/shell.ts";
 import { type DashboardBeside, dashboardBeside } from "../dashboard/beside.ts";
@@ -12,14 +13,14 @@ import { questionTemplateHash } from "../data/question.ts";
 import type { Renderer } from "../renderers/index.ts";
 import { beginRun, type RunFacts, runRecord } from "../rl/begin-run.ts";
 import { linkedController } from "../rl/cancellation.ts";
-import type { TrainConfig } from "../rl/config.ts";
+import { presetConfig, type TrainConfig } from "../rl/config.ts";
 import { describeCost, describeForecast, type Forecast, forecastTokens } from "../rl/forecast.ts";
 import { judgeByTests, trainingPatienceMs } from "../rl/judge.ts";
 import { describeTariff, dollars, noPrice, priceKeys, tariffForBudget, tariffOf } from "../rl/prices.ts";
 import { describeChange } from "../rl/resume.ts";
 import { evaluationTasks, taskSource } from "../rl/tasks.ts";
 import { type TrainOutcome, train } from "../rl/train.ts";
-import { defaultRunPath, openRunDirectory, readRunConfig } from "../runs/directory.ts";
+import { defaultRunPath, openRunDirectory, readRunConfig, resumeCommand } from "../runs/directory.ts";
 import { Display } from "../runs/display.ts";
 import { redact } from "../runs/log.ts";
 import { Run } from "../runs/run.ts";
@@ -27,9 +28,11 @@ import { RunView } from "../runs/view.ts";
 import { askAboutRun } from "./ask.ts";
 import type { Command } from "./command.ts";
 import { chargedAs, type EngineKind, engineFiles, engineKind, presetFor } from "./connect.ts";
+import { engineOfRun } from "./find-weights.ts";
 import { type Interrupts, interruptible } from "./interrupt.ts";
 import { Progress } from "./progress.ts";
-import { parseTrainArguments, resolveConfig, trainOptionsHelp } from "./train-config.ts";
+import { recordedSettings } from "./run-settings.ts";
+import { type ParsedTrainArguments, parseTrainArguments, resolveConfig, trainOptionsHelp } from "./train-config.ts";
 import { TrainDisplay } from "./train-display.ts";
 import { report } from "./train-report.ts";
 import { Workbench } from "./workbench.ts";
@@ -40,42 +43,81 @@ export const command: Command = {
       `Usage: ${whet} train [key=value …] [@config.json]`,
       "",
       "Trains a LoRA adapter by reinforcement learning on programming problems. Without a key and a server: the embedded engine, the bundled",
-      "model and problems, and the embedded jail. The same command with the same log_path resumes. @config.json takes keys from a file.",
+      "model and problems, and the embedded jail. With the log_path of a run it goes on with that run, and keys that are not named are the",
+      `run's (${whet} resume does the same). @config.json takes keys from a file.`,
       "",
       trainOptionsHelp(args),
     ].join("\n"),
 
-  async run(args) {
-    const parsed = parseTrainArguments(args, `${whet} train`);
-    const kind = engineKind(parsed.given.base_url ?? "");
-    const { config, warnings } = resolveConfig(parsed, parsed.preset ?? (await presetFor(parsed.given.base_url)));
-    if (parsed.dryRun) return dryRun(config, kind, [...parsed.notices, ...warnings]);
-    const path = config.log_path || defaultRunPath(new Date());
-    const ask = process.stdin.isTTY ? askAboutRun(readRunConfig(path) ?? {}, parsed.given) : undefined;
-    const directory = await openRunDirectory(path, config.behavior_if_log_dir_exists, ask);
-    if (!directory) return 0;
-    const run = await Run.open(path, new Display(process.stderr), directory.release);
-    for (const notice of [...parsed.notices, ...warnings]) run.logger.warn(notice);
-    const dashboard = config.dashboard ? dashboardBeside(run.path) : undefined;
-    const work = (_: AbortSignal, interrupts: Interrupts) => trainInto(run, config, kind, interrupts, { dashboard });
-    try {
-      const code = await interruptible(work, { readerGone: "go on" });
-      await run.close(code === 0 ? "finished" : "interrupted", code === budgetExitCode ? { reason: "budget" } : {});
-      return code;
-    } catch (error) {
-      await run.close("failed", { error });
-      throw error;
-    } finally {
-      await dashboard?.close();
-    }
-  },
+  run: (args) => startTraining(parseTrainArguments(args, `${whet} train`)),
 };
+
+/** What is trained, and where. */
+interface Plan {
+  config: TrainConfig;
+  kind: EngineKind;
+  notices: string[];
+}
+
+/** Begins a run, or goes on with the one that is in `log_path`: with its settings, but for those that are given. */
+export async function startTraining(parsed: ParsedTrainArguments): Promise<number> {
+  const { log_path: given = "", behavior_if_log_dir_exists: behavior = "ask" } = parsed.given;
+  const path = resolve(given || defaultRunPath(new Date()));
+  const recorded = behavior === "delete" ? undefined : readRunConfig(path);
+  let plan = recorded ? planToGoOn(parsed, path) : await planNew(parsed);
+  if (parsed.dryRun) return dryRun(plan);
+  const asked = recorded && process.stdin.isTTY ? askAboutRun(recorded, parsed.given) : undefined;
+  const ask = async (question: string) => {
+    const choice = await asked!(question);
+    if (choice === "delete") plan = await planNew(parsed); // what is wrong with it is said before anything is deleted
+    return choice;
+  };
+  const directory = await openRunDirectory(path, behavior, asked && ask);
+  if (!directory) return 0;
+  const { config, kind, notices } = plan;
+  const run = await Run.open(path, new Display(process.stderr), directory.release);
+  for (const notice of notices) run.logger.warn(notice);
+  const dashboard = config.dashboard ? dashboardBeside(run.path) : undefined;
+  const work = (_: AbortSignal, interrupts: Interrupts) => trainInto(run, config, kind, interrupts, { dashboard });
+  try {
+    const code = await interruptible(work, { readerGone: "go on" });
+    await run.close(code === 0 ? "finished" : "interrupted", code === budgetExitCode ? { reason: "budget" } : {});
+    return code;
+  } catch (error) {
+    await run.close("failed", { error });
+    if (error instanceof WhetstoneError && readRunConfig(path)) error.next = resumeCommand(path);
+    throw error;
+  } finally {
+    await dashboard?.close();
+  }
+}
+
+async function planNew(parsed: ParsedTrainArguments): Promise<Plan> {
+  const preset = parsed.preset ?? (await presetFor(parsed.given.base_url));
+  const { config, warnings } = resolveConfig(parsed, presetConfig(preset));
+  return { config, kind: engineKind(config.base_url), notices: [...parsed.notices, ...warnings] };
+}
+
+/** On the engine that has the run's checkpoints, whatever the environment names now. */
+function planToGoOn(parsed: ParsedTrainArguments, path: string): Plan {
+  const recorded = recordedSettings(path);
+  const { base_url: given } = parsed.given;
+  const engine = given === undefined ? engineOfRun(path, undefined) : { kind: undefined, baseUrl: given };
+  const base = { ...recorded.config, base_url: engine.baseUrl };
+  const { config, warnings } = resolveConfig(parsed, base);
+  const notices = recorded.notices.filter((notice) => !Object.keys(parsed.given).some((key) => notice.startsWith(key)));
+  return {
+    config,
+    kind: engine.kind ?? engineKind(config.base_url),
+    notices: [...parsed.notices, ...notices, ...warnings],
+  };
+}
 
 /** The run was ended by its budget. */
 const budgetExitCode = 3;
 
 /** Everything that a run does before its first billed call, in a folder that is gone afterwards. */
-async function dryRun(config: TrainConfig, kind: EngineKind, notices: readonly string[]): Promise<number> {
+async function dryRun({ config, kind, notices }: Plan): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), "whet-dry-run-"));
   const run = await Run.open(folder, new Display(process.stderr), () => {});
   try {
@@ -95,21 +137,23 @@ async function trainInto(
   { dry = false, dashboard }: { dry?: boolean; dashboard?: DashboardBeside | undefined } = {},
 ): Promise<number> {
   const { logger } = run;
-  logger.detail(`${whet} train ${process.argv.slice(3).join(" ")}`);
+  logger.detail(`${whet} ${process.argv.slice(2).join(" ")}`);
   const view = RunView.read(run.path);
   if (isFinished(view, config)) {
-    logger.info(`this run is finished (${countOf(view.newest!.step, "step")}). Set max_steps higher to go on with it.`);
+    const more = resumeCommand(run.path, `max_steps=${2 * Math.max(1, view.newest!.step)}`);
+    logger.info(`this run is finished (${countOf(view.newest!.step, "step")}). To go on with it: ${more}`);
     report(run, view);
     return 0;
   }
 
-  const tariff = tariffForBudget(config, chargedAs(config.base_url));
+  const tariff = tariffForBudget(config, chargedAs(config.base_url, process.env, kind));
   const { drain } = interrupts;
   const cancel = linkedController(interrupts.cancel);
   const bench = new Workbench(config, {
     engineFiles: engineFiles(run.path),
     logger,
     signal: drain,
+    engineKind: kind,
     onEngineLost: (error) => cancel.abort(error),
   });
   try {
@@ -187,9 +231,9 @@ async function trainInto(
 
 /** The end of a dry run: the settings, and what would be gone on with. */
 function sayReady(run: Run, config: TrainConfig, facts: RunFacts & { engine: EngineKind }, forecast: Forecast): number {
-  const { log_path: path } = config;
+  const path = config.behavior_if_log_dir_exists === "delete" ? "" : config.log_path;
   const { record, changes } = runRecord(path || run.path, config, facts);
-  showConfig(run, record, path || "a new folder in ~/code-rl-logs");
+  showConfig(run, record, config.log_path || "a new folder in ~/code-rl-logs");
   for (const change of changes) run.logger.warn(`another setting: ${describeChange(change)}`);
   if (path !== "" && readRunConfig(path)) {
     const steps = countOf(RunView.read(path).newest?.step ?? 0, "step");
@@ -281,9 +325,8 @@ function showLink(run: Run, link: Awaited<DashboardBeside["ready"]>): void {
 function finish(run: Run, outcome: TrainOutcome): number {
   run.display.end();
   if (outcome.interrupted) {
-    run.logger.info(
-      `interrupted after ${countOf(outcome.step, "step")}; everything is saved. To go on: ${shellCommand(`${whet} train`, `log_path=${run.path}`)} … with the same keys`,
-    );
+    run.logger.info(`interrupted after ${countOf(outcome.step, "step")}; everything is saved. To go on:`);
+    run.logger.info(`  ${resumeCommand(run.path)}`);
     return 130;
   }
   report(run, RunView.read(run.path));
@@ -292,7 +335,8 @@ function finish(run: Run, outcome: TrainOutcome): number {
   run.logger.info(
     `stopped by budget=${limit} after ${outcome.step} ${outcome.step === 1 ? "step" : "steps"}: ${dollars(spent)} were spent` +
       `${committed > 0 ? `, up to ${dollars(committed)} were under way` : ""}, and what comes next may cost up to ${dollars(next)}; everything is saved. ` +
-      `To go on: ${shellCommand(`${whet} train`, `log_path=${run.path}`)} budget=… with a larger amount and the same keys`,
+      "To go on with a larger one:",
   );
+  run.logger.info(`  ${resumeCommand(run.path, `budget=${2 * limit}`)}`);
   return budgetExitCode;
 }

@@ -5,6 +5,8 @@
 export class WhetstoneError extends Error {
   /** Stable, and documented in docs/errors.md: `area/what`. */
   readonly code: string;
+  /** A command that goes on from here; `./whet` prints it below the message. */
+  next?: string;
 
   constructor(code: string, message: string, options?: ErrorOptions) {
     super(message, options);

@@ -1,6 +1,6 @@
 // From what a user writes (`starter`, `deepcoder`, a path, a hub id; several with commas) to files on this machine.
 import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
+import { createReadStream, existsSync } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { basename, dirname, extname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -69,6 +69,13 @@ export async function findFiles(
   }
   if (files.length > 0) return files;
   throw notFound(`No data was named (${JSON.stringify(specification)}).`);
+}
+
+/** The same sources, named so that they are found from any folder. */
+export function fromAnywhere(specification: string): string {
+  const parts = specification.split(",").map((text) => text.trim());
+  const isHere = (part: string) => part !== "" && !Object.hasOwn(named, part) && existsSync(part);
+  return parts.some(isHere) ? parts.map((part) => (isHere(part) ? resolve(part) : part)).join(",") : specification;
 }
 
 async function fromPathOrHub(part: string, split: Split, options: SourceOptions): Promise<ProblemFile[]> {

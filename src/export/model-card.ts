@@ -1,4 +1,5 @@
 // README.md of an exported model: what it is, what it was trained on and how, what it reached, under which licence, and how to load it.
+import { basename, isAbsolute } from "node:path";
 import { countOf } from "../core/count.ts";
 import { visible } from "../core/visible.ts";
 import type { Evaluation } from "../rl/evaluate.ts";
@@ -137,10 +138,17 @@ function data(config: Readonly<Record<string, unknown>>): string {
     "| --- | --- | --- | --- |",
     ...rows.map(
       ([part, source, size, print]) =>
-        `| ${part} | ${code(config[source] || "given by a program")} | ${plain(config[size] ?? "?")} | ${config[print] ? code(config[print]) : "–"} |`,
+        `| ${part} | ${code(sourcesIn(String(config[source] ?? "")))} | ${plain(config[size] ?? "?")} | ${config[print] ? code(config[print]) : "–"} |`,
     ),
   ].join("\n");
 }
+
+/** Data sources by name: where a file was is nobody else's business. */
+const sourcesIn = (text: string) =>
+  text
+    .split(",")
+    .map((part) => (isAbsolute(part) ? basename(part) : part))
+    .join(",") || "given by a program";
 
 function settings({ view, rank, alpha, modules }: CardInput): string {
   const { config } = view;

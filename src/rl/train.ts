@@ -169,6 +169,6 @@ function stopIfUngraded(step: number, batch: Batch): void {
   throw new TrainError(
     "rl/ungraded",
     `${Math.round(100 * share)}% of the completions of step ${step} could not be graded, so training stops before it learns from an outage. ` +
-      `Check the sandbox (${whet} doctor), then run the same command again: it goes on where this one ended.`,
+      `Check the sandbox (${whet} doctor), then resume the run: it goes on where this one ended.`,
   );
 }

@@ -74,7 +74,7 @@ export class Watch {
           new TrainError(
             "rl/stuck",
             `There was ${what}, twice stage_deadline=${this.#deadlineMs / 1000}. The server or the sandbox does not answer: check it ` +
-              `(${whet} doctor), then run the same command again; it goes on where this one ended.`,
+              `(${whet} doctor), then resume the run: it goes on where this one ended.`,
           ),
         );
       }

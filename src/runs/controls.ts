@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { replaceFile } from "../core/files.ts";
 import { lockHolder } from "../core/lock-file.ts";
-import { RunError, runFiles } from "./directory.ts";
+import { RunError, resumeCommand, runFiles } from "./directory.ts";
 
 /** What can be asked of a live run. */
 export const Control = z.discriminatedUnion("kind", [
@@ -50,7 +50,7 @@ export function requestControl(runPath: string, control: Control, by = "command"
   if (lockHolder(join(runPath, runFiles.lock)) === undefined)
     throw new RunError(
       "runs/not-live",
-      `No process trains ${runPath}, so nobody would act on "${control.kind}". Start it (the same train command), then ask again.`,
+      `No process trains ${runPath}, so nobody would act on "${control.kind}". Go on with it (${resumeCommand(runPath)}), then ask again.`,
     );
   const folder = join(runPath, runFiles.controls);
   mkdirSync(folder, { recursive: true, mode: 0o700 });

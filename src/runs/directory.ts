@@ -6,6 +6,8 @@ import { join, parse, resolve } from "node:path";
 import { messageOf, WhetstoneError } from "../core/errors.ts";
 import { makeFolder, writeFileAtomic } from "../core/files.ts";
 import { takeLock } from "../core/lock-file.ts";
+import { whet } from "../core/program.ts";
+import { shellCommand } from "../core/shell.ts";
 
 /** A run directory cannot be used as asked. */
 export class RunError extends WhetstoneError {}
@@ -66,6 +68,10 @@ export function defaultRunPath(now: Date, home = homedir()): string {
     if (!existsSync(candidate)) return candidate;
   }
 }
+
+/** The command that goes on with a run, from any folder. */
+export const resumeCommand = (path: string, ...words: readonly string[]) =>
+  shellCommand(`${whet} resume`, resolve(path), ...words);
 
 /** Whether a folder holds a run: it has a config.json that says so. */
 export function isRunDirectory(path: string): boolean {

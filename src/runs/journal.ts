@@ -144,7 +144,7 @@ export class Journal {
       code,
       code === "runs/write-failed"
         ? `The run directory ${join(this.runPath, runFiles.journal)} could not be written: ${message}. Free some space or fix its ` +
-            "permissions, then run the same command again: it goes on where this one ended."
+            "permissions, then resume the run: it goes on where this one ended."
         : message,
     );
     for (const { reject } of this.#pending.splice(0)) reject(this.#failure);

@@ -26,6 +26,9 @@ export function redact(text: string, environment: Readonly<Record<string, string
   return clean;
 }
 
+/** A value was written down without its password. */
+export const isRedacted = (value: unknown) => typeof value === "string" && value.includes("://***@");
+
 export class RunLogger implements Logger {
   readonly #journal: Pick<Journal, "note">;
   readonly #print: (line: string, level: Level) => void;

@@ -101,8 +101,8 @@ export class Run {
     } catch (error) {
       throw new RunError(
         "runs/write-failed",
-        `The run directory ${this.path} could not be written: ${messageOf(error)}. Free some space or fix its permissions, then run the ` +
-          "same command again: it goes on where this one ended.",
+        `The run directory ${this.path} could not be written: ${messageOf(error)}. Free some space or fix its permissions, then resume ` +
+          "the run: it goes on where this one ended.",
         { cause: error },
       );
     }

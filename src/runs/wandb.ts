@@ -165,7 +165,7 @@ export class WandbSink implements MetricsSink {
       if (Date.now() > deadline)
         throw new WandbError(
           "runs/wandb-unreachable",
-          `Weights & Biases does not answer; ${this.#waiting.length} steps are not there. The same command sends them when it goes on.`,
+          `Weights & Biases does not answer; ${this.#waiting.length} steps are not there. They are sent when the run goes on.`,
         );
       await new Promise((resolve) => setTimeout(resolve, 1000));
     }

@@ -136,7 +136,7 @@ test("a run directory that cannot be written any more ends the run with one mess
   expect((await train([`log_path=${path}`, "max_steps=0"])).code).toBe(0);
   writeFileSync(join(path, "rollouts"), "");
   const { code, stderr } = await train([`log_path=${path}`, "max_steps=1"]);
-  expect(stderr).toMatch(/could not be written.*the same command again/);
+  expect(stderr).toMatch(/could not be written.*resume the run[\s\S]*To go on:\n {2}\S+ resume \S+/);
   expect(code).toBe(1);
 });
 

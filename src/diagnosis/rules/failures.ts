@@ -83,7 +83,7 @@ const failures: readonly FailureRule[] = [
     codes: /^(client\/(connection|timeout|server-error|busy|billing)|cli\/embedded-server(-lost)?|rl\/stuck)$/,
     when: "the Tinker server does not answer, or a stage made no progress for twice stage_deadline",
     means: "the server is down, overloaded, or out of reach",
-    remedy: "check it, then run the same command again: it goes on where this one ended",
+    remedy: "check it, then resume the run: it goes on where this one ended",
     command: `${whet} doctor`,
   },
   {
@@ -93,7 +93,7 @@ const failures: readonly FailureRule[] = [
     symptomOf: ["disk-filling"],
     when: "the run's directory or a checkpoint could not be written",
     means: "the disk is full, or was taken away",
-    remedy: "free some space, then run the same command again: nothing is lost",
+    remedy: "free some space, then resume the run: nothing is lost",
   },
   {
     id: "settings-refused",
@@ -134,7 +134,7 @@ const other: Rule = {
   aboutEnd: true,
   when: "the run ended with any other error",
   means: "the message says what happened",
-  remedy: "do what the message says, then run the same command again: it goes on where this one ended",
+  remedy: "do what the message says, then resume the run: it goes on where this one ended",
   check: ({ end }) =>
     end?.outcome === "failed" && end.code !== stoppedByFinding && !failures.some((failure) => isFailure(failure, end))
       ? sighting(end)
