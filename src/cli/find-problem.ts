@@ -14,6 +14,9 @@ export interface GivenProblem {
   tests: (() => Promise<readonly NormalizedTest[]>) | undefined;
 }
 
+/** The id of a problem that is a text. */
+export const givenId = "given";
+
 const isRows = (path: string) => /\.(jsonl|ndjson|parquet)$/i.test(path);
 
 /** `tests`: a file with tests to use; `grade`: use the problem's own. */
@@ -82,8 +85,8 @@ function problemOf(question: string, tests: readonly NormalizedTest[]): Problem 
   const call =
     first?.kind === "functional" ? { functionName: first.functionName, argumentCount: first.args.length } : null;
   return {
-    id: "given",
-    source: "given",
+    id: givenId,
+    source: givenId,
     question,
     starterCode: null,
     metadata: {},

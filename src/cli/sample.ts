@@ -9,7 +9,7 @@ import { countOf } from "../core/count.ts";
 import { ConfigError } from "../core/errors.ts";
 import { whet } from "../core/program.ts";
 import { Random } from "../core/random.ts";
-import { visible } from "../core/visible.ts";
+import { visible, visibleLine } from "../core/visible.ts";
 import { extractCode, type GradeResult, type NormalizedTest } from "../grading/index.ts";
 import type { Renderer } from "../renderers/index.ts";
 import { TrainConfig } from "../rl/config.ts";
@@ -19,7 +19,7 @@ import { borrowCheckpoint } from "./borrow-checkpoint.ts";
 import type { Command } from "./command.ts";
 import { engineFiles, engineKind, type GraderConnection } from "./connect.ts";
 import { describeFailure } from "./failure-text.ts";
-import { findProblem, type GivenProblem } from "./find-problem.ts";
+import { findProblem, type GivenProblem, givenId } from "./find-problem.ts";
 import { sayRun } from "./find-run.ts";
 import { engineOfRun, findWeights, type NamedWeights } from "./find-weights.ts";
 import { interruptible } from "./interrupt.ts";
@@ -131,6 +131,7 @@ async function sampleAll(
         }),
       ),
     );
+    if (!options.json) printQuestion(problem.problem);
     const counts = new Map<string, { passed: number; graded: number }>();
     for (const [index, source] of weights.entries()) {
       const samples = await sampleFrom(source, samplers[index]!, {
@@ -155,6 +156,12 @@ async function sampleAll(
     await bench.close();
     rmSync(scratch, { recursive: true, force: true });
   }
+}
+
+/** What is asked; a text that was given has no name. */
+function printQuestion({ id, question }: GivenProblem["problem"]): void {
+  const heading = id === givenId ? "── problem" : `── problem ${visibleLine(id, 120)}`;
+  console.log([heading, visible(question).trim(), ""].join("\n"));
 }
 
 /** Each answer is a request of its own, so that the first one is shown when it is there and not when the last one is. */

@@ -45,20 +45,37 @@ export function report(run: Run, view: RunView): void {
   });
   run.logger.info(`\n${renderReport(input)}`);
   run.logger.info(`  picture  ${join(run.path, "curves.svg")}`);
-  for (const [index, line] of nextCommands(run.path, view).entries())
-    run.logger.info(`  ${index === 0 ? "next" : "    "}     ${line}`);
+  for (const { why, command } of nextCommands(run.path, view, first, last))
+    run.logger.info(`\n  # ${why}\n  ${command}`);
 }
 
-/** What to do with what was trained, ready to be pasted. */
-export function nextCommands(path: string, view: RunView): string[] {
-  const problem = [...view.evaluations.values()].at(-1)?.[0]?.id;
+/** What to do with what was trained; each command stands alone on its line, ready to be pasted. */
+export function nextCommands(
+  path: string,
+  view: RunView,
+  before: Evaluation | undefined,
+  after: Evaluation | undefined,
+): { why: string; command: string }[] {
+  const { problem, isGained } = exampleOf(before, after);
   const asked = problem === undefined ? ["Read integers and print their sum."] : [problem, "grade=true"];
+  const about = isGained ? "a problem that it learned to solve" : "a problem";
   return [
-    `${shellCommand(`${whet} sample`, `run=${path}`, `checkpoint=base,${view.newest?.name ?? ""}`, ...asked)}     try it, beside the base model`,
-    `${shellCommand(`${whet} export`, `run=${path}`, `out=${path}-adapter`)}     take the adapter away`,
-    `${shellCommand(`${whet} eval`, `run=${path}`, "compare=base")}     measure both, problem by problem`,
-    `${shellCommand("tensorboard", "--logdir", path)}     the curves in TensorBoard`,
+    {
+      why: `ask it ${about}, beside the base model`,
+      command: shellCommand(`${whet} sample`, `run=${path}`, `checkpoint=base,${view.newest?.name ?? ""}`, ...asked),
+    },
+    { why: "measure both, problem by problem", command: shellCommand(`${whet} eval`, `run=${path}`, "compare=base") },
+    { why: "take the adapter away", command: shellCommand(`${whet} export`, `run=${path}`, `out=${path}-adapter`) },
+    { why: "the curves in TensorBoard", command: shellCommand("tensorboard", "--logdir", path) },
   ];
+}
+
+/** A problem that was gained; else one that is solved, or any. */
+function exampleOf(before: Evaluation | undefined, after = before): { problem: string | undefined; isGained: boolean } {
+  const failed = new Set(before?.outcomes.filter(({ passed }) => passed === 0).map(({ id }) => id));
+  const solved = after?.outcomes.filter(({ passed }) => passed > 0) ?? [];
+  const gained = solved.find(({ id }) => failed.has(id));
+  return { problem: (gained ?? solved[0] ?? after?.outcomes[0])?.id, isGained: gained !== undefined };
 }
 
 /** The first and the last evaluation, on the problems that both have: another eval_max_problems on the way changes the set. */

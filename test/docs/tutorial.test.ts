@@ -49,13 +49,14 @@ test("each command says what the page says of it", () => {
   const trained = output("whet train").stderr;
   expect(written).toContain("max_steps=20 prompts_per_step=5 completions_per_prompt=8 eval_every=20");
   expect(trained).toContain(`${steps} steps in`);
-  expect(trained).toMatch(/whet sample run=\S*first checkpoint=base,final countdown grade=true/);
-  expect(trained).toMatch(/whet export run=\S*first out=\S*first-adapter/);
+  expect(trained).toMatch(/^ {2}# ask it .*\n {2}\S*whet sample run=\S*first checkpoint=base,final \S+ grade=true$/m);
+  expect(trained).toMatch(/^ {2}# take .*\n {2}\S*whet export run=\S*first out=\S*first-adapter$/m);
   const measured = output("whet eval").stdout;
   expect(measured).toMatch(/compared with base: .* on 5 problems; \d+ gained, \d+ lost, sign test p = /);
   const row = /^first +finished +(\d+)\/(\d+) +\d+\.\d% → \d+\.\d% +\S+ +\d+[smh] ago$/m.exec(measured)!;
   expect(row.slice(1).map(Number)).toEqual([steps, steps]);
   const sampled = output("checkpoint=base,final").stdout;
+  expect(sampled).toMatch(/^── problem countdown\nThe input is two integers n and m [^\n]*\n\n── base model/);
   expect(sampled).toMatch(/── base model nano-coder, \d+ tokens?[\s\S]*── checkpoint final, \d+ tokens?/);
   expect(sampled).toMatch(/verdict +(pass: 3 tests|fail: )/);
   expect(sampled).toMatch(/base model nano-coder: [01] of 1 passed\ncheckpoint final: [01] of 1 passed/);
