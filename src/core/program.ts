@@ -21,9 +21,11 @@ function launcher(called = "./whet"): string {
   return called.includes("/") ? shellWord(called) : `sh ${shellWord(called)}`;
 }
 
-/** A package that npx fetched is known to nobody by its name: its own file is named. */
+/** npx knows an installed package inside its project; anywhere else it would look on the network, so the file is named. */
 function packaged(file: string): string {
-  return /[/\\]_npx[/\\]/.test(file) ? shellWord(file) : "npx whetstone";
+  const [project] = file.split(/[/\\]node_modules[/\\]/);
+  const isInside = project !== file && `${process.cwd()}/`.startsWith(`${project}/`);
+  return isInside ? "npx whetstone" : shellWord(file);
 }
 
 /** The version of this installation. */

@@ -33,6 +33,13 @@ test("versions are exact, and what runs at install time is decided", () => {
   expect(new Set(names)).toEqual(new Set(Object.keys(manifest.allowScripts)));
 });
 
+test("the pages name the file that `npm pack` writes", () => {
+  for (const page of ["README.md", "docs/install.md"]) {
+    const named = readFileSync(new URL(page, root), "utf8").match(/whetstone-[\w.-]+\.tgz/g);
+    expect(new Set(named), page).toEqual(new Set([`whetstone-${manifest.version}.tgz`]));
+  }
+});
+
 test("the engine's runtime that users fetch is the one that is tested here", () => {
   const { packages } = json("package-lock.json");
   expect(manifest.devDependencies["onnxruntime-node"]).toBe(runtimeVersion);

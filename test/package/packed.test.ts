@@ -1,6 +1,6 @@
 // The package as a stranger gets it: packed, installed by npm into an empty project outside this repository, type-checked, bundled and
 // run. On this machine's Node; `npm run release:check` runs more, on the newest Node of every supported line.
-import { cpSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { buildSync } from "esbuild";
 import { beforeAll, describe, expect, test } from "vitest";
@@ -48,6 +48,8 @@ describe("what is in it", () => {
       /^data\/starter\/(train\.jsonl|test\.jsonl|README\.md)$/,
       /^models\/nano-coder\//,
       /^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/,
+      /^docs\/.+\.(md|svg|png|txt)$/,
+      /^examples\/.+\.(ts|sh)$/,
     ];
     expect(names.filter((name) => !allowed.some((pattern) => pattern.test(name)))).toEqual([]);
     expect(
@@ -56,6 +58,21 @@ describe("what is in it", () => {
       ),
     ).toEqual([]);
     expect(statSync(tarball).size).toBeLessThan(6e6);
+  });
+
+  test("every link of its pages leads somewhere, and none promises the name on npm", () => {
+    const pages = filesUnder(installed).filter((name) => name.endsWith(".md"));
+    expect(pages).toEqual(expect.arrayContaining(["README.md", "docs/install.md", "docs/api/rl.md"]));
+    const dead: string[] = [];
+    for (const page of pages) {
+      const text = readFileSync(join(installed, page), "utf8");
+      for (const [, link] of text.matchAll(/\]\(([^)\s]+)\)/g)) {
+        const path = join(installed, dirname(page), link!.replace(/#.*$/, ""));
+        if (!/^([a-z]+:|#)/.test(link!) && !statSync(path, { throwIfNoEntry: false })) dead.push(`${page}: ${link}`);
+      }
+      expect(text, page).not.toMatch(/npm (install|i|add)( -\S+)* whetstone\b|npx (--yes|-y) whetstone\b/);
+    }
+    expect(dead).toEqual([]);
   });
 
   test("every file that a module names is there", () => {
@@ -208,6 +225,15 @@ describe.each(versions)("Node $label", ({ node }) => {
     expect(stdout, stderr).toContain("Usage: npx whetstone COMMAND");
     expect(stdout).toMatch(/^ {2}train +train a model/m);
     expect(stdout).not.toMatch(/^ {2}(test|bench) /m);
+  });
+
+  test("npx runs it from the file, in a folder without a project, and names itself so that it is found again", async () => {
+    const npx = ["npx", "--yes", "--prefer-offline", `--package=${tarball}`, "whetstone", "help", "runs"];
+    const { stdout, stderr } = await run(npx, { ...at(), cwd: folder() });
+    const named = /^Usage: (.*) runs \[FOLDER\]/.exec(stdout)?.[1];
+    expect(named, stderr).toMatch(/_npx\/.*\/whetstone$/);
+    expect((await run(["bash", "-c", `${named} --version`], at())).stdout).toMatch(/^whetstone \d/);
+    rmSync(join(named!, "../../.."), { recursive: true }); // npx keeps it
   });
 
   test("without the engine's runtime it says what to do", async () => {
