@@ -1,25 +1,34 @@
-// `./whet certify FILE`: is this problem set fit for training?
+// `./whet certify PROBLEMS`: is this problem set fit for training?
 
 import { z } from "zod";
 import { countOf } from "../core/count.ts";
 import { ConfigError } from "../core/errors.ts";
 import { whet } from "../core/program.ts";
+import { isProblemFile } from "../data/formats.ts";
 import { describeProblem } from "../data/left-out.ts";
 import { idOf, questionOf } from "../data/problem.ts";
 import { type Fields, fieldNames } from "../data/rows.ts";
 import { type Certificate, certify } from "../grading/certify.ts";
 import { createGrader, type Json, JsonNumber, type JsonObject, writeJson } from "../grading/index.ts";
 import { openSandbox } from "../grading/open-sandbox.ts";
-import { TrainConfig } from "../rl/config.ts";
+import { presetConfig, TrainConfig } from "../rl/config.ts";
+import { describeFailed } from "./certify-text.ts";
 import type { Command } from "./command.ts";
 import { comparatorOfRow, gradingShape, idOfRow, testsOfRow, textField, whyNoTests } from "./grading-options.ts";
 import { interruptible } from "./interrupt.ts";
-import { type JsonRow, mapInOrder, readRows } from "./json-rows.ts";
+import { mapInOrder } from "./json-rows.ts";
 import { describeOptions, parseArguments } from "./options.ts";
+import { type ProblemRow, problemRows } from "./problem-rows.ts";
 import { Progress } from "./progress.ts";
+import { presetOf } from "./shown-defaults.ts";
 
 const CertifyOptions = z.strictObject({
   ...gradingShape,
+  reward_timeout: z
+    .number()
+    .positive()
+    .optional()
+    .describe("wall seconds per test; unless given as training here would have it: 1 with preset=nano, else 6"),
   repeats: z.int().min(1).default(2).describe("times that each solution is graded; all must agree"),
   max_solutions: z.int().min(1).default(3).describe("reference solutions tried per problem"),
   max_tests_bytes: TrainConfig.shape.max_tests_bytes,
@@ -31,6 +40,8 @@ interface Row {
   good: boolean;
   /** Why training leaves it out; undefined when it does not. */
   leftOut?: string;
+  /** What is printed below it. */
+  details: string[];
 }
 
 const widths = [28, 6, 6, 6, 6, 9, 7];
@@ -39,11 +50,13 @@ const header = ["problem", "tests", "gold", "empty", "echo", "constant", "repeat
 export const command: Command = {
   help: () =>
     [
-      `Usage: ${whet} certify FILE [key=value …]      FILE holds JSON lines (also .gz); - reads stdin`,
+      `Usage: ${whet} certify PROBLEMS [key=value …]`,
       "",
-      "Each line is a problem: question, tests, solutions (a list) or solution; also id, source, metadata, starter_code, comparator.",
-      "A problem is good when training can use it, its solutions pass every time, and empty, echo and constant programs fail. What",
-      "training will leave out is said at the end, with the reason; what else is bad it would use. Exit code 1 when one is bad.",
+      "PROBLEMS is a file of JSON lines (also .gz), a Parquet file, a folder of such files, a named set as in train_data=, or - for stdin.",
+      "Each row is a problem: question, tests, solutions (a list) or solution; also id, source, metadata, starter_code, comparator.",
+      "A problem is good when training can use it, its solutions pass every time, and empty, echo and constant programs fail. Below one whose",
+      "solution fails stand the test, what came out and what may be meant. What training will leave out is said at the end, with the reason;",
+      "what else is bad it would use. Exit code 1 when one is bad.",
       "",
       describeOptions(CertifyOptions),
     ].join("\n"),
@@ -51,7 +64,7 @@ export const command: Command = {
     const { options, words } = parseArguments(CertifyOptions, args);
     const [file, ...more] = words;
     if (file === undefined || more.length > 0)
-      throw new ConfigError("config/one-file", `${whet} certify wants one file of JSON lines, or - for stdin.`);
+      throw new ConfigError("config/one-file", `${whet} certify wants one file or folder of problems, or - for stdin.`);
     return interruptible((signal) => certifyFile(file, options, signal));
   },
 };
@@ -61,7 +74,10 @@ async function certifyFile(
   options: z.output<typeof CertifyOptions>,
   signal: AbortSignal,
 ): Promise<number> {
-  const rows = readRows(file);
+  const rows = problemRows(file, options.max_tests_bytes);
+  const first = await rows.next(); // a name that is wrong is said before anything is started
+  const { preset } = presetOf(undefined, "");
+  const limitS = options.reward_timeout ?? presetConfig(preset).reward_timeout;
   const sandbox = await openSandbox({
     sandboxUrl: options.sandbox_url,
     sandboxPython: options.sandbox_python,
@@ -73,12 +89,14 @@ async function certifyFile(
   const counts = { good: 0, bad: 0 };
   const leftOut = new Map<string, number>();
   const ids = new Set<string>();
+  let shownFile = file;
   try {
-    progress.print(`whetstone: certifying in ${sandbox.description.summary}`);
+    const why = options.reward_timeout === undefined ? ` (preset=${preset})` : "";
+    progress.print(`whetstone: certifying in ${sandbox.description.summary}; ${limitS} s per test${why}`);
     const grader = createGrader({
       sandbox,
       comparator: options.comparator,
-      rewardTimeoutS: options.reward_timeout,
+      rewardTimeoutS: limitS,
       maxTests: options.max_tests,
       testSelection: options.test_selection,
       limits: { memoryBytes: options.memory_mb * 1024 ** 2 },
@@ -87,25 +105,27 @@ async function certifyFile(
     });
     console.log(tableLine(header));
     await mapInOrder(
-      rows,
+      withFirst(first, rows),
       2 * (options.concurrency ?? sandbox.description.programsAtOnce ?? 4),
       async (row): Promise<Row> => {
         const name = row.value ? nameOf(row.value, row.line) : `line ${row.line}`;
         const drop = reasonToDrop(row, ids, options.max_tests_bytes);
         if (drop) {
           const verdict = `bad: train leaves it out, ${drop.reason}: ${drop.why}`;
-          return { cells: [name, ...Array(6).fill("-"), verdict], good: false, leftOut: drop.reason };
+          return { cells: [name, ...Array(6).fill("-"), verdict], good: false, leftOut: drop.reason, details: [] };
         }
-        const { tests } = testsOfRow(row.value!);
+        const { tests } = testsOfRow(row.value!, row.source);
         const problem = { id: name, tests, comparator: comparatorOfRow(row.value!) ?? options.comparator };
         const solutions = solutionsOf(row.value!).slice(0, options.max_solutions);
         const certificate = await certify(grader, { problem, solutions, repeats: options.repeats }, { signal });
-        return rowOf(name, tests.length, certificate);
+        return rowOf(name, tests.length, certificate, limitS);
       },
-      (line, row: JsonRow) => {
+      (line, row: ProblemRow) => {
+        if (row.file !== undefined && row.file !== shownFile) console.log(`${row.file}:`);
+        shownFile = row.file ?? shownFile;
         counts[line.good ? "good" : "bad"]++;
         if (line.leftOut !== undefined) leftOut.set(line.leftOut, (leftOut.get(line.leftOut) ?? 0) + 1);
-        if (options.show === "all" || !line.good) console.log(tableLine(line.cells));
+        if (options.show === "all" || !line.good) console.log([tableLine(line.cells), ...line.details].join("\n"));
         progress.update(counts.good + counts.bad, {
           note: `${counts.bad} bad`,
           ...(row.fraction === undefined ? {} : { fraction: row.fraction }),
@@ -123,7 +143,7 @@ async function certifyFile(
 
 /** What training makes of the file; a model with a short context window may leave out more. */
 function forecast(file: string, { good, bad }: { good: number; bad: number }, leftOut: Map<string, number>): string {
-  if (!/\.(jsonl|ndjson)$/i.test(file))
+  if (file === "-" || (/\.\w+$/.test(file) && !isProblemFile(file)))
     return `train reads .jsonl, .ndjson and .parquet files; give ${file === "-" ? "this" : file} such a name to train on it`;
   const reasons = [...leftOut].map(([reason, count]) => `${count} ${reason}`).join(", ");
   const dropped = [...leftOut.values()].reduce((sum, count) => sum + count, 0);
@@ -134,7 +154,7 @@ function forecast(file: string, { good, bad }: { good: number; bad: number }, le
 
 /** Why training leaves a row out, by the rules of its loader. */
 function reasonToDrop(
-  row: JsonRow,
+  row: ProblemRow,
   ids: Set<string>,
   maxTestsBytes: number,
 ): { reason: string; why: string } | undefined {
@@ -142,27 +162,34 @@ function reasonToDrop(
   const { value } = row;
   const fields: Fields = Object.fromEntries(fieldNames.map((name) => [name, plain(value.get(name))]));
   const head = { fields, where: "", columns: [...value.keys()] };
-  const { reason } = testsOfRow(value);
+  const { reason } = testsOfRow(value, row.source);
   if (questionOf(fields) === undefined) return { reason: "no_question", why: describeProblem(head, "no_question") };
   const tests = value.get("tests") ?? value.get("ground_truth");
   const bytes = typeof tests === "string" ? tests : tests === undefined ? "" : writeJson(tests);
   if (Buffer.byteLength(bytes) > maxTestsBytes)
     return { reason: "tests_too_big", why: describeProblem(head, "tests_too_big") };
   if (reason) return { reason, why: whyNoTests(value, reason) };
-  const id = idOf(fields);
-  if (id === undefined) return undefined;
+  const own = idOf(fields);
+  if (own === undefined) return undefined;
+  const id = `${row.part}/${own}`;
   if (ids.has(id)) return { reason: "duplicate_id", why: describeProblem(head, "duplicate_id") };
   ids.add(id);
   return undefined;
 }
 
+async function* withFirst<T>(first: IteratorResult<T, unknown>, rest: AsyncGenerator<T>): AsyncGenerator<T> {
+  if (!first.done) yield first.value;
+  yield* rest;
+}
+
 const plain = (value: Json | undefined): unknown => (value instanceof JsonNumber ? Number(value.text) : value);
 
-function rowOf(name: string, tests: number, certificate: Certificate): Row {
+function rowOf(name: string, tests: number, certificate: Certificate, limitS: number): Row {
   const fails = (program: string) => (certificate.fooledBy.includes(program) ? "PASSES" : "fails");
   const good = certificate.problems.length === 0;
   return {
     good,
+    details: certificate.failed.flatMap((failed) => describeFailed(failed, limitS)),
     cells: [
       name,
       String(tests),

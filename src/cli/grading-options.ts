@@ -1,6 +1,7 @@
 // What the commands that grade share: their keys, and reading a row's tests and comparator.
 import { z } from "zod";
 import { describeProblem } from "../data/left-out.ts";
+import { testsHint } from "../grading/hints.ts";
 import {
   type Comparator,
   comparatorNames,
@@ -39,19 +40,25 @@ export const textField = (row: JsonObject, key: string): string | undefined => {
   return typeof value === "string" ? value : undefined;
 };
 
-/** A row's tests; `tests`, or `ground_truth` as some copies of the data call it. */
-export function testsOfRow(row: JsonObject): NormalizedTests {
+/** A row's tests; `tests`, or `ground_truth` as some copies of the data call it. `source`: where the row itself does not say. */
+export function testsOfRow(row: JsonObject, source?: string): NormalizedTests {
   // A row without tests has no test, as a run's loader says; that is another thing than tests that cannot be read.
   return normalizeTests(row.get("tests") ?? row.get("ground_truth") ?? [], {
-    source: textField(row, "source"),
+    source: textField(row, "source") ?? source,
     metadata: row.get("metadata"),
   });
 }
 
-/** What is wrong with a row's tests, in words that name its columns where none holds tests. */
+/** What is wrong with a row's tests, in words that name its columns where none holds tests, and how to write them. */
 export function whyNoTests(row: JsonObject, reason: DropReason): string {
-  const head = { fields: {}, where: "", columns: [...row.keys()] };
-  return describeProblem(head, reason, (name) => dropReasonTexts[name as DropReason]);
+  const columns = [...row.keys()];
+  const hint = testsHint(row.get("tests") ?? row.get("ground_truth"), columns);
+  return describeProblem(
+    { fields: {}, where: "", columns },
+    reason,
+    (name) => dropReasonTexts[name as DropReason],
+    hint,
+  );
 }
 
 /** A row's id as JSON text; its line number where it has none. */

@@ -19,8 +19,9 @@ export function describeDrop(
   head: RowHead,
   reason: string,
   explain: (reason: string) => string | undefined = () => undefined,
+  hint?: string,
 ): string {
-  return `${path}, ${head.where}: ${describeProblem(head, reason, explain)}`;
+  return `${path}, ${head.where}: ${describeProblem(head, reason, explain, hint)}`;
 }
 
 /** What is wrong with a row that is left out for `reason`. */
@@ -28,21 +29,26 @@ export function describeProblem(
   head: RowHead,
   reason: string,
   explain: (reason: string) => string | undefined = () => undefined,
+  hint?: string,
 ): string {
-  return head.problem ?? missing(head, reason) ?? explain(reason) ?? known(reason) ?? reason;
+  const what = head.problem ?? missing(head, reason, hint === undefined) ?? explain(reason) ?? known(reason) ?? reason;
+  return hint === undefined ? what : `${what}; ${hint}`;
 }
+
+/** Whether the reason is about the tests, and not about the row or the run. */
+export const isAboutTests = (reason: string) => reason === "no_tests" || known(reason) === undefined;
 
 const known = (reason: string) =>
   Object.hasOwn(dropReasons, reason) ? dropReasons[reason as keyof typeof dropReasons] : undefined;
 
 /** What is said of a row that lacks a column: those it has, and the one that was probably meant. */
-function missing({ columns }: RowHead, reason: string): string | undefined {
+function missing({ columns }: RowHead, reason: string, guesses: boolean): string | undefined {
   const expected = reason === "no_question" ? questionNames : reason === "no_tests" ? testsNames : undefined;
   if (!expected) return undefined;
   const present = expected.filter((name) => columns.includes(name));
   if (present.length > 0) return reason === "no_tests" ? undefined : `${present.join(" and ")} is empty or no text`;
   const seen = columns.length === 0 ? "no columns" : `the columns ${columns.slice(0, 12).join(", ")}`;
-  return `it has ${seen}${columns.length > 12 ? ", …" : ""}, but none of ${expected.join(", ")}${guess(columns, expected)}`;
+  return `it has ${seen}${columns.length > 12 ? ", …" : ""}, but none of ${expected.join(", ")}${guesses ? guess(columns, expected) : ""}`;
 }
 
 /** "; is "qestion" meant to be question?" */

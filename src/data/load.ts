@@ -4,7 +4,7 @@ import { turnTaker } from "../core/turns.ts";
 import { Dataset, type DatasetSummary } from "./dataset.ts";
 import { DataError } from "./errors.ts";
 import { type IndexedFile, indexFile, sourceOfRow, type TestsCheck } from "./file-index.ts";
-import { describeDrop } from "./left-out.ts";
+import { describeDrop, isAboutTests } from "./left-out.ts";
 import { idOf, metadataOf, type Problem, questionOf, starterCodeOf } from "./problem.ts";
 import type { RowHead } from "./rows.ts";
 import { type DownloadProgress, findFiles, type ProblemFile, type SourceOptions, type Split } from "./sources.ts";
@@ -27,6 +27,8 @@ export interface LoadOptions extends Omit<SourceOptions, "onDownload"> {
   checkVersion?: string;
   /** What a reason of `checkTests` means, for people. */
   explainReason?: (reason: string) => string | undefined;
+  /** How to write tests that cannot be used, from what they are (JSON text) and which columns the row has; for people. */
+  hintForTests?: (tests: string, columns: readonly string[]) => string | undefined;
   /** False: the problem is left out as `prompt_too_long`. */
   promptFits?: (problem: Problem) => boolean | Promise<boolean>;
   /** Where findings about files are kept. Default: `indexes` in the cache folder. */
@@ -108,7 +110,7 @@ class Selection {
       this.#summary.read++;
       const reason = note.reason === "bad_row" ? "bad_row" : await this.#reasonToDrop(problem, note.reason);
       if (reason === null) this.#keep(problem);
-      else this.#leaveOut(reason, file, head);
+      else await this.#leaveOut(reason, file, head, problem);
       this.#options.signal?.throwIfAborted();
       await takeTurns();
     }
@@ -135,10 +137,13 @@ class Selection {
     this.#summary.bySource[problem.source] = (this.#summary.bySource[problem.source] ?? 0) + 1;
   }
 
-  #leaveOut(reason: string, file: ProblemFile, head: RowHead): void {
+  async #leaveOut(reason: string, file: ProblemFile, head: RowHead, { loadTests }: Problem): Promise<void> {
     const { dropped, firstDropped } = this.#summary;
+    const { explainReason, hintForTests } = this.#options;
     dropped[reason] = (dropped[reason] ?? 0) + 1;
-    firstDropped[reason] ??= describeDrop(file.path, head, reason, this.#options.explainReason);
+    if (firstDropped[reason] !== undefined) return;
+    const hint = isAboutTests(reason) ? hintForTests?.(await loadTests(), head.columns) : undefined;
+    firstDropped[reason] = describeDrop(file.path, head, reason, explainReason, hint);
   }
 
   #number(file: ProblemFile): string {

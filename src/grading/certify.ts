@@ -1,5 +1,6 @@
 // Checks that a problem is fit for training: its reference solutions pass, programs that know nothing fail, and verdicts repeat.
 import { outputsMatch } from "./compare.ts";
+import type { Failure } from "./failure.ts";
 import type { GradeRequest, GradeResult, Grader } from "./grade.ts";
 import { writeJson } from "./json.ts";
 import type { NormalizedTest } from "./normalize.ts";
@@ -9,6 +10,22 @@ export interface CertifyRequest {
   solutions: readonly string[];
   /** Times that each solution is graded. The grader must not remember verdicts. */
   repeats: number;
+}
+
+/** A reference solution that does not pass, and the first test it fails. */
+export interface FailedSolution {
+  /** Counted from 0. */
+  index: number;
+  /** Its text. */
+  solution: string;
+  /** How the test ended. */
+  status: string;
+  /** The test. */
+  test: NormalizedTest;
+  /** What went in, what was wanted, what came out. */
+  failure: Failure;
+  /** What else is known, such as the module that is missing. */
+  detail: string | undefined;
 }
 
 /** What certifying one problem found. */
@@ -21,6 +38,8 @@ export interface Certificate {
   fooledBy: string[];
   /** Every repeat gave the same verdict and status. */
   repeatable: boolean;
+  /** Solutions that failed a test. */
+  failed: FailedSolution[];
   /** What is wrong with the problem; empty when it is fit. */
   problems: string[];
   /** A sandbox failed: the answer is incomplete. */
@@ -34,6 +53,7 @@ export async function certify(
   options: { signal?: AbortSignal } = {},
 ): Promise<Certificate> {
   const problems: string[] = [];
+  const failures: FailedSolution[] = [];
   let ungraded = false;
   const grade = async (code: string): Promise<GradeResult> => {
     const result = await grader.grade({ problem, code }, options);
@@ -52,8 +72,13 @@ export async function certify(
     if (results.every(({ verdict }) => verdict === "pass")) goldPassed++;
     else {
       const failed = results.find(({ verdict }) => verdict !== "pass")!;
-      if (failed.verdict === "fail")
-        problems.push(`solution ${index + 1}: ${failed.status} on test ${(failed.firstFailed ?? 0) + 1}`);
+      const at = failed.firstFailed ?? 0;
+      if (failed.verdict === "fail") problems.push(`solution ${index + 1}: ${failed.status} on test ${at + 1}`);
+      if (failed.failure) {
+        const { failure, status, tests } = failed;
+        const [test, detail] = [problem.tests[failure.testIndex]!, tests[at]?.detail];
+        failures.push({ index, solution, status, test, failure, detail });
+      }
     }
     if (new Set(results.map(({ status }) => status)).size > 1) {
       repeatable = false;
@@ -69,7 +94,8 @@ export async function certify(
   if (oneAnswerFitsAll(problem)) fooledBy.push("constant");
   if (fooledBy.length > 0)
     problems.push(`passed by a program that knows nothing (${[...new Set(fooledBy)].join(", ")})`);
-  return { goldPassed, gold: solutions.length, fooledBy: [...new Set(fooledBy)], repeatable, problems, ungraded };
+  const gold = solutions.length;
+  return { goldPassed, gold, fooledBy: [...new Set(fooledBy)], repeatable, failed: failures, problems, ungraded };
 }
 
 /** Programs that must fail whatever the problem is. None holds an expected output: those do not go into a sandbox. */

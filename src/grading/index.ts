@@ -1,6 +1,6 @@
 // `whetstone/grading`: takes code out of an answer, runs its tests in a sandbox, returns a verdict and a reward.
 export { type CanaryResult, runCanary } from "./canary.ts";
-export { type Certificate, certify } from "./certify.ts";
+export { type Certificate, certify, type FailedSolution } from "./certify.ts";
 export { type Comparator, comparatorNames, outputsMatch, type TokenRules } from "./compare.ts";
 export { type ExtractOptions, extractCode } from "./extract.ts";
 export type { Failure } from "./failure.ts";

@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { type Dataset, type LoadProgress, loadDataset, type Problem, type Split } from "../data/index.ts";
 import { buildMessages } from "../data/question.ts";
+import { testsHint } from "../grading/hints.ts";
 import { type DropReason, dropReasonTexts, type NormalizedTest, normalizeTests } from "../grading/index.ts";
 import type { Renderer } from "../renderers/index.ts";
 import type { TrainConfig } from "./config.ts";
@@ -76,6 +77,7 @@ export function loadProblems(config: DataConfig, split: Split, options: TaskOpti
     },
     checkVersion,
     explainReason: (reason) => (reason in dropReasonTexts ? dropReasonTexts[reason as DropReason] : undefined),
+    hintForTests: testsHint,
     promptFits: (problem) => promptFits(problem, config, options.renderer),
     ...(options.signal ? { signal: options.signal } : {}),
     onProgress: (progress) => options.onProgress?.(split, progress),

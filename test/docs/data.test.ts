@@ -1,6 +1,6 @@
 // The example at the start of docs/data.md, as pasted.
 import { execFile } from "node:child_process";
-import { readdirSync, readFileSync, symlinkSync } from "node:fs";
+import { readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
@@ -25,6 +25,16 @@ test("the example of docs/data.md is certified and trained on as pasted, and eve
     env: cleanEnvironment({ HOME: folder, WHETSTONE_CACHE: join(folder, "cache") }),
   });
   expect(stdout.match(/ good$/gm)).toHaveLength(3);
+  const bad = join(folder, "bad.jsonl");
+  writeFileSync(bad, readFileSync(join(folder, "mine.jsonl"), "utf8").replace("len(input().split())", "len(input())"));
+  const [, remedy] = /\| a solution fails in `certify` \|[^|]*\| `([^`]+)`/.exec(page)!;
+  const shown = await promisify(execFile)("bash", ["-c", `${remedy!.replace("FILE", "bad.jsonl")} || true`], {
+    cwd: folder,
+    env: cleanEnvironment(),
+  });
+  expect(shown.stdout).toMatch(
+    /^words .*bad: solution 1: wrong_answer on test 1\n {4}input +ant bee cat\n {4}expected +3\n {4}printed +11\n/m,
+  );
   expect(stderr).toMatch(/3 good, 0 bad[\s\S]*train would use 3 problems; it would leave out none/);
   expect(stderr).toMatch(/train {4}3 problems \(3 mine\)\n/);
   expect(stderr).toMatch(/^step {3}0 .*groups \d\/3/m);

@@ -1,9 +1,14 @@
 // `./whet grade` and `./whet certify` as people type them.
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
+import { parquetWriteBuffer } from "hyparquet-writer";
 import { expect, test, vi } from "vitest";
 import { commands } from "../../src/cli/commands.ts";
+import { chooseRenderer } from "../../src/renderers/index.ts";
+import { presetConfig } from "../../src/rl/config.ts";
+import { loadProblems } from "../../src/rl/tasks.ts";
+import { loadTokenizer } from "../../src/tokenizer/index.ts";
 import { temporaryFolders } from "../support/folders.ts";
 import { startWhet, whet } from "./processes.ts";
 
@@ -21,6 +26,9 @@ const lines = (text: string) =>
     .trim()
     .split("\n")
     .map((line) => JSON.parse(line) as Record<string, unknown>);
+
+const rendererOfNano = async () =>
+  chooseRenderer("nano-coder", await loadTokenizer("nano-coder"), { name: "qwen3_instruct", thinking: "" }).renderer;
 
 const sumTests = { inputs: ["1 2\n", "30 4\n"], outputs: ["3\n", "34\n"] };
 const sum = "print(sum(map(int, input().split())))";
@@ -173,6 +181,7 @@ test("certify: good problems pass, bad ones are named and end the command with 1
       .trim()
       .split("\n")
       .slice(1)
+      .filter((line) => !line.startsWith(" "))
       .map((line) => [line.slice(0, 28).trim(), line.slice(28)]),
   );
   expect(Object.keys(table)).toEqual([...bad.map(({ id }) => id), "sum"]);
@@ -189,6 +198,89 @@ test("certify: good problems pass, bad ones are named and end the command with 1
   expect(table["no gold"]).toContain("no reference solution");
   expect(table["no tests"]).toContain("no_tests");
   expect(table["chance"]).toContain("DIFFER");
+});
+
+test("certify: below a solution that fails stand the call, the exception, the module, and what may be meant", async () => {
+  const two = { inputs: ["1\n", "2\n"], outputs: ["2\n", "3\n"] };
+  const call = (inputs: unknown[], outputs: unknown[]) => ({ fn_name: "f", inputs, outputs });
+  const rows = [
+    {
+      id: "bare list",
+      tests: call([[1, 2], [3]], [[2, 4], [6]]),
+      solution: "def f(a):\n    return [2 * x for x in a]",
+    },
+    { id: "raises", tests: call([[null, "a"]], [1]), solution: "def f(a, b):\n    return {}[b]" },
+    { id: "module", tests: two, solution: "import pandas\nprint(int(input()) + 1)" },
+    { id: "slow", tests: two, solution: "import time\ntime.sleep(3)\nprint(int(input()) + 1)" },
+    { id: "other name", tests: call([[1]], [1]), solution: "def g(a): return a" },
+    { id: "no name", tests: { inputs: [[1, 2]], outputs: [3] }, solution: "def add(a, b): return a + b" },
+    { id: "columns", stdin: "1", expected_output: "2", solution: "print(2)" },
+    { id: "asserts", tests: ["assert f(1, 2) == 3"], solution: "def f(a, b): return a + b" },
+    { id: "no list", tests: call([1, 2], [2, 3]), solution: "def f(a): return a + 1" },
+  ].map((row) => ({ question: "What?", ...row }));
+  const path = file(rows);
+  const { stdout, stderr } = await whet(["certify", path, "repeats=1"]).finished;
+  const below = Object.fromEntries(
+    stdout
+      .split(/^(?=\S)/m)
+      .slice(1)
+      .map((text) => [text.slice(0, 28).trim(), text.slice(28)]),
+  );
+  expect(stderr).toContain("; 1 s per test (preset=nano)");
+  expect(below["bare list"]).toMatch(
+    /call +f\(1, 2\)\n[\s\S]*raised +TypeError: f\(\) takes 1 positional argument but 2 were/,
+  );
+  expect(below["bare list"]).toContain("if [1, 2] is one argument, write [[1, 2]]");
+  expect(below["raises"]).toMatch(/call +f\(None, "a"\)\n[\s\S]*raised +KeyError: 'a' \(line 2 of the solution\)/);
+  expect(below["module"]).toMatch(/missing_module[\s\S]*hint +No module named pandas.*sandbox_packages=pandas/);
+  expect(below["slow"]).toMatch(/time_limit[\s\S]*hint +the limit is 1 s per test/);
+  expect(below["other name"]).toContain("the tests call f, and the solution defines g");
+  expect(below["no name"]).toContain('name it: "fn_name": "add" in tests');
+  expect(below["columns"]).toContain("put stdin and expected_output into one column");
+  expect(below["asserts"]).toContain('here "tests": {"fn_name": "f", "inputs": [[1, 2]], "outputs": [3]}');
+  expect(below["no list"]).toContain('write [[1], [2]] for "inputs", not [1, 2]');
+
+  // A run's own words about rows that it leaves out say the same.
+  const { firstDropped } = (
+    await loadProblems({ ...presetConfig("nano"), train_data: path }, "train", {
+      renderer: await rendererOfNano(),
+    })
+  ).summary;
+  expect(firstDropped["bad_args"]).toContain('write [[1], [2]] for "inputs"');
+  expect(firstDropped["no_tests"]).toContain("put stdin and expected_output into one column");
+});
+
+test("certify: a folder is read as training reads it, JSON lines and Parquet", async () => {
+  const place = folder();
+  const row = (id: string) => ({ id, question: "Add.", tests: JSON.stringify(sumTests), solutions: [sum] });
+  mkdirSync(join(place, "more"));
+  writeFileSync(join(place, "train-1.jsonl"), `${JSON.stringify(row("a"))}\n${JSON.stringify(row("b"))}\n`);
+  writeFileSync(join(place, "test.jsonl"), `${JSON.stringify(row("a"))}\n`); // another split: no second a
+  writeFileSync(join(place, "notes.txt"), "no problems");
+  const columns = { id: ["c", "a"], question: ["Add.", "Add."], tests: [row("").tests, row("").tests] };
+  const columnData = [
+    ...Object.entries(columns).map(([name, data]) => ({ name, data })),
+    { name: "solutions", data: [[sum], ["print(3)"]] },
+  ];
+  writeFileSync(join(place, "more", "train-2.parquet"), Buffer.from(parquetWriteBuffer({ columnData })));
+  const { code, stdout, stderr } = await whet(["certify", place]).finished;
+  const rows = stdout
+    .split("\n")
+    .slice(1)
+    .filter((line) => /^\S/.test(line));
+  expect(rows.map((line) => line.replace(/ .*(good|bad.*)$/, " $1"))).toEqual([
+    `${join(place, "more/train-2.parquet")}:`,
+    "c good",
+    "a bad: solution 1: wrong_answer on test 2",
+    `${join(place, "train-1.jsonl")}:`,
+    "a bad: train leaves it out, duplicate_id: an earlier row has the same id",
+    "b good",
+    `${join(place, "test.jsonl")}:`,
+    "a good",
+  ]);
+  expect(stderr).toMatch(/3 good, 2 bad\n.*train would use 4 problems, 1 of them bad/);
+  expect(code).toBe(1);
+  expect(await whet(["certify", "/nowhere"]).finished).toMatchObject({ code: 2, stdout: "" });
 });
 
 test.each([
