@@ -15,7 +15,6 @@ export const areas: Readonly<Record<string, string>> = {
   tokenizer: "The tokenizer of a model cannot be found or used.",
   renderer: "A conversation cannot be written, or a response cannot be read, in the chat format asked for.",
   sandbox: "A program could not be run at all. Never a verdict on the program: it is graded again or left out.",
-  grading: "Failures of a sandbox while grading are never a verdict: the program is `ungraded` and has no reward.",
   rl: "A training run cannot go on. What it has is saved; it can be resumed once the cause is gone.",
   runs: "The run directory cannot be used or written. Exit code 1; nothing in it was changed.",
   export: "A trained model cannot be taken out of its run. Nothing is left behind.",

@@ -1,7 +1,11 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { configDocs, configDocsPath } from "./config-docs.ts";
+import { configDocs, configDocsPath, settingsPath, settingsSource } from "./config-docs.ts";
 
 test("docs/config.md is what the schema says", () => {
   expect(readFileSync(configDocsPath, "utf8")).toBe(configDocs());
+});
+
+test("src/rl/settings.ts is what the schema says; `npm run docs` writes it", () => {
+  expect(readFileSync(settingsPath, "utf8")).toBe(settingsSource());
 });

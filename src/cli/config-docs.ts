@@ -1,21 +1,19 @@
-// docs/config.md, made from the schema: `node --import ./src/core/ts-loader.mjs src/cli/config-docs.ts` writes it, a test compares it.
+// docs/config.md and the interface of src/rl/settings.ts, made from the schema: `npm run docs` writes them, a test compares.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { completionsPerPrompt, presetConfig, presets } from "../rl/config.ts";
+import type { z } from "zod";
+import { completionsPerPrompt, presetConfig, presets, type TrainConfig } from "../rl/config.ts";
 import { projectRoot } from "./environment.ts";
 import { defaultOf } from "./options.ts";
 import { TrainArguments, trainKeys } from "./train-config.ts";
 
 export const configDocsPath = join(projectRoot, "docs", "config.md");
+export const settingsPath = join(projectRoot, "src", "rl", "settings.ts");
 
 /** The whole page. */
 export function configDocs(): string {
-  const standard = presetConfig("deepcoder");
-  const sizes: Partial<Record<string, unknown>> = {
-    prompts_per_step: standard.group_size,
-    completions_per_prompt: completionsPerPrompt(standard),
-  };
+  const sizes = sizesOf(presetConfig("deepcoder"));
   const rows = trainKeys.map((key) => {
     const field = TrainArguments.shape[key];
     const nano = presets.nano[key as keyof typeof presets.nano];
@@ -65,9 +63,56 @@ ${rows.join("\n")}
 `;
 }
 
+/** The sizes of a step by their plain names, which have no default of their own. */
+const sizesOf = (config: TrainConfig): Partial<Record<string, unknown>> => ({
+  prompts_per_step: config.group_size,
+  completions_per_prompt: completionsPerPrompt(config),
+});
+
 function show(value: unknown): string {
   if (value === "" || (Array.isArray(value) && value.length === 0)) return "";
   return `\`${typeof value === "object" ? JSON.stringify(value) : String(value)}\``;
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) writeFileSync(configDocsPath, configDocs());
+/** The keys as an interface: what a program writes, with every key's meaning and defaults where an editor shows them. */
+export function settingsSource(): string {
+  const keys = trainKeys.filter((key) => key !== "dry_run");
+  const members = keys.map((key) => {
+    const field = TrainArguments.shape[key];
+    const nano = presets.nano[key as keyof typeof presets.nano];
+    const usual = json(sizesOf(presetConfig("deepcoder"))[key] ?? defaultOf(field));
+    const other = json(sizesOf(presetConfig("nano"))[key] ?? nano ?? defaultOf(field));
+    const defaults = usual === other ? usual : `${usual}, nano ${other}`;
+    return `  /** ${field.description}. Default ${defaults}. */\n  ${key}?: ${typeText(field)};`;
+  });
+  return `// Made from the schema by \`npm run docs\`: editors show a comment of an interface, not the text of a schema.
+
+/** Settings of a run, as docs/config.md lists them. What is left out is the preset's. */
+export interface TrainSettings {
+${members.join("\n")}
+}
+`;
+}
+
+const json = (value: unknown) => JSON.stringify(value);
+
+/** The type of a field's values in TypeScript. */
+function typeText(field: z.core.$ZodType): string {
+  const { def } = field._zod;
+  if ("innerType" in def) {
+    const inner = typeText(def.innerType as z.core.$ZodType);
+    return def.type === "nullable" ? `${inner} | null` : inner;
+  }
+  if (def.type === "enum")
+    return Object.values((def as z.core.$ZodEnumDef).entries)
+      .map(json)
+      .join(" | ");
+  if (def.type === "array") return `${typeText((def as z.core.$ZodArrayDef).element)}[]`;
+  if (def.type === "record") return `Record<string, ${typeText((def as z.core.$ZodRecordDef).valueType)}>`;
+  return def.type === "int" ? "number" : def.type;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  writeFileSync(configDocsPath, configDocs());
+  writeFileSync(settingsPath, settingsSource());
+}

@@ -7,7 +7,7 @@ import { whet } from "../core/program.ts";
 import { visibleLine } from "../core/visible.ts";
 import { openCompatGrader } from "../grading/compat.ts";
 import { createGrader, type GradeResult, type Grader, type NormalizedTests } from "../grading/index.ts";
-import { openSandbox } from "../grading/open-sandbox.ts";
+import { openSandbox } from "../sandbox/open-sandbox.ts";
 import type { Command } from "./command.ts";
 import { describeFailure } from "./failure-text.ts";
 import { comparatorOfRow, gradingShape, idOfRow, testsOfRow, textField, whyNoTests } from "./grading-options.ts";

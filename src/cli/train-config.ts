@@ -7,6 +7,7 @@ import { ConfigError } from "../core/errors.ts";
 import { whet } from "../core/program.ts";
 import { fromAnywhere } from "../data/sources.ts";
 import { completionsPerPrompt, presetConfig, TrainConfig, validateConfig } from "../rl/config.ts";
+import { applySizes, type Sizes, sizeKeys } from "../rl/sizes.ts";
 import { isRunDirectory } from "../runs/directory.ts";
 import { runKey } from "./find-run.ts";
 import { describeOptions, type ParsedArguments, parseArguments, refuseWords, type ShownDefaults } from "./options.ts";
@@ -15,8 +16,7 @@ import { fromEnvironment, headingOf, mistakeOf, orWithout, presetOf } from "./sh
 
 /** What a person types: the config's keys, the two sizes of a step by their plain names, and switches of the command itself. */
 export const TrainArguments = TrainConfig.extend({
-  prompts_per_step: z.int().min(1).optional().describe("problems per step"),
-  completions_per_prompt: z.int().min(1).optional().describe("answers sampled for each of them: the G of GRPO"),
+  ...sizeKeys,
   batch_size: TrainConfig.shape.batch_size.describe(
     "completions per step in all: another way to set completions_per_prompt",
   ),
@@ -88,8 +88,7 @@ export function resolveConfig(
   { given, layers }: Pick<ParsedTrainArguments, "given" | "layers">,
   base: TrainConfig,
 ): { config: TrainConfig; warnings: string[] } {
-  let sizes = pickSizes(base);
-  for (const layer of layers) sizes = applySizes(sizes, layer);
+  const sizes = layers.reduce<Sizes>(applySizes, pickSizes(base));
   const config: TrainConfig = { ...base, ...given, ...sizes };
   for (const key of ["train_data", "test_data"] as const) config[key] = fromAnywhere(config[key]);
   for (const key of ["tokenizer", "sandbox_python"] as const)
@@ -97,30 +96,7 @@ export function resolveConfig(
   return { config, warnings: validateConfig(config) };
 }
 
-type Sizes = Pick<TrainConfig, "batch_size" | "group_size">;
 const pickSizes = ({ batch_size, group_size }: Sizes): Sizes => ({ batch_size, group_size });
-
-/**
- * The sizes of a step after one layer of keys. By their plain names, prompts and completions per prompt are set one by one; by the
- * older ones, group_size shares a batch_size that stays.
- */
-function applySizes(before: Sizes, layer: Partial<TrainArguments>): Sizes {
-  const { prompts_per_step: prompts, completions_per_prompt: perPrompt, group_size: group, batch_size: batch } = layer;
-  if (prompts !== undefined && group !== undefined && prompts !== group)
-    throw conflict(`prompts_per_step=${prompts} and group_size=${group} are two names of one setting.`);
-  const groupSize = prompts ?? group ?? before.group_size;
-  if (prompts === undefined && perPrompt === undefined)
-    return { group_size: groupSize, batch_size: batch ?? before.batch_size };
-  const each = perPrompt ?? (batch === undefined ? completionsPerPrompt(before) : batch / groupSize);
-  const batchSize = each * groupSize;
-  if (batch !== undefined && batch !== batchSize)
-    throw conflict(
-      `completions_per_prompt=${each} times prompts_per_step=${groupSize} is ${batchSize}, but batch_size=${batch} was given too.`,
-    );
-  return { group_size: groupSize, batch_size: batchSize };
-}
-
-const conflict = (what: string) => new ConfigError("config/conflict", `${what} Leave one of them out.`);
 
 /** The keys with what this invocation would use: after preset or run, environment, config files and what was typed. */
 export function trainOptionsHelp(

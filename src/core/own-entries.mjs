@@ -6,7 +6,7 @@ let entries;
 
 /** The file URL of the source behind one of the package's entries; undefined for every other specifier. */
 export function sourceOfEntry(specifier) {
-  if (!specifier.startsWith("whetstone/")) return undefined;
+  if (specifier !== "whetstone" && !specifier.startsWith("whetstone/")) return undefined;
   entries ??= sourceEntries();
   return entries[specifier];
 }

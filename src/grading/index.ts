@@ -1,4 +1,6 @@
 // `whetstone/grading`: takes code out of an answer, runs its tests in a sandbox, returns a verdict and a reward.
+
+export { openSandbox, type SandboxChoice } from "../sandbox/open-sandbox.ts";
 export { type CanaryResult, runCanary } from "./canary.ts";
 export { type Certificate, certify, type FailedSolution } from "./certify.ts";
 export { type Comparator, comparatorNames, outputsMatch, type TokenRules } from "./compare.ts";
@@ -25,7 +27,6 @@ export {
   normalizeTests,
   type TestContext,
 } from "./normalize.ts";
-export { openSandbox, type SandboxChoice } from "./open-sandbox.ts";
 export { readPythonLiteral } from "./python-literal.ts";
 export { defaultRewardRules, type RewardRules, rewardOf } from "./reward.ts";
 export { type SelectionRules, selectTests, type TestSelection, testSelections } from "./select.ts";

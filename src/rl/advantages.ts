@@ -5,6 +5,7 @@ const negligible = 1e-8;
 /** Keeps a division by a spread or a mean of zero finite. */
 const epsilon = 1e-6;
 
+/** Every way to compute advantages. */
 export const advantageNames = ["mean", "grpo_std", "rloo", "batch_std", "maxrl", "none"] as const;
 
 /**

@@ -6,6 +6,7 @@ import { policyLossNames } from "../protocol/losses.ts";
 import { thinkingModes } from "../renderers/index.ts";
 import { sinkKeys } from "../runs/sink-kinds.ts";
 import { advantageNames } from "./advantages.ts";
+import type { TrainSettings } from "./settings.ts";
 
 const positive = z.number().positive();
 const count = z.int().min(0);
@@ -208,8 +209,8 @@ export const TrainConfig = z.strictObject({
   ...sinkKeys,
 });
 
-/** Every setting of a run; docs/config.md lists them with their defaults. */
-export type TrainConfig = z.output<typeof TrainConfig>;
+/** Every setting of a run, resolved; docs/config.md lists them with their defaults. */
+export type TrainConfig = Required<Omit<TrainSettings, "prompts_per_step" | "completions_per_prompt">>;
 
 /** What a preset changes; a key given on the command line wins. */
 export const presets: Readonly<Record<TrainConfig["preset"], Partial<TrainConfig>>> = {

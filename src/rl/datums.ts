@@ -20,6 +20,28 @@ export function lossDatum({ datum, firstAction }: TrainingExample, loss: string)
   return { ...datum, lossFnInputs: { ...datum.lossFnInputs, sequence_ratio_mask: mask } };
 }
 
+/** One sampled answer, and how much better it was than its siblings. */
+export interface SampledAnswer {
+  /** Token ids of the prompt. */
+  prompt: ArrayLike<number>;
+  /** Token ids of the answer. */
+  completion: ArrayLike<number>;
+  /** The sampler's log-probability of each token of the answer. */
+  logprobs: ArrayLike<number>;
+  /** Of the whole answer. */
+  advantage: number;
+}
+
+/** An answer as `forwardBackward` takes it: tokens shifted by one, the advantage on the answer alone. `loss`: the one it is for. */
+export function toDatum(
+  { prompt, completion, logprobs, advantage }: SampledAnswer,
+  loss = "importance_sampling",
+): Datum {
+  const sequence = joinSequence(prompt, completion, logprobs);
+  const advantages = advantageArray(prompt.length, sequence.tokens.length, advantage);
+  return lossDatum(makeDatum(sequence, prompt.length, advantages), loss);
+}
+
 /** A sampled sequence as training takes it: what a datum is made of without a copy. */
 export interface Sequence {
   /** The prompt and then the completion. */

@@ -13,12 +13,14 @@ import { RunView } from "../runs/view.ts";
 import { loadTokenizer } from "../tokenizer/index.ts";
 import { beginRun } from "./begin-run.ts";
 import { linkedController } from "./cancellation.ts";
-import { presetConfig, TrainConfig, validateConfig } from "./config.ts";
+import { type TrainConfig, validateConfig } from "./config.ts";
+import { resolveSettings } from "./given-settings.ts";
 import { judgeByTests, trainingPatienceMs } from "./judge.ts";
 import { ownTaskSource, ownTasks, problemsFingerprint, type TrainingProblem } from "./own-problems.ts";
 import { judgeByReward, type RewardFunction } from "./own-reward.ts";
 import { tariffForBudget } from "./prices.ts";
 import type { Judge } from "./rollout.ts";
+import type { TrainSettings } from "./settings.ts";
 import { train } from "./train.ts";
 
 /** What to train, on what, and who is told. */
@@ -34,7 +36,7 @@ export interface TrainingOptions<Problem extends TrainingProblem = TrainingProbl
   /** Measured every `eval_every` steps and at the end; the same judge decides. */
   testProblems?: readonly Problem[] | undefined;
   /** Settings that differ from the preset's; `preset` itself is "deepcoder" unless given. */
-  config?: Partial<TrainConfig> | undefined;
+  config?: TrainSettings | undefined;
   /** Default: the chat format that fits `model_name`. */
   renderer?: Renderer | undefined;
   /** Called with everything that happens, after it is on disk. */
@@ -144,20 +146,15 @@ async function trainInto<Problem extends TrainingProblem>(
 }
 
 function resolveConfig(options: {
-  config?: Partial<TrainConfig> | undefined;
+  config?: TrainSettings | undefined;
   problems: readonly unknown[];
   testProblems?: readonly unknown[] | undefined;
 }): { config: TrainConfig; warnings: string[] } {
-  const given = options.config ?? {};
-  const parsed = TrainConfig.safeParse({ ...presetConfig(given.preset ?? "deepcoder"), ...given });
-  if (!parsed.success) {
-    const { path, message } = parsed.error.issues[0]!;
-    throw new ConfigError("config/bad-value", `config.${path.join(".") || "?"} is not valid: ${message}.`);
-  }
   if (options.problems.length === 0)
     throw new ConfigError("config/no-problems", "There are no problems to train on. Give at least one.");
   // Nothing to measure on is no reason to fail.
-  const config = options.testProblems?.length ? parsed.data : { ...parsed.data, eval_every: 0 };
+  const given = resolveSettings(options.config);
+  const config = options.testProblems?.length ? given : { ...given, eval_every: 0 };
   return { config, warnings: validateConfig(config) };
 }
 

@@ -3,6 +3,7 @@
 // only when it could not run the program at all (SandboxError), which is never a verdict.
 import { WhetstoneError } from "../core/errors.ts";
 
+/** What a program may use. */
 export interface Limits {
   /** Wall time per test; waiting for a processor on a busy machine does not count. */
   wallMs: number;
@@ -18,9 +19,11 @@ export interface Limits {
   scratchBytes: number;
   /** Processes and threads of one program. */
   processes: number;
+  /** Files that a process may have open. */
   openFiles: number;
 }
 
+/** Those of a run that sets no others. */
 export const defaultLimits: Limits = {
   wallMs: 6_250,
   cpuMs: 7_000,
@@ -40,10 +43,13 @@ export type TestInput =
   | { kind: "stdin"; stdin: string }
   | { kind: "call"; functionName: string; argumentsJson: readonly string[] };
 
+/** A program, and what it is run on. */
 export interface Job {
   /** Python source. */
   source: string;
+  /** Each is run in a fresh process. */
   tests: readonly TestInput[];
+  /** Of each test. */
   limits: Limits;
   /** Names of the usual modules are there without an import, as contest programs expect. */
   preamble: boolean;
@@ -63,7 +69,9 @@ export type TestStatus =
   | "missing-module"
   | "bad-arguments";
 
+/** What happened in one test. */
 export interface TestOutcome {
+  /** How it ended. */
   status: TestStatus;
   /** stdin tests: what the program wrote to descriptor 1, at most limits.outputBytes. */
   stdout: Uint8Array;
@@ -71,7 +79,9 @@ export interface TestOutcome {
   stderrTail: string;
   /** call tests that finished: the returned value as a tagged tree in JSON (grading/values.ts reads it). */
   frame?: string;
+  /** Null where a signal ended it. */
   exitCode: number | null;
+  /** The number of the signal that ended it, or null. */
   signal: number | null;
   /** Without what the program waited for a processor, where the sandbox can tell. */
   wallMs: number;
@@ -79,21 +89,27 @@ export interface TestOutcome {
   waitedMs?: number;
   /** Of all its processes. */
   cpuMs: number;
+  /** The most memory that it had. */
   maxRssBytes: number;
 }
 
+/** What a sandbox is and gives. */
 export interface SandboxDescription {
+  /** The embedded jail, its second level, or a Sandbox Fusion server. */
   kind: "jail" | "landlock" | "fusion";
   /** One line for logs: what runs the programs. */
   summary: string;
   /** What this level does not give, each as a short phrase; empty for the full jail. */
   lacks: readonly string[];
+  /** The version of Python that runs the programs. */
   python: string;
   /** Programs that run at the same moment; more wait inside the sandbox. */
   programsAtOnce?: number;
 }
 
+/** Runs programs. Close it when it is no longer needed. */
 export interface Sandbox {
+  /** What it is. */
   readonly description: SandboxDescription;
   /**
    * Runs the tests in order, each in a fresh process with a fresh working directory, and hands over each input only after the
@@ -105,6 +121,7 @@ export interface Sandbox {
     afterTest: (outcome: TestOutcome, index: number) => "continue" | "stop",
     options?: { signal?: AbortSignal },
   ): Promise<TestOutcome[]>;
+  /** Ends its processes. */
   close(): Promise<void>;
 }
 

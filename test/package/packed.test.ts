@@ -3,7 +3,9 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { buildSync } from "esbuild";
+import ts from "typescript-api";
 import { beforeAll, describe, expect, test } from "vitest";
+import { settingsSource } from "../../src/cli/config-docs.ts";
 import { startServe } from "../contract/serve-process.ts";
 import { temporaryFolders } from "../support/folders.ts";
 import { basicPrograms, programFolder, root, run, works } from "./clone.ts";
@@ -178,12 +180,47 @@ describe("types", () => {
   });
 });
 
+test("an editor shows what every setting means, in the options and in a config", () => {
+  const schema = settingsSource();
+  const keys = [...schema.matchAll(/^ {2}(\w+)\?:/gm)].map(([, key]) => key!);
+  expect(keys.length).toBeGreaterThan(70);
+  const lines = keys.map((key) => `settings.${key};`);
+  const file = join(project, "hover.ts");
+  const text = [
+    'import { presetConfig, type TrainingOptions } from "whetstone/rl";',
+    'import type {} from "whetstone";',
+    'const settings: NonNullable<TrainingOptions["config"]> = { prompts_per_step: 8, completions_per_prompt: 16 };',
+    ...lines,
+    'presetConfig("nano").learning_rate;',
+  ].join("\n");
+  writeFileSync(file, text);
+  const host: ts.LanguageServiceHost = {
+    getCompilationSettings: () => ({ module: ts.ModuleKind.NodeNext, strict: true, types: [], noEmit: true }),
+    getScriptFileNames: () => [file],
+    getScriptVersion: () => "1",
+    getScriptSnapshot: (name) =>
+      ts.sys.fileExists(name) ? ts.ScriptSnapshot.fromString(ts.sys.readFile(name)!) : undefined,
+    getCurrentDirectory: () => project,
+    getDefaultLibFileName: (options) => ts.getDefaultLibFilePath(options),
+    fileExists: (name) => ts.sys.fileExists(name),
+    readFile: (name) => ts.sys.readFile(name),
+  };
+  const service = ts.createLanguageService(host);
+  expect(service.getSemanticDiagnostics(file).map(({ messageText }) => messageText)).toEqual([]);
+  const shown = (place: string) => {
+    const info = service.getQuickInfoAtPosition(file, text.indexOf(place) + place.lastIndexOf(".") + 2);
+    return ts.displayPartsToString(info?.documentation ?? []);
+  };
+  for (const key of keys) expect(shown(`settings.${key};`), key).toMatch(/ Default \S/);
+  expect(shown('presetConfig("nano").learning_rate')).toContain("Adam learning rate. Default 0.00004, nano 0.003.");
+});
+
 describe.each(versions)("Node $label", ({ node }) => {
   const at = (env?: Record<string, string>) => ({ cwd: project, env: environmentOf(node, env) });
 
   test("every entry, from plain JavaScript", async () => {
     const { stdout, stderr } = await run([node, "entries.js"], at());
-    expect(stdout, stderr).toBe('["nano-coder","config/no-problems",3000,true,true,"pass",2]\n');
+    expect(stdout, stderr).toBe('["nano-coder","config/no-problems",3000,true,true,"pass",2,"42",[0,0.5],true]\n');
   });
 
   test("the client, required from CommonJS", async () => {

@@ -101,7 +101,7 @@ test("mistakes of the caller come back to them", async () => {
     });
     await expect(start({ problems: [] })).rejects.toMatchObject({ code: "config/no-problems" });
     const typo = { max_stepz: 3 } as object;
-    await expect(start({ config: typo })).rejects.toMatchObject({ code: "config/bad-value" });
+    await expect(start({ config: typo })).rejects.toMatchObject({ code: "config/unknown-key" });
     await expect(start({ reward: undefined })).rejects.toMatchObject({ code: "config/no-judge" });
   });
 });

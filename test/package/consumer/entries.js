@@ -2,7 +2,8 @@
 import { loadDataset } from "whetstone/data";
 import { createGrader, normalizeTests, openSandbox } from "whetstone/grading";
 import { getRenderer } from "whetstone/renderers";
-import { presetConfig, runTraining } from "whetstone/rl";
+import { computeAdvantages, presetConfig, runTraining, toDatum } from "whetstone/rl";
+import { defaultLimits } from "whetstone/sandbox";
 import { ServiceClient, tensor } from "whetstone/tinker";
 import { loadTokenizer } from "whetstone/tokenizer";
 
@@ -15,7 +16,12 @@ const sandbox = await openSandbox();
 const { tests } = normalizeTests({ inputs: ["1\n"], outputs: ["2\n"] });
 const response = "```python\nprint(int(input()) + 1)\n```";
 const { verdict } = await createGrader({ sandbox }).grade({ problem: { id: "one", tests }, response });
+const job = { source: "print(6 * 7)", tests: [{ kind: "stdin", stdin: "" }], limits: defaultLimits, preamble: false };
+const [outcome] = await sandbox.run(job, () => "continue");
 await sandbox.close();
+const [advantage] = computeAdvantages([1, 0]);
+const datum = toDatum({ prompt: [1, 2], completion: [3], logprobs: [-0.5], advantage });
+const noEntry = await import("whetstone").catch((error) => error.message);
 const service = new ServiceClient({ apiKey: "tml-none" });
 await service.close();
 const refused = await runTraining({ service, problems: [] }).catch((error) => error.code);
@@ -27,5 +33,8 @@ const parts = [
   problems.size > 100,
   verdict,
   tensor([1, 2]).data.length,
+  Buffer.from(outcome.stdout).toString().trim(),
+  [...datum.lossFnInputs.advantages.data],
+  /has no main entry.*whetstone\/rl.*whetstone\/sandbox/.test(noEntry),
 ];
 console.log(JSON.stringify(parts));

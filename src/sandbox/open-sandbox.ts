@@ -1,9 +1,8 @@
 // Chooses where programs run: a Sandbox Fusion server when one is named, else the embedded jail of this machine.
-import { openFusion } from "../sandbox/fusion/fusion.ts";
-import { openJail } from "../sandbox/jail.ts";
-import { environmentWith, packageList } from "../sandbox/packages.ts";
-import type { Sandbox } from "../sandbox/sandbox.ts";
-import { GradingError } from "./errors.ts";
+import { openFusion } from "./fusion/fusion.ts";
+import { openJail } from "./jail.ts";
+import { environmentWith, packageList } from "./packages.ts";
+import { type Sandbox, SandboxError } from "./sandbox.ts";
 
 /** Which sandbox to open. */
 export interface SandboxChoice {
@@ -41,8 +40,8 @@ function concurrencyFromEnvironment(): number | undefined {
   if (!text) return undefined;
   const value = Number(text);
   if (Number.isInteger(value) && value > 0) return value;
-  throw new GradingError(
-    "grading/max-concurrency",
+  throw new SandboxError(
+    "sandbox/max-concurrency",
     `SANDBOX_MAX_CONCURRENCY is "${text}". Set it to a whole number above 0, for example 16.`,
   );
 }

@@ -1,0 +1,153 @@
+// Made from the schema by `npm run docs`: editors show a comment of an interface, not the text of a schema.
+
+/** Settings of a run, as docs/config.md lists them. What is left out is the preset's. */
+export interface TrainSettings {
+  /** a set of defaults: nano (bundled model and problems) or deepcoder; chosen by the engine unless named. Default "deepcoder". */
+  preset?: "nano" | "deepcoder";
+  /** base model to train a LoRA adapter on. Default "Qwen/Qwen3-8B", nano "nano-coder". */
+  model_name?: string;
+  /** chat format, e.g. template (the model's own); "" takes the one that fits the model. Default "", nano "qwen3_instruct". */
+  renderer_name?: string;
+  /** whether the model reasons before it answers: on, off, low, medium, high; "" leaves it to the model. Default "". */
+  thinking?: "" | "on" | "off" | "low" | "medium" | "high";
+  /** folder or hub id of the tokenizer; "" asks the server, then uses model_name. Default "". */
+  tokenizer?: string;
+  /** Tinker-compatible server; empty: TINKER_BASE_URL, hosted Tinker, or embedded. Default "". */
+  base_url?: string;
+  /** problems per step. Default 8. */
+  prompts_per_step?: number;
+  /** answers sampled for each of them: the G of GRPO. Default 16, nano 8. */
+  completions_per_prompt?: number;
+  /** completions per step in all: another way to set completions_per_prompt. Default 128, nano 64. */
+  batch_size?: number;
+  /** older name of prompts_per_step; it shares batch_size among this many problems. Default 8. */
+  group_size?: number;
+  /** uniform: every prompt gets the same number of completions; adaptive: first_samples each, the rest of batch_size where rewards differ. Default "uniform". */
+  groups?: "uniform" | "adaptive";
+  /** groups=adaptive: completions that every prompt gets first. Default 4. */
+  first_samples?: number;
+  /** posterior: problems that the run's outcomes say are nearly always or never solved come only in every fourth epoch. Default "none". */
+  curriculum?: "none" | "posterior";
+  /** step at which training ends; -1: never. Default -1, nano 40. */
+  max_steps?: number;
+  /** Adam learning rate. Default 0.00004, nano 0.003. */
+  learning_rate?: number;
+  /** rank of the LoRA adapter. Default 32. */
+  lora_rank?: number;
+  /** orders the data, starts the adapter and, on the embedded engine, fixes every sample. Default 0. */
+  seed?: number;
+  /** most tokens of one completion. Default 24576, nano 112. */
+  max_tokens?: number;
+  /** prompt and completion together; the server's own limit wins if smaller. Default 32768, nano 512. */
+  context_window?: number;
+  /** problems whose prompt leaves less room than this are left out. Default 1024, nano 64. */
+  min_generation?: number;
+  /** sampling temperature while training. Default 1. */
+  temperature?: number;
+  /** loss of the policy gradient. Default "importance_sampling". */
+  loss_fn?: "importance_sampling" | "ppo" | "cispo" | "dro" | "gspo";
+  /** settings of the loss as JSON, e.g. {"clip_high_threshold":1.3}. Default {}. */
+  loss_fn_config?: Record<string, number>;
+  /** divides advantages by the batch's completion tokens or datums; losses are sums otherwise. Default "none". */
+  loss_scale?: "none" | "per_token" | "per_datum";
+  /** how rewards become advantages within a group. Default "mean". */
+  advantage?: "mean" | "grpo_std" | "rloo" | "batch_std" | "maxrl" | "none";
+  /** policy versions that sampling may be behind training; 0: one after the other, 1: overlapped. Default 1, nano 0. */
+  max_lag?: number;
+  /** allow max_lag of 3 and more with loss_fn=importance_sampling, which nothing bounds. Default false. */
+  allow_unclipped?: boolean;
+  /** optimizer steps per batch; more than 1 wants loss_fn=ppo. Default 1. */
+  num_substeps?: number;
+  /** leave completions cut at max_tokens out of the loss, not out of the baseline. Default false. */
+  mask_truncated?: boolean;
+  /** Adam beta1. Default 0.9. */
+  beta1?: number;
+  /** Adam beta2. Default 0.95. */
+  beta2?: number;
+  /** Adam epsilon. Default 1e-12. */
+  eps?: number;
+  /** decoupled weight decay. Default 0. */
+  weight_decay?: number;
+  /** largest norm of the gradient; 0: no clipping. Default 0. */
+  grad_clip_norm?: number;
+  /** starter, deepcoder, or a path to JSONL or Parquet (commas separate several). Default "deepcoder", nano "starter". */
+  train_data?: string;
+  /** problems for evaluation, in the same forms. Default "deepcoder", nano "starter". */
+  test_data?: string;
+  /** problems whose tests are larger than this are left out. Default 50000000. */
+  max_tests_bytes?: number;
+  /** ids of problems to leave out, separated by commas. Default []. */
+  blocked_ids?: string[];
+  /** put the prompt's first paragraph into a system message. Default false. */
+  system_role?: boolean;
+  /** a program is worth 1 if it passes all tests; one that does not: nothing (all) or the share it passes (fraction). Default "all". */
+  reward?: "all" | "fraction";
+  /** penalty of an answer without a code block. Default 0.1. */
+  format_coef?: number;
+  /** seconds per test. Default 6, nano 1. */
+  reward_timeout?: number;
+  /** how outputs are compared; lcb: LiveCodeBench's rules, tokens: one stream of words, whatever the lines. Default "tolerant". */
+  comparator?: "tolerant" | "lcb" | "tokens";
+  /** tests run per program; 0: all. Default 0. */
+  max_tests?: number;
+  /** Sandbox Fusion, one or several URLs; empty: SANDBOX_URL, or the embedded jail. Default "". */
+  sandbox_url?: string;
+  /** programs graded at once; 0: SANDBOX_MAX_CONCURRENCY, or 4 (jail: one per core). Default 0. */
+  sandbox_max_concurrency?: number;
+  /** interpreter or virtual environment for the embedded jail. Default "". */
+  sandbox_python?: string;
+  /** packages that programs may import in the embedded jail, separated by commas; installed on first use. Default "". */
+  sandbox_packages?: string;
+  /** memory of a graded program, all its processes together, in MiB. Default 4096. */
+  sandbox_memory_mb?: number;
+  /** steps between checks that the grader still judges right; 0 or -1: only at the start. Default 50. */
+  canary_every?: number;
+  /** steps between evaluations; 0 or -1: none. Default 10, nano 40. */
+  eval_every?: number;
+  /** problems per evaluation, a fixed share of each source; 0: all. Default 128, nano 0. */
+  eval_max_problems?: number;
+  /** samples per problem when evaluating. Default 1. */
+  eval_num_samples?: number;
+  /** sampling temperature when evaluating; 0: greedy. Default 0. */
+  eval_temperature?: number;
+  /** most tokens of an evaluated completion; 0: max_tokens. Default 0. */
+  eval_max_tokens?: number;
+  /** run directory; empty: ~/code-rl-logs/YYYY_MM_DD-HH_MM_SS. Default "". */
+  log_path?: string;
+  /** what to do with a run directory that exists; without a terminal, ask means: resume the same run, else stop. Default "ask". */
+  behavior_if_log_dir_exists?: "ask" | "resume" | "delete" | "raise";
+  /** resume although model, rank, renderer, seed or data changed. Default false. */
+  force_resume?: boolean;
+  /** tinker:// path of weights to start from, with a fresh optimizer. Default "". */
+  load_checkpoint_path?: string;
+  /** checkpoint: tokens and logprobs of steps before the newest checkpoint are dropped from the journal. Default "all". */
+  keep_journal?: "all" | "checkpoint";
+  /** seconds without progress after which a stage is named; after twice that the run ends; 0: never. Default 1800. */
+  stage_deadline?: number;
+  /** what a finding of level error does: rollback goes back to the last healthy checkpoint with half the learning rate, twice at most. Default "warn". */
+  on_error?: "warn" | "pause" | "stop" | "rollback";
+  /** steps between checkpoints; 0 or -1: only at the end. Default 10. */
+  save_every?: number;
+  /** life of periodic checkpoints on the server; 0: for ever. Default 604800. */
+  ttl_seconds?: number;
+  /** US dollars that the run may cost, all its starts together; it saves and stops before they are spent. Default null. */
+  budget?: number | null;
+  /** US dollars per million prompt tokens, instead of the price that is known. Default null. */
+  price_prefill?: number | null;
+  /** the same for prompt tokens that the server had cached; a fifth of price_prefill unless given. Default null. */
+  price_cached_prefill?: number | null;
+  /** the same for sampled tokens. Default null. */
+  price_sample?: number | null;
+  /** the same for tokens trained on, prompts included. Default null. */
+  price_train?: number | null;
+  /** groups per step written in full to logs.log. Default 4. */
+  num_groups_to_log?: number;
+  /** serve the run's dashboard on this machine while it trains, and print its link. Default true. */
+  dashboard?: boolean;
+  /** write TensorBoard event files into the run directory. Default true. */
+  tensorboard?: boolean;
+  /** Weights & Biases project; needs WANDB_API_KEY. Default "". */
+  wandb_project?: string;
+  /** name of the run there; empty: the run directory's name. Default "". */
+  wandb_name?: string;
+}
