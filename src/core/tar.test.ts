@@ -1,7 +1,10 @@
 // The archives of GNU tar and Python are read; what a hostile one tries is refused, and nothing of it is written outside the folder.
 import { execFileSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { createReadStream, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setImmediate } from "node:timers/promises";
+import { gzipSync } from "node:zlib";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { temporaryFolders } from "../../test/support/folders.ts";
@@ -35,6 +38,12 @@ async function* pieces(bytes: Uint8Array, size = 700): AsyncGenerator<Uint8Array
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
 }
 
+async function collected(parts: AsyncIterable<Uint8Array>): Promise<Uint8Array[]> {
+  const all: Uint8Array[] = [];
+  for await (const part of parts) all.push(part);
+  return all;
+}
+
 async function list(bytes: Uint8Array, most = limits): Promise<Record<string, string>> {
   const found: Record<string, string> = {};
   for await (const entry of readTar(pieces(bytes), most)) {
@@ -44,6 +53,24 @@ async function list(bytes: Uint8Array, most = limits): Promise<Record<string, st
   }
   return found;
 }
+
+test("an archive of many pieces is unpacked without piling up listeners", async () => {
+  const warnings: Error[] = [];
+  const listen = (warning: Error) => warnings.push(warning);
+  process.on("warning", listen);
+  try {
+    const text = randomBytes(1 << 19).toString("hex"); // does not pack away: some 800 pieces
+    const from = newFolder();
+    writeFileSync(join(from, "large.txt"), text);
+    const packed = gzipSync(Buffer.concat(await collected(tarOf(from))));
+    expect(packed.length / 700).toBeGreaterThan(500);
+    expect(await list(packed, { maxBytes: 1 << 21 })).toEqual({ "large.txt": text });
+    await setImmediate(); // warnings come a turn later
+    expect(warnings).toEqual([]);
+  } finally {
+    process.off("warning", listen);
+  }
+});
 
 test("long names, folders, gzip and files that nobody reads", async () => {
   const long = `${"a".repeat(90)}/${"b".repeat(90)}/${"c".repeat(90)}.txt`;

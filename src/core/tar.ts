@@ -2,6 +2,7 @@
 // folder, is no plain file, comes twice or is larger than allowed ends the reading.
 import { mkdir, open } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { pipeline } from "node:stream/promises";
 import { createGunzip } from "node:zlib";
 import { messageOf, WhetstoneError } from "./errors.ts";
 import { isInside } from "./files.ts";
@@ -154,15 +155,16 @@ async function unzipped(bytes: AsyncIterable<Uint8Array>): Promise<AsyncIterable
 async function* gunzip(packed: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   const unpack = createGunzip();
   let failed: { error: unknown } | undefined;
-  const feeding = (async () => {
-    for await (const chunk of packed)
-      if (!unpack.write(chunk))
-        await new Promise<void>((resolve) => unpack.once("drain", resolve).once("close", resolve));
-    unpack.end();
-  })().catch((error: unknown) => {
-    failed = { error };
-    unpack.destroy();
-  });
+  async function* source() {
+    try {
+      yield* packed;
+    } catch (error) {
+      failed = { error };
+      throw error;
+    }
+  }
+  // What goes wrong comes out of `unpack` too.
+  const feeding = pipeline(source, unpack).catch(() => {});
   try {
     yield* unpack as AsyncIterable<Uint8Array>;
   } catch (error) {
