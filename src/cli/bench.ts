@@ -4,7 +4,8 @@ import { type Benchmark, formatReport } from "../../bench/report.ts";
 import { ConfigError, WhetstoneError } from "../core/errors.ts";
 import { nearest } from "../core/nearest.ts";
 import type { Command } from "./command.ts";
-import { describeOptions, parseArguments } from "./options.ts";
+import { describeOptions } from "./help-text.ts";
+import { parseArguments } from "./options.ts";
 
 interface BenchmarkEntry {
   summary: string;
@@ -67,6 +68,7 @@ const BenchOptions = z.strictObject({
 });
 
 export const command: Command = {
+  keys: BenchOptions.shape,
   help: () =>
     [
       "Usage: ./whet bench [NAME …] [key=value …]",

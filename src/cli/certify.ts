@@ -15,9 +15,10 @@ import { openSandbox } from "../sandbox/open-sandbox.ts";
 import { describeFailed } from "./certify-text.ts";
 import type { Command } from "./command.ts";
 import { comparatorOfRow, gradingShape, idOfRow, testsOfRow, textField, whyNoTests } from "./grading-options.ts";
+import { describeOptions } from "./help-text.ts";
 import { interruptible } from "./interrupt.ts";
 import { mapInOrder } from "./json-rows.ts";
-import { describeOptions, parseArguments } from "./options.ts";
+import { parseArguments } from "./options.ts";
 import { type ProblemRow, problemRows } from "./problem-rows.ts";
 import { Progress } from "./progress.ts";
 import { presetOf } from "./shown-defaults.ts";
@@ -48,6 +49,7 @@ const widths = [28, 6, 6, 6, 6, 9, 7];
 const header = ["problem", "tests", "gold", "empty", "echo", "constant", "repeat", "verdict"];
 
 export const command: Command = {
+  keys: CertifyOptions.shape,
   help: () =>
     [
       `Usage: ${whet} certify PROBLEMS [key=value …]`,

@@ -17,8 +17,9 @@ import { readJournal } from "../runs/read-journal.ts";
 import type { Command } from "./command.ts";
 import { chargedAs, engineFiles, engineKind } from "./connect.ts";
 import { findRun, runKey, runOf } from "./find-run.ts";
+import { describeOptions } from "./help-text.ts";
 import { interruptible } from "./interrupt.ts";
-import { describeOptions, parseArguments, refuseWords } from "./options.ts";
+import { parseArguments, refuseWords } from "./options.ts";
 import { engineStorage, type Storage, type StoredCheckpoint, serverStorage } from "./stored-checkpoints.ts";
 import { textTable } from "./text-table.ts";
 
@@ -40,6 +41,7 @@ const CheckpointsOptions = TrainConfig.pick({ base_url: true }).extend({
 type CheckpointsOptions = z.output<typeof CheckpointsOptions>;
 
 export const command: Command = {
+  keys: CheckpointsOptions.shape,
   help: () =>
     [
       `Usage: ${whet} checkpoints [RUN] [key=value …]`,

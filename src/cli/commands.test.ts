@@ -3,6 +3,8 @@ import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { readme, withCommands } from "../../scripts/commands/write.ts";
 import { availableCommands } from "./available-commands.ts";
+import { helpWidth, keyGroups, wrapHelp } from "./help-text.ts";
+import { choicesOf } from "./options.ts";
 
 const commands = Object.entries(await availableCommands()).filter(([name]) => !["test", "bench"].includes(name));
 
@@ -18,6 +20,36 @@ test.each(commands)("%s has a help text with its usage", async (name, entry) => 
   const { command } = await entry.load();
   expect(command.help([])).toMatch(new RegExp(`^Usage: \\./whet ${name}\\b`));
   expect(entry.summary).not.toMatch(/[.\n]$/);
+});
+
+test.each(commands)("%s: help lists the keys that it takes, with the values of every choice", async (_, entry) => {
+  const { keys = {}, help } = (await entry.load()).command;
+  const lines = new Map(
+    [...help([]).matchAll(/^ {2}([a-z]\w*)=(.*)$/gm)].map(([, key, text]): [string, string] => [key!, text!]),
+  );
+  expect([...lines.keys()].toSorted()).toEqual(Object.keys(keys).toSorted());
+  for (const [key, field] of Object.entries(keys))
+    for (const value of choicesOf(field)) expect(lines.get(key), key).toMatch(new RegExp(`[[|]${value}[\\]|]`));
+});
+
+test.each(commands)("%s: help is no wider than the terminal, and says the same", async (_, entry) => {
+  const text = (await entry.load()).command.help([]);
+  const words = (help: string) => help.split(/\s+/).join(" ");
+  expect(wrapHelp(text, helpWidth({ isTTY: false, columns: 80 }))).toBe(text);
+  for (const columns of [40, 80, 120]) {
+    const wrapped = wrapHelp(text, helpWidth({ isTTY: true, columns }));
+    expect(words(wrapped)).toBe(words(text));
+    const wide = wrapped.split("\n").filter((line) => line.length > columns && !/^(Usage:| {7}\S*whet )/.test(line));
+    // A line with one word on it cannot be broken.
+    expect(wide.filter((line) => line.trim().includes(" "))).toEqual([]);
+  }
+});
+
+test("the keys of train stand in groups", async () => {
+  const { command } = await commands.find(([name]) => name === "train")![1].load();
+  const [, ...groups] = command.help([]).split(/^(?=\S.*:\n {2})/m);
+  expect(groups.map((group) => group.split(":\n")[0])).toEqual(Object.values(keyGroups));
+  expect(Math.max(...groups.map((group) => group.trim().split("\n").length))).toBeLessThan(20);
 });
 
 test("README.md lists every command; `npm run docs` writes the table", async () => {

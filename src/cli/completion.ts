@@ -1,14 +1,17 @@
-// `./whet completion SHELL`: a script with which the shell completes commands and their keys. What a command's help lists as keys is
-// what is completed, so that a new command or key needs nothing here.
+// `./whet completion SHELL`: a script with which the shell completes commands, their keys and the values of choices. It follows from the
+// commands' schemas, so that a new command, key or value needs nothing here.
 import { ConfigError } from "../core/errors.ts";
 import { whet } from "../core/program.ts";
 import { availableCommands } from "./available-commands.ts";
 import type { Command } from "./command.ts";
+import { choicesOf, isSwitch } from "./options.ts";
 
 interface Word {
   /** A command, or a key with its "=". */
   text: string;
   about: string;
+  /** What may stand behind the "="; none: a file is completed. */
+  values: readonly string[];
 }
 
 interface Known {
@@ -27,7 +30,8 @@ export const command: Command = {
     [
       `Usage: ${whet} completion ${Object.keys(shells).join("|")}`,
       "",
-      "Prints a script for the shell; Tab then completes commands, keys and files. Put one of these into the shell's start file:",
+      "Prints a script for the shell; Tab then completes commands, keys, the values of choices, runs and files. Put one of these into the",
+      "shell's start file:",
       ...Object.values(shells).map(({ use }) => `  ${use}`),
     ].join("\n"),
   async run(args) {
@@ -43,27 +47,32 @@ export const command: Command = {
 };
 
 async function collect(): Promise<Known> {
-  const commands: Word[] = [{ text: "help", about: "a command's keys" }];
+  const commands: Word[] = [{ text: "help", about: "a command's keys", values: [] }];
   const keys = new Map<string, Word[]>();
   for (const [name, { summary, load }] of Object.entries(await availableCommands())) {
-    commands.push({ text: name, about: summary });
-    const { command } = await load();
-    keys.set(name, keysOf(command.help([])));
+    commands.push({ text: name, about: summary, values: [] });
+    keys.set(name, keysOf((await load()).command));
   }
   keys.set(
     "completion",
-    Object.keys(shells).map((text) => ({ text, about: "a shell" })),
+    Object.keys(shells).map((text) => ({ text, about: "a shell", values: [] })),
   );
   return { commands, keys };
 }
 
-/** The lines of a help text that describe a key: `  key=default  what it means`. */
-export function keysOf(help: string): Word[] {
-  return Array.from(help.matchAll(/^ {2}([a-z][a-z0-9_]*=)\S*\s+(.*)$/gm), ([, text, about]) => ({
-    text: text!,
-    about: about!,
+/** A command's keys, each with its values: of a choice, of a switch. */
+function keysOf({ keys = {} }: Command): Word[] {
+  return Object.entries(keys).map(([key, field]) => ({
+    text: `${key}=`,
+    about: field.description ?? "",
+    values: isSwitch(field) ? ["true", "false"] : choicesOf(field),
   }));
 }
+
+/** Where a run can stand, the shell lists those of the usual folder. */
+const isRun = ({ text }: Word) => text === "run=";
+const hasRun = (words: readonly Word[]) => words.some(isRun);
+const runNames = "latest $(command ls ~/code-rl-logs 2>/dev/null)";
 
 /** Quoted for any of the three: single quotes, without what would end them. */
 const quoted = (text: string) => `'${text.replaceAll(/['\\]/g, "’").replaceAll(/[\r\n]+/g, " ")}'`;
@@ -71,10 +80,16 @@ const list = (words: readonly Word[]) => words.map(({ text }) => text).join(" ")
 
 function bash({ commands, keys }: Known): string {
   const cases = [...keys].map(([name, words]) => `    ${name}) words=${quoted(list(words))} ;;`);
+  const values = [...keys].flatMap(([name, words]) =>
+    words.flatMap(({ text, values }) =>
+      values.length > 0 ? [`      "${name} ${text}") values=${quoted(values.join(" "))} ;;`] : [],
+    ),
+  );
+  const withRuns = [...keys].flatMap(([name, words]) => (hasRun(words) ? [name] : [])).join("|");
   return `# Completion of whet for bash.
 _whet() {
   # "=" and "@" split words here, so the line is read instead.
-  local line=\${COMP_LINE:0:COMP_POINT} current command words prefix rest
+  local line=\${COMP_LINE:0:COMP_POINT} current command words values runs rest
   local -a typed
   read -ra typed <<< "$line"
   [[ $line == *[[:space:]] ]] && typed+=("")
@@ -90,15 +105,27 @@ _whet() {
 ${cases.join("\n")}
     *) words= ;;
   esac
+  case $command in
+    ${withRuns}) runs="${runNames}" ;;
+    *) runs= ;;
+  esac
   if [[ $current == *=* || $current == @* ]]; then
-    # A value or a config file: complete it as a path; bash replaces what stands after the last "=" or "@".
-    prefix=\${current%%[=@]*}
+    # A value or a config file; bash replaces what stands after the last "=" or "@".
     rest=\${current#*[=@]}
-    mapfile -t COMPREPLY < <(compgen -f -- "$rest")
+    values=
+    case "$command \${current%%=*}=" in
+${values.join("\n")}
+      *" run=") values=$runs ;;
+    esac
+    if [[ -n $values && $current != @* ]]; then
+      mapfile -t COMPREPLY < <(compgen -W "$values" -- "$rest")
+      [[ $current == run=* ]] || return
+    fi
+    mapfile -t -O \${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- "$rest")
     [[ $current == @* && $COMP_WORDBREAKS != *@* ]] && COMPREPLY=("\${COMPREPLY[@]/#/@}")
     compopt -o filenames 2>/dev/null
   else
-    mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current"; compgen -f -- "$current")
+    mapfile -t COMPREPLY < <(compgen -W "$words $runs" -- "$current"; compgen -f -- "$current")
     [[ \${COMPREPLY[0]} == *= ]] && compopt -o nospace 2>/dev/null
   fi
 }
@@ -108,17 +135,32 @@ complete -F _whet whet whetstone ./whet`;
 function zsh({ commands, keys }: Known): string {
   const described = (words: readonly Word[]) => words.map(({ text, about }) => quoted(`${text}:${about}`)).join(" ");
   const cases = [...keys].map(([name, words]) => `    ${name}) keys=(${described(words)}) ;;`);
+  const values = [...keys].flatMap(([name, words]) =>
+    words.flatMap((word) =>
+      word.values.length > 0
+        ? [`      ${quoted(`${name} ${word.text}`)}) values=(${word.values.map(quoted).join(" ")}) ;;`]
+        : isRun(word)
+          ? [`      ${quoted(`${name} ${word.text}`)}) values=($runs) ;;`]
+          : [],
+    ),
+  );
+  const withRuns = [...keys].flatMap(([name, words]) => (hasRun(words) ? [name] : [])).join("|");
   return `# Completion of whet for zsh.
 _whet() {
-  local -a commands keys
+  local -a commands keys values runs
   commands=(${described(commands)})
   if (( CURRENT == 2 )) || [[ $words[2] == help ]]; then
     _describe -t commands command commands
     return
   fi
+  [[ $words[2] == (${withRuns}) ]] && runs=(latest \${(f)"$(command ls ~/code-rl-logs 2>/dev/null)"})
   if [[ $PREFIX == *=* ]]; then
+    case "$words[2] \${PREFIX%%=*}=" in
+${values.join("\n")}
+    esac
     compset -P '*='
-    _files
+    (( \${#values} )) && compadd -a values
+    [[ \${#values} -eq 0 || -n $runs ]] && _files
     return
   fi
   if [[ $PREFIX == @* ]]; then
@@ -130,20 +172,33 @@ _whet() {
 ${cases.join("\n")}
   esac
   _describe -t keys key keys -S ''
+  (( \${#runs} )) && compadd -a runs
   _files
 }
 compdef _whet whet whetstone ./whet`;
 }
 
 function fish({ commands, keys }: Known): string {
-  const rule = (condition: string, { text, about }: Word) =>
+  const rule = (condition: string, text: string, about: string) =>
     `complete -c whet -n ${quoted(condition)} -a ${quoted(text)} -d ${quoted(about)}`;
   const isFirst = "test (count (commandline -opc)) -le 1; or contains -- help (commandline -opc)";
+  const inside = (name: string) => `__fish_seen_subcommand_from ${name}`;
+  const atKey = (name: string, key: string) => `${inside(name)}; and string match -q -- "${key}*" (commandline -ct)`;
   return [
     "# Completion of whet for fish.",
     `complete -c whet -n ${quoted(isFirst)} -f`,
-    ...commands.map((word) => rule(isFirst, word)),
-    ...[...keys].flatMap(([name, words]) => words.map((word) => rule(`__fish_seen_subcommand_from ${name}`, word))),
+    ...commands.map(({ text, about }) => rule(isFirst, text, about)),
+    ...[...keys].flatMap(([name, words]) =>
+      words.flatMap((word) => [
+        rule(inside(name), word.text, word.about),
+        ...word.values.map((value) => rule(atKey(name, word.text), `${word.text}${value}`, "")),
+        ...(word.values.length > 0 ? [`complete -c whet -n ${quoted(atKey(name, word.text))} -f`] : []),
+        ...(isRun(word) ? [rule(inside(name), "latest (command ls ~/code-rl-logs 2>/dev/null)", "a run")] : []),
+        ...(isRun(word)
+          ? [rule(atKey(name, "run="), "run=latest run=(command ls ~/code-rl-logs 2>/dev/null)", "a run")]
+          : []),
+      ]),
+    ),
     "complete -c whetstone -w whet",
   ].join("\n");
 }

@@ -5,7 +5,8 @@ import { fileURLToPath } from "node:url";
 import type { z } from "zod";
 import { completionsPerPrompt, presetConfig, presets, type TrainConfig } from "../rl/config.ts";
 import { projectRoot } from "./environment.ts";
-import { defaultOf } from "./options.ts";
+import { keyGroups } from "./help-text.ts";
+import { choicesOf, defaultOf } from "./options.ts";
 import { TrainArguments, trainKeys } from "./train-config.ts";
 
 export const configDocsPath = join(projectRoot, "docs", "config.md");
@@ -13,11 +14,15 @@ export const settingsPath = join(projectRoot, "src", "rl", "settings.ts");
 
 /** The whole page. */
 export function configDocs(): string {
-  const sizes = sizesOf(presetConfig("deepcoder"));
+  const [sizes, ofNano] = [sizesOf(presetConfig("deepcoder")), sizesOf(presetConfig("nano"))];
   const rows = trainKeys.map((key) => {
     const field = TrainArguments.shape[key];
-    const nano = presets.nano[key as keyof typeof presets.nano];
-    return `| \`${key}\` | ${show(sizes[key] ?? defaultOf(field))} | ${nano === undefined ? "" : show(nano)} | ${field.description ?? ""} |`;
+    const nano =
+      presets.nano[key as keyof typeof presets.nano] ?? (ofNano[key] === sizes[key] ? undefined : ofNano[key]);
+    const choices = choicesOf(field).map((value) => `\`${value}\``);
+    const meaning = `${field.description ?? ""}${choices.length > 0 ? ` (${choices.join(", ")})` : ""}`;
+    const head = Object.hasOwn(keyGroups, key) ? `\n### ${keyGroups[key]}\n\n${tableHead}\n` : "";
+    return `${head}| \`${key}\` | ${show(sizes[key] ?? defaultOf(field))} | ${nano === undefined ? "" : show(nano)} | ${meaning} |`;
   });
   return `# Configuration
 
@@ -56,12 +61,11 @@ Environment variables, also read from \`.env\` (variables already set win): \`TI
 \`SANDBOX_MAX_CONCURRENCY\`, \`HF_TOKEN\`, \`HF_ENDPOINT\`, \`WANDB_API_KEY\`, \`WANDB_BASE_URL\`. They never reach a log, \`config.json\` or a sandbox.
 \`.env\` is read from the folder you are in, else from the checkout. It may have a byte-order mark, CRLF, comments, \`export\`, single and double
 quotes (over several lines too) and \`\${OTHER}\` or \`\${OTHER:-default}\`; a line that sets nothing is named by its number.
-
-| key | default | nano | meaning |
-| --- | --- | --- | --- |
 ${rows.join("\n")}
 `;
 }
+
+const tableHead = "| key | default | nano | meaning |\n| --- | --- | --- | --- |";
 
 /** The sizes of a step by their plain names, which have no default of their own. */
 const sizesOf = (config: TrainConfig): Partial<Record<string, unknown>> => ({

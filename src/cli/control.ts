@@ -9,7 +9,8 @@ import { type Control, describeControl, requestControl } from "../runs/controls.
 import { runFiles } from "../runs/directory.ts";
 import type { Command } from "./command.ts";
 import { runKey, runOf } from "./find-run.ts";
-import { describeOptions, parseArguments } from "./options.ts";
+import { describeOptions } from "./help-text.ts";
+import { parseArguments } from "./options.ts";
 
 const words = ["pause", "go-on", "save", "evaluate", "stop"] as const;
 
@@ -20,6 +21,7 @@ const ControlOptions = z.strictObject({
 });
 
 export const command: Command = {
+  keys: ControlOptions.shape,
   help: () =>
     [
       `Usage: ${whet} control [RUN] ${words.join("|")}`,

@@ -8,14 +8,16 @@ import { runsFolder } from "../runs/directory.ts";
 import { findRuns } from "../runs/overview.ts";
 import type { Command } from "./command.ts";
 import { findRun, lookUp } from "./find-run.ts";
+import { describeOptions } from "./help-text.ts";
 import { interruptible } from "./interrupt.ts";
-import { describeOptions, parseArguments } from "./options.ts";
+import { parseArguments } from "./options.ts";
 
 const DashboardOptions = z.strictObject({
   port: z.int().min(0).max(65_535).default(0).describe("0: any free one. The host is always 127.0.0.1"),
 });
 
 export const command: Command = {
+  keys: DashboardOptions.shape,
   help: () =>
     [
       `Usage: ${whet} dashboard [RUN or folder of runs …] [key=value …]`,

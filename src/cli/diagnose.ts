@@ -10,7 +10,8 @@ import { type Cause, causesOf, findingLevels } from "../runs/findings.ts";
 import { readJournal } from "../runs/read-journal.ts";
 import type { Command } from "./command.ts";
 import { runKey, runOf } from "./find-run.ts";
-import { describeOptions, parseArguments } from "./options.ts";
+import { describeOptions } from "./help-text.ts";
+import { parseArguments } from "./options.ts";
 
 const DiagnoseOptions = z.strictObject({
   run: runKey,
@@ -18,6 +19,7 @@ const DiagnoseOptions = z.strictObject({
 });
 
 export const command: Command = {
+  keys: DiagnoseOptions.shape,
   help: () =>
     [
       `Usage: ${whet} diagnose [RUN] [key=value …]`,

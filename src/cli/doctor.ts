@@ -23,15 +23,16 @@ import { describeSpending } from "../runs/shape.ts";
 import { spendingOf } from "../runs/spending.ts";
 import type { Command } from "./command.ts";
 import { chargedAs, type EngineConnection, engineFiles, type GraderConnection, presetFor } from "./connect.ts";
-import { findRun } from "./find-run.ts";
+import { findRun, runKey } from "./find-run.ts";
 import { interruptible } from "./interrupt.ts";
 import { recordedSettings } from "./run-settings.ts";
-import { parseArgumentsOfRun, resolveConfig, trainOptionsHelp } from "./train-config.ts";
+import { parseArgumentsOfRun, resolveConfig, TrainArguments, trainOptionsHelp } from "./train-config.ts";
 import { Workbench } from "./workbench.ts";
 
 const silent: Logger = { info() {}, warn() {}, error() {}, detail() {} };
 
 export const command: Command = {
+  keys: { run: runKey, ...TrainArguments.shape },
   help: (args) =>
     [
       `Usage: ${whet} doctor [RUN] [key=value …]`,
@@ -41,6 +42,7 @@ export const command: Command = {
       "Makes a fresh adapter, samples from it and trains on the sample without a step; on a hosted service a few hundred tokens are billed.",
       "",
       "  run=  a run to forecast from, with its settings: its name, its path or latest",
+      "",
       trainOptionsHelp(args, (named) => (named === "" ? undefined : findRun(named))),
     ].join("\n"),
   async run(args) {

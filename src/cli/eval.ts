@@ -61,6 +61,7 @@ const logger: Logger = {
 };
 
 export const command: Command = {
+  keys: EvalOptions.shape,
   help: (args) =>
     [
       `Usage: ${whet} eval [RUN] [key=value …]`,

@@ -25,8 +25,9 @@ import type { Command } from "./command.ts";
 import { connectEngine, engineFiles } from "./connect.ts";
 import { runKey, runOf } from "./find-run.ts";
 import { engineOfRun, findWeights } from "./find-weights.ts";
+import { describeOptions } from "./help-text.ts";
 import { interruptible } from "./interrupt.ts";
-import { describeOptions, parseArguments } from "./options.ts";
+import { parseArguments } from "./options.ts";
 import { Progress } from "./progress.ts";
 
 const ExportOptions = z.strictObject({
@@ -55,6 +56,7 @@ const say = (line: string) => console.error(redact(line));
 const logger: Logger = { info: say, warn: (line) => say(`warning: ${line}`), error: say, detail: () => {} };
 
 export const command: Command = {
+  keys: ExportOptions.shape,
   help: () =>
     [
       `Usage: ${whet} export [RUN] out=DIR [key=value …]`,

@@ -11,9 +11,10 @@ import { openSandbox } from "../sandbox/open-sandbox.ts";
 import type { Command } from "./command.ts";
 import { describeFailure } from "./failure-text.ts";
 import { comparatorOfRow, gradingShape, idOfRow, testsOfRow, textField, whyNoTests } from "./grading-options.ts";
+import { describeOptions } from "./help-text.ts";
 import { interruptible } from "./interrupt.ts";
 import { type JsonRow, mapInOrder, readRows } from "./json-rows.ts";
-import { describeOptions, parseArguments } from "./options.ts";
+import { parseArguments } from "./options.ts";
 import { Progress } from "./progress.ts";
 
 const GradeOptions = z.strictObject({
@@ -46,6 +47,7 @@ interface Line {
 }
 
 export const command: Command = {
+  keys: GradeOptions.shape,
   help: () =>
     [
       `Usage: ${whet} grade FILE [key=value …]      FILE holds JSON lines (also .gz); - reads stdin`,

@@ -5,18 +5,22 @@ import { nearest } from "../core/nearest.ts";
 import { version, whet } from "../core/program.ts";
 import { visible } from "../core/visible.ts";
 import { availableCommands } from "./available-commands.ts";
-import type { CommandEntry } from "./command.ts";
+import { type CommandEntry, commandGroups } from "./command.ts";
 import { loadEnvironmentFile } from "./environment.ts";
+import { helpWidth, wrapHelp } from "./help-text.ts";
 
 function help(commands: Readonly<Record<string, CommandEntry>>): string {
   const width = Math.max(...Object.keys(commands).map((name) => name.length));
+  const listed = (group: string) =>
+    Object.entries(commands).flatMap(([name, entry]) =>
+      entry.group === group ? [`  ${name.padEnd(width)}  ${entry.summary}`] : [],
+    );
   return [
     "Whetstone: reinforcement learning for code models.",
     "",
     `Usage: ${whet} COMMAND [key=value …] [@config.json]`,
     "",
-    ...Object.entries(commands).map(([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}`),
-    "",
+    ...commandGroups.flatMap((group) => [`${group}:`, ...listed(group), ""]),
     `${whet} help COMMAND lists a command's keys; ${whet} --version says which this is.`,
     "Exit codes: 0 done, 1 failed, 2 wrong command line, 3 stopped by budget=, 130 interrupted.",
   ].join("\n");
@@ -34,7 +38,7 @@ async function main(args: readonly string[]): Promise<number> {
   // `help train` is `train --help`.
   const [name, ...rest] = first === "help" || (first !== undefined && isHelp(first)) ? [...others, "--help"] : args;
   if (name === undefined || isHelp(name)) {
-    console.log(help(available));
+    console.log(wrapHelp(help(available), helpWidth()));
     return 0;
   }
   const entry = Object.hasOwn(available, name) ? available[name] : undefined;
@@ -48,7 +52,7 @@ async function main(args: readonly string[]): Promise<number> {
   loadEnvironmentFile((warning) => console.error(`whetstone: ${warning}`));
   const { command } = await entry.load();
   if (rest.some(isHelp)) {
-    console.log(command.help(rest.filter((word) => !isHelp(word))));
+    console.log(wrapHelp(command.help(rest.filter((word) => !isHelp(word))), helpWidth()));
     return 0;
   }
   // Runs, checkpoints and logs hold answers, prompts and sometimes data that is not for others on this machine.

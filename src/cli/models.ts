@@ -10,8 +10,9 @@ import { type ModelPrice, priceOf } from "../rl/prices.ts";
 import { type Logger, redact } from "../runs/log.ts";
 import type { Command } from "./command.ts";
 import { connectEngine, engineFiles, noKeyNotice, type OfferedModel } from "./connect.ts";
+import { describeOptions } from "./help-text.ts";
 import { interruptible } from "./interrupt.ts";
-import { describeOptions, parseArguments, refuseWords } from "./options.ts";
+import { parseArguments, refuseWords } from "./options.ts";
 
 const ModelsOptions = TrainConfig.pick({ base_url: true }).extend({
   json: z.boolean().default(false).describe("one JSON object per model instead of the table"),
@@ -20,6 +21,7 @@ const ModelsOptions = TrainConfig.pick({ base_url: true }).extend({
 const silent: Logger = { info() {}, warn() {}, error() {}, detail() {} };
 
 export const command: Command = {
+  keys: ModelsOptions.shape,
   help: () =>
     [
       `Usage: ${whet} models [key=value …]`,

@@ -4,7 +4,8 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { temporaryFolders } from "../../test/support/folders.ts";
 import { TrainConfig } from "../rl/config.ts";
-import { describeOptions, parseArguments } from "./options.ts";
+import { describeOptions } from "./help-text.ts";
+import { parseArguments } from "./options.ts";
 
 const schema = z.strictObject({
   learning_rate: z.number().positive().default(4e-5).describe("Adam learning rate"),

@@ -114,9 +114,12 @@ function sort(schema: z.ZodObject, args: readonly string[]) {
 const fieldOf = (schema: z.ZodObject, key: string): z.ZodType | undefined =>
   Object.hasOwn(schema.shape, key) ? (schema.shape[key] as z.ZodType) : undefined;
 
+/** A key that is on or off. */
+export const isSwitch = (field: z.ZodType) => kindsOf(field).has("boolean");
+
 const isFlag = (schema: z.ZodObject, key: string) => {
   const field = fieldOf(schema, key);
-  return field !== undefined && kindsOf(field).has("boolean");
+  return field !== undefined && isSwitch(field);
 };
 
 const keyOf = (aliases: Readonly<Record<string, string>>, name: string) =>
@@ -157,31 +160,11 @@ function unknownKey(schema: z.ZodObject, aliases: Readonly<Record<string, string
   return new ConfigError("config/unknown-key", `${where}Unknown key "${entry.name}".${hint}`);
 }
 
-/** What help shows of an invocation: other values than the schema's defaults, and where they come from. */
-export interface ShownDefaults {
-  values?: Readonly<Record<string, unknown>>;
-  notes?: Readonly<Record<string, string>>;
-  /** The order of the keys; default: the schema's. */
-  order?: readonly string[];
-}
-
-/** One line per key: name, type, default and description. */
-export function describeOptions(schema: z.ZodObject, { values = {}, notes = {}, order }: ShownDefaults = {}): string {
-  const rows = (order ?? Object.keys(schema.shape)).map((key) => {
-    const field = schema.shape[key] as z.ZodType;
-    const value = Object.hasOwn(values, key) ? values[key] : defaultOf(field);
-    const note = Object.hasOwn(notes, key) ? ` (${notes[key]})` : "";
-    return { left: `  ${key}=${showValue(value)}`, right: `${field.description ?? ""}${note}` };
-  });
-  const width = Math.min(40, Math.max(...rows.map((row) => row.left.length)));
-  return rows.map((row) => `${row.left.padEnd(width)}  ${row.right}`).join("\n");
-}
-
-function showValue(value: unknown): string {
-  if (value === undefined) return "";
-  if (value === "") return '""';
-  if (Array.isArray(value)) return value.join(",");
-  return typeof value === "object" ? JSON.stringify(value) : String(value);
+/** The values of a choice; none where anything goes, or a switch is on or off. */
+export function choicesOf(field: z.ZodType): string[] {
+  const { def } = field as { def?: { type: string; innerType?: z.ZodType; entries?: Record<string, string> } };
+  if (def?.innerType) return choicesOf(def.innerType);
+  return def?.type === "enum" ? Object.values(def.entries ?? {}).filter((value) => value !== "") : [];
 }
 
 /** The default of a field, or undefined where it has none. */

@@ -6,7 +6,8 @@ import { type Replayed, replay, replayKeys } from "../rl/replay.ts";
 import { readJournal } from "../runs/read-journal.ts";
 import type { Command } from "./command.ts";
 import { runKey, runOf } from "./find-run.ts";
-import { describeOptions, parseArguments } from "./options.ts";
+import { describeOptions } from "./help-text.ts";
+import { parseArguments } from "./options.ts";
 
 const ReplayOptions = TrainConfig.pick({
   advantage: true,
@@ -22,6 +23,7 @@ const ReplayOptions = TrainConfig.pick({
 });
 
 export const command: Command = {
+  keys: ReplayOptions.shape,
   help: () =>
     [
       `Usage: ${whet} replay [RUN] [key=value …]`,

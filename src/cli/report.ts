@@ -7,7 +7,8 @@ import { whet } from "../core/program.ts";
 import { renderReport } from "../dashboard/report.ts";
 import type { Command } from "./command.ts";
 import { runKey, runOf } from "./find-run.ts";
-import { describeOptions, parseArguments } from "./options.ts";
+import { describeOptions } from "./help-text.ts";
+import { parseArguments } from "./options.ts";
 
 const ReportOptions = z.strictObject({
   run: runKey,
@@ -15,6 +16,7 @@ const ReportOptions = z.strictObject({
 });
 
 export const command: Command = {
+  keys: ReportOptions.shape,
   help: () =>
     [
       `Usage: ${whet} report [RUN] [out=FILE.html]`,

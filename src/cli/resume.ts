@@ -3,9 +3,10 @@ import { whet } from "../core/program.ts";
 import type { Command } from "./command.ts";
 import { findRun, newestRun, runKey, runOf } from "./find-run.ts";
 import { startTraining } from "./train.ts";
-import { parseArgumentsOfRun, trainOptionsHelp } from "./train-config.ts";
+import { parseArgumentsOfRun, TrainArguments, trainOptionsHelp } from "./train-config.ts";
 
 export const command: Command = {
+  keys: { run: runKey, ...TrainArguments.shape },
   help: (args) =>
     [
       `Usage: ${whet} resume [RUN] [key=value …] [@config.json]`,
@@ -14,6 +15,7 @@ export const command: Command = {
       `written down is done again. A finished run goes on with a larger max_steps. Takes the keys of ${whet} train.`,
       "",
       `  run=  ${runKey.description}`,
+      "",
       trainOptionsHelp(args, (named) => (named === "" ? newestRun() : findRun(named))),
     ].join("\n"),
   run(args) {

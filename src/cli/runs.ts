@@ -8,13 +8,15 @@ import { runsFolder } from "../runs/directory.ts";
 import { overviewOf, type RunOverview } from "../runs/overview.ts";
 import type { Command } from "./command.ts";
 import { knownRuns } from "./find-run.ts";
-import { describeOptions, parseArguments, refuseWords } from "./options.ts";
+import { describeOptions } from "./help-text.ts";
+import { parseArguments, refuseWords } from "./options.ts";
 
 const RunsOptions = z.strictObject({
   json: z.boolean().default(false).describe("one JSON object per run"),
 });
 
 export const command: Command = {
+  keys: RunsOptions.shape,
   help: () =>
     [
       `Usage: ${whet} runs [FOLDER] [key=value …]`,

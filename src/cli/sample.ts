@@ -53,6 +53,7 @@ const say = (line: string) => console.error(redact(line));
 const logger: Logger = { info: () => {}, warn: (line) => say(`warning: ${line}`), error: say, detail: () => {} };
 
 export const command: Command = {
+  keys: SampleOptions.shape,
   help: (args) =>
     [
       `Usage: ${whet} sample [RUN] PROBLEM [key=value …]`,

@@ -7,8 +7,9 @@ import { startFusionServer } from "../sandbox/fusion/server.ts";
 import { openJail } from "../sandbox/jail.ts";
 import { environmentWith, packageList } from "../sandbox/packages.ts";
 import type { Command } from "./command.ts";
+import { describeOptions } from "./help-text.ts";
 import { interruptible } from "./interrupt.ts";
-import { describeOptions, parseArguments, refuseWords } from "./options.ts";
+import { parseArguments, refuseWords } from "./options.ts";
 
 const SandboxOptions = z.strictObject({
   port: z.int().min(0).max(65_535).default(8080).describe("0 takes any free port"),
@@ -35,6 +36,7 @@ const SandboxOptions = z.strictObject({
 });
 
 export const command: Command = {
+  keys: SandboxOptions.shape,
   help: () =>
     [
       `Usage: ${whet} sandbox [key=value …]`,

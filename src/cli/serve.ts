@@ -22,7 +22,8 @@ import {
 import { loadTokenizer } from "../tokenizer/index.ts";
 import type { Command } from "./command.ts";
 import { ensureRuntime } from "./engine-runtime.ts";
-import { describeOptions, parseArguments, refuseWords } from "./options.ts";
+import { describeOptions } from "./help-text.ts";
+import { parseArguments, refuseWords } from "./options.ts";
 import { simulatedOptions, simulatedParts } from "./serve-simulated.ts";
 
 const bundledModel = fileURLToPath(new URL("../../models/nano-coder", import.meta.url));
@@ -77,6 +78,7 @@ type Options = z.output<typeof ServeOptions>;
 const say = (line: string) => console.error(`whetstone: ${line}`);
 
 export const command: Command = {
+  keys: ServeOptions.shape,
   help: () =>
     [
       `Usage: ${whet} serve [key=value …]`,

@@ -9,8 +9,9 @@ import { type DrilledBatch, type DrilledGroup, drillBatch, type Phase, Problems 
 import { loadTokenizer, type Tokenizer } from "../tokenizer/index.ts";
 import type { Command } from "./command.ts";
 import { runKey, runOf } from "./find-run.ts";
+import { describeOptions } from "./help-text.ts";
 import { interruptible } from "./interrupt.ts";
-import { describeOptions, parseArguments } from "./options.ts";
+import { parseArguments } from "./options.ts";
 import { describeSample } from "./show-answer.ts";
 import { describeBatch, describeGroup } from "./show-batch.ts";
 import { showCommand } from "./show-command.ts";
@@ -33,6 +34,7 @@ const ShowOptions = z.strictObject({
 type ShowOptions = z.output<typeof ShowOptions>;
 
 export const command: Command = {
+  keys: ShowOptions.shape,
   help: () =>
     [
       `Usage: ${whet} show [RUN] [step=N [group=N or problem=ID [sample=N]]]`,

@@ -5,7 +5,9 @@ import { presetConfig, TrainConfig } from "../rl/config.ts";
 import { readRunConfig } from "../runs/directory.ts";
 import { redact } from "../runs/log.ts";
 import { engineKind } from "./connect.ts";
-import { describeOptions, parseArguments } from "./options.ts";
+import { describeOptions } from "./help-text.ts";
+import { parseArguments } from "./options.ts";
+import { trainKeys } from "./train-config.ts";
 
 /** Keys that stand for a variable while they are empty. */
 const environmentKeys: Readonly<Record<string, string>> = {
@@ -84,5 +86,7 @@ export function describeRunOptions<Schema extends z.ZodObject>(
       notes[key] = note;
     }
   const reason = !given.has("preset") && recorded ? `of ${run}` : why;
-  return [headingOf(mistake, preset, reason), "", describeOptions(schema, { values, notes })].join("\n");
+  return [headingOf(mistake, preset, reason), "", describeOptions(schema, { values, notes, order: trainKeys })].join(
+    "\n",
+  );
 }

@@ -10,7 +10,8 @@ import { completionsPerPrompt, presetConfig, TrainConfig, validateConfig } from 
 import { applySizes, type Sizes, sizeKeys } from "../rl/sizes.ts";
 import { isRunDirectory } from "../runs/directory.ts";
 import { runKey } from "./find-run.ts";
-import { describeOptions, type ParsedArguments, parseArguments, refuseWords, type ShownDefaults } from "./options.ts";
+import { describeOptions, type ShownDefaults } from "./help-text.ts";
+import { type ParsedArguments, parseArguments, refuseWords } from "./options.ts";
 import { recordedSettings } from "./run-settings.ts";
 import { fromEnvironment, headingOf, mistakeOf, orWithout, presetOf } from "./shown-defaults.ts";
 

@@ -32,12 +32,19 @@ import { engineOfRun } from "./find-weights.ts";
 import { type Interrupts, interruptible } from "./interrupt.ts";
 import { Progress } from "./progress.ts";
 import { recordedSettings } from "./run-settings.ts";
-import { type ParsedTrainArguments, parseTrainArguments, resolveConfig, trainOptionsHelp } from "./train-config.ts";
+import {
+  type ParsedTrainArguments,
+  parseTrainArguments,
+  resolveConfig,
+  TrainArguments,
+  trainOptionsHelp,
+} from "./train-config.ts";
 import { TrainDisplay } from "./train-display.ts";
 import { report } from "./train-report.ts";
 import { Workbench } from "./workbench.ts";
 
 export const command: Command = {
+  keys: TrainArguments.shape,
   help: (args) =>
     [
       `Usage: ${whet} train [key=value …] [@config.json]`,

@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { foldersInMemory } from "../support/folders.ts";
-import { runWhet as whet } from "../support/whet.ts";
+import { cleanEnvironment, runWhet as whet } from "../support/whet.ts";
 
 const folders = foldersInMemory();
 const has = (program: string) => spawnSync(program, ["-c", "true"]).status === 0;
@@ -36,12 +36,17 @@ describe("completion", () => {
     writeFileSync(script, (await whet(["completion", "bash"])).stdout);
     mkdirSync(join(folder, "my data"));
     writeFileSync(join(folder, "my.jsonl"), "");
+    mkdirSync(join(folder, "code-rl-logs", "my-run"), { recursive: true });
     const complete = (line: string) =>
-      execFileSync("bash", [
-        ...["--norc", "-c"],
-        `cd "$2"; source "$0"; COMP_LINE=$1 COMP_POINT=\${#1}; _whet; printf '%s\\n' "\${COMPREPLY[@]}"`,
-        ...[script, line, folder],
-      ])
+      execFileSync(
+        "bash",
+        [
+          ...["--norc", "-c"],
+          `cd "$2"; source "$0"; COMP_LINE=$1 COMP_POINT=\${#1}; _whet; printf '%s\\n' "\${COMPREPLY[@]}"`,
+          ...[script, line, folder],
+        ],
+        { env: cleanEnvironment({ HOME: folder }) },
+      )
         .toString()
         .trim()
         .split("\n");
@@ -52,19 +57,32 @@ describe("completion", () => {
     expect(complete("./whet train train_data=my.")).toEqual(["my.jsonl"]);
     expect(complete("./whet certify my.")).toEqual(["my.jsonl"]);
     expect(complete("./whet completion z")).toEqual(["zsh"]);
+    // The values of a choice, of a switch, and runs.
+    expect(complete("./whet train advantage=")).toEqual(["mean", "grpo_std", "rloo", "batch_std", "maxrl", "none"]);
+    expect(complete("./whet train seed=1 thinking=l")).toEqual(["low"]);
+    expect(complete("./whet eval dashboard=")).not.toContain("true");
+    expect(complete("./whet train dashboard=")).toEqual(["true", "false"]);
+    expect(complete("./whet show run=")).toEqual(expect.arrayContaining(["latest", "my-run"]));
+    expect(complete("./whet resume my-")).toEqual(["my-run"]);
   });
 
   test.skipIf(!has("fish"))("fish", async () => {
+    const home = folders();
+    mkdirSync(join(home, "code-rl-logs", "my-run"), { recursive: true });
     const script = join(folders(), "completion.fish");
     writeFileSync(script, (await whet(["completion", "fish"])).stdout);
     const complete = (line: string) =>
-      execFileSync("fish", ["--no-config", "-c", `source ${script}; complete -C '${line}'`])
+      execFileSync("fish", ["--no-config", "-c", `source ${script}; complete -C '${line}'`], {
+        env: cleanEnvironment({ HOME: home }),
+      })
         .toString()
         .trim()
         .split("\n")
         .map((row) => row.split("\t")[0]);
     expect(complete("whet tr")).toEqual(["train"]);
     expect(complete("whet train seed=1 learning_r")).toEqual(["learning_rate="]);
+    expect(complete("whet train advantage=m")).toEqual(["advantage=maxrl", "advantage=mean"]);
+    expect(complete("whet show run=my")).toEqual(["run=my-run"]);
   });
 
   test.skipIf(!has("zsh"))("zsh", async () => {
@@ -78,10 +96,14 @@ zpty -w inner "cd ${folder}; autoload -Uz compinit; compinit -u -D; source compl
 zpty -r -m inner seen '*ISREADY*'
 zpty -w -n inner $'whet train learning_r\\t5\\n'
 zpty -r -m inner seen '*GOT:train learning_rate=5*'
+print -r -- "$seen"
+zpty -w -n inner $'whet train advantage=grpo\\t\\n'
+zpty -r -m inner seen '*GOT:train advantage=grpo_std*'
 print -r -- "$seen"`,
     );
     const seen = execFileSync("zsh", ["-f", join(folder, "ask.zsh")], { timeout: 60_000 }).toString();
     expect(seen).toContain("GOT:train learning_rate=5");
+    expect(seen).toContain("GOT:train advantage=grpo_std");
   });
 });
 
