@@ -40,6 +40,18 @@ test("the pages name the file that `npm pack` writes", () => {
   }
 });
 
+test("the Dockerfile starts from a supported Node and copies what the command needs", () => {
+  const text = readFileSync(new URL("Dockerfile", root), "utf8");
+  const [, major] = /^FROM node:(\d+)-/m.exec(text)!;
+  expect(Number(major)).toBeGreaterThanOrEqual(Number(/\d+/.exec(manifest.engines.node)![0]));
+  const [, place] = /^WORKDIR (\S+)\nCOPY \. \.$/m.exec(text)!;
+  expect(text).toContain(`ENTRYPOINT ["${place}/whet"]`);
+  // What is left out of the image is what git leaves out, and git itself.
+  const lines = (name: string) => readFileSync(new URL(name, root), "utf8").trim().split("\n");
+  const bare = (line: string) => line.replace(/^\*\*\//, "").replace(/\/$/, "");
+  expect(new Set(lines(".dockerignore").map(bare))).toEqual(new Set([".git", ...lines(".gitignore").map(bare)]));
+});
+
 test("the engine's runtime that users fetch is the one that is tested here", () => {
   const { packages } = json("package-lock.json");
   expect(manifest.devDependencies["onnxruntime-node"]).toBe(runtimeVersion);
