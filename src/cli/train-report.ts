@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { writeFileAtomic } from "../core/files.ts";
 import { whet } from "../core/program.ts";
 import { shellCommand } from "../core/shell.ts";
+import { sayFinding } from "../diagnosis/text.ts";
 import { compareEvaluations, type Evaluation, summarizeOutcomes } from "../rl/evaluate.ts";
 import { Meter } from "../rl/meter.ts";
 import { renderReport, smokeTest } from "../rl/report.ts";
@@ -45,9 +46,16 @@ export function report(run: Run, view: RunView): void {
   });
   run.logger.info(`\n${renderReport(input)}`);
   run.logger.info(`  picture  ${join(run.path, "curves.svg")}`);
-  for (const { why, command } of nextCommands(run.path, view, first, last))
-    run.logger.info(`\n  # ${why}\n  ${command}`);
+  const broken = view.findings.causes.find(({ level }) => level === "error")?.root;
+  if (broken) run.logger.error(`this run went wrong after step ${broken.since}, ${sayFinding(broken.finding)}`);
+  const next = broken ? afterHarm(run.path) : nextCommands(run.path, view, first, last);
+  for (const { why, command } of next) run.logger.info(`\n  # ${why}\n  ${command}`);
 }
+
+/** What to look at before anything is made of a run that broke. */
+const afterHarm = (path: string) => [
+  { why: "what happened, with its evidence", command: shellCommand(`${whet} diagnose`, path) },
+];
 
 /** What to do with what was trained; each command stands alone on its line, ready to be pasted. */
 export function nextCommands(

@@ -1,8 +1,10 @@
 // What the rules look at, folded from a run's journal: one record per step of the present attempt, evaluations, checkpoints, answers that
 // were flagged, how the last process ended. Nothing here grows with the number of answers.
+import { join } from "node:path";
 import { whet } from "../core/program.ts";
 import { shellCommand } from "../core/shell.ts";
 import type { CheckpointRecord } from "../runs/checkpoints.ts";
+import { runFiles } from "../runs/directory.ts";
 import type { EventOf, RunEvent } from "../runs/events.ts";
 
 /** A step's figures, by the names of docs/metrics.md. */
@@ -43,6 +45,11 @@ export class Evidence {
   /** A command on this run, ready to paste. */
   command(name: string, ...words: readonly string[]): string {
     return shellCommand(`${whet} ${name}`, `run=${this.runPath}`, ...words);
+  }
+
+  /** The command that trains anew with this run's settings but for those that are named, in a directory of its own. */
+  again(...words: readonly string[]): string {
+    return shellCommand(`${whet} train`, `@${join(this.runPath, runFiles.config)}`, ...words);
   }
 
   take(event: RunEvent): void {

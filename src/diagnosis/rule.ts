@@ -1,6 +1,5 @@
 // A rule: one thing that can go wrong, how it shows, what it means and what to do. The table is rules.ts; docs/diagnosis.md is made
 // from it.
-import { whet } from "../core/program.ts";
 import type { Finding, FindingLevel } from "../runs/findings.ts";
 import type { Evidence, StepFigures } from "./evidence.ts";
 
@@ -48,7 +47,7 @@ export const harm: readonly string[] = [
 export function lower(evidence: Evidence) {
   const rate = evidence.learningRate ?? evidence.setting("learning_rate", 0);
   return {
-    command: `${whet} train log_path=NEW learning_rate=${short(rate / 4)} on_error=rollback`,
+    command: evidence.again(`learning_rate=${short(rate / 4)}`, "on_error=rollback"),
     figures: [{ name: "optim/lr", value: rate }],
   };
 }

@@ -1,7 +1,8 @@
 // Rules about how a run ended: the errors that people meet, by the code the run wrote down.
 import { whet } from "../../core/program.ts";
+import { resumeCommand } from "../../runs/directory.ts";
 import type { Evidence } from "../evidence.ts";
-import { harm, type Rule } from "../rule.ts";
+import { harm, lower, type Rule } from "../rule.ts";
 
 /** A run that failed with one of these codes, or with words like these. */
 interface FailureRule {
@@ -12,7 +13,7 @@ interface FailureRule {
   when: string;
   means: string;
   remedy: string;
-  command?: string;
+  command?: (evidence: Evidence) => string;
 }
 
 const failures: readonly FailureRule[] = [
@@ -22,7 +23,7 @@ const failures: readonly FailureRule[] = [
     when: "the server wants an API key, and there is none or it is refused",
     means: "TINKER_API_KEY is not set, or not valid for this server",
     remedy: 'export TINKER_API_KEY="…", or put it into .env',
-    command: `${whet} doctor`,
+    command: () => `${whet} doctor`,
   },
   {
     id: "sandbox-unreachable",
@@ -31,7 +32,7 @@ const failures: readonly FailureRule[] = [
     means:
       "no Sandbox Fusion answers at sandbox_url (connection refused on port 8080: its container is not running), or this machine has no jail",
     remedy: "start the sandbox container, or leave sandbox_url and SANDBOX_URL out to use the embedded jail",
-    command: `${whet} doctor`,
+    command: () => `${whet} doctor`,
   },
   {
     id: "sandbox-errors",
@@ -41,7 +42,7 @@ const failures: readonly FailureRule[] = [
     when: "the sandbox answers, but with errors (SandboxError) or wrong verdicts",
     means: "its configuration or its resource limits are wrong: too little memory, too few processes, no Python",
     remedy: "check the sandbox's own configuration (sandbox_config/local.yaml of Sandbox Fusion) and log",
-    command: `${whet} doctor`,
+    command: () => `${whet} doctor`,
   },
   {
     id: "renderer-unknown",
@@ -49,7 +50,7 @@ const failures: readonly FailureRule[] = [
     when: "the renderer's name is not known, or does not fit the model",
     means: "renderer_name is misspelled, or for another family of models",
     remedy: 'leave renderer_name out, or use "qwen3_instruct" for Qwen3 instruct models; the message lists the names',
-    command: `${whet} models`,
+    command: () => `${whet} models`,
   },
   {
     id: "out-of-memory",
@@ -58,7 +59,8 @@ const failures: readonly FailureRule[] = [
     when: "sampling or training ran out of memory",
     means: "the answers are too long, or too many at once, for this machine or GPU",
     remedy: "reduce max_tokens or batch_size",
-    command: `${whet} train log_path=NEW max_tokens=…`,
+    command: (evidence) =>
+      evidence.again(`max_tokens=${Math.max(1, Math.floor(evidence.setting("max_tokens", 2) / 2))}`),
   },
   {
     id: "checkpoints-missing",
@@ -76,7 +78,7 @@ const failures: readonly FailureRule[] = [
     when: "the engine met infinite or missing numbers in loss, gradient or weights",
     means: "training diverged: the learning rate is too high",
     remedy: "reduce the learning rate; on_error=rollback goes back to a healthy checkpoint by itself",
-    command: `${whet} train log_path=NEW learning_rate=… on_error=rollback`,
+    command: (evidence) => lower(evidence).command,
   },
   {
     id: "server-unreachable",
@@ -84,7 +86,7 @@ const failures: readonly FailureRule[] = [
     when: "the Tinker server does not answer, or a stage made no progress for twice stage_deadline",
     means: "the server is down, overloaded, or out of reach",
     remedy: "check it, then resume the run: it goes on where this one ended",
-    command: `${whet} doctor`,
+    command: ({ runPath }) => resumeCommand(runPath),
   },
   {
     id: "disk-full",
@@ -94,6 +96,7 @@ const failures: readonly FailureRule[] = [
     when: "the run's directory or a checkpoint could not be written",
     means: "the disk is full, or was taken away",
     remedy: "free some space, then resume the run: nothing is lost",
+    command: ({ runPath }) => resumeCommand(runPath),
   },
   {
     id: "settings-refused",
@@ -101,7 +104,7 @@ const failures: readonly FailureRule[] = [
     when: "a setting, the data or the model was refused before training began",
     means: "the command line or the data are not as they should be; keys are written key=value",
     remedy: "the message names the key and what it takes",
-    command: `${whet} train --help`,
+    command: () => `${whet} train --help`,
   },
 ];
 
@@ -120,10 +123,11 @@ const named = failures.map(
     when: failure.when,
     means: failure.means,
     remedy: failure.remedy,
-    check({ end }) {
+    check(evidence) {
+      const { end } = evidence;
       if (end?.outcome !== "failed" || !isFailure(failure, end)) return undefined;
       if (failures.slice(0, index).some((earlier) => isFailure(earlier, end))) return undefined;
-      return sighting(end, failure.command);
+      return sighting(end, failure.command?.(evidence));
     },
   }),
 );
@@ -135,9 +139,9 @@ const other: Rule = {
   when: "the run ended with any other error",
   means: "the message says what happened",
   remedy: "do what the message says, then resume the run: it goes on where this one ended",
-  check: ({ end }) =>
+  check: ({ end, runPath }) =>
     end?.outcome === "failed" && end.code !== stoppedByFinding && !failures.some((failure) => isFailure(failure, end))
-      ? sighting(end)
+      ? sighting(end, resumeCommand(runPath))
       : undefined,
 };
 

@@ -186,7 +186,7 @@ const ratiosRunAway: Rule = {
         "optim/effective_sample_size",
         "optim/ratio_max",
       ),
-      command: `${whet} train log_path=NEW max_lag=${Math.max(0, Math.floor(lag / 4))} loss_fn=ppo`,
+      command: evidence.again(`max_lag=${Math.max(0, Math.floor(lag / 4))}`, "loss_fn=ppo"),
     };
   },
 };

@@ -106,7 +106,7 @@ const groupsEqual: Rule = {
       figures: evidenceOf(recent, "groups_mixed", "groups_all_pass", "groups_all_fail"),
       ...(solved
         ? { means: flatAtOne.means, remedy: flatAtOne.remedy }
-        : { command: `${whet} train log_path=NEW batch_size=${2 * evidence.setting("batch_size", 128)}` }),
+        : { command: evidence.again(`batch_size=${2 * evidence.setting("batch_size", 128)}`) }),
       ...ifLost(evidence),
     };
   },
@@ -240,7 +240,7 @@ const truncated: Rule = {
       message: `${percent(rate)} of the answers are cut (max_tokens=${limit}, mean length ${short(meanOf(steps, "sample/tokens_mean"))})`,
       steps: spanOf(steps),
       figures: evidenceOf(steps, "sample/truncated_rate", "sample/tokens_mean"),
-      command: `${whet} train log_path=NEW max_tokens=${2 * limit}`,
+      command: evidence.again(`max_tokens=${2 * limit}`),
       ...ifLost(evidence),
     };
   },
