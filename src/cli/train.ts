@@ -148,7 +148,7 @@ async function trainInto(
   const view = RunView.read(run.path);
   if (isFinished(view, config)) {
     const more = resumeCommand(run.path, `max_steps=${2 * Math.max(1, view.newest!.step)}`);
-    logger.info(`this run is finished (${countOf(view.newest!.step, "step")}). To go on with it: ${more}`);
+    logger.info(`this run is finished (${countOf(view.newest!.step, "step")}). To go on with it:\n  ${more}`);
     report(run, view);
     return 0;
   }

@@ -63,7 +63,7 @@ test("what Ctrl-C prints goes on from any folder, on the run's engine, with ever
 test("a finished run, and one that is ended by an error, name the command that goes on", async () => {
   const finished = await paste(`'${whetPath}' resume ${join("'", path, "'").replace("project's", "project'\\''s")}`);
   expect(finished.stderr).toMatch(/this run is finished/);
-  expect(finished.stderr).toMatch(/To go on with it: \S+ resume .* max_steps=\d+\n/);
+  expect(finished.stderr).toMatch(/To go on with it:\n {2}\S+ resume .* max_steps=\d+\n/);
   const other = await runWhet(["train", "log_path=runs/first", "seed=6", "max_steps=99"], { cwd: project, env });
   expect(other.stderr).toMatch(/seed was 5 and is now 6.*\[config\/resume-mismatch\]/);
   expect(await paste(`${pasted(other.stderr)} max_steps=${steps() + 1} --dry-run`)).toMatchObject({
