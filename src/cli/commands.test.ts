@@ -2,8 +2,9 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { readme, withCommands } from "../../scripts/commands/write.ts";
+import { widthOf } from "../core/wrap.ts";
 import { availableCommands } from "./available-commands.ts";
-import { helpWidth, keyGroups, wrapHelp } from "./help-text.ts";
+import { keyGroups, wrapHelp } from "./help-text.ts";
 import { choicesOf } from "./options.ts";
 
 const commands = Object.entries(await availableCommands()).filter(([name]) => !["test", "bench"].includes(name));
@@ -35,9 +36,9 @@ test.each(commands)("%s: help lists the keys that it takes, with the values of e
 test.each(commands)("%s: help is no wider than the terminal, and says the same", async (_, entry) => {
   const text = (await entry.load()).command.help([]);
   const words = (help: string) => help.split(/\s+/).join(" ");
-  expect(wrapHelp(text, helpWidth({ isTTY: false, columns: 80 }))).toBe(text);
+  expect(wrapHelp(text, widthOf({ isTTY: false, columns: 80 }))).toBe(text);
   for (const columns of [40, 80, 120]) {
-    const wrapped = wrapHelp(text, helpWidth({ isTTY: true, columns }));
+    const wrapped = wrapHelp(text, widthOf({ isTTY: true, columns }));
     expect(words(wrapped)).toBe(words(text));
     const wide = wrapped.split("\n").filter((line) => line.length > columns && !/^(Usage:| {7}\S*whet )/.test(line));
     // A line with one word on it cannot be broken.

@@ -63,10 +63,6 @@ function showValue(value: unknown): string {
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
-/** The width of help: the terminal's, or none. */
-export const helpWidth = ({ isTTY, columns }: { isTTY?: boolean; columns?: number } = process.stdout): number =>
-  isTTY ? Math.max(40, columns ?? 80) : Number.POSITIVE_INFINITY;
-
 /** A help text no wider than `width`: sentences flow, and what is said of a key stays in its column, or below it where that is narrow. */
 export function wrapHelp(text: string, width: number): string {
   if (width === Number.POSITIVE_INFINITY) return text;

@@ -4,10 +4,11 @@ import { ConfigError, WhetstoneError } from "../core/errors.ts";
 import { nearest } from "../core/nearest.ts";
 import { version, whet } from "../core/program.ts";
 import { visible } from "../core/visible.ts";
+import { widthOf } from "../core/wrap.ts";
 import { availableCommands } from "./available-commands.ts";
 import { type CommandEntry, commandGroups } from "./command.ts";
 import { loadEnvironmentFile } from "./environment.ts";
-import { helpWidth, wrapHelp } from "./help-text.ts";
+import { wrapHelp } from "./help-text.ts";
 
 function help(commands: Readonly<Record<string, CommandEntry>>): string {
   const width = Math.max(...Object.keys(commands).map((name) => name.length));
@@ -38,7 +39,7 @@ async function main(args: readonly string[]): Promise<number> {
   // `help train` is `train --help`.
   const [name, ...rest] = first === "help" || (first !== undefined && isHelp(first)) ? [...others, "--help"] : args;
   if (name === undefined || isHelp(name)) {
-    console.log(wrapHelp(help(available), helpWidth()));
+    console.log(wrapHelp(help(available), widthOf(process.stdout)));
     return 0;
   }
   const entry = Object.hasOwn(available, name) ? available[name] : undefined;
@@ -52,7 +53,7 @@ async function main(args: readonly string[]): Promise<number> {
   loadEnvironmentFile((warning) => console.error(`whetstone: ${warning}`));
   const { command } = await entry.load();
   if (rest.some(isHelp)) {
-    console.log(wrapHelp(command.help(rest.filter((word) => !isHelp(word))), helpWidth()));
+    console.log(wrapHelp(command.help(rest.filter((word) => !isHelp(word))), widthOf(process.stdout)));
     return 0;
   }
   // Runs, checkpoints and logs hold answers, prompts and sometimes data that is not for others on this machine.

@@ -1,9 +1,9 @@
 // Lines for a terminal: broken at spaces before they reach its width. Where nobody looks at a width (a pipe, a file) nothing is broken.
 import { whet } from "./program.ts";
 
-/** The width to wrap at: a terminal's, or none. */
+/** The width to wrap at: a terminal's (80 where it does not say), or none. */
 export const widthOf = ({ isTTY, columns }: { isTTY?: boolean | undefined; columns?: number | undefined }): number =>
-  isTTY ? Math.max(40, columns ?? 80) : Number.POSITIVE_INFINITY;
+  isTTY ? Math.max(40, columns || 80) : Number.POSITIVE_INFINITY;
 
 /**
  * No line wider than `width`, as far as its words allow; what follows stands under the text of its line, after the label where it has one

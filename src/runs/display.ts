@@ -30,7 +30,7 @@ export class Display {
   /** Replaces the live line; nothing where there is no terminal. */
   status(text: string): void {
     if (!this.live) return;
-    this.#status = text.slice(0, (this.#terminal.columns ?? 80) - 1);
+    this.#status = text.slice(0, (this.#terminal.columns || 80) - 1);
     this.#terminal.write(`${clearLine}${this.#status}`);
   }
 
