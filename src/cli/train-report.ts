@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { writeFileAtomic } from "../core/files.ts";
 import { whet } from "../core/program.ts";
 import { shellCommand } from "../core/shell.ts";
+import { isCurable } from "../diagnosis/rules.ts";
 import { sayFinding } from "../diagnosis/text.ts";
 import { compareEvaluations, type Evaluation, summarizeOutcomes } from "../rl/evaluate.ts";
 import { Meter } from "../rl/meter.ts";
@@ -47,15 +48,23 @@ export function report(run: Run, view: RunView): void {
   run.logger.info(`\n${renderReport(input)}`);
   run.logger.info(`  picture  ${join(run.path, "curves.svg")}`);
   const broken = view.findings.causes.find(({ level }) => level === "error")?.root;
-  if (broken) run.logger.error(`this run went wrong after step ${broken.since}, ${sayFinding(broken.finding)}`);
-  const next = broken ? afterHarm(run.path) : nextCommands(run.path, view, first, last);
+  const harmed = broken !== undefined && isCurable(broken.finding.id);
+  if (broken) {
+    const what = harmed ? "this run went wrong" : "the diagnosis has an error";
+    run.logger.error(`${what} after step ${broken.since}, ${sayFinding(broken.finding)}`);
+  }
+  // Nothing is made of a policy that its training broke.
+  const next = [
+    ...(broken ? [diagnoseCommand(run.path)] : []),
+    ...(harmed ? [] : nextCommands(run.path, view, first, last)),
+  ];
   for (const { why, command } of next) run.logger.info(`\n  # ${why}\n  ${command}`);
 }
 
-/** What to look at before anything is made of a run that broke. */
-const afterHarm = (path: string) => [
-  { why: "what happened, with its evidence", command: shellCommand(`${whet} diagnose`, path) },
-];
+const diagnoseCommand = (path: string) => ({
+  why: "what happened, with its evidence",
+  command: shellCommand(`${whet} diagnose`, path),
+});
 
 /** What to do with what was trained; each command stands alone on its line, ready to be pasted. */
 export function nextCommands(

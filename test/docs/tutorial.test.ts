@@ -49,6 +49,8 @@ test("each command says what the page says of it", () => {
   const trained = output("whet train").stderr;
   expect(written).toContain("max_steps=20 prompts_per_step=5 completions_per_prompt=8 eval_every=20");
   expect(trained).toContain(`${steps} steps in`);
+  // It is measured on what it trains on, which is said; it has learned all the same.
+  expect(trained).toMatch(/^error: the diagnosis has an error after step 0, train-test-overlap: /m);
   expect(trained).toMatch(/^ {2}# ask it .*\n {2}\S*whet sample run=\S*first checkpoint=base,final \S+ grade=true$/m);
   expect(trained).toMatch(/^ {2}# take .*\n {2}\S*whet export run=\S*first out=\S*first-adapter$/m);
   const measured = output("whet eval").stdout;
