@@ -1,8 +1,9 @@
-// The public names of four entries: a change here is a change for users.
+// The public names of five entries: a change here is a change for users.
 import { expect, test } from "vitest";
 import * as data from "../../src/data/index.ts";
 import * as renderers from "../../src/renderers/index.ts";
 import * as rl from "../../src/rl/index.ts";
+import * as sandbox from "../../src/sandbox/index.ts";
 import * as tokenizer from "../../src/tokenizer/index.ts";
 
 test("whetstone/tokenizer", () => {
@@ -43,9 +44,25 @@ test("whetstone/data", () => {
 test("whetstone/rl", () => {
   expect(Object.keys(rl).sort()).toEqual([
     "ConfigError",
+    "RolloutError",
     "TrainError",
     "WhetstoneError",
+    "advantageNames",
+    "batchAdvantages",
+    "computeAdvantages",
     "presetConfig",
     "runTraining",
+    "shouldSkip",
+    "toDatum",
+  ]);
+});
+
+test("whetstone/sandbox", () => {
+  expect(Object.keys(sandbox).sort()).toEqual([
+    "SandboxError",
+    "WhetstoneError",
+    "defaultLimits",
+    "maxSourceBytes",
+    "openSandbox",
   ]);
 });

@@ -67,7 +67,7 @@ test("the model of January is refused with the nearest that is offered, and the 
   const { code, stderr } = await runWhet(args, { env: environment() });
   expect(code).toBe(1);
   expect(stderr).toContain("model_name=Qwen/Qwen3-4B-Instruct-2507 is not offered by this server");
-  const again = /The nearest: \.\/whet (.*?) \[cli\/model-not-offered\]/.exec(stderr)![1]!.split(" ");
+  const again = /The nearest: \S+ (.*?) \[cli\/model-not-offered\]/.exec(stderr)![1]!.split(" ");
   expect(again).toContain("model_name=Qwen/Qwen3-8B");
   expect((await runWhet(again, { env: environment() })).code).toBe(0);
 });
