@@ -14,6 +14,8 @@ export interface CheckpointsOptions {
   seed: number;
   epochOf(datasetOffset: number): number;
   record(event: NewEvent): Promise<void>;
+  /** Resolves when the policies of all versions so far are published: who resumes from a checkpoint samples from earlier versions. */
+  published(): Promise<unknown>;
   /** Aborted: waits for the server end. */
   signal: AbortSignal;
   /** Called when a checkpoint is safe. */
@@ -76,6 +78,7 @@ export class Checkpoints {
     const saves = Promise.all([
       training.saveState(name, { ...ttl, signal }).result(),
       training.saveWeightsForSampler(name, { ...ttl, signal }).result(),
+      this.#options.published(),
     ]);
     const before = this.#last;
     const saving = saves.then(async ([state, sampler]) => {

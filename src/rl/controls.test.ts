@@ -16,7 +16,7 @@ function rig({ frontier = 0, course = new Course() } = {}) {
   const path = newFolder();
   const release = lockRunDirectory(path);
   const drain = new AbortController();
-  const position = { step: 0, datasetOffset: 0 };
+  const at = { position: { step: 0, datasetOffset: 0 } };
   const recorded: NewEvent[] = [];
   const acts: string[] = [];
   const controls = new Controls({
@@ -37,9 +37,9 @@ function rig({ frontier = 0, course = new Course() } = {}) {
   });
   const done: number[] = [];
   const run = async (batches: AsyncIterator<number, void, undefined> = counted(), ask?: (step: number) => void) => {
-    for await (const step of controls.heed(batches, position)) {
+    for await (const step of controls.heed(batches, () => at.position)) {
       done.push(step);
-      position.step = step + 1;
+      at.position = { step: step + 1, datasetOffset: 0 };
       ask?.(step);
     }
     release();
@@ -47,7 +47,7 @@ function rig({ frontier = 0, course = new Course() } = {}) {
   const ask = (control: Control) => requestControl(path, control, "test");
   const taken = () =>
     recorded.map((event) => (event.type === "control" ? `${event.control.kind} ${event.step}` : event.type));
-  return { path, run, ask, taken, acts, done, drain, controls, position };
+  return { path, run, ask, taken, acts, done, drain, controls, at };
 }
 
 async function* counted() {

@@ -52,12 +52,13 @@ export class Controls {
   /** Gives on the batches, and between them does what was asked. Holds them back while the run is paused; ends when it is drained. */
   async *heed<Batch>(
     batches: AsyncIterator<Batch, void, undefined>,
-    position: Readonly<Position>,
+    positionNow: () => Position,
   ): AsyncGenerator<Batch, void, undefined> {
     const { course, drain } = this.#options;
     for (;;) {
+      const position = positionNow();
       // Asked of an earlier process, which did not live to see it done.
-      if (course.saves.delete(position.step)) this.#options.save({ ...position });
+      if (course.saves.delete(position.step)) this.#options.save(position);
       const next = batches.next();
       await this.#attend(next, position);
       if (drain.aborted) return;
@@ -73,7 +74,7 @@ export class Controls {
   }
 
   /** Does what is asked until the batch is there and nothing holds it back. */
-  async #attend(next: Promise<IteratorResult<unknown, void>>, position: Readonly<Position>): Promise<void> {
+  async #attend(next: Promise<IteratorResult<unknown, void>>, position: Position): Promise<void> {
     const { inbox, course, frontier, drain, cancel } = this.#options;
     const open = position.step >= frontier;
     const batch = { here: false, over: false };
@@ -94,7 +95,7 @@ export class Controls {
     }
   }
 
-  async #take(request: ControlRequest, position: Readonly<Position>): Promise<void> {
+  async #take(request: ControlRequest, position: Position): Promise<void> {
     const { inbox, course, record, logger, startedAt } = this.#options;
     const { id, by, control, askedAt } = request;
     if (course.taken.has(id)) return inbox.remove(request);
@@ -115,7 +116,7 @@ export class Controls {
         break;
       case "save":
         course.saves.delete(position.step);
-        this.#options.save({ ...position });
+        this.#options.save(position);
         break;
       case "evaluate":
         if (!(await this.#options.evaluate(position.step)))

@@ -5,10 +5,10 @@ import type { JournalEntry } from "../runs/read-journal.ts";
 import { Course } from "./course.ts";
 import type { Place, RememberedGroup } from "./rollout.ts";
 
-/** Where training stands: the next step and how many prompts were consumed. */
+/** Where training stands: the next step and how many prompts were consumed. Each step has its own, so whoever holds one may await. */
 export interface Position {
-  step: number;
-  datasetOffset: number;
+  readonly step: number;
+  readonly datasetOffset: number;
 }
 
 /** Checkpoints that a run can resume from, newest first. A later record of a name replaces an earlier one. */

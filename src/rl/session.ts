@@ -150,6 +150,7 @@ export class TrainSession {
       seed: config.seed,
       epochOf: (offset) => Math.floor(offset / parts.trainTasks.size),
       record,
+      published: () => this.#publishing,
       signal: cancel,
       onSaved: ({ step }) => {
         policies.retire(Math.min(step - config.max_lag, evaluations.oldest));

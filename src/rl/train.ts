@@ -78,24 +78,25 @@ export async function train(config: TrainConfig, parts: TrainParts): Promise<Tra
   for (let recoveries = 0; ; ) {
     await rollBackIfAsked(run, config);
     const start = await resume(service, config, run, parts.userMetadata, parts.cancel);
-    const progress = { ...start.position };
+    const progress = { position: start.position };
     try {
       return await trainFrom(start, progress, findings, config, parts, money);
     } catch (error) {
-      if (error instanceof RollBack || (await findings.canRollBack(error, progress.step))) continue;
+      if (error instanceof RollBack || (await findings.canRollBack(error, progress.position.step))) continue;
       if (!isModelLost(error) || parts.cancel.aborted) throw error;
-      recoveries = progress.step > reached ? 0 : recoveries + 1;
+      const { step } = progress.position;
+      recoveries = step > reached ? 0 : recoveries + 1;
       if (recoveries > mostRecoveries) throw error;
-      reached = Math.max(reached, progress.step);
+      reached = Math.max(reached, step);
       run.logger.warn(`the server lost the model (${messageOf(error)}); going back to the last checkpoint`);
     }
   }
 }
 
-/** Trains on from a version; `position` moves with every step. */
+/** Trains on from a version; `progress` gets a new position with every step. */
 async function trainFrom(
   start: Start,
-  position: Position,
+  progress: { position: Position },
   findings: Findings,
   config: TrainConfig,
   parts: TrainParts,
@@ -105,10 +106,10 @@ async function trainFrom(
   const { pipeline, checkpoints, recorder, controls, watch, end, drain } = session;
   const { events } = parts;
   try {
-    await session.begin(position.step, config.max_lag);
+    await session.begin(start.position.step, config.max_lag);
 
-    events.stage(position.step, "sampling and grading");
-    for await (const { batch: step, groups } of controls.heed(pipeline.batches(), position)) {
+    events.stage(start.position.step, "sampling and grading");
+    for await (const { batch: step, groups } of controls.heed(pipeline.batches(), () => progress.position)) {
       session.throwIfFailed();
       if (config.canary_every > 0 && step > 0 && step % config.canary_every === 0) await parts.checkGrader();
       const batch = buildBatch(groups, config);
@@ -123,15 +124,16 @@ async function trainFrom(
       const update = applied && (await recorder.applied(step, batch, applied, spans.at(-1)!));
 
       await session.publish(step + 1, update !== undefined);
-      const { datasetOffset } = position;
-      Object.assign(position, { step: step + 1, datasetOffset: offsetAfter(groups, datasetOffset) });
-      checkpoints.saveIfDue(position, end);
+      const { datasetOffset } = progress.position;
+      progress.position = { step: step + 1, datasetOffset: offsetAfter(groups, datasetOffset) };
+      checkpoints.saveIfDue(progress.position, end);
       spans.push(...session.takePublished());
       await recorder.done({ step, datasetOffset, batch, update, rule, spans });
       await findings.act(step, session);
       events.stage(step + 1, "sampling and grading");
     }
 
+    const { position } = progress;
     // Saved before anything else is waited for: a signal during the last evaluation must not cost what was trained.
     const refusal = money.budget?.refusal;
     const interrupted = drain.aborted || (refusal !== undefined && position.step < end);

@@ -1,5 +1,5 @@
-// A proxy on loopback that holds every answer back for a random time: the same parts, another timing.
-import { createServer, request } from "node:http";
+// A proxy on loopback that holds answers back: the same parts, another timing.
+import { createServer, type IncomingMessage, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Random } from "../../src/core/random.ts";
@@ -9,23 +9,42 @@ export interface DelayingProxy {
   close(): Promise<void>;
 }
 
+/** A request as the proxy sees it before its answer goes out. */
+export interface Held {
+  method: string;
+  path: string;
+  body: Buffer;
+  answer: Buffer;
+}
+
 /** Forwards to `target`; each answer waits up to `mostMs`, drawn by `seed`. */
-export async function delayingProxy(target: string, mostMs: number, seed: number): Promise<DelayingProxy> {
+export function delayingProxy(target: string, mostMs: number, seed: number): Promise<DelayingProxy> {
   const random = new Random("proxy", seed);
+  return holdingProxy(target, () => sleep(random.float() ** 3 * mostMs, undefined));
+}
+
+/** Forwards to `target`; each answer waits for what `hold` returns. A number is a status that is answered instead. */
+export async function holdingProxy(
+  target: string,
+  hold: (held: Held) => Promise<number | undefined>,
+): Promise<DelayingProxy> {
   const { hostname, port } = new URL(target);
-  const server = createServer((incoming, outgoing) => {
-    const delayMs = random.float() ** 3 * mostMs;
-    const forwarded = request(
-      { hostname, port, path: incoming.url, method: incoming.method, headers: incoming.headers },
-      (answer) => {
-        void sleep(delayMs).then(() => {
-          outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
-          answer.pipe(outgoing);
-        });
-      },
-    );
-    forwarded.on("error", () => outgoing.destroy());
-    incoming.pipe(forwarded);
+  const server = createServer(async (incoming, outgoing) => {
+    const { url: path = "", method = "" } = incoming;
+    try {
+      const body = await bytesOf(incoming);
+      const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+        const forwarded = request({ hostname, port, path, method, headers: incoming.headers }, resolve);
+        forwarded.on("error", reject);
+        forwarded.end(body);
+      });
+      const bytes = await bytesOf(answer);
+      const status = await hold({ method, path, body, answer: bytes });
+      outgoing.writeHead(status ?? answer.statusCode ?? 502, status === undefined ? answer.headers : {});
+      outgoing.end(status === undefined ? bytes : "");
+    } catch {
+      outgoing.destroy();
+    }
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
@@ -35,4 +54,27 @@ export async function delayingProxy(target: string, mostMs: number, seed: number
       await new Promise((resolve) => server.close(resolve));
     },
   };
+}
+
+/**
+ * Holds back what becomes of requests to routes that `isSlow` names, for `ms` each: submits are answered at once, so that everything keeps
+ * its place in the server's queue, and the first polls for their results wait.
+ */
+export function slowResults(isSlow: (held: Held) => boolean, ms: number): (held: Held) => Promise<undefined> {
+  const slow = new Set<string>();
+  return async (held) => {
+    if (isSlow(held)) {
+      const { request_id: id } = JSON.parse(held.answer.toString()) as { request_id?: string };
+      if (id !== undefined) slow.add(id);
+    }
+    if (!held.path.includes("/retrieve_future")) return undefined;
+    const { request_id: id } = JSON.parse(held.body.toString()) as { request_id: string };
+    return sleep(slow.delete(id) ? ms : 0, undefined);
+  };
+}
+
+async function bytesOf(message: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of message) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
 }
