@@ -29,8 +29,9 @@ export class Evaluations {
   readonly #controller: ReturnType<typeof linkedController>;
   #last: Promise<void> = Promise.resolve();
   #failure: { error: unknown } | undefined;
-  /** Versions whose evaluation has not ended. */
+  /** Versions whose evaluation was begun and has not ended. */
   readonly #open = new Set<number>();
+  /** Versions that were announced and have not ended, and whether that is written down. */
   readonly #announced = new Map<number, Promise<void>>();
 
   constructor(options: EvaluationsOptions) {
@@ -45,9 +46,9 @@ export class Evaluations {
     return tasks.length > 0 && (regular || asked.has(version)) && !isDone(version);
   }
 
-  /** The oldest version that an evaluation still samples from. */
+  /** The oldest version that an evaluation samples from, or will. */
   get oldest(): number {
-    return Math.min(...this.#open);
+    return Math.min(...this.#open, ...this.#announced.keys());
   }
 
   /**
@@ -70,7 +71,10 @@ export class Evaluations {
       .catch((error: unknown) => {
         if (!this.#controller.signal.aborted) this.#failure ??= { error };
       })
-      .finally(() => this.#open.delete(policy.version));
+      .finally(() => {
+        this.#open.delete(policy.version);
+        this.#announced.delete(policy.version);
+      });
   }
 
   /** Rejects when an evaluation has failed. */

@@ -20,12 +20,12 @@ export function isModelLost(error: unknown): boolean {
  * True where the server no longer has the path it was asked for. A 404 alone says little: a wrong address or a proxy gives one too.
  * So the server is asked whether it is there and speaks the protocol; if not, the error is about the connection.
  */
-export async function isGone(error: unknown, service: ServiceClient): Promise<boolean> {
+export async function isGone(error: unknown, service: ServiceClient, signal?: AbortSignal): Promise<boolean> {
   const status = statusOf(error);
   if (status === 410) return true;
   if (status !== 404) return false;
   try {
-    await service.getServerCapabilities();
+    await service.getServerCapabilities(signal ? { signal } : {});
     return true;
   } catch {
     return false;

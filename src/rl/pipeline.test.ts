@@ -53,15 +53,16 @@ describe("the pipeline", () => {
     await pipeline.close();
   });
 
-  test("samples batch n from version max(0, n − lag), whatever the timing, and has at most lag + 1 batches under way", async () => {
+  test("samples batch n from version max(0, n − lag), or from where it was rewound to, whatever the timing, at most lag + 1 batches ahead", async () => {
     const scenario = fc.record({
       lag: fc.integer({ min: 0, max: 5 }),
       first: fc.integer({ min: 0, max: 7 }),
+      floor: fc.integer({ min: 0, max: 9 }),
       steps: fc.integer({ min: 1, max: 8 }),
       seed: fc.nat(),
     });
     await fc.assert(
-      fc.asyncProperty(scenario, async ({ lag, first, steps, seed }) => {
+      fc.asyncProperty(scenario, async ({ lag, first, floor, steps, seed }) => {
         const random = new Random("delays", seed);
         const end = first + steps;
         const seen: [batch: number, version: number][] = [];
@@ -69,6 +70,7 @@ describe("the pipeline", () => {
         let trained = first;
         const pipeline = pipelineOf({
           lag,
+          floor,
           first,
           end,
           rollOut: async (place, _, policy) => {
@@ -78,7 +80,7 @@ describe("the pipeline", () => {
             return groupOf(place, policy);
           },
         });
-        for (let version = Math.max(0, first - lag); version <= first; version++) pipeline.use(policyOf(version));
+        for (let version = versionFor(first, lag, floor); version <= first; version++) pipeline.use(policyOf(version));
         for await (const { batch, groups } of pipeline.batches()) {
           for (const group of groups) seen.push([batch, group.policy]);
           expect(groups.map(({ problem }) => problem)).toEqual([0, 1, 2].map((group) => `${batch} ${group}`));
@@ -88,7 +90,7 @@ describe("the pipeline", () => {
           pipeline.use(policyOf(batch + 1));
         }
         const expected = Array.from({ length: steps }, (_, index) => first + index);
-        expect(seen).toEqual(expected.flatMap((batch) => [0, 1, 2].map(() => [batch, versionFor(batch, lag)])));
+        expect(seen).toEqual(expected.flatMap((batch) => [0, 1, 2].map(() => [batch, versionFor(batch, lag, floor)])));
         expect([...started].sort((a, b) => a - b)).toEqual(expected);
         await pipeline.close();
         expect(pipeline.groupsInFlight).toBe(0);

@@ -1,6 +1,7 @@
-// Runs ahead of the trainer by a fixed number of policy versions: batch n is sampled from version max(0, n − lag). Which policy
-// answers which problem follows from n and the lag alone, never from which request came back first; so nothing grows stale by
-// surprise, nothing is thrown away, and no problem is favoured because its answers are short.
+// Runs ahead of the trainer by a fixed number of policy versions: batch n is sampled from version max(0, n − lag), and after a rewind to
+// step s, where sampling begins anew, from version max(s, n − lag). Which policy answers which problem follows from n, the lag and the
+// journal alone, never from which request came back first; so nothing grows stale by surprise, nothing is thrown away, and no problem
+// is favoured because its answers are short.
 //
 // The groups of a batch are admitted together when their version exists, at most lag + 1 batches are under way, and a slow group
 // holds back its own batch only. This is the one file of the loop with concurrency in it.
@@ -12,6 +13,8 @@ import type { Task } from "./tasks.ts";
 export interface PipelineOptions {
   /** How many versions the sampler may be behind the trainer; 0 is the sequential loop. */
   lag: number;
+  /** The step that the run was last rewound to. */
+  floor?: number;
   /** The batches to give: from `first` up to, not including, `end`. */
   first: number;
   end: number;
@@ -27,12 +30,18 @@ export interface PipelineOptions {
   cancel: AbortSignal;
 }
 
-/** The version that batch n is sampled from. */
-export const versionFor = (batch: number, lag: number) => Math.max(0, batch - lag);
+/**
+ * The version that batch n is sampled from. Batches before `floor` are those that a rewind kept. Those from there on could in part be
+ * sampled from older versions, but whether these are still on the server depends on when it was asked to delete them.
+ */
+export const versionFor = (batch: number, lag: number, floor = 0) =>
+  Math.max(batch < floor ? 0 : floor, batch - lag);
 
 /** The batches that are sampled from a version. */
-export function batchesOf(version: number, lag: number): number[] {
-  return version > 0 ? [version + lag] : Array.from({ length: lag + 1 }, (_, batch) => batch);
+export function batchesOf(version: number, lag: number, floor = 0): number[] {
+  return Array.from({ length: lag + 1 }, (_, ahead) => version + ahead).filter(
+    (batch) => versionFor(batch, lag, floor) === version,
+  );
 }
 
 export class Pipeline {
@@ -64,8 +73,8 @@ export class Pipeline {
 
   /** A policy version exists: the batches that are sampled from it begin. */
   use(policy: Policy): void {
-    const { lag, first, mayBegin } = this.#options;
-    for (const batch of batchesOf(policy.version, lag)) {
+    const { lag, floor, first, mayBegin } = this.#options;
+    for (const batch of batchesOf(policy.version, lag, floor)) {
       if (batch < first || batch >= this.#end || this.#controller.signal.aborted) continue;
       if (mayBegin && !mayBegin(batch)) this.stop();
       else this.#admit(batch, policy);

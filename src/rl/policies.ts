@@ -1,6 +1,7 @@
 // Policy versions as frozen samplers with names. Version v is the policy after v updates. A published version has a path that a later
 // process can open, so that a batch under way when a run was killed is finished by the policy that began it.
 import type { SamplingClient, ServiceClient, TrainingClient } from "../client/index.ts";
+import { sleep } from "../client/wait.ts";
 import { messageOf } from "../core/errors.ts";
 import type { NewEvent } from "../runs/events.ts";
 import type { Logger } from "../runs/log.ts";
@@ -20,8 +21,10 @@ export interface OpenPolicy {
 export interface PoliciesOptions {
   service: ServiceClient;
   training: TrainingClient;
-  /** Paths that an earlier process published. */
+  /** Paths that earlier processes published and that count. */
   published: ReadonlyMap<number, string>;
+  /** Every path that was published and not deleted, also those of steps that were rewound. */
+  stored: ReadonlySet<string>;
   /** Whether anything will be sampled from a version. */
   needed(version: number): boolean;
   ttlSeconds: number;
@@ -31,128 +34,133 @@ export interface PoliciesOptions {
   signal: AbortSignal;
 }
 
+/** How long deletions may hold up the end of a session; what is left then is deleted by the next one, or expires. */
+const deletionGraceMs = 5000;
+
 export class Policies {
   readonly #options: PoliciesOptions;
   readonly #paths: Map<number, string>;
-  readonly #retired = new Set<string>();
+  readonly #stored: Set<string>;
   #newest: { version: number; policy: Promise<Policy> } | undefined;
   #retiring: Promise<void> = Promise.resolve();
-  #cannotRetire = false;
-  /** The version of the weights as they are. */
-  #current = 0;
+  readonly #end = new AbortController();
 
   constructor(options: PoliciesOptions) {
     this.#options = options;
     this.#paths = new Map(options.published);
+    this.#stored = new Set(options.stored);
   }
 
   /**
    * Makes the weights as they are now the policy of `version`. Without a change since the version before, that one's sampler serves.
    * Resolves when that has its place among the training requests, so that the next update may be submitted; the policy comes later.
    */
-  async publish(version: number, changed: boolean): Promise<{ policy: Promise<Policy> }> {
-    this.#current = version;
-    if (!this.#options.needed(version)) {
-      const open = () => Promise.reject(new Error(`policy ${version} was not published`));
-      return { policy: Promise.resolve({ version, open }) };
-    }
-    const path = this.#paths.get(version);
-    const known =
-      (path === undefined ? undefined : await this.#reopen(version, path)) ??
-      (changed ? undefined : await this.#unchanged(version));
+  async publish(
+    version: number,
+    changed: boolean,
+    wanted = this.#options.needed(version),
+  ): Promise<{ policy: Promise<Policy> }> {
+    if (!wanted) return { policy: Promise.resolve(unused(version)) };
+    const known = (await this.#reopen(version)) ?? (changed ? undefined : await this.#unchanged(version));
     const policy = known ? Promise.resolve(known) : this.#save(version);
     this.#newest = { version, policy };
     return { policy };
   }
 
-  /** A version before the newest, published by an earlier process; opened when first needed. */
-  recall(version: number): Policy {
-    let opened: Promise<OpenPolicy> | undefined;
-    return { version, open: () => (opened ??= this.#recallNow(version)) };
+  /** A version that an earlier process published; undefined where none did, or the server no longer has it. */
+  async recall(version: number): Promise<Policy | undefined> {
+    return this.#options.needed(version) ? this.#reopen(version) : unused(version);
   }
 
-  /** Deletes the samplers of versions before `version` from the server; nobody will ask for them again. */
+  /** Stands in for a version that cannot be opened. */
+  instead(version: number, start: Promise<{ policy: Promise<Policy> }>): Policy {
+    // Never published: nothing was to be sampled from it when it was the newest, so nothing is said of a loss.
+    if (!this.#paths.has(version)) return { version, open: async () => (await (await start).policy).open() };
+    const open = async () => {
+      const opened = await (await (await start).policy).open();
+      this.#options.logger.warn(
+        `policy ${version} is gone from the server, so its remaining groups are sampled from version ${opened.version}: ` +
+          "this run is no longer exactly the one it would have been",
+      );
+      return opened;
+    };
+    return { version, open };
+  }
+
+  /** Versions before `version` are not asked for again: deletes every snapshot that no other version has. */
   retire(version: number): void {
-    const kept = new Set([...this.#paths].filter(([known]) => known >= version).map(([, path]) => path));
-    for (const [known, path] of this.#paths) {
-      if (known >= version) continue;
-      this.#paths.delete(known);
-      if (kept.has(path) || this.#retired.has(path)) continue;
-      this.#retired.add(path);
-      this.#retiring = this.#retiring.then(() => this.#delete(path));
-    }
+    for (const known of [...this.#paths.keys()]) if (known < version) this.#paths.delete(known);
+    this.#retiring = this.#retiring.then(() => this.#deleteUnused());
   }
 
-  /** Waits for deletions under way. */
-  settled(): Promise<void> {
-    return this.#retiring;
+  /** Ends deletions under way, after a while. */
+  async close(): Promise<void> {
+    await Promise.race([this.#retiring, sleep(deletionGraceMs, this.#end.signal).catch(() => {})]);
+    this.#end.abort(new Error("the session has ended"));
+    await this.#retiring;
   }
 
   async #save(version: number): Promise<Policy> {
-    const { service, training, record, ttlSeconds, signal } = this.#options;
+    const { service, training, ttlSeconds, signal } = this.#options;
     const start = Date.now();
     const name = `policy-${String(version).padStart(6, "0")}`;
     const { path } = await training
       .saveWeightsForSampler(name, { signal, ...(ttlSeconds > 0 ? { ttlSeconds } : {}) })
       .result();
     const sampler = await service.createSamplingClient({ modelPath: path, signal });
-    return this.#published(version, path, sampler, start, record);
+    return this.#published(version, path, sampler, start);
   }
 
   async #unchanged(version: number): Promise<Policy | undefined> {
     if (this.#newest?.version !== version - 1) return undefined;
     const { sampler } = await (await this.#newest.policy).open();
     const path = this.#paths.get(version - 1);
-    if (path === undefined) return undefined;
-    return this.#published(version, path, sampler, Date.now(), this.#options.record);
+    return path === undefined ? undefined : this.#published(version, path, sampler, Date.now());
   }
 
-  async #published(
-    version: number,
-    path: string,
-    sampler: SamplingClient,
-    start: number,
-    record: PoliciesOptions["record"],
-  ): Promise<Policy> {
+  async #published(version: number, path: string, sampler: SamplingClient, start: number): Promise<Policy> {
     this.#paths.set(version, path);
-    await record({ type: "policy-published", version, path, start, end: Date.now() });
+    this.#stored.add(path);
+    await this.#options.record({ type: "policy-published", version, path, start, end: Date.now() });
     return { version, open: () => Promise.resolve({ sampler, version }) };
   }
 
-  /** The policy that an earlier process published; undefined when the server no longer has it. */
-  async #reopen(version: number, path: string): Promise<Policy | undefined> {
+  async #reopen(version: number): Promise<Policy | undefined> {
+    const path = this.#paths.get(version);
+    if (path === undefined) return undefined;
     try {
       const { service, signal } = this.#options;
       const sampler = await service.createSamplingClient({ modelPath: path, signal });
       return { version, open: () => Promise.resolve({ sampler, version }) };
     } catch (error) {
-      if (!(await isGone(error, this.#options.service))) throw error;
+      if (!(await isGone(error, this.#options.service, this.#options.signal))) throw error;
       return undefined;
     }
   }
 
-  async #recallNow(version: number): Promise<OpenPolicy> {
-    const path = this.#paths.get(version);
-    const policy = path === undefined ? undefined : await this.#reopen(version, path);
-    if (policy) return policy.open();
-    // Where nothing else is sampled from the weights as they are, they were not published yet; no update comes before this batch.
-    this.#newest ??= { version: this.#current, policy: this.#save(this.#current) };
-    const newest = await (await this.#newest.policy).open();
-    this.#options.logger.warn(
-      `policy ${version} is gone from the server, so its remaining groups are sampled from version ${newest.version}: ` +
-        "this run is no longer exactly the one it would have been",
-    );
-    return newest;
-  }
-
-  async #delete(path: string): Promise<void> {
-    if (this.#cannotRetire) return;
-    try {
-      await this.#options.service.createRestClient().deleteCheckpointFromTinkerPath(path);
-    } catch (error) {
-      // A server without this route keeps them until they expire.
-      this.#cannotRetire = true;
-      this.#options.logger.detail(`old policy snapshots are not deleted: ${messageOf(error)}`);
+  async #deleteUnused(): Promise<void> {
+    const { service, record, logger } = this.#options;
+    const { signal } = this.#end;
+    const kept = new Set(this.#paths.values());
+    for (const path of [...this.#stored]) {
+      if (kept.has(path) || signal.aborted) continue;
+      try {
+        await service.createRestClient().deleteCheckpointFromTinkerPath(path, { signal });
+      } catch (error) {
+        if (!(await isGone(error, service, signal))) {
+          // The others would fare no better; the next checkpoint tries again, and the server drops them when they expire.
+          logger.detail(`old policy snapshots are not deleted: ${messageOf(error)}`);
+          return;
+        }
+      }
+      this.#stored.delete(path);
+      await record({ type: "policy-deleted", path }).catch(() => {});
     }
   }
 }
+
+/** A version that nothing is sampled from. */
+const unused = (version: number): Policy => ({
+  version,
+  open: () => Promise.reject(new Error(`policy ${version} was not published`)),
+});

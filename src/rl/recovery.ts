@@ -35,7 +35,12 @@ export class Recovered {
   readonly #evaluated = new Set<number>();
   readonly #evaluationStarted = new Set<number>();
   readonly #steps = new Map<number, EventOf<"step-done">>();
+  /** Snapshots by version. */
   readonly policies = new Map<number, string>();
+  /** Every snapshot that was published and not deleted, also those that no longer count. */
+  readonly stored = new Set<string>();
+  /** The step that the run was last rewound to. */
+  floor = 0;
   /** What was asked of the run. */
   readonly course = new Course();
   /** Steps of which an update was submitted: they are trained again from the same groups. */
@@ -144,6 +149,10 @@ export class Recovered {
         break;
       case "policy-published":
         this.policies.set(event.version, event.path);
+        this.stored.add(event.path);
+        break;
+      case "policy-deleted":
+        this.stored.delete(event.path);
         break;
       case "evaluation-started":
         this.#evaluationStarted.add(event.step);
@@ -153,6 +162,7 @@ export class Recovered {
         for (const key of [...this.#groups.keys()]) if (key.startsWith(`eval ${event.step} `)) this.#groups.delete(key);
         break;
       case "rewound":
+        this.floor = event.to;
         for (const key of [...this.#groups.keys()]) if (Number(key.split(" ")[1]) >= event.to) this.#groups.delete(key);
         for (const known of [this.#rules, this.#steps, this.#updated])
           for (const step of [...known.keys()]) if (step >= event.to) known.delete(step);

@@ -15,8 +15,8 @@ import { evaluationSeed } from "./evaluate.ts";
 import { Evaluations } from "./evaluations.ts";
 import { firstSamples, furtherTasks, mostGroups } from "./groups.ts";
 import type { Meter } from "./meter.ts";
-import { batchesOf, Pipeline } from "./pipeline.ts";
-import { Policies } from "./policies.ts";
+import { batchesOf, Pipeline, versionFor } from "./pipeline.ts";
+import { Policies, type Policy } from "./policies.ts";
 import { recordedTasks } from "./recorded-tasks.ts";
 import type { Position, Recovered } from "./recovery.ts";
 import type { Start } from "./resume.ts";
@@ -40,6 +40,8 @@ export class TrainSession {
   #published: Span[] = [];
   readonly #stop: LinkedController;
   readonly #recovered: Recovered;
+  /** The oldest version that anything is sampled from once a version is the newest checkpoint. */
+  readonly #oldestAfter: (version: number) => number;
   readonly #mayEvaluate: (version: number) => boolean;
 
   /** Aborted by a signal to the process, or because somebody asked the run to stop. */
@@ -101,8 +103,10 @@ export class TrainSession {
       Array.from({ length: groups }, (_, group) => recovered.group({ phase, batch, group })).filter((known) => !known)
         .length;
     const curriculum = config.curriculum === "posterior" ? this.#curriculum(frontier, config, parts) : undefined;
+    const { floor } = recovered;
     const pipeline = new Pipeline({
       lag: config.max_lag,
+      floor,
       first,
       end,
       tasksOf: async (batch) =>
@@ -134,9 +138,10 @@ export class TrainSession {
       service,
       training,
       published: recovered.policies,
+      stored: recovered.stored,
       needed: (version) =>
         evaluations.isDue(version) ||
-        batchesOf(version, config.max_lag).some((batch) => batch >= first && batch < end && !isComplete(batch)),
+        batchesOf(version, config.max_lag, floor).some((batch) => batch >= first && batch < end && !isComplete(batch)),
       ttlSeconds: config.ttl_seconds,
       record,
       logger: run.logger,
@@ -153,7 +158,7 @@ export class TrainSession {
       published: () => this.#publishing,
       signal: cancel,
       onSaved: ({ step }) => {
-        policies.retire(Math.min(step - config.max_lag, evaluations.oldest));
+        policies.retire(this.#oldestAfter(step));
         if (config.keep_journal === "checkpoint") run.journal.thin(step);
       },
     });
@@ -188,6 +193,7 @@ export class TrainSession {
     this.controls = controls;
     this.#stop = stop;
     this.#recovered = recovered;
+    this.#oldestAfter = (version) => Math.min(versionFor(version, config.max_lag, floor), evaluations.oldest);
     this.#mayEvaluate = (version) =>
       !budget || budget.admitEvaluation(version, missing("eval", version, parts.testTasks.length));
     this.pipeline = pipeline;
@@ -205,34 +211,45 @@ export class TrainSession {
     return curriculum;
   }
 
-  /** Begins with a version: batches and evaluations of earlier ones are finished by the policies that began them. */
-  async begin(first: number, maxLag: number): Promise<void> {
-    await this.publish(first, true);
-    for (let version = Math.max(0, first - maxLag); version < first; version++)
-      this.pipeline.use(this.policies.recall(version));
-    for (const version of this.#recovered.openEvaluations())
-      if (version < first && this.#recovered.policies.has(version) && this.#mayEvaluate(version))
-        this.evaluations.startIfDue(this.policies.recall(version));
+  /**
+   * Begins with a version: batches and evaluations of earlier ones are finished by the policies that began them. Which of these are
+   * there is known before the first update; in place of others the version that this begins with answers.
+   */
+  async begin(first: number): Promise<void> {
+    const earlier: [version: number, policy: Policy | undefined][] = [];
+    for (let version = this.#oldestAfter(first); version < first; version++)
+      earlier.push([version, await this.policies.recall(version)]);
+    const start = this.publish(first, true, earlier.some(([, policy]) => !policy) || undefined);
+    for (const [version, policy] of earlier) this.pipeline.use(policy ?? this.policies.instead(version, start));
+    await start;
+    for (const version of this.#recovered.openEvaluations()) {
+      const policy = version < first ? await this.policies.recall(version) : undefined;
+      if (policy && this.#mayEvaluate(version)) this.evaluations.startIfDue(policy);
+    }
+    this.policies.retire(this.#oldestAfter(first));
   }
 
   /**
    * Makes the weights as they are now the policy of `version`. Resolves when the next update may be submitted; what waits for the
    * policy begins when it is there, if its evaluation can be paid for.
    */
-  async publish(version: number, changed: boolean): Promise<void> {
+  async publish(version: number, changed: boolean, wanted?: boolean): Promise<{ policy: Promise<Policy> }> {
     const affordable = !this.evaluations.isDue(version) || this.#mayEvaluate(version);
     if (affordable) this.evaluations.announceIfDue(version);
-    const { policy } = await this.policies.publish(version, changed);
+    const { policy } = await this.policies.publish(version, changed, wanted);
+    const before = this.#publishing;
     const used = this.watch
       .stage("publishing the policy", () => measured(this.#published, "weights", () => policy))
-      .then((there) => {
+      .then(async (there) => {
+        // Batches begin in their order, also where a later version is there first: what a budget refuses must be the last of them.
+        await before;
         if (!affordable) return this.pipeline.stop();
         this.pipeline.use(there);
         this.evaluations.startIfDue(there);
       });
     used.catch((error: unknown) => this.pipeline.fail(error));
-    this.#publishing = Promise.all([this.#publishing, used]);
-    this.#publishing.catch(() => {});
+    this.#publishing = used;
+    return { policy };
   }
 
   /** The times of publishing that ended since this was last asked. */
@@ -241,9 +258,10 @@ export class TrainSession {
   }
 
   /** Waits until every policy is there and all that is to be measured was. */
-  async finish(): Promise<void> {
+  async finish(last: number): Promise<void> {
     await this.#publishing;
     await this.evaluations.finish();
+    this.policies.retire(this.#oldestAfter(last));
   }
 
   /** Rejects when something that runs beside the loop has failed. */
@@ -270,7 +288,7 @@ export class TrainSession {
       this.evaluations.close(),
       this.checkpoints.settled(),
     ]);
-    await this.policies.settled();
+    await this.policies.close();
     this.watch.close();
     this.#stop.unlink();
   }

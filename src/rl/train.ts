@@ -106,7 +106,7 @@ async function trainFrom(
   const { pipeline, checkpoints, recorder, controls, watch, end, drain } = session;
   const { events } = parts;
   try {
-    await session.begin(start.position.step, config.max_lag);
+    await session.begin(start.position.step);
 
     events.stage(start.position.step, "sampling and grading");
     for await (const { batch: step, groups } of controls.heed(pipeline.batches(), () => progress.position)) {
@@ -144,7 +144,7 @@ async function trainFrom(
     if (start.from?.step !== position.step || (!interrupted && !start.from.final))
       await watch.stage("saving", () => checkpoints.save(name, position, !interrupted));
     events.stage(position.step, "evaluating");
-    if (!drain.aborted) await session.finish();
+    if (!drain.aborted) await session.finish(position.step);
     await findings.say();
     if (drain.reason instanceof TrainError) throw drain.reason;
     return { ...position, interrupted: drain.aborted, refusal: drain.aborted ? undefined : money.budget?.refusal };

@@ -155,6 +155,8 @@ export const RunEvent = z.discriminatedUnion("type", [
   event("step-done", { step: index, datasetOffset: index, spans: z.array(Span), observed: figures, metrics: figures }),
   /** A policy version can be sampled from, also by a later process, under this path. */
   event("policy-published", { version: index, path: z.string(), start: z.number(), end: z.number() }),
+  /** Nothing is sampled from this path any more, and the server has deleted it. */
+  event("policy-deleted", { path: z.string() }),
   /** Figures for this step will follow; whoever shows steps may wait for them. */
   event("evaluation-started", { step: index }),
   /** A policy was measured. */

@@ -23,23 +23,29 @@ export function delayingProxy(target: string, mostMs: number, seed: number): Pro
   return holdingProxy(target, () => sleep(random.float() ** 3 * mostMs, undefined));
 }
 
-/** Forwards to `target`; each answer waits for what `hold` returns. A number is a status that is answered instead. */
+/**
+ * Forwards to `target`; each answer waits for what `hold` returns. A number is a status that is answered instead; `before`: asked before
+ * the request is sent on, which it then is not.
+ */
 export async function holdingProxy(
   target: string,
   hold: (held: Held) => Promise<number | undefined>,
+  { before = false } = {},
 ): Promise<DelayingProxy> {
   const { hostname, port } = new URL(target);
   const server = createServer(async (incoming, outgoing) => {
     const { url: path = "", method = "" } = incoming;
     try {
       const body = await bytesOf(incoming);
+      const refused = before ? await hold({ method, path, body, answer: Buffer.alloc(0) }) : undefined;
+      if (refused !== undefined) return void outgoing.writeHead(refused).end();
       const answer = await new Promise<IncomingMessage>((resolve, reject) => {
         const forwarded = request({ hostname, port, path, method, headers: incoming.headers }, resolve);
         forwarded.on("error", reject);
         forwarded.end(body);
       });
       const bytes = await bytesOf(answer);
-      const status = await hold({ method, path, body, answer: bytes });
+      const status = before ? undefined : await hold({ method, path, body, answer: bytes });
       outgoing.writeHead(status ?? answer.statusCode ?? 502, status === undefined ? answer.headers : {});
       outgoing.end(status === undefined ? bytes : "");
     } catch {

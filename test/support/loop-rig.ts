@@ -83,9 +83,9 @@ export async function loopRig(engine: SimulatedEngineOptions = {}): Promise<Loop
 export const eventsOf = (path: string): RunEvent[] => [...readJournal(path)].map(({ event }) => event);
 
 /** What must be the same of two runs whatever the timing: every event that counts without its times, in an order of its own. */
-export function whatHappened(path: string): string[] {
+export function whatHappened(events: readonly RunEvent[]): string[] {
   const lines: string[] = [];
-  for (const event of eventsOf(path)) {
+  for (const event of events) {
     if (event.type === "group-sampled")
       lines.push(line(event, ["policy", "problem", "seed", "datasetIndex", "samples"]));
     else if (event.type === "graded") lines.push(`${placeOf(event)} ${event.sample} ${event.grade.reward}`);

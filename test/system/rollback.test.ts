@@ -1,0 +1,133 @@
+// on_error=rollback where sampling runs ahead: which policy answers which batch after going back follows from the journal alone, and no
+// snapshot of a policy stays on the server that nothing will be sampled from.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import type { RunEvent } from "whetstone/rl";
+import { epochOrder } from "../../src/data/index.ts";
+import { holdingProxy } from "../support/delaying-proxy.ts";
+import {
+  eventsOf,
+  type LoopRig,
+  lastWeights,
+  loopRig,
+  newFolder,
+  parity,
+  problems,
+  whatHappened,
+} from "../support/loop-rig.ts";
+
+const config = {
+  on_error: "rollback" as const,
+  max_steps: 12,
+  group_size: 8,
+  batch_size: 48,
+  eval_every: 100,
+};
+
+/** The step that a problem comes in. */
+const stepOf = new Map([...epochOrder(problems.length, 0, 0)].map((index, place) => [index, Math.floor(place / 8)]));
+
+/** Trains a run whose answers to steps from 7 on are all wrong, until it has gone back. Stopped at once when `stopAt` holds. */
+async function train(rig: LoopRig, path: string, lag: number, stopAt?: (event: RunEvent) => boolean): Promise<boolean> {
+  let wentBack = existsSync(path) && eventsOf(path).some(({ type }) => type === "rewound");
+  const cancel = new AbortController();
+  const killed = new Error("killed");
+  try {
+    await rig.train(path, {
+      config: { ...config, max_lag: lag },
+      reward: ({ problem, tokens }) => (!wentBack && stepOf.get(problem.index)! >= 7 ? 0 : parity({ tokens })),
+      onEvent: (event) => {
+        if (event.type === "rewound") wentBack = true;
+        if (stopAt?.(event)) cancel.abort(killed);
+      },
+      cancel: cancel.signal,
+    });
+    return true;
+  } catch (error) {
+    if (error !== killed) throw error;
+    return false;
+  }
+}
+
+/** What was sampled and trained since the run went back. */
+function sinceRewind(path: string): string[] {
+  const events = eventsOf(path);
+  const at = events.findLastIndex(({ type }) => type === "rewound");
+  return whatHappened(events.slice(at));
+}
+
+/** The versions of a run whose snapshots are on the server. */
+const snapshots = ({ stateDir }: LoopRig, path: string): number[] =>
+  eventsOf(path).flatMap((event) => {
+    if (event.type !== "policy-published") return [];
+    const [model, ...rest] = event.path.replace("tinker://", "").split("/");
+    return existsSync(join(stateDir, "checkpoints", encodeURIComponent(model!), ...rest)) ? [event.version] : [];
+  });
+
+const moments: Record<string, (event: RunEvent) => boolean> = {
+  "before the checkpoint that is gone back to is followed by another": ({ type, ...event }) =>
+    type === "saved" && "record" in event && event.record.step === 4,
+  "after the last checkpoint before the collapse": ({ type, ...event }) =>
+    type === "saved" && "record" in event && event.record.step === 8,
+  "between the finding and going back": (event) => event.type === "finding" && event.action === "rollback",
+  "as soon as it has gone back": ({ type }) => type === "rewound",
+};
+
+// All of them with WHET_KILLS set, as for test/system/resume.
+const lags = process.env["WHET_KILLS"] ? [0, 1, 2] : [2];
+
+test.each(lags)("max_lag=%i: the same run whenever it is killed on the way", async (lag) => {
+  const rig = await loopRig();
+  const calm = join(newFolder(), "calm");
+  expect(await train(rig, calm, lag)).toBe(true);
+  const [rewound, ...others] = eventsOf(calm).filter((event) => event.type === "rewound");
+  expect(others).toEqual([]);
+  const to = 4;
+  expect(rewound).toMatchObject({ to, rollback: { finding: "collapse" } });
+  const versions = new Map(
+    sinceRewind(calm).flatMap((line) => {
+      const [, batch, policy] = /^group-sampled train (\d+) \d+ \[(\d+),/.exec(line) ?? [];
+      return batch === undefined ? [] : [[Number(batch), Number(policy)] as const];
+    }),
+  );
+  expect(versions).toEqual(
+    new Map(Array.from({ length: 12 - to }, (_, ahead) => [to + ahead, Math.max(to, to + ahead - lag)])),
+  );
+  expect(snapshots(rig, calm)).toEqual([12]);
+
+  for (const [moment, stopAt] of Object.entries(moments)) {
+    const path = join(newFolder(), "killed");
+    expect(await train(rig, path, lag, stopAt), moment).toBe(false);
+    expect(await train(rig, path, lag), moment).toBe(true);
+    expect(sinceRewind(path), moment).toEqual(sinceRewind(calm));
+    expect(lastWeights(rig, path), moment).toEqual(lastWeights(rig, calm));
+    expect(snapshots(rig, path), moment).toEqual([12]);
+  }
+});
+
+test("a server that does not delete snapshots holds nothing up; the next process deletes them", async () => {
+  const rig = await loopRig();
+  const answers: Record<string, Promise<number>> = { "500": Promise.resolve(500), nothing: new Promise(() => {}) };
+  await Promise.all(
+    Object.entries(answers).map(async ([what, answer]) => {
+      const deleted: string[] = [];
+      const proxy = await holdingProxy(
+        rig.url,
+        async ({ method, path }) => {
+          if (method !== "DELETE") return undefined;
+          deleted.push(path);
+          return answer;
+        },
+        { before: true },
+      );
+      const path = join(newFolder(), "run");
+      expect(await rig.train(path, { url: proxy.url })).toMatchObject({ step: 6, interrupted: false });
+      await proxy.close();
+      expect(deleted.length, what).toBeGreaterThan(0);
+      expect(snapshots(rig, path).length, what).toBeGreaterThan(3);
+      await rig.train(path, { config: { max_steps: 7 } });
+      expect(snapshots(rig, path), what).toEqual([7]);
+    }),
+  );
+});
