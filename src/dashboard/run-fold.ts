@@ -1,6 +1,6 @@
 // The fold of a journal that a dashboard keeps: figures as columns, sessions, evaluations, and for every step where its events stand.
 // Events come from a walk that does not decode the large ones. What a newer version may have written is passed over, not refused.
-import type { CheckpointRecord } from "../runs/checkpoints.ts";
+import { type CheckpointRecord, LiveCheckpoints } from "../runs/checkpoints.ts";
 import { describeControl } from "../runs/controls.ts";
 import { type BulkKind, type Frame, isBefore, type JournalPosition } from "../runs/cursor.ts";
 import type { EventOf, ProblemOutcome, RunEvent } from "../runs/events.ts";
@@ -50,13 +50,13 @@ export class RunFold {
   readonly columns = new Columns();
   readonly spans: Spans[] = [];
   readonly evaluations = new Map<number, Omit<EventOf<"evaluated">, "type" | "at">>();
-  readonly checkpoints: CheckpointRecord[] = [];
   readonly notes: NoteEntry[] = [];
   readonly steps = new Map<number, StepEntry>();
   /** Somebody, or on_error, holds the run back. */
   paused = false;
   /** What the diagnosis found and no rewind took back. */
   readonly findings = new FoundFindings();
+  readonly #checkpoints = new LiveCheckpoints();
   /** Since the last step was over: answers sampled, and judged. */
   readonly sinceStep = { groups: 0, graded: 0 };
   /** The largest lag that a session allowed: how far back a step's answers can stand. */
@@ -71,6 +71,10 @@ export class RunFold {
   lastAt = 0;
   /** Counts every event that changes what people see apart from the steps. */
   revision = 0;
+
+  get checkpoints(): readonly CheckpointRecord[] {
+    return this.#checkpoints.records;
+  }
 
   /** Takes the next frame. True when what was known before no longer holds. */
   take(frame: Frame): boolean {
@@ -115,6 +119,7 @@ export class RunFold {
       if (session) session.lastAt = event.at;
     }
     if (event.type !== "step-done" && event.type !== "update-submitted") this.revision++;
+    this.#checkpoints.take(event);
     switch (event.type) {
       // Of a journal whose frames do not say their kind.
       case "graded":
@@ -144,9 +149,6 @@ export class RunFold {
         return false;
       case "evaluated":
         this.#evaluated(event, position);
-        return false;
-      case "saved":
-        this.checkpoints.push(event.record);
         return false;
       case "rewound":
         this.#rewound(event, position);

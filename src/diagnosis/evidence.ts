@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { whet } from "../core/program.ts";
 import { shellCommand } from "../core/shell.ts";
-import type { CheckpointRecord } from "../runs/checkpoints.ts";
+import { type CheckpointRecord, LiveCheckpoints } from "../runs/checkpoints.ts";
 import { runFiles } from "../runs/directory.ts";
 import type { EventOf, RunEvent } from "../runs/events.ts";
 
@@ -31,7 +31,6 @@ export class Evidence {
   readonly steps: StepFigures[] = [];
   /** By the step whose policy was measured, in order. */
   evaluations: StepFigures[] = [];
-  checkpoints: CheckpointRecord[] = [];
   /** Answers that passed and were flagged by the grader. */
   flaggedPasses: (Sample & { flags: string[] })[] = [];
   /** How the last process ended; undefined while one is at work or was killed. */
@@ -41,6 +40,11 @@ export class Evidence {
   /** When the newest event happened: the time that rules go by. */
   now = 0;
   readonly #problems = new Map<string, string>();
+  readonly #checkpoints = new LiveCheckpoints();
+
+  get checkpoints(): readonly CheckpointRecord[] {
+    return this.#checkpoints.records;
+  }
 
   /** A command on this run, ready to paste. */
   command(name: string, ...words: readonly string[]): string {
@@ -54,6 +58,7 @@ export class Evidence {
 
   take(event: RunEvent): void {
     this.now = Math.max(this.now, event.at);
+    this.#checkpoints.take(event);
     switch (event.type) {
       case "opened":
         this.end = undefined;
@@ -81,13 +86,9 @@ export class Evidence {
           { step: event.step, figures: event.metrics },
         ].sort((a, b) => a.step - b.step);
         break;
-      case "saved":
-        this.checkpoints.push(event.record);
-        break;
       case "rewound":
         this.steps.splice(0, this.steps.length, ...this.steps.filter(({ step }) => step < event.to));
         this.evaluations = this.evaluations.filter(({ step }) => step <= event.to);
-        this.checkpoints = this.checkpoints.filter(({ step }) => step <= event.to);
         this.flaggedPasses = this.flaggedPasses.filter(({ step }) => step < event.to);
         break;
       case "stopped":

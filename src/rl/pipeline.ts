@@ -34,8 +34,7 @@ export interface PipelineOptions {
  * The version that batch n is sampled from. Batches before `floor` are those that a rewind kept. Those from there on could in part be
  * sampled from older versions, but whether these are still on the server depends on when it was asked to delete them.
  */
-export const versionFor = (batch: number, lag: number, floor = 0) =>
-  Math.max(batch < floor ? 0 : floor, batch - lag);
+export const versionFor = (batch: number, lag: number, floor = 0) => Math.max(batch < floor ? 0 : floor, batch - lag);
 
 /** The batches that are sampled from a version. */
 export function batchesOf(version: number, lag: number, floor = 0): number[] {

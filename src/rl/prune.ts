@@ -5,7 +5,7 @@ import type { CheckpointRecord } from "../runs/checkpoints.ts";
 import type { JournalEntry } from "../runs/read-journal.ts";
 import { RunView } from "../runs/view.ts";
 import { summarizeOutcomes } from "./evaluate.ts";
-import { resumableCheckpoints } from "./recovery.ts";
+import { Recovered, resumableCheckpoints } from "./recovery.ts";
 
 /** What `keep=` asks for. */
 export interface KeepRule {
@@ -48,21 +48,22 @@ export function runCheckpoints(
   exists: (path: string) => boolean = () => true,
 ): RunCheckpoints {
   const view = new RunView();
-  const policies = new Map<number, string>();
   const names = new Map<string, string>();
   for (const { event } of entries()) {
     view.take(event);
-    if (event.type !== "policy-published") continue;
-    policies.set(event.version, event.path);
-    names.set(event.path, `policy ${event.version}`);
+    if (event.type === "policy-published") names.set(event.path, `policy ${event.version}`);
+    if (event.type === "saved")
+      for (const path of pathsOf(event.record)) names.set(path, `checkpoint ${event.record.name}`);
   }
-  for (const record of view.checkpoints)
-    for (const path of pathsOf(record)) names.set(path, `checkpoint ${record.name}`);
+  const live = new Set(view.checkpoints.flatMap(pathsOf));
+  for (const [path, name] of names)
+    if (name.startsWith("checkpoint") && !live.has(path)) names.set(path, `${name}, discarded`);
   const records = resumableCheckpoints(entries());
   const newest = records.find(({ state_path: path }) => exists(path!));
   const needed = new Set(newest ? pathsOf(newest) : []);
   // Batches under way are finished by the policies that began them; a longer max_steps goes on from those of its end.
   const lag = Number(view.config["max_lag"] ?? 0);
+  const { policies } = new Recovered(entries(), 0);
   for (const [version, path] of policies) if (version >= (newest?.step ?? 0) - lag) needed.add(path);
   const ids = [...new Set([...names.keys()].map((path) => parseTinkerPath(path).trainingRunId))];
   return { ids, names, needed, kept: (rule) => keptBy(rule, view, records) };

@@ -1,6 +1,6 @@
 // What a journal says about going on: the checkpoints, and from one of them on everything that need not be done again.
-import type { CheckpointRecord } from "../runs/checkpoints.ts";
-import type { EventOf, UpdateRule } from "../runs/events.ts";
+import { type CheckpointRecord, LiveCheckpoints } from "../runs/checkpoints.ts";
+import { type EventOf, isUndone, type UpdateRule } from "../runs/events.ts";
 import type { JournalEntry } from "../runs/read-journal.ts";
 import { Course } from "./course.ts";
 import type { Place, RememberedGroup } from "./rollout.ts";
@@ -11,16 +11,11 @@ export interface Position {
   readonly datasetOffset: number;
 }
 
-/** Checkpoints that a run can resume from, newest first. A later record of a name replaces an earlier one. */
+/** Checkpoints that a run can resume from, newest first. */
 export function resumableCheckpoints(entries: Iterable<JournalEntry>): CheckpointRecord[] {
-  const byName = new Map<string, CheckpointRecord>();
-  for (const { event } of entries) {
-    if (event.type === "rewound") for (const [name, { step }] of byName) if (step > event.to) byName.delete(name);
-    if (event.type !== "saved" || event.record.state_path === undefined) continue;
-    byName.delete(event.record.name);
-    byName.set(event.record.name, event.record);
-  }
-  return [...byName.values()].reverse();
+  const live = new LiveCheckpoints();
+  for (const { event } of entries) live.take(event);
+  return live.records.filter(({ state_path: path }) => path !== undefined).reverse();
 }
 
 /** How far the data were used by the end of a batch that began at `offset`. */
@@ -163,7 +158,7 @@ export class Recovered {
         break;
       case "rewound":
         this.floor = event.to;
-        for (const key of [...this.#groups.keys()]) if (Number(key.split(" ")[1]) >= event.to) this.#groups.delete(key);
+        for (const [key, { sampled }] of this.#groups) if (isUndone(sampled, event.to)) this.#groups.delete(key);
         for (const known of [this.#rules, this.#steps, this.#updated])
           for (const step of [...known.keys()]) if (step >= event.to) known.delete(step);
         for (const known of [this.policies, this.#evaluated, this.#evaluationStarted])

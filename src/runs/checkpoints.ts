@@ -1,10 +1,11 @@
-// checkpoints.jsonl: one record per saved checkpoint, written from the journal once the server has confirmed it.
+// A run's checkpoints: which of those that were saved count, and checkpoints.jsonl, which has one record for each of them.
 
 import { join } from "node:path";
 import { z } from "zod";
 import { readJsonLines } from "../core/jsonl.ts";
 import { whet } from "../core/program.ts";
 import { RunError, runFiles } from "./directory.ts";
+import type { RunEvent } from "./events.ts";
 
 export const CheckpointRecord = z.object({
   name: z.string(),
@@ -24,6 +25,29 @@ export const CheckpointRecord = z.object({
   saved_at: z.string().optional(),
 });
 export type CheckpointRecord = z.output<typeof CheckpointRecord>;
+
+/**
+ * The checkpoints that count, oldest first, folded from the journal: the one place that decides which ones a run can be resumed from,
+ * exported, sampled or measured. Going back takes those of later steps away; so does a start from an older one, for the server has lost
+ * those after it.
+ */
+export class LiveCheckpoints {
+  #records: CheckpointRecord[] = [];
+
+  get records(): readonly CheckpointRecord[] {
+    return this.#records;
+  }
+
+  take(event: RunEvent): void {
+    if (event.type === "saved") this.#records.push(event.record);
+    else if (event.type === "rewound") this.#records = this.#records.filter(({ step }) => step <= event.to);
+    else if (event.type === "resumed") {
+      const { version, checkpoint } = event;
+      const from = this.#records.findLastIndex(({ name, step }) => name === checkpoint && step === version);
+      if (from >= 0) this.#records.length = from + 1;
+    }
+  }
+}
 
 /** Every record, oldest first. A line that is none is an error that names it. */
 export function readCheckpoints(runPath: string): CheckpointRecord[] {

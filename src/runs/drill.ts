@@ -1,6 +1,6 @@
 // What a journal has of one batch, and of every problem over the whole run: what a reader who asks "why" looks at. Made anew from the
 // journal at each call; texts and tokens are held for one batch only.
-import type { EventOf, Failure, RunEvent } from "./events.ts";
+import { type EventOf, type Failure, isUndone, type RunEvent } from "./events.ts";
 import { type JournalEntry, readJournal } from "./read-journal.ts";
 
 export type Phase = "train" | "eval";
@@ -40,7 +40,7 @@ export function drillBatch(runPath: string, phase: Phase, batch: number): Drille
   };
   for (const { event, arrays } of readJournal(runPath)) {
     if (event.type === "started" && found.groups.length === 0) found.config = event.config;
-    if (event.type === "rewound" && (phase === "train" ? batch >= event.to : batch > event.to)) {
+    if (event.type === "rewound" && isUndone(found, event.to)) {
       found.groups = [];
       found.submitted = found.updated = found.done = undefined;
     }
@@ -185,9 +185,7 @@ export class Problems {
         break;
       case "rewound":
         for (const problem of this.#problems.values())
-          problem.attempts = problem.attempts.filter(({ phase, batch }) =>
-            phase === "train" ? batch < event.to : batch <= event.to,
-          );
+          problem.attempts = problem.attempts.filter((attempt) => !isUndone(attempt, event.to));
         break;
     }
   }

@@ -1,4 +1,4 @@
-import { appendFileSync, readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { appendFileSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -285,6 +285,51 @@ describe("the files made from it", () => {
       [1, 7],
     ]);
     expect(lines(folder, "metrics.jsonl.bak").map((record) => record["step"])).toEqual([1, 2]);
+    expect(RunView.read(folder).records).toEqual(lines(folder, "metrics.jsonl"));
+  });
+
+  test("after going back they have what counts: checkpoints, answers, the evaluation of the policy that was gone back to", async () => {
+    const folder = newFolder();
+    const saved = (step: number): NewEvent => ({
+      type: "saved",
+      record: { name: `c${step}`, step, dataset_offset: 8 * step, state_path: `tinker://m/weights/c${step}` },
+      start: 0,
+      end: 1,
+    });
+    const answered = (batch: number, text: string): NewEvent =>
+      ({ ...sampled(batch, 0), samples: [{ tokens: 3, truncated: false, text }] }) as NewEvent;
+    const step = (batch: number, text: string): (NewEvent | [NewEvent, Arrays])[] => [
+      [answered(batch, text), arrays],
+      graded(batch, 0),
+      submitted(batch),
+      stepDone(batch),
+    ];
+    await write(
+      folder,
+      ...step(0, "a"),
+      saved(1),
+      evaluated(1),
+      ...step(1, "b"),
+      saved(2),
+      evaluated(2),
+      ...step(2, "c"),
+    );
+    await write(folder, { type: "rewound", to: 1, reason: "test" });
+    const names = () => lines(folder, "checkpoints.jsonl").map(({ name }) => name);
+    const kept = (kind: string) => readdirSync(join(folder, kind));
+    expect(names()).toEqual(["c1"]);
+    expect(kept("rollouts")).toEqual(["step_000000.jsonl"]);
+    expect(kept("evaluations").filter((name) => !name.includes("answers"))).toEqual(["step_000001.jsonl"]);
+    await write(folder, ...step(1, "d"), saved(2));
+    // Also where they are made from the journal alone.
+    for (const name of ["checkpoints.jsonl", "metrics.jsonl"]) rmSync(join(folder, name));
+    await write(folder);
+    expect(names()).toEqual(["c1", "c2"]);
+    expect(lines(folder, "rollouts/step_000001.jsonl").map(({ response }) => response)).toEqual(["d"]);
+    expect(lines(folder, "metrics.jsonl").map((record) => [record["step"], record["eval/pass@1"]])).toEqual([
+      [0, undefined],
+      [1, 0.5],
+    ]);
     expect(RunView.read(folder).records).toEqual(lines(folder, "metrics.jsonl"));
   });
 

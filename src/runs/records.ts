@@ -14,6 +14,8 @@ export class MetricsRecords {
   readonly #waiting: MetricsRecord[] = [];
   readonly #evaluating = new Set<number>();
   readonly #evaluated = new Map<number, Readonly<Record<string, number>>>();
+  /** Evaluations whose figures are in no record yet. */
+  readonly #waitingEvaluations = new Set<number>();
   readonly #sent = new Set<number>();
   #final = -1;
 
@@ -29,12 +31,16 @@ export class MetricsRecords {
       case "evaluated":
         this.#evaluating.delete(event.step);
         this.#evaluated.set(event.step, event.metrics);
+        this.#waitingEvaluations.add(event.step);
         if (event.final) this.#final = event.step;
         return this.#complete();
       case "rewound":
-        for (const steps of [this.#evaluating, this.#sent])
-          for (const step of [...steps]) if (step >= event.to) steps.delete(step);
-        for (const step of [...this.#evaluated.keys()]) if (step >= event.to) this.#evaluated.delete(step);
+        for (const step of [...this.#sent]) if (step >= event.to) this.#sent.delete(step);
+        for (const known of [this.#evaluating, this.#evaluated, this.#waitingEvaluations])
+          for (const step of [...known.keys()]) if (step > event.to) known.delete(step);
+        // The policy that is gone back to was measured: its figures join the record that its step gets anew.
+        if (this.#evaluated.has(event.to)) this.#waitingEvaluations.add(event.to);
+        if (this.#final > event.to) this.#final = -1;
         this.#waiting.splice(0, this.#waiting.length, ...this.#waiting.filter(({ step }) => step < event.to));
         return [];
       case "stopped":
@@ -49,9 +55,8 @@ export class MetricsRecords {
     const ready: MetricsRecord[] = [];
     while (this.#waiting.length > 0 && !this.#evaluating.has(this.#waiting[0]!.step)) {
       const record = this.#waiting.shift()!;
-      const evaluation = this.#evaluated.get(record.step);
-      this.#evaluated.delete(record.step);
       this.#sent.add(record.step);
+      const evaluation = this.#waitingEvaluations.delete(record.step) ? this.#evaluated.get(record.step) : undefined;
       ready.push({ ...record, ...evaluation });
     }
     return [...ready, ...this.#alone((step) => this.#sent.has(step) || step === this.#final)];
@@ -59,11 +64,9 @@ export class MetricsRecords {
 
   /** Evaluations whose step has no record to go with. */
   #alone(which: (step: number) => boolean): MetricsRecord[] {
-    return [...this.#evaluated]
-      .filter(([step]) => which(step))
-      .map(([step, metrics]) => {
-        this.#evaluated.delete(step);
-        return { step, ...metrics };
-      });
+    return [...this.#waitingEvaluations].filter(which).map((step) => {
+      this.#waitingEvaluations.delete(step);
+      return { step, ...this.#evaluated.get(step) };
+    });
   }
 }

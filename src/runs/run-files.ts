@@ -1,12 +1,13 @@
 // The files people read, made from the journal: metrics.jsonl, timing.jsonl, checkpoints.jsonl, findings.jsonl, logs.log, rollouts/,
 // evaluations/.
 // Each is a fold over the events, so whatever a crash left out is written when the journal is next read from its beginning.
-import { appendFileSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { replaceFile } from "../core/files.ts";
 import { toJsonLine } from "../core/jsonl.ts";
+import { LiveCheckpoints } from "./checkpoints.ts";
 import { runFiles } from "./directory.ts";
-import type { EventOf, RunEvent } from "./events.ts";
+import { type EventOf, isUndone, type RunEvent } from "./events.ts";
 import { FoldedFile } from "./folded-file.ts";
 import { decodeHeader, decodeJson, type encodeFrame, type FrameHeader, jsonDeflated } from "./frames.ts";
 import { logLines } from "./log.ts";
@@ -21,6 +22,7 @@ export class RunFiles {
   readonly #findings: FoldedFile;
   readonly #log: FoldedFile;
   readonly #records = new MetricsRecords();
+  readonly #live = new LiveCheckpoints();
   /** Groups whose step or evaluation is not written yet. */
   readonly #groups = new Map<string, RecordedGroup[]>();
   #groupsToLog = 0;
@@ -43,6 +45,7 @@ export class RunFiles {
   /** `frame`: the event as it was written to the journal. */
   take(event: RunEvent, frame?: ReturnType<typeof encodeFrame>): void {
     for (const record of this.#records.take(event)) this.#metrics.append(toJsonLine(record), record.step);
+    this.#takeCheckpoint(event);
     switch (event.type) {
       case "started":
         this.#groupsToLog = Number(event.config["num_groups_to_log"] ?? 0);
@@ -64,15 +67,15 @@ export class RunFiles {
       case "step-done":
         this.#timing.append(toJsonLine({ step: event.step, spans: event.spans.map(timingRow) }), event.step);
         break;
-      case "saved":
-        this.#checkpoints.append(toJsonLine(event.record), event.record.step);
-        break;
       case "finding":
         this.#findings.append(toJsonLine({ step: event.step, action: event.action, ...event.finding }), event.step);
         break;
       case "rewound":
         for (const file of [this.#metrics, this.#timing, this.#findings]) file.rewind(event.to);
-        for (const key of [...this.#groups.keys()]) if (Number(key.split(" ")[1]) >= event.to) this.#groups.delete(key);
+        for (const [key, groups] of this.#groups)
+          if (groups.some((group) => group && isUndone(group.sampled, event.to))) this.#groups.delete(key);
+        this.#remove(runFiles.rollouts, (step) => step >= event.to);
+        this.#remove(runFiles.evaluations, (step) => step > event.to);
         break;
     }
     for (const line of logLines(
@@ -90,6 +93,15 @@ export class RunFiles {
 
   get #files(): FoldedFile[] {
     return [this.#metrics, this.#timing, this.#checkpoints, this.#findings, this.#log];
+  }
+
+  /** The file has a line for each checkpoint that counts. Those that no longer do are the last ones. */
+  #takeCheckpoint(event: RunEvent): void {
+    const before = this.#live.records.length;
+    this.#live.take(event);
+    const { length } = this.#live.records;
+    if (length > before) this.#checkpoints.append(toJsonLine(this.#live.records.at(-1)!), before);
+    else if (length < before) this.#checkpoints.rewind(length);
   }
 
   #groupsOf({ phase, batch }: { phase: string; batch: number }): RecordedGroup[] {
@@ -113,6 +125,13 @@ export class RunFiles {
       rolloutRecords(step, { sampled, graded }, []),
     );
     this.#writeRecords(runFiles.evaluations, stepFile(step), outcomes, (outcome) => [outcome]);
+  }
+
+  /** Removes the files of steps that are run anew; the journal has what stood in them. */
+  #remove(folder: string, isStale: (step: number) => boolean): void {
+    const path = join(this.#path, folder);
+    for (const name of existsSync(path) ? readdirSync(path) : [])
+      if (isStale(Number(/^step_(\d+)\./.exec(name)?.[1]))) rmSync(join(path, name));
   }
 
   /** In one piece, once: a file that is there was written from the same events. Items are opened one after another. */

@@ -1,5 +1,5 @@
 // One view of a run, folded from its journal: what the report, the summary and every other reader show.
-import type { CheckpointRecord } from "./checkpoints.ts";
+import { type CheckpointRecord, LiveCheckpoints } from "./checkpoints.ts";
 import type { EventOf, ProblemOutcome, RunEvent } from "./events.ts";
 import { FoundFindings } from "./findings.ts";
 import { readJournal } from "./read-journal.ts";
@@ -33,7 +33,6 @@ export class RunView {
   readonly records: MetricsRecord[] = [];
   /** The outcomes of every evaluation that counts, by the step whose policy it measured. */
   readonly evaluations = new Map<number, ProblemOutcome[]>();
-  checkpoints: CheckpointRecord[] = [];
   /** What was asked of the run, oldest first. */
   readonly controls: EventOf<"control">[] = [];
   /** What the diagnosis said while it ran and no rewind took back. */
@@ -41,6 +40,7 @@ export class RunView {
   /** Whether the run waits for somebody to let it go on. */
   paused = false;
   readonly #join = new MetricsRecords();
+  readonly #checkpoints = new LiveCheckpoints();
 
   /** The view of what is on disk. */
   static read(runPath: string): RunView {
@@ -60,7 +60,11 @@ export class RunView {
   /** Seconds spent saving checkpoints. */
   savingSeconds = 0;
 
-  /** The last resumable checkpoint. */
+  /** Those that count, oldest first. */
+  get checkpoints(): readonly CheckpointRecord[] {
+    return this.#checkpoints.records;
+  }
+
   get newest(): CheckpointRecord | undefined {
     return this.checkpoints.at(-1);
   }
@@ -75,6 +79,7 @@ export class RunView {
     }
     this.records.push(...this.#join.take(event));
     this.findings.take(event);
+    this.#checkpoints.take(event);
     switch (event.type) {
       case "started":
         this.config = event.config;
@@ -84,7 +89,6 @@ export class RunView {
         this.evaluations.set(event.step, event.outcomes);
         break;
       case "saved":
-        this.checkpoints.push(event.record);
         this.savingSeconds += (event.end - event.start) / 1000;
         break;
       case "control":

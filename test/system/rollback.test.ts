@@ -4,7 +4,14 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { RunEvent } from "whetstone/rl";
+import { findWeights } from "../../src/cli/find-weights.ts";
+import { nextCommands } from "../../src/cli/train-report.ts";
+import { RunIndex } from "../../src/dashboard/run-index.ts";
 import { epochOrder } from "../../src/data/index.ts";
+import { pathsOf, runCheckpoints } from "../../src/rl/prune.ts";
+import { readCheckpoints } from "../../src/runs/checkpoints.ts";
+import { readJournal } from "../../src/runs/read-journal.ts";
+import { RunView } from "../../src/runs/view.ts";
 import { holdingProxy } from "../support/delaying-proxy.ts";
 import {
   eventsOf,
@@ -104,6 +111,37 @@ test.each(lags)("max_lag=%i: the same run whenever it is killed on the way", asy
     expect(lastWeights(rig, path), moment).toEqual(lastWeights(rig, calm));
     expect(snapshots(rig, path), moment).toEqual([12]);
   }
+});
+
+test("every reader takes the checkpoint that was gone back to, until there is a newer one", async () => {
+  const rig = await loopRig();
+  const path = join(newFolder(), "run");
+  const stop = new AbortController();
+  const result = await rig.train(path, {
+    config: { ...config, max_lag: 1 },
+    reward: ({ problem, tokens }) => (stepOf.get(problem.index)! >= 7 ? 0 : parity({ tokens })),
+    onEvent: ({ type }) => type === "rewound" && stop.abort(),
+    signal: stop.signal,
+  });
+  expect(result).toMatchObject({ step: 4, interrupted: true });
+  expect(result.checkpoint).toEqual({
+    sampler: expect.stringMatching(/sampler_weights\/000004$/),
+    state: expect.stringMatching(/weights\/000004$/),
+  });
+  const view = RunView.read(path);
+  expect(view.newest).toMatchObject({ name: "000004", step: 4 });
+  // export, sample, eval
+  expect(findWeights("", path, "nano-coder").record).toEqual(view.newest);
+  expect(() => findWeights("000008", path, "nano-coder")).toThrow(/it has: 000002, 000004\./);
+  expect(nextCommands(path, view, undefined, undefined)[0]!.command).toContain("checkpoint=base,000004");
+  const index = new RunIndex(path);
+  await index.catchUp();
+  expect(index.fold.checkpoints).toEqual(view.checkpoints);
+  index.close();
+  expect(readCheckpoints(path)).toEqual(view.checkpoints);
+  const { names, needed } = runCheckpoints(() => readJournal(path));
+  expect([...names.values()]).toEqual(expect.arrayContaining(["checkpoint 000004", "checkpoint 000008, discarded"]));
+  expect([...needed].filter((name) => !name.includes("policy-"))).toEqual(pathsOf(view.newest!));
 });
 
 test("a server that does not delete snapshots holds nothing up; the next process deletes them", async () => {
