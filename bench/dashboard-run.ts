@@ -3,6 +3,7 @@
 import { Random } from "../src/core/random.ts";
 import type { NewEvent } from "../src/runs/events.ts";
 import { Journal } from "../src/runs/journal.ts";
+import { updateRule } from "../test/support/synthetic-run.ts";
 
 const groups = 8;
 const samples = 16;
@@ -135,17 +136,17 @@ function submit(
   step: number,
   outcomes: readonly { problem: string; passed: number; verdicts: boolean[] }[],
 ): Promise<void> {
-  const adam = { learningRate: 1e-4, beta1: 0.9, beta2: 0.95, eps: 1e-12, weightDecay: 0, gradClipNorm: 0 };
   return journal.append({
     type: "update-submitted",
     step,
-    rule: { adam, lossFn: "importance_sampling", lossFnConfig: {}, substeps: 1 },
+    rule: updateRule,
     examples: groups * samples,
     groups: outcomes.map(({ problem, passed, verdicts }) => ({
       problem,
       outcome: passed === 0 ? "all-fail" : passed === samples ? "all-pass" : "mixed",
       skipped: passed === 0 || passed === samples,
       advantages: verdicts.map((solved) => (solved ? 1 : 0) - passed / samples),
+      trained: passed === 0 || passed === samples ? [] : verdicts.map((_, sample) => sample),
       graded: samples,
       passed,
     })),

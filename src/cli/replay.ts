@@ -57,6 +57,8 @@ interface Difference {
 
 class Differences {
   readonly #byName = new Map<string, Difference>();
+  readonly #notComputed = new Set<string>();
+  readonly #notes = new Set<string>();
   #figures = 0;
   #steps = 0;
   #evaluations = 0;
@@ -65,11 +67,14 @@ class Differences {
     return this.#byName.size;
   }
 
-  add({ what, step, recorded, now }: Replayed): void {
+  add({ what, step, recorded, now, notComputed, notes }: Replayed): void {
     if (what === "step") this.#steps++;
     else this.#evaluations++;
+    for (const name of notComputed) this.#notComputed.add(name);
+    for (const note of notes) this.#notes.add(note);
     for (const name of new Set([...Object.keys(recorded), ...Object.keys(now)])) {
       this.#figures++;
+      if (notComputed.includes(name)) continue;
       if (Object.is(recorded[name], now[name])) continue;
       const known = this.#byName.get(name);
       const size = Math.abs((now[name] ?? 0) - (recorded[name] ?? 0));
@@ -86,8 +91,16 @@ class Differences {
 
   render(changed: boolean): string {
     const seen = `${this.#steps} steps, ${this.#evaluations} evaluations, ${this.#figures} figures`;
-    if (this.#byName.size === 0)
-      return changed ? `${seen}: nothing would have differed` : `${seen}: every recorded one is reproduced exactly`;
+    const names = [...this.#notComputed].sort();
+    const notes = [
+      ...this.#notes,
+      ...(names.length > 0 ? [`not computed, since only the server that trains can: ${names.join(", ")}`] : []),
+    ];
+    if (this.#byName.size === 0) {
+      const same = changed ? "nothing would have differed" : "every recorded one is reproduced exactly";
+      const other = names.length > 0 ? "what can be computed here would not have differed" : same;
+      return [`${seen}: ${other}`, ...notes].join("\n");
+    }
     const show = (value: number | undefined) => (value === undefined ? "–" : String(Number(value.toPrecision(5))));
     const rows = [...this.#byName]
       .sort(([a], [b]) => (a < b ? -1 : 1))
@@ -102,6 +115,6 @@ class Differences {
         ].join(" "),
       );
     const head = ["figure".padEnd(34), "steps", " first", "    recorded", "         now", "largest change"].join(" ");
-    return [`${seen}: ${this.#byName.size} differ`, head, ...rows].join("\n");
+    return [`${seen}: ${this.#byName.size} differ`, head, ...rows, ...notes].join("\n");
   }
 }

@@ -126,26 +126,21 @@ function trainedOf(index: RunIndex, step: number, groups: ReadonlyMap<number, Fo
   const slices = new Map<string, Float32Array>();
   const entry = index.fold.steps.get(step);
   const logprobs = entry?.trained && (arraysAt(index, entry.trained)["logprobs"] as Float32Array | undefined);
-  if (!entry || !logprobs) return slices;
-  const advantages = advantagesOf(index, step);
-  const maskTruncated = index.fold.config["mask_truncated"] === true;
+  if (!logprobs) return slices;
   let offset = 0;
-  for (const [group, { skipped }] of entry.groups.entries()) {
-    if (skipped) continue;
-    for (const [sample, { tokens, truncated }] of (groups.get(group)?.sampled.samples ?? []).entries()) {
-      if (advantages[group]?.[sample] == null || tokens === 0 || (maskTruncated && truncated)) continue;
+  for (const [group, { trained }] of submittedGroups(index, step).entries())
+    for (const sample of trained ?? []) {
+      const tokens = groups.get(group)?.sampled.samples[sample]?.tokens ?? 0;
       slices.set(`${group} ${sample}`, logprobs.subarray(offset, offset + tokens));
       offset += tokens;
     }
-  }
-  // A count that does not come out means that other samples were trained on than it seems from here.
-  return offset === logprobs.length ? slices : new Map();
+  return slices;
 }
 
 function summaryOf(index: RunIndex, phase: Phase, batch: number, group: number, item: Found): GroupSummary {
   const { sampled, graded } = item;
   const entry = phase === "train" ? index.fold.steps.get(batch)?.groups[group] : undefined;
-  const advantages = phase === "train" ? advantagesOf(index, batch)[group] : undefined;
+  const advantages = phase === "train" ? submittedGroups(index, batch)[group]?.advantages : undefined;
   return {
     group,
     problem: sampled.problem,
@@ -211,10 +206,10 @@ function found(index: RunIndex, phase: Phase, batch: number, only?: number): Map
   return groups;
 }
 
-function advantagesOf(index: RunIndex, step: number): (number | null)[][] {
+/** The groups of a step as its update saw them. */
+function submittedGroups(index: RunIndex, step: number): EventOf<"update-submitted">["groups"] {
   const position = index.fold.steps.get(step)?.submitted;
-  const event = position && (frameAt(index, position).json() as EventOf<"update-submitted">);
-  return event?.groups.map(({ advantages }) => advantages) ?? [];
+  return position ? (frameAt(index, position).json() as EventOf<"update-submitted">).groups : [];
 }
 
 const arraysAt = (index: RunIndex, position: JournalPosition): Arrays => frameAt(index, position).arrays();

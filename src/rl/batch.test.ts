@@ -48,7 +48,7 @@ function group(verdicts: readonly Verdict[], id = "p", continues?: number): Grou
 }
 
 const many = (verdict: Verdict, count: number) => Array<Verdict>(count).fill(verdict);
-const settings = { advantage: "mean", loss_scale: "none", mask_truncated: false } as const;
+const settings = { advantage: "mean", lossScale: "none", maskTruncated: false } as const;
 
 test("further answers share the baseline of their problem, and count once as a group", () => {
   const groups = [
@@ -120,14 +120,14 @@ describe("ungraded completions", () => {
 test("truncated completions stay in the baseline and can be left out of the loss", () => {
   const mixed = group(["pass", "fail"]);
   mixed.completions[1]!.truncated = true;
-  const batch = buildBatch([mixed], { ...settings, mask_truncated: true });
+  const batch = buildBatch([mixed], { ...settings, maskTruncated: true });
   expect(batch.groups[0]!.advantages).toEqual([0.5, -0.5]);
   expect(batch.examples).toHaveLength(1);
 });
 
 test("the loss can be scaled to a mean over tokens or datums", () => {
-  const advantages = (loss_scale: "per_token" | "per_datum") =>
-    buildBatch([group(["pass", "fail"])], { ...settings, loss_scale }).examples.map(
+  const advantages = (lossScale: "per_token" | "per_datum") =>
+    buildBatch([group(["pass", "fail"])], { ...settings, lossScale }).examples.map(
       ({ datum }) => datum.lossFnInputs["advantages"]!.data[2],
     );
   expect(advantages("per_datum")).toEqual([0.25, -0.25]);

@@ -1,6 +1,6 @@
 // From graded groups to one training batch: baselines, advantages, which groups teach something, datums.
+import type { UpdateRule } from "../runs/events.ts";
 import { type AdvantageName, batchAdvantages, computeAdvantages, shouldSkip } from "./advantages.ts";
-import type { TrainConfig } from "./config.ts";
 import { advantageArray, makeDatum, type TrainingExample } from "./datums.ts";
 import type { Completion, Group } from "./rollout.ts";
 
@@ -29,23 +29,23 @@ export interface BatchExample extends TrainingExample {
   sample: number;
 }
 
+/** The part of an update's rule that makes examples of groups. */
+export type BatchRule = Pick<UpdateRule, "advantage" | "lossScale" | "maskTruncated">;
+
 /** Decides what each group teaches and builds the datums. An ungraded completion is in neither baseline nor loss. */
-export function buildBatch(
-  groups: readonly Group[],
-  config: Pick<TrainConfig, "advantage" | "loss_scale" | "mask_truncated">,
-): Batch {
-  const judged = judgeGroups(groups, config.advantage);
+export function buildBatch(groups: readonly Group[], rule: BatchRule): Batch {
+  const judged = judgeGroups(groups, rule.advantage as AdvantageName);
   const chosen: { completion: Completion; group: number; sample: number; advantage: number }[] = [];
   for (const [index, { group, advantages, skipped }] of judged.entries()) {
     if (skipped) continue;
     for (const [sample, completion] of group.completions.entries()) {
       const advantage = advantages[sample];
       if (advantage === null || advantage === undefined || completion.tokens.length === 0) continue;
-      if (config.mask_truncated && completion.truncated) continue;
+      if (rule.maskTruncated && completion.truncated) continue;
       chosen.push({ completion, group: index, sample, advantage });
     }
   }
-  const scale = lossScale(config.loss_scale, chosen);
+  const scale = lossScale(rule.lossScale, chosen);
   const advantagesOf = sharedAdvantages();
   const examples = chosen.map(({ completion, group, sample, advantage }) => {
     const advantages = advantagesOf(groups[group]!, advantage * scale);
@@ -116,7 +116,7 @@ function outcomeOf(members: readonly Member[]): GroupOutcome {
   return passed === 0 ? "all-fail" : passed === graded.length ? "all-pass" : "mixed";
 }
 
-function lossScale(mode: TrainConfig["loss_scale"], chosen: readonly { completion: Completion }[]): number {
+function lossScale(mode: UpdateRule["lossScale"], chosen: readonly { completion: Completion }[]): number {
   if (mode === "none" || chosen.length === 0) return 1;
   if (mode === "per_datum") return 1 / chosen.length;
   return 1 / chosen.reduce((sum, { completion }) => sum + completion.tokens.length, 0);

@@ -10,7 +10,7 @@ import type { Measured } from "./measured-forecast.ts";
 import type { Policy } from "./policies.ts";
 import { type Group, type Judge, type Place, sampleAndJudge } from "./rollout.ts";
 import type { Task } from "./tasks.ts";
-import { inputTokens } from "./train-step.ts";
+import { inputTokens, updateRule } from "./train-step.ts";
 
 export interface MeasureParts {
   training: TrainingClient;
@@ -43,7 +43,7 @@ export async function measureStep(config: TrainConfig, parts: MeasureParts): Pro
     config,
     parts,
   );
-  await trainOn(buildBatch(firstGroups, config).examples, config, parts);
+  await trainOn(buildBatch(firstGroups, updateRule(config)).examples, config, parts);
 
   const clock = { started: performance.now() };
   const lap = () => {
@@ -55,7 +55,7 @@ export async function measureStep(config: TrainConfig, parts: MeasureParts): Pro
   const weights = lap();
   const groups = await rollOutAll(sampler, { phase: "train", batch: 0 }, tasks, config, parts);
   const sampling = lap();
-  const { examples } = buildBatch(groups, config);
+  const { examples } = buildBatch(groups, updateRule(config));
   await trainOn(examples, config, parts);
   const trained = lap();
   const problems = testTasks.slice(0, mostProblems);

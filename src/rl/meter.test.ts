@@ -29,7 +29,7 @@ const sampled = (batch: number, tokens: readonly number[], group = 0, phase: "tr
     end: 0,
   });
 const rule = {} as EventOf<"update-submitted">["rule"];
-const group = { problem: "p", outcome: "mixed" as const, skipped: false, advantages: [] };
+const group = { problem: "p", outcome: "mixed" as const, skipped: false, advantages: [], trained: [] };
 const submitted = (step: number, tokens: number) =>
   at({ type: "update-submitted", step, rule, examples: 2, tokens, groups: [group] });
 const done = (step: number) => at({ type: "update-done", step, lossSum: 0, server: {}, start: 0, end: 0 });

@@ -1,14 +1,15 @@
 // What a recorded run's figures follow from, computed again from its journal without a server: under the recorded config they come out
 // as they were recorded; under a changed one they show what would have differed.
 import { rewardOf } from "../grading/index.ts";
-import type { EventOf } from "../runs/events.ts";
+import type { EventOf, Span, UpdateRule } from "../runs/events.ts";
 import type { JournalEntry } from "../runs/read-journal.ts";
 import { type Batch, type BatchExample, buildBatch } from "./batch.ts";
 import { TrainConfig } from "./config.ts";
 import { evaluationMetrics, summarizeOutcomes } from "./evaluate.ts";
+import { answerLoss } from "./policy-losses.ts";
 import { TrainError } from "./resume.ts";
 import { type Group, judged, type RememberedGroup, recall } from "./rollout.ts";
-import { recentSteps, type StepTimes, stepMetrics, stepTimes, updateMetrics } from "./step-metrics.ts";
+import { recentSteps, stepMetrics, stepTimes, updateMetrics } from "./step-metrics.ts";
 import type { TrainStepResult } from "./train-step.ts";
 
 /** Settings that decide what is made of recorded groups; any other would need new answers or new updates. */
@@ -21,94 +22,120 @@ export interface Replayed {
   step: number;
   recorded: Readonly<Record<string, number>>;
   now: Readonly<Record<string, number>>;
+  /** Recorded figures that the changes would alter and that only a server can compute; they are not in `now`. */
+  notComputed: readonly string[];
+  /** Changes that say nothing about this step, and why. */
+  notes: readonly string[];
 }
 
 /** What a step's figures are made of, as far as the journal was read. */
 interface OpenStep {
   groups: RememberedGroup[];
-  submitted?: EventOf<"update-submitted">;
+  submitted?: { event: EventOf<"update-submitted">; session: Session };
   done?: { event: EventOf<"update-done">; logprobs: Float32Array | undefined };
+}
+
+/** The settings that a process recorded. */
+interface Session {
+  config: TrainConfig;
+  datasetSize: number;
+  /** Set where rewards are not those of the loop's own grader: who gave them. */
+  ownJudge: string | undefined;
 }
 
 /** Computes every recorded step and evaluation again. */
 export function* replay(entries: Iterable<JournalEntry>, changes: ReplayChanges): Generator<Replayed, void, undefined> {
   const open = new Map<number, OpenStep>();
-  let times: (StepTimes & { step: number })[] = [];
-  let config: TrainConfig | undefined;
-  let datasetSize = 1;
+  let done: { step: number; spans: readonly Span[] }[] = [];
+  let session: Session | undefined;
   const stepOf = (step: number) => {
     const known = open.get(step) ?? { groups: [] };
     open.set(step, known);
     return known;
   };
   for (const { event, arrays, hasArrays } of entries) {
-    if (event.type === "started") {
-      config = recordedConfig(event.config);
-      datasetSize = Number(event.config["train_problems"] ?? 1);
-    } else if (event.type === "group-sampled" && event.phase === "train")
+    if (event.type === "started") session = sessionOf(event.config);
+    else if (event.type === "group-sampled" && event.phase === "train")
       stepOf(event.batch).groups[event.group] = { sampled: event, arrays, hasArrays, graded: [] };
     else if (event.type === "graded" && event.phase === "train") {
       const group = open.get(event.batch)?.groups[event.group];
       if (group) group.graded[event.sample] = event;
-    } else if (event.type === "update-submitted") stepOf(event.step).submitted = event;
+    } else if (event.type === "update-submitted" && session) stepOf(event.step).submitted = { event, session };
     else if (event.type === "update-done") {
       const logprobs = arrays()["logprobs"];
       stepOf(event.step).done = { event, logprobs: logprobs instanceof Float32Array ? logprobs : undefined };
     } else if (event.type === "rewound") {
       for (const step of [...open.keys()]) if (step >= event.to) open.delete(step);
-      times = times.filter(({ step }) => step < event.to);
-    } else if (event.type === "step-done" && config) {
+      done = done.filter(({ step }) => step < event.to);
+    } else if (event.type === "step-done" && session) {
       const facts = stepOf(event.step);
       open.delete(event.step);
-      times.push({ step: event.step, ...stepTimes(event.spans, config.max_lag) });
-      const now = replayStep(event, facts, config, changes, times.slice(-recentSteps), datasetSize);
-      yield { what: "step", step: event.step, recorded: event.metrics, now };
+      done.push(event);
+      yield replayStep(event, facts, session, changes, done.slice(-recentSteps));
     } else if (event.type === "evaluated") {
       const seconds = { "time/evaluate": (event.end - event.start) / 1000 };
       const now = { ...evaluationMetrics(summarizeOutcomes(event.outcomes)), ...seconds };
-      yield { what: "evaluation", step: event.step, recorded: event.metrics, now };
+      yield { what: "evaluation", step: event.step, recorded: event.metrics, now, notComputed: [], notes: [] };
     }
   }
 }
 
-function recordedConfig(recorded: Readonly<Record<string, unknown>>): TrainConfig {
+function sessionOf(recorded: Readonly<Record<string, unknown>>): Session {
   const known = Object.fromEntries(Object.entries(recorded).filter(([key]) => key in TrainConfig.shape));
-  return TrainConfig.parse(known);
+  const judge = String(recorded["sandbox"] ?? "");
+  return {
+    config: TrainConfig.parse(known),
+    datasetSize: Number(recorded["train_problems"] ?? 1),
+    ownJudge: judge.startsWith("own ") ? judge : undefined,
+  };
 }
 
 function replayStep(
   event: EventOf<"step-done">,
   { groups: remembered, submitted, done }: OpenStep,
-  recordedRules: TrainConfig,
+  { config, datasetSize }: Session,
   changes: ReplayChanges,
-  recent: StepTimes[],
-  datasetSize: number,
-): Record<string, number> {
-  if (remembered.some(({ hasArrays }) => !hasArrays))
+  recent: readonly { spans: readonly Span[] }[],
+): Replayed {
+  if (remembered.some(({ hasArrays }) => !hasArrays) || !submitted)
     throw new TrainError(
       "rl/thinned",
       `The tokens of step ${event.step} were dropped from the journal (keep_journal=checkpoint), so it cannot be replayed. Train with keep_journal=all to keep them.`,
     );
+  const { rule } = submitted.event;
   const groups = remembered.map(groupOf);
-  const before = buildBatch(groups, recordedRules);
-  const rules = { ...recordedRules, ...changes };
-  const changed = Object.keys(changes).length > 0;
-  const batch = changed ? buildBatch(reward(groups, rules, changes), rules) : before;
-  const update = done && (changed ? updateUnder(batch, before, done) : recordedUpdate(done));
-  return stepMetrics({
+  const before = buildBatch(groups, rule);
+  const { rewarded, notes } = rewardAnew(groups, submitted.session, changes);
+  const batch = buildBatch(rewarded, changedRule(rule, changes));
+  const isSame = sameExamples(batch, before);
+  const update = done && (isSame ? recordedUpdate(done) : updateUnder(batch, before, rule, done));
+  const now = stepMetrics({
     step: event.step,
     datasetOffset: event.datasetOffset,
     datasetSize,
-    maxSteps: recordedRules.max_steps,
-    maxLag: recordedRules.max_lag,
-    learningRate: submitted?.rule.adam.learningRate ?? recordedRules.learning_rate,
+    maxSteps: config.max_steps,
+    maxLag: config.max_lag,
+    learningRate: rule.adam.learningRate,
     batch,
     update: update && updateMetrics(batch.examples, update),
     spans: event.spans,
     observed: event.observed,
-    recent,
+    // As the process did that recorded it: all of them by the lag of the day.
+    recent: recent.map(({ spans }) => stepTimes(spans, config.max_lag)),
   });
+  // Without an example nothing would have been trained: these figures would really be missing.
+  const needsServer = done && !isSame && batch.examples.length > 0;
+  const figures = needsServer ? Object.keys(updateMetrics(before.examples, recordedUpdate(done))) : [];
+  const notComputed = figures.filter((name) => now[name] === undefined && event.metrics[name] !== undefined);
+  return { what: "step", step: event.step, recorded: event.metrics, now, notComputed, notes };
 }
+
+const changedRule = (rule: UpdateRule, changes: ReplayChanges): UpdateRule => ({
+  ...rule,
+  ...(changes.advantage !== undefined && { advantage: changes.advantage }),
+  ...(changes.loss_scale !== undefined && { lossScale: changes.loss_scale }),
+  ...(changes.mask_truncated !== undefined && { maskTruncated: changes.mask_truncated }),
+});
 
 function groupOf(group: RememberedGroup): Group {
   const { answers, ...sampled } = recall(group);
@@ -119,19 +146,24 @@ function groupOf(group: RememberedGroup): Group {
   );
 }
 
-/** The groups with the rewards of another format_coef. */
-function reward(groups: readonly Group[], rules: TrainConfig, changes: ReplayChanges): readonly Group[] {
-  if (changes.format_coef === undefined) return groups;
-  return groups.map((group) => ({
+/** The groups with the rewards of another format_coef; those that somebody else gave stay as they are. */
+function rewardAnew(
+  groups: readonly Group[],
+  { config, ownJudge }: Session,
+  { format_coef: formatCoef }: ReplayChanges,
+): { rewarded: readonly Group[]; notes: string[] } {
+  if (formatCoef === undefined) return { rewarded: groups, notes: [] };
+  if (ownJudge !== undefined)
+    return { rewarded: groups, notes: [`format_coef changes nothing: the rewards were given by an ${ownJudge}`] };
+  const rules = { formatCoef, fractional: config.reward === "fraction" };
+  const rewarded = groups.map((group) => ({
     ...group,
     completions: group.completions.map((completion) => ({
       ...completion,
-      grade: {
-        ...completion.grade,
-        reward: rewardOf(completion.grade, { formatCoef: rules.format_coef, fractional: rules.reward === "fraction" }),
-      },
+      grade: { ...completion.grade, reward: rewardOf(completion.grade, rules) },
     })),
   }));
+  return { rewarded, notes: [] };
 }
 
 const recordedUpdate = ({ event, logprobs }: NonNullable<OpenStep["done"]>): TrainStepResult => ({
@@ -140,35 +172,52 @@ const recordedUpdate = ({ event, logprobs }: NonNullable<OpenStep["done"]>): Tra
   logprobs,
 });
 
-/** The update on another choice of examples or advantages: the trainer's logprobs are known, the loss follows from them. */
+/** Whether two batches are the same to a server. */
+function sameExamples(a: Batch, b: Batch): boolean {
+  return (
+    a.examples.length === b.examples.length &&
+    a.examples.every((example, index) => {
+      const other = b.examples[index]!;
+      if (example.group !== other.group || example.sample !== other.sample) return false;
+      const [own, others] = [advantagesOf(example), advantagesOf(other)];
+      return own.every((advantage, place) => advantage === others[place]);
+    })
+  );
+}
+
+/**
+ * The update on another choice of examples or advantages: the trainer's log-probabilities are known, the loss follows from them. Undefined
+ * where it does not: with several substeps the later ones would have met other weights, and some examples or losses are not known.
+ */
 function updateUnder(
   batch: Batch,
   before: Batch,
+  { lossFn, lossFnConfig, substeps }: UpdateRule,
   { logprobs }: NonNullable<OpenStep["done"]>,
 ): TrainStepResult | undefined {
-  if (!logprobs) return undefined;
+  if (!logprobs || substeps > 1) return undefined;
   const slices = new Map<string, Float32Array>();
   let offset = 0;
   for (const example of before.examples) {
-    const length = actionsOf(example).length;
+    const { length } = sampledOf(example);
     slices.set(`${example.group} ${example.sample}`, logprobs.subarray(offset, offset + length));
     offset += length;
   }
-  const known = batch.examples.every(({ group, sample }) => slices.has(`${group} ${sample}`));
-  if (!known) return undefined;
   let lossSum = 0;
   const joined: number[] = [];
   for (const example of batch.examples) {
-    const trained = slices.get(`${example.group} ${example.sample}`)!;
-    const sampled = actionsOf(example);
-    const advantages = (example.datum.lossFnInputs["advantages"]!.data as Float32Array).subarray(example.firstAction);
-    for (const [index, logprob] of trained.entries()) {
-      lossSum -= Math.exp(logprob - sampled[index]!) * advantages[index]!;
-      joined.push(logprob);
-    }
+    const trained = slices.get(`${example.group} ${example.sample}`);
+    if (!trained) return undefined;
+    const answer = { trained, sampled: sampledOf(example), advantages: advantagesOf(example) };
+    const loss = answerLoss(lossFn, lossFnConfig, answer);
+    if (loss === undefined) return undefined;
+    lossSum += loss;
+    for (const logprob of trained) joined.push(logprob);
   }
   return { lossSum, server: {}, logprobs: Float32Array.from(joined) };
 }
 
-const actionsOf = ({ datum, firstAction }: BatchExample) =>
-  (datum.lossFnInputs["logprobs"]!.data as Float32Array).subarray(firstAction);
+const actionsOf = ({ datum, firstAction }: BatchExample, name: "logprobs" | "advantages") =>
+  (datum.lossFnInputs[name]!.data as Float32Array).subarray(firstAction);
+const sampledOf = (example: BatchExample) => actionsOf(example, "logprobs");
+const advantagesOf = (example: BatchExample) => actionsOf(example, "advantages");

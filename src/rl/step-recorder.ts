@@ -47,27 +47,31 @@ export class StepRecorder {
       .map(({ spans }) => stepTimes(spans, config.max_lag));
   }
 
-  /** How the step is trained: as it was before, or as the config says now. Durable before the server hears of it. */
-  async submitted(step: number, batch: Batch): Promise<UpdateRule> {
-    const known = this.#recovered.ruleOf(step);
-    if (known) return known;
-    const rule = updateRule({ ...this.#config, learning_rate: this.#observations.learningRate() });
+  /** How the step is trained: as it was before, or as the config says now. */
+  ruleOf(step: number): UpdateRule {
+    const now = { ...this.#config, learning_rate: this.#observations.learningRate() };
+    return this.#recovered.ruleOf(step) ?? updateRule(now);
+  }
+
+  /** The batch is about to be trained on; durable before the server hears of it. */
+  async submitted(step: number, batch: Batch, rule: UpdateRule): Promise<void> {
+    if (this.#recovered.ruleOf(step)) return;
     await this.#journal.append({
       type: "update-submitted",
       step,
       rule,
       examples: batch.examples.length,
       tokens: inputTokens(batch.examples),
-      groups: batch.groups.map(({ group, outcome, skipped, advantages }) => ({
+      groups: batch.groups.map(({ group, outcome, skipped, advantages }, index) => ({
         problem: group.problem,
         outcome,
         skipped,
         advantages,
+        trained: batch.examples.flatMap((example) => (example.group === index ? [example.sample] : [])),
         graded: group.completions.filter(({ grade }) => grade.verdict !== "ungraded").length,
         passed: group.completions.filter(({ grade }) => grade.verdict === "pass").length,
       })),
     });
-    return rule;
   }
 
   /** The server has applied the update. Returns its figures; its logprobs are the journal's from here on. */

@@ -14,8 +14,12 @@ export interface TrainStepResult {
   logprobs: Float32Array | undefined;
 }
 
+/** The rule that the config asks for. */
 export function updateRule(config: TrainConfig): UpdateRule {
   return {
+    advantage: config.advantage,
+    lossScale: config.loss_scale,
+    maskTruncated: config.mask_truncated,
     adam: {
       learningRate: config.learning_rate,
       beta1: config.beta1,

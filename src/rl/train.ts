@@ -112,10 +112,11 @@ async function trainFrom(
     for await (const { batch: step, groups } of controls.heed(pipeline.batches(), () => progress.position)) {
       session.throwIfFailed();
       if (config.canary_every > 0 && step > 0 && step % config.canary_every === 0) await parts.checkGrader();
-      const batch = buildBatch(groups, config);
+      const rule = recorder.ruleOf(step);
+      const batch = buildBatch(groups, rule);
       stopIfUngraded(step, batch);
       const spans = batchSpans(batch);
-      const rule = await recorder.submitted(step, batch);
+      await recorder.submitted(step, batch, rule);
 
       // Without a datum neither call is made: an optimizer step without a gradient would still move the weights by momentum.
       events.stage(step, "training");

@@ -82,24 +82,18 @@ export function answerLogprobs(batch: DrilledBatch, group: DrilledGroup, sample:
   };
 }
 
-/** The trainer's are stored end to end for all examples, in the order of groups and samples. */
+/** The trainer's are stored end to end for all trained samples, in the order of groups and samples. */
 function trainerLogprobs(batch: DrilledBatch, group: DrilledGroup, sample: number): Float32Array | undefined {
   const all = batch.updated?.arrays()["logprobs"];
   if (!(all instanceof Float32Array)) return undefined;
-  const masked = batch.config["mask_truncated"] === true;
   let offset = 0;
-  let found: Float32Array | undefined;
-  for (const other of batch.groups) {
-    if (!other.judged || other.judged.skipped) continue;
-    for (const [index, { tokens, truncated }] of other.sampled.samples.entries()) {
-      const trained = other.judged.advantages[index] !== null && tokens > 0 && !(masked && truncated);
-      if (!trained) continue;
-      if (other === group && index === sample) found = all.subarray(offset, offset + tokens);
+  for (const other of batch.groups)
+    for (const index of other.judged?.trained ?? []) {
+      const { tokens } = other.sampled.samples[index]!;
+      if (other === group && index === sample) return all.subarray(offset, offset + tokens);
       offset += tokens;
     }
-  }
-  // Where the sum is another, the order is not what it is taken for.
-  return offset === all.length ? found : undefined;
+  return undefined;
 }
 
 /** One group of a problem, counted. */

@@ -67,8 +67,11 @@ export const ProblemOutcome = z.object({
 });
 export type ProblemOutcome = z.output<typeof ProblemOutcome>;
 
-/** How an update is made; kept so that it can be made again, whatever the config says by then. */
+/** How an update is made of its groups; kept so that it can be made again, whatever the config says by then. */
 export const UpdateRule = z.object({
+  advantage: z.string(),
+  lossScale: z.enum(["none", "per_token", "per_datum"]),
+  maskTruncated: z.boolean(),
   adam: z.object({
     learningRate: z.number(),
     beta1: z.number(),
@@ -141,13 +144,15 @@ export const RunEvent = z.discriminatedUnion("type", [
         outcome: z.enum(["mixed", "all-pass", "all-fail", "ungraded"]),
         skipped: z.boolean(),
         advantages: z.array(figure.nullable()),
+        /** The samples that are trained on. */
+        trained: z.array(index),
         /** Completions with a verdict, and those of them that passed; older journals are without them. */
         graded: index.optional(),
         passed: index.optional(),
       }),
     ),
   }),
-  /** The server applied it. Array: logprobs, the trainer's, of every trained completion token, end to end. */
+  /** The server applied it. Array: logprobs, the trainer's, of every completion token of the trained samples, end to end. */
   event("update-done", { step: index, lossSum: figure, server: figures, start: z.number(), end: z.number() }),
   /** A step that the journal has was trained once more, on the way from an older checkpoint. */
   event("retrained", { step: index, tokens: index, start: z.number(), end: z.number() }),

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { foldersInMemory } from "../../test/support/folders.ts";
+import { updateRule } from "../../test/support/synthetic-run.ts";
 import { readJsonLines } from "../core/jsonl.ts";
 import type { Arrays, NewEvent, RunEvent } from "./events.ts";
 import { decodeArrays, decodeHeader, decodeJson, encodeFrame, headerBytes } from "./frames.ts";
@@ -70,14 +71,9 @@ const largeArrays = (fill: number) => ({
 const submitted = (step: number): NewEvent => ({
   type: "update-submitted",
   step,
-  rule: {
-    adam: { learningRate: 1, beta1: 0, beta2: 0, eps: 0, weightDecay: 0, gradClipNorm: 0 },
-    lossFn: "importance_sampling",
-    lossFnConfig: {},
-    substeps: 1,
-  },
+  rule: updateRule,
   examples: 1,
-  groups: [{ problem: "p0", outcome: "mixed", skipped: false, advantages: [0.5] }],
+  groups: [{ problem: "p0", outcome: "mixed", skipped: false, advantages: [0.5], trained: [0] }],
 });
 
 async function write(folder: string, ...events: (NewEvent | [NewEvent, Arrays])[]): Promise<void> {

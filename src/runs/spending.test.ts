@@ -64,6 +64,7 @@ function madeRun(solveRates: (group: number) => number, tariff: unknown = null):
       outcome: "mixed" as const,
       skipped: count === 0 || count === samples,
       advantages: Array<number>(samples).fill(0),
+      trained: [],
       graded: samples,
       passed: count,
     }));

@@ -4,6 +4,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { NewEvent } from "../../src/runs/events.ts";
 import { Journal } from "../../src/runs/journal.ts";
+import { updateRule } from "../support/synthetic-run.ts";
 
 const run = "window.broken=1;alert(1)";
 
@@ -60,17 +61,17 @@ export async function writeHostileRun(folder: string, name = hostileName, longes
     for (const [group, problem] of hostileTexts.entries())
       await writeGroup(journal, { phase, group, problem, answers: group === 0 ? answers : answers.slice(0, 2) });
   }
-  const adam = { learningRate: 1e-4, beta1: 0.9, beta2: 0.95, eps: 1e-12, weightDecay: 0, gradClipNorm: 0 };
   await journal.append({
     type: "update-submitted",
     step: 0,
-    rule: { adam, lossFn: "importance_sampling", lossFnConfig: {}, substeps: 1 },
+    rule: updateRule,
     examples: 0,
     groups: hostileTexts.map((problem, group) => ({
       problem,
       outcome: "mixed",
       skipped: false,
       advantages: (group === 0 ? answers : answers.slice(0, 2)).map((_, index) => (index % 2 === 0 ? 0.5 : -0.5)),
+      trained: [],
       graded: 2,
       passed: 1,
     })),

@@ -1,6 +1,6 @@
 // Journals for tests: a healthy run, and the same with one thing changed.
 
-import type { NewEvent, RunEvent } from "../../src/runs/events.ts";
+import type { NewEvent, RunEvent, UpdateRule } from "../../src/runs/events.ts";
 import type { Finding } from "../../src/runs/findings.ts";
 
 export type Figures = Record<string, number>;
@@ -55,6 +55,17 @@ export const config: Record<string, unknown> = {
   eval_problems: 450,
   train_data: "starter",
   renderer_name: "qwen3_instruct",
+};
+
+/** An update as the defaults make it. */
+export const updateRule: UpdateRule = {
+  advantage: "mean",
+  lossScale: "none",
+  maskTruncated: false,
+  adam: { learningRate: 1e-4, beta1: 0.9, beta2: 0.95, eps: 1e-12, weightDecay: 0, gradClipNorm: 0 },
+  lossFn: "importance_sampling",
+  lossFnConfig: {},
+  substeps: 1,
 };
 
 /** Time passes by a second with every event. */
