@@ -85,6 +85,7 @@ export class Evaluations {
   /** Waits for what is under way and still to come. */
   async finish(): Promise<void> {
     await this.#last;
+    this.#options.cancel.throwIfAborted();
     this.throwIfFailed();
   }
 

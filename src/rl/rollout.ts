@@ -1,6 +1,7 @@
 // One group under one policy version: sample G answers to a problem, then judge each. It knows no queue and no timer; what it did is
 // in the journal before it returns, and what the journal already has is not done again.
 import type { SamplingClient } from "../client/index.ts";
+import { untilAborted } from "../client/wait.ts";
 import type { Renderer } from "../renderers/index.ts";
 import type { Arrays, Grade, NewEvent } from "../runs/events.ts";
 import { maxQuestionCharacters, maxResponseCharacters, type RecordedGroup } from "../runs/rollouts.ts";
@@ -102,7 +103,9 @@ export function sampleAndJudge(parts: RolloutParts): RollOut {
           const known = recorded?.graded[sample];
           if (known) return known;
           const start = Date.now();
-          const grade = await parts.judge(task, answer, own.signal, place);
+          // A judge may be anybody's function: one that never comes to an end must not keep the run from its own.
+          own.signal.throwIfAborted();
+          const grade = await untilAborted(parts.judge(task, answer, own.signal, place), own.signal);
           const verdict = { ...place, sample, grade, start, end: Date.now() };
           await parts.record({ type: "graded", ...verdict });
           return verdict;

@@ -12,6 +12,7 @@ import { Run } from "../runs/run.ts";
 import { RunView } from "../runs/view.ts";
 import { loadTokenizer } from "../tokenizer/index.ts";
 import { beginRun } from "./begin-run.ts";
+import { Caller } from "./caller.ts";
 import { linkedController } from "./cancellation.ts";
 import { type TrainConfig, validateConfig } from "./config.ts";
 import { resolveSettings } from "./given-settings.ts";
@@ -39,8 +40,8 @@ export interface TrainingOptions<Problem extends TrainingProblem = TrainingProbl
   config?: TrainSettings | undefined;
   /** Default: the chat format that fits `model_name`. */
   renderer?: Renderer | undefined;
-  /** Called with everything that happens, after it is on disk. */
-  onEvent?: ((event: RunEvent) => void) | undefined;
+  /** Called with everything that happens, after it is on disk. Promises are not waited for; what they reject with ends the run. */
+  onEvent?: ((event: RunEvent) => unknown) | undefined;
   /** Called with the lines that `./whet train` would print. */
   onMessage?: ((line: string) => void) | undefined;
   /** Aborted: the update under way is finished, a checkpoint saved, and the call returns. */
@@ -72,17 +73,26 @@ export async function runTraining<Problem extends TrainingProblem>(
   const path = resolve(config.log_path || defaultRunPath(new Date()));
   const directory = await openRunDirectory(path, config.behavior_if_log_dir_exists);
   if (!directory) throw new ConfigError("config/conflict", `${path} was left alone. Name another log_path.`);
-  const display = new Display({ write: (text) => options.onMessage?.(text.trimEnd()) });
+  const cancel = linkedController(...(options.cancel ? [options.cancel] : []));
+  const caller = new Caller((error) => cancel.abort(error));
+  const display = new Display({ write: (text) => caller.tell(() => options.onMessage?.(text.trimEnd())) });
   const run = await Run.open(path, display, directory.release);
+  let outcome: TrainingResult;
   try {
+    run.journal.listen((event) => caller.tell(() => options.onEvent?.(event)));
     for (const warning of warnings) run.logger.warn(warning);
-    const outcome = await trainInto(run, config, judge, options);
+    outcome = await trainInto(run, config, judge, options, cancel.signal);
+    await caller.settled();
     await run.close(outcome.interrupted ? "interrupted" : "finished");
-    return outcome;
   } catch (error) {
     await run.close("failed", { error });
     throw error;
+  } finally {
+    cancel.unlink();
   }
+  // The last event was told when all else was over.
+  await caller.settled();
+  return outcome;
 }
 
 async function trainInto<Problem extends TrainingProblem>(
@@ -90,10 +100,10 @@ async function trainInto<Problem extends TrainingProblem>(
   config: TrainConfig,
   judge: Judge,
   options: TrainingOptions<Problem>,
+  cancel: AbortSignal,
 ): Promise<TrainingResult> {
   const { problems, testProblems = [] } = options;
   const drain = options.signal ?? new AbortController().signal;
-  const cancel = linkedController(...(options.cancel ? [options.cancel] : []));
   try {
     const renderer = options.renderer ?? (await rendererOf(config, run, drain));
     const trainTasks = ownTaskSource(problems, config, renderer);
@@ -109,13 +119,6 @@ async function trainInto<Problem extends TrainingProblem>(
       test: testProblems.length > 0 ? { fingerprint: problemsFingerprint(testProblems) } : undefined,
       testTasks,
     });
-    run.journal.listen((event) => {
-      try {
-        options.onEvent?.(event);
-      } catch (error) {
-        cancel.abort(error); // a mistake of the caller's, who gets it back
-      }
-    });
     const { step, interrupted, refusal } = await train(config, {
       service: options.service,
       run,
@@ -128,7 +131,7 @@ async function trainInto<Problem extends TrainingProblem>(
       ...told,
       tariff,
       drain,
-      cancel: cancel.signal,
+      cancel,
       events: { stage: () => {}, evaluated: () => {} },
     });
     const newest = RunView.read(run.path).newest;
@@ -139,9 +142,7 @@ async function trainInto<Problem extends TrainingProblem>(
     return { path: run.path, step, interrupted: interrupted || refusal !== undefined, checkpoint };
   } catch (error) {
     // A wait that was cut short says so in its own words; why it was is what matters.
-    throw cancel.signal.aborted ? cancel.signal.reason : error;
-  } finally {
-    cancel.unlink();
+    throw cancel.aborted ? cancel.reason : error;
   }
 }
 

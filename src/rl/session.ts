@@ -1,5 +1,6 @@
 // The parts of a run between one start and the next, put together: the pipeline that samples ahead, the policies it samples from, the
 // evaluations and checkpoints that run beside, and the record of every step. Parts do not know each other; this file does.
+import { untilAborted } from "../client/wait.ts";
 import { Random } from "../core/random.ts";
 import { ControlInbox } from "../runs/controls.ts";
 import type { Span } from "../runs/events.ts";
@@ -43,6 +44,7 @@ export class TrainSession {
   /** The oldest version that anything is sampled from once a version is the newest checkpoint. */
   readonly #oldestAfter: (version: number) => number;
   readonly #mayEvaluate: (version: number) => boolean;
+  readonly #checkGrader: () => Promise<void>;
 
   /** Aborted by a signal to the process, or because somebody asked the run to stop. */
   get drain(): AbortSignal {
@@ -193,6 +195,7 @@ export class TrainSession {
     this.controls = controls;
     this.#stop = stop;
     this.#recovered = recovered;
+    this.#checkGrader = () => parts.checkGrader();
     this.#oldestAfter = (version) => Math.min(versionFor(version, config.max_lag, floor), evaluations.oldest);
     this.#mayEvaluate = (version) =>
       !budget || budget.admitEvaluation(version, missing("eval", version, parts.testTasks.length));
@@ -262,6 +265,14 @@ export class TrainSession {
     await this.#publishing;
     await this.evaluations.finish();
     this.policies.retire(this.#oldestAfter(last));
+  }
+
+  /** Rejects when programs with known verdicts are judged wrongly. A check that comes to no end is given up when the run is to stop. */
+  async checkGrader(): Promise<void> {
+    const check = () => untilAborted(this.#checkGrader(), this.watch.signal, this.drain);
+    await this.watch.stage("checking the grader", check).catch((error: unknown) => {
+      if (!this.drain.aborted) throw error;
+    });
   }
 
   /** Rejects when something that runs beside the loop has failed. */

@@ -111,7 +111,8 @@ async function trainFrom(
     events.stage(start.position.step, "sampling and grading");
     for await (const { batch: step, groups } of controls.heed(pipeline.batches(), () => progress.position)) {
       session.throwIfFailed();
-      if (config.canary_every > 0 && step > 0 && step % config.canary_every === 0) await parts.checkGrader();
+      if (config.canary_every > 0 && step > 0 && step % config.canary_every === 0) await session.checkGrader();
+      if (drain.aborted) break;
       const rule = recorder.ruleOf(step);
       const batch = buildBatch(groups, rule);
       stopIfUngraded(step, batch);

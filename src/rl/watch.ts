@@ -73,8 +73,8 @@ export class Watch {
         this.#controller.abort(
           new TrainError(
             "rl/stuck",
-            `There was ${what}, twice stage_deadline=${this.#deadlineMs / 1000}. The server or the sandbox does not answer: check it ` +
-              `(${whet} doctor), then resume the run: it goes on where this one ended.`,
+            `There was ${what}, twice stage_deadline=${this.#deadlineMs / 1000}. The server, the sandbox or a function of your own does not ` +
+              `answer: check it (${whet} doctor checks the first two), then resume the run; it goes on where this one ended.`,
           ),
         );
       }
