@@ -145,7 +145,7 @@ export class RunFold {
         this.sinceStep.graded = 0;
         return false;
       case "evaluation-started":
-        if (!this.#evaluationStarted.has(event.step)) this.#evaluationStarted.set(event.step, position);
+        this.#evaluationStarted.set(event.step, position);
         return false;
       case "evaluated":
         this.#evaluated(event, position);

@@ -5,6 +5,46 @@ import type { JournalEntry } from "../runs/read-journal.ts";
 import { Course } from "./course.ts";
 import type { Place, RememberedGroup } from "./rollout.ts";
 
+/** Settings of the judge: a group, and an evaluation, has all its verdicts under one value of each. */
+const gradingKeys = [
+  "reward",
+  "format_coef",
+  "reward_timeout",
+  "comparator",
+  "max_tests",
+  "sandbox",
+  "sandbox_python",
+  "sandbox_packages",
+  "sandbox_memory_mb",
+];
+/** Groups made under another value of these are not trained on. */
+const groupKeys = new Set([
+  ...gradingKeys,
+  "batch_size",
+  "group_size",
+  "groups",
+  "first_samples",
+  "curriculum",
+  "temperature",
+  "max_tokens",
+  "context_window",
+  "system_role",
+  "prompt_template",
+]);
+/** An evaluation that was begun under another value of these begins anew. */
+const evaluationKeys = new Set([
+  ...gradingKeys,
+  "eval_num_samples",
+  "eval_temperature",
+  "eval_max_tokens",
+  "eval_ids_hash",
+  "test_fingerprint",
+  "max_tokens",
+  "context_window",
+  "system_role",
+  "prompt_template",
+]);
+
 /** Where training stands: the next step and how many prompts were consumed. Each step has its own, so whoever holds one may await. */
 export interface Position {
   readonly step: number;
@@ -26,6 +66,8 @@ export function offsetAfter(groups: readonly { datasetIndex: number }[], offset:
 /** Everything the journal has from a version on. */
 export class Recovered {
   readonly #groups = new Map<string, RememberedGroup>();
+  /** Groups, by their keys, that were made under settings which changed since. */
+  readonly #stale = new Set<string>();
   readonly #rules = new Map<number, UpdateRule>();
   readonly #evaluated = new Set<number>();
   readonly #evaluationStarted = new Set<number>();
@@ -70,9 +112,20 @@ export class Recovered {
     return groups;
   }
 
-  /** Whether anything of a batch from `step` on was sampled. */
-  hasGroupsFrom(step: number): boolean {
-    return [...this.#groups.values()].some(({ sampled }) => sampled.phase === "train" && sampled.batch >= step);
+  /** Whether groups of a batch from `step` on were made under other settings. */
+  hasStaleGroups(step: number): boolean {
+    return this.#staleGroups("train").some(({ batch }) => batch >= step);
+  }
+
+  /** Versions whose evaluation was begun under other settings. */
+  staleEvaluations(): number[] {
+    return [...new Set(this.#staleGroups("eval").map(({ batch }) => batch))];
+  }
+
+  #staleGroups(phase: Place["phase"]): Place[] {
+    return [...this.#groups].flatMap(([key, { sampled }]) =>
+      sampled.phase === phase && this.#stale.has(key) ? [sampled] : [],
+    );
   }
 
   ruleOf(step: number): UpdateRule | undefined {
@@ -122,12 +175,30 @@ export class Recovered {
     return [...this.#steps.values()];
   }
 
+  /** Settings are other ones from here on. What was trained on is trained again as it was. */
+  #changed(keys: readonly string[]): void {
+    const isStale = {
+      train: keys.some((key) => groupKeys.has(key)),
+      eval: keys.some((key) => evaluationKeys.has(key)),
+    };
+    for (const [key, { sampled }] of this.#groups) if (isStale[sampled.phase]) this.#stale.add(key);
+  }
+
+  #dropEvaluation(version: number): void {
+    for (const [key, { sampled }] of this.#groups)
+      if (sampled.phase === "eval" && sampled.batch === version) this.#groups.delete(key);
+  }
+
   #take({ event, arrays, hasArrays }: JournalEntry, from: number): void {
     this.course.take(event);
     switch (event.type) {
+      case "started":
+        this.#changed(event.changes.map(({ key }) => key));
+        break;
       case "group-sampled":
-        if (event.phase === "eval" || event.batch >= from)
-          this.#groups.set(keyOf(event), { sampled: event, arrays, hasArrays, graded: [] });
+        if (event.phase === "train" && event.batch < from) break;
+        this.#groups.set(keyOf(event), { sampled: event, arrays, hasArrays, graded: [] });
+        this.#stale.delete(keyOf(event));
         break;
       case "graded": {
         const group = this.#groups.get(keyOf(event));
@@ -151,10 +222,11 @@ export class Recovered {
         break;
       case "evaluation-started":
         this.#evaluationStarted.add(event.step);
+        this.#dropEvaluation(event.step);
         break;
       case "evaluated":
         this.#evaluated.add(event.step);
-        for (const key of [...this.#groups.keys()]) if (key.startsWith(`eval ${event.step} `)) this.#groups.delete(key);
+        this.#dropEvaluation(event.step);
         break;
       case "rewound":
         this.floor = event.to;
@@ -168,4 +240,5 @@ export class Recovered {
   }
 }
 
+/** Names a group. */
 const keyOf = ({ phase, batch, group }: Place) => `${phase} ${batch} ${group}`;

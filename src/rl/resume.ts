@@ -31,20 +31,6 @@ export const identityKeys = [
   "data_fingerprint",
 ] as const;
 
-/** Groups sampled under other values of these are not trained on any more. */
-const samplingKeys = new Set([
-  "batch_size",
-  "group_size",
-  "groups",
-  "first_samples",
-  "curriculum",
-  "reward",
-  "temperature",
-  "max_tokens",
-  "context_window",
-  "system_role",
-]);
-
 /** Keys that say where and how a run is written or reached, not what it computes; their change is no news. */
 const quietKeys = new Set([
   "log_path",
@@ -113,14 +99,19 @@ export async function resume(
   const frontier = recovered.frontier(position);
   const rewind = !recovered.canRetrain(position)
     ? { to: position.step, reason: "the tokens of later steps were thinned from the journal (keep_journal=checkpoint)" }
-    : run.changes.some(({ key }) => samplingKeys.has(key)) && recovered.hasGroupsFrom(frontier.step)
-      ? { to: frontier.step, reason: "groups sampled ahead under another config are not used" }
+    : recovered.hasStaleGroups(frontier.step)
+      ? { to: frontier.step, reason: "groups that were sampled or graded ahead under another config are not used" }
       : undefined;
+  const evaluations = recovered.staleEvaluations();
   if (rewind) {
     run.logger.warn(`going on at step ${rewind.to}: ${rewind.reason}`);
     await run.journal.append({ type: "rewound", ...rewind });
-    recovered = new Recovered(run.journal.entries(), position.step);
   }
+  for (const step of evaluations) {
+    run.logger.warn(`the evaluation of policy ${step}, begun under another config, begins anew`);
+    await run.journal.append({ type: "evaluation-started", step });
+  }
+  if (rewind || evaluations.length > 0) recovered = new Recovered(run.journal.entries(), position.step);
   await run.journal.append({
     type: "resumed",
     version: position.step,

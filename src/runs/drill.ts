@@ -44,6 +44,7 @@ export function drillBatch(runPath: string, phase: Phase, batch: number): Drille
       found.groups = [];
       found.submitted = found.updated = found.done = undefined;
     }
+    if (event.type === "evaluation-started" && phase === "eval" && event.step === batch) found.groups = [];
     if (event.type === "group-sampled" && event.phase === phase && event.batch === batch)
       found.groups[event.group] = { sampled: event, arrays, graded: [], judged: undefined };
     if (event.type === "graded" && event.phase === phase && event.batch === batch) {
@@ -134,6 +135,11 @@ export class Problems {
     return [...this.#problems.values()].filter(({ attempts }) => attempts.length > 0);
   }
 
+  #drop(isUndone: (attempt: Attempt) => boolean): void {
+    for (const problem of this.#problems.values())
+      problem.attempts = problem.attempts.filter((attempt) => !isUndone(attempt));
+  }
+
   find(id: string): ProblemHistory | undefined {
     return this.#problems.get(id);
   }
@@ -177,9 +183,11 @@ export class Problems {
           if (attempt) attempt.outcome = outcome;
         }
         break;
+      case "evaluation-started":
+        this.#drop(({ phase, batch }) => phase === "eval" && batch === event.step);
+        break;
       case "rewound":
-        for (const problem of this.#problems.values())
-          problem.attempts = problem.attempts.filter((attempt) => !isUndone(attempt, event.to));
+        this.#drop((attempt) => isUndone(attempt, event.to));
         break;
     }
   }

@@ -162,7 +162,7 @@ export const RunEvent = z.discriminatedUnion("type", [
   event("policy-published", { version: index, path: z.string(), start: z.number(), end: z.number() }),
   /** Nothing is sampled from this path any more, and the server has deleted it. */
   event("policy-deleted", { path: z.string() }),
-  /** Figures for this step will follow; whoever shows steps may wait for them. */
+  /** Figures for this step will follow; whoever shows steps may wait for them. Said again: it begins anew, its groups so far do not count. */
   event("evaluation-started", { step: index }),
   /** A policy was measured. */
   event("evaluated", {

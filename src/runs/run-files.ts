@@ -50,6 +50,9 @@ export class RunFiles {
       case "started":
         this.#groupsToLog = Number(event.config["num_groups_to_log"] ?? 0);
         break;
+      case "evaluation-started":
+        this.#groups.delete(`eval ${event.step}`);
+        break;
       case "group-sampled":
         this.#groupsOf(event)[event.group] = new HeldGroup(event, frame);
         break;

@@ -19,8 +19,6 @@ export class Run {
   readonly logger: RunLogger;
   /** Milliseconds since the epoch. */
   readonly openedAt = Date.now();
-  /** Keys whose value is another than in the session before. */
-  changes: readonly { key: string; was: unknown; is: unknown }[] = [];
   #sinks: SinkGroup | undefined;
   readonly #release: () => void;
 
@@ -49,13 +47,16 @@ export class Run {
       this.logger.detail(`${file} did not say what the journal says; it was written anew`);
   }
 
-  /** Begins this process's part of the run. config.json is written; one that said something else is kept beside it. */
-  async begin(config: Readonly<Record<string, unknown>>, changes: Run["changes"]): Promise<void> {
-    this.changes = changes;
+  /** Begins this process's part of the run; `changes` since the part before. config.json is written; one that said something else is kept. */
+  async begin(
+    config: Readonly<Record<string, unknown>>,
+    changes: readonly { key: string; was: unknown; is: unknown }[],
+  ): Promise<void> {
     let session = 0;
     for (const { event } of this.journal.entries()) if (event.type === "started") session = event.session + 1;
-    this.#onDisk(() => keepConfig(this.path, config, session));
+    // What changed is in the journal before config.json no longer shows it.
     await this.journal.append({ type: "started", session, config: { ...config }, changes: [...changes] });
+    this.#onDisk(() => keepConfig(this.path, config, session));
   }
 
   /** Adds listeners for metrics. */
