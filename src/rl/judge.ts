@@ -33,10 +33,11 @@ export function judgeByTests({ grader, comparator, patienceMs, onWaiting }: Judg
       response: answer.text,
       truncated: answer.truncated,
     };
-    const isWeak =
-      known.get(task.id) ?? wouldFool({ id: task.id, tests, ...(comparator && { comparator }) }).length > 0;
+    // A test problem may have a training problem's id.
+    const key = `${phase} ${task.id}`;
+    const isWeak = known.get(key) ?? wouldFool({ id: task.id, tests, ...(comparator && { comparator }) }).length > 0;
     if (known.size > mostRemembered) known.clear();
-    known.set(task.id, isWeak);
+    known.set(key, isWeak);
     const deadline = Date.now() + patienceMs;
     for (let pauseMs = 1000; ; pauseMs = Math.min(15_000, pauseMs * 2)) {
       const result = await grader.grade(request, { signal, canWait: phase === "eval" });

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { getRenderer } from "../renderers/index.ts";
 import { loadTokenizer } from "../tokenizer/index.ts";
-import { ownTaskSource, ownTasks, problemsFingerprint, type TrainingProblem } from "./own-problems.ts";
+import { checkProblems, ownTaskSource, ownTasks, problemsFingerprint, type TrainingProblem } from "./own-problems.ts";
 
 const renderer = getRenderer("qwen3_instruct", await loadTokenizer("nano-coder"));
 const limits = { max_tokens: 64, context_window: 256, min_generation: 32, seed: 3 };
@@ -51,12 +51,30 @@ test("a question and a conversation are rendered as the model's chat format has 
 });
 
 test("what cannot be used is refused by name", async () => {
-  const twice = [...problemsOf(1), ...problemsOf(1)];
-  expect(() => ownTasks(twice, limits, renderer)).toThrow(expect.objectContaining({ code: "config/problem-ids" }));
   const long = [{ id: "long", prompt: "word ".repeat(400) }];
   expect(() => ownTasks(long, limits, renderer)).toThrow(expect.objectContaining({ code: "config/prompt-too-long" }));
   const [task] = ownTasks([{ id: "t", prompt: "x", tests: 7 }], limits, renderer);
   await expect(task!.loadTests()).rejects.toMatchObject({ code: "config/problem-tests" });
+});
+
+test.each<[problems: unknown[], code: string, message: string]>([
+  [
+    [{ id: 7, prompt: "?" }],
+    "config/problem-ids",
+    'problems[0].id is 7 (number). Give every problem an id that is text and not empty, such as "7".',
+  ],
+  [[{ prompt: "?" }], "config/problem-ids", "problems[0].id is missing."],
+  [[{ id: "", prompt: "?" }], "config/problem-ids", 'problems[0].id is "" (string).'],
+  [[null], "config/problem-ids", "problems[0].id is missing."],
+  [[...problemsOf(2), ...problemsOf(1)], "config/problem-ids", 'problems[0] and problems[2] both have the id "p0".'],
+  [[{ id: "a" }], "config/problem-prompt", 'problems[0].prompt (id "a") is missing.'],
+  [[{ id: "a", prompt: [] }], "config/problem-prompt", 'problems[0].prompt (id "a") is [] (object).'],
+  [[{ id: "a", prompt: ["hello"] }], "config/problem-prompt", "Give a question as text, or a list of messages"],
+  [[{ id: "a", prompt: "?", source: 3 }], "config/problem-source", 'problems[0].source (id "a") is 3 (number).'],
+])("problems that are none are refused before anything is begun: %j", (problems, code, message) => {
+  expect(() => checkProblems(problems, "problems")).toThrow(
+    expect.objectContaining({ code, message: expect.stringContaining(message) }),
+  );
 });
 
 test("the fingerprint changes with a problem's id, its prompt or their order", () => {

@@ -9,7 +9,7 @@ import type { Task, TaskSource } from "./tasks.ts";
 
 /** A problem to train on. Further fields are kept, for the reward function to use. */
 export interface TrainingProblem {
-  /** Names it in the run's files; no other problem has it. */
+  /** Names it in the run's files; no other problem of the list has it. */
   id: string;
   /** What is put to the model: a question, or a whole conversation. */
   prompt: string | readonly Message[];
@@ -43,16 +43,49 @@ export function ownTaskSource(problems: readonly TrainingProblem[], config: Limi
   };
 }
 
-/** The problems as tasks, in their own order. */
-export function ownTasks(problems: readonly TrainingProblem[], config: Limits, renderer: Renderer): Task[] {
-  const ids = new Set<string>();
-  return problems.map((problem, datasetIndex) => {
-    if (ids.has(problem.id))
+/** Refuses problems that are none, before anything is begun: programs without types give all kinds of things. */
+export function checkProblems(problems: readonly unknown[], list: "problems" | "testProblems"): void {
+  const ids = new Map<string, number>();
+  for (const [index, problem] of problems.entries()) {
+    const { id, prompt, source } = (problem ?? {}) as Record<string, unknown>;
+    const where = `${list}[${index}]`;
+    if (typeof id !== "string" || id === "")
       throw new ConfigError(
         "config/problem-ids",
-        `Two problems have the id ${JSON.stringify(problem.id)}. Give each its own.`,
+        `${where}.id is ${shown(id)}. Give every problem an id that is text and not empty, such as "${typeof id === "number" ? id : `p${index}`}".`,
       );
-    ids.add(problem.id);
+    if (ids.has(id))
+      throw new ConfigError(
+        "config/problem-ids",
+        `${list}[${ids.get(id)}] and ${where} both have the id ${JSON.stringify(id)}. Give each problem of the list its own.`,
+      );
+    ids.set(id, index);
+    if (!isPrompt(prompt))
+      throw new ConfigError(
+        "config/problem-prompt",
+        `${where}.prompt (id ${JSON.stringify(id)}) is ${shown(prompt)}. Give a question as text, or a list of messages such as { role: "user", content: "…" }.`,
+      );
+    if (source !== undefined && typeof source !== "string")
+      throw new ConfigError(
+        "config/problem-source",
+        `${where}.source (id ${JSON.stringify(id)}) is ${shown(source)}. Give text, or leave it out.`,
+      );
+  }
+}
+
+const isPrompt = (prompt: unknown): boolean =>
+  typeof prompt === "string" ||
+  (Array.isArray(prompt) &&
+    prompt.length > 0 &&
+    prompt.every((message: unknown) => typeof (message as Partial<Message> | null)?.role === "string"));
+
+/** A value in a message: short, with its type where the value alone does not tell. */
+const shown = (value: unknown) =>
+  value === undefined ? "missing" : `${(JSON.stringify(value) ?? String(value)).slice(0, 60)} (${typeof value})`;
+
+/** The problems as tasks, in their own order. */
+export function ownTasks(problems: readonly TrainingProblem[], config: Limits, renderer: Renderer): Task[] {
+  return problems.map((problem, datasetIndex) => {
     const prompt = Int32Array.from(renderer.buildGenerationPrompt(messagesOf(problem)));
     const room = config.context_window - prompt.length;
     const least = Math.min(config.min_generation, config.max_tokens);
@@ -70,6 +103,7 @@ export function ownTasks(problems: readonly TrainingProblem[], config: Limits, r
       prompt,
       maxTokens: Math.min(config.max_tokens, room),
       loadTests: async () => testsOf(problem),
+      problem,
     };
   });
 }

@@ -34,17 +34,13 @@ export type RewardFunction<Problem extends TrainingProblem = TrainingProblem> = 
   answer: RewardRequest<Problem>,
 ) => number | null | Reward | Promise<number | null | Reward>;
 
-/** A judge that asks a function. */
-export function judgeByReward<Problem extends TrainingProblem>(
-  problems: readonly Problem[],
-  reward: RewardFunction<Problem>,
-): Judge {
-  const byId = new Map(problems.map((problem) => [problem.id, problem]));
+/** A judge that asks a function about the problem that a task was made of. */
+export function judgeByReward<Problem extends TrainingProblem>(reward: RewardFunction<Problem>): Judge {
   return async (task, { text, tokens, truncated }, signal) => {
     const started = performance.now();
     let given: number | null | Reward;
     try {
-      given = await reward({ problem: byId.get(task.id)!, text, tokens, truncated, signal });
+      given = await reward({ problem: task.problem as Problem, text, tokens, truncated, signal });
     } catch (error) {
       signal.throwIfAborted();
       throw new TrainError(
@@ -54,12 +50,18 @@ export function judgeByReward<Problem extends TrainingProblem>(
         { cause: error },
       );
     }
-    const full = typeof given === "object" && given !== null ? given : { reward: given };
+    const full: Reward = typeof given === "object" && given !== null ? given : { reward: given };
     if (full.reward !== null && !Number.isFinite(full.reward))
       throw new TrainError(
         "rl/bad-reward",
         `The reward function gave ${String(full.reward)} for an answer to problem ${JSON.stringify(task.id)}. Return a finite number, or null.`,
       );
+    for (const name of ["correct", "wellFormed"] as const)
+      if (full[name] !== undefined && typeof full[name] !== "boolean")
+        throw new TrainError(
+          "rl/bad-reward",
+          `The reward function gave ${name}=${String(full[name])} for an answer to problem ${JSON.stringify(task.id)}. Return true or false, or leave it out.`,
+        );
     return gradeOf(full, performance.now() - started);
   };
 }

@@ -17,7 +17,7 @@ import { linkedController } from "./cancellation.ts";
 import { type TrainConfig, validateConfig } from "./config.ts";
 import { resolveSettings } from "./given-settings.ts";
 import { judgeByTests, trainingPatienceMs } from "./judge.ts";
-import { ownTaskSource, ownTasks, problemsFingerprint, type TrainingProblem } from "./own-problems.ts";
+import { checkProblems, ownTaskSource, ownTasks, problemsFingerprint, type TrainingProblem } from "./own-problems.ts";
 import { judgeByReward, type RewardFunction } from "./own-reward.ts";
 import { tariffForBudget } from "./prices.ts";
 import type { Judge } from "./rollout.ts";
@@ -153,6 +153,8 @@ function resolveConfig(options: {
 }): { config: TrainConfig; warnings: string[] } {
   if (options.problems.length === 0)
     throw new ConfigError("config/no-problems", "There are no problems to train on. Give at least one.");
+  checkProblems(options.problems, "problems");
+  checkProblems(options.testProblems ?? [], "testProblems");
   // Nothing to measure on is no reason to fail.
   const given = resolveSettings(options.config);
   const config = options.testProblems?.length ? given : { ...given, eval_every: 0 };
@@ -160,8 +162,8 @@ function resolveConfig(options: {
 }
 
 function judgeOf<Problem extends TrainingProblem>(options: TrainingOptions<Problem>): Judge {
-  const { reward, grader, problems, testProblems = [], onMessage } = options;
-  if (reward) return judgeByReward([...problems, ...testProblems], reward);
+  const { reward, grader, onMessage } = options;
+  if (reward) return judgeByReward(reward);
   if (grader)
     return judgeByTests({ grader, patienceMs: trainingPatienceMs, onWaiting: (message) => onMessage?.(message) });
   throw new ConfigError(

@@ -26,6 +26,8 @@ export interface Task {
   /** The group of the same batch that these further answers belong to. */
   continues?: number;
   loadTests(): Promise<readonly NormalizedTest[]>;
+  /** The problem as a program gave it, for its reward function. */
+  problem?: unknown;
 }
 
 /** The training problems in their seeded order, without end. */

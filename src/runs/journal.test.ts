@@ -180,6 +180,20 @@ describe("the journal", () => {
     expect(readFileSync(segment(folder))).toEqual(bytes);
   });
 
+  test("an event that could not be read back is refused, and the journal goes on without it", async () => {
+    const folder = newFolder();
+    const journal = await Journal.open(folder);
+    const bad = { ...sampled(0, 0), problem: 7 } as unknown as NewEvent;
+    await expect(journal.append(bad, arrays)).rejects.toMatchObject({
+      code: "runs/bad-event",
+      message: expect.stringContaining("A group-sampled event cannot be written: problem is 7 ("),
+    });
+    const figures = stepDone(0, { loss: Number.NaN, "optim/grad_norm": Number.POSITIVE_INFINITY });
+    await Promise.all([journal.append(log("after")), journal.append(figures)]);
+    await journal.close();
+    expect(messages(folder)).toEqual(["after", "step-done"]);
+  });
+
   test("an event that is none of this version's is an error, not a crash later", async () => {
     const folder = newFolder();
     await write(folder, log("one"));

@@ -6,7 +6,7 @@ import { messageOf } from "../core/errors.ts";
 import { toJsonLine } from "../core/jsonl.ts";
 import { startWorker } from "../core/workers.ts";
 import { RunError, runFiles } from "./directory.ts";
-import type { Arrays, NewEvent, RunEvent } from "./events.ts";
+import { type Arrays, type NewEvent, RunEvent } from "./events.ts";
 import type { FromWorker, ToWorker } from "./journal-worker.ts";
 import { type JournalEntry, readJournal } from "./read-journal.ts";
 
@@ -85,6 +85,9 @@ export class Journal {
     if (this.#failure) return Promise.reject(this.#failure);
     if (this.#closed) return Promise.reject(new Error("the journal is closed"));
     const stamped = { ...event, at: Date.now() } as RunEvent;
+    // What could not be read back must not be written: the run would be lost, with all that was paid for.
+    const checked = RunEvent.safeParse(stamped);
+    if (!checked.success) return Promise.reject(badEvent(stamped, checked.error.issues[0]!));
     const message: ToWorker = { kind: "append", json: toJsonLine(stamped).trimEnd(), arrays };
     return new Promise((resolve, reject) => {
       this.#pending.push({ event: stamped, asked: performance.now(), resolve, reject });
@@ -150,4 +153,13 @@ export class Journal {
     for (const { reject } of this.#pending.splice(0)) reject(this.#failure);
     fail(this.#failure);
   }
+}
+
+function badEvent(event: RunEvent, { path, message }: { path: readonly PropertyKey[]; message: string }): RunError {
+  const value = path.reduce<unknown>((part, key) => (part as Record<PropertyKey, unknown> | undefined)?.[key], event);
+  return new RunError(
+    "runs/bad-event",
+    `A ${event.type} event cannot be written: ${path.map(String).join(".") || "it"} is ${String(JSON.stringify(value)).slice(0, 80)} ` +
+      `(${message}). Nothing was lost: run the same command again once what gives this value is corrected.`,
+  );
 }

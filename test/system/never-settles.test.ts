@@ -94,7 +94,7 @@ async function trainWithCheck(
   const train_ = { fingerprint: "f", size: problems.length };
   const { told } = await beginRun(run, config, { ...facts, train: train_, test: undefined, testTasks: [] });
   const events = { stage: () => {}, evaluated: () => {} };
-  const judge = judgeByReward(problems, parity);
+  const judge = judgeByReward(parity);
   try {
     const given = { service, run, renderer, judge, trainTasks, testTasks: [], fixedSeeds: true, events };
     return await train(config, { ...given, ...told, ...parts });

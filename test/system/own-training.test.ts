@@ -1,5 +1,5 @@
 // `whetstone/rl` on a server of the test's own: a program's problems and reward, interrupted, resumed, and with its mistakes.
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { type RunEvent, runTraining, type TrainingOptions } from "whetstone/rl";
@@ -104,6 +104,43 @@ test("mistakes of the caller come back to them", async () => {
     await expect(start({ config: typo })).rejects.toMatchObject({ code: "config/unknown-key" });
     await expect(start({ reward: undefined })).rejects.toMatchObject({ code: "config/no-judge" });
   });
+});
+
+test("problems are objects: a test problem may have a training problem's id, and each is judged by its own fields", async () => {
+  await withServer(async (start) => {
+    const judged = { train: new Set<unknown>(), test: new Set<unknown>() };
+    const testProblems = problems.slice(0, 3).map((problem) => ({ ...problem, index: 100 + problem.index }));
+    const wrong: RunEvent[] = [];
+    await start({
+      testProblems,
+      reward: ({ problem }) => {
+        judged[problem.index >= 100 ? "test" : "train"].add(problem);
+        return problem.index >= 100 ? 0 : 1;
+      },
+      onEvent: (event) => {
+        if (event.type === "graded" && event.grade.reward !== (event.phase === "eval" ? 0 : 1)) wrong.push(event);
+      },
+      config: { eval_every: 3 },
+    });
+    expect(wrong).toEqual([]);
+    expect(judged.test).toEqual(new Set(testProblems));
+    // As they were given, not copies of them.
+    expect([...judged.train].every((problem) => problems.includes(problem as (typeof problems)[number]))).toBe(true);
+    expect(judged.train.size).toBeGreaterThan(2);
+  });
+});
+
+test("problems that are none are refused before a folder is made or anything is asked of the server", async () => {
+  const service = new ServiceClient({ baseUrl: "http://127.0.0.1:9", apiKey: "tml-none" });
+  const path = join(folder(), "run");
+  const numbered = problems.map((problem) => ({ ...problem, id: problem.index as unknown as string }));
+  const config = { preset: "nano" as const, log_path: path };
+  for (const given of [{ problems: numbered }, { problems, testProblems: numbered }])
+    await expect(runTraining({ service, reward: () => 1, config, ...given })).rejects.toMatchObject({
+      code: "config/problem-ids",
+    });
+  expect(existsSync(path)).toBe(false);
+  await service.close();
 });
 
 test("tests of one's own, by a grader", async () => {
