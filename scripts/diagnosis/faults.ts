@@ -51,12 +51,6 @@ export const faults: Record<string, Fault> = {
     learning_rate: 0.02,
     max_steps: 12,
   }),
-  "lag-4-quadratic-loss": settings(["loss-exploding"], {
-    max_lag: 4,
-    loss_fn: "dro",
-    learning_rate: 0.02,
-    max_steps: 10,
-  }),
   "wrong-renderer": settings(["format-low", "reward-flat-zero"], { renderer_name: "role_colon", max_steps: 6 }),
   "tiny-max-tokens": settings(["truncated-answers"], { max_tokens: 24, max_steps: 6 }),
   "too-hard": fault(["reward-flat-zero"], (path) => {

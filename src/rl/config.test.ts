@@ -30,6 +30,12 @@ test("every preset is a valid config", () => {
   }
 });
 
+test("losses that the loop has not all inputs for are refused with the reason", () => {
+  expect(TrainConfig.parse({ loss_fn: "gspo" }).loss_fn).toBe("gspo");
+  expect(() => TrainConfig.parse({ loss_fn: "dro" })).toThrow(/it would train the prompt.*loss_fn=ppo/);
+  expect(() => TrainConfig.parse({ loss_fn: "cross_entropy" })).toThrow(/expected one of/);
+});
+
 test("what cannot train is refused with the way out", () => {
   const config = presetConfig("deepcoder");
   expect(() => validateConfig({ ...config, batch_size: 130 })).toThrow(/128 or 136/);

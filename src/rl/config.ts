@@ -10,6 +10,14 @@ import type { TrainSettings } from "./settings.ts";
 
 const positive = z.number().positive();
 const count = z.int().min(0);
+/**
+ * The policy losses that the loop has all inputs for. dro also pulls positions without an advantage towards the sampler's log-probability,
+ * and a sampler gives none for the prompt's tokens.
+ */
+const loopLosses = policyLossNames.filter((name) => name !== "dro");
+const whyNotDro =
+  "dro pulls every position towards the log-probability that its sampler gave, and samplers give none for a prompt's tokens, so it would train the prompt. " +
+  "Set loss_fn=ppo, which bounds how far an update goes as well";
 const price = z.number().min(0).nullable().default(null);
 
 /** Every key of `./whet train`. The defaults are those of `preset=deepcoder`; `preset=nano` changes the ones in `presets`. */
@@ -74,7 +82,10 @@ export const TrainConfig = z.strictObject({
     .describe("problems whose prompt leaves less room than this are left out"),
   temperature: positive.default(1.0).describe("sampling temperature while training"),
 
-  loss_fn: z.enum(policyLossNames).default("importance_sampling").describe("loss of the policy gradient"),
+  loss_fn: z
+    .enum(loopLosses, { error: ({ input }) => (input === "dro" ? whyNotDro : undefined) })
+    .default("importance_sampling")
+    .describe("loss of the policy gradient"),
   loss_fn_config: z
     .record(z.string(), z.number())
     .default({})

@@ -45,7 +45,7 @@ export interface TrainSettings {
   /** sampling temperature while training. Default 1. */
   temperature?: number;
   /** loss of the policy gradient. Default "importance_sampling". */
-  loss_fn?: "importance_sampling" | "ppo" | "cispo" | "dro" | "gspo";
+  loss_fn?: "importance_sampling" | "ppo" | "cispo" | "gspo";
   /** settings of the loss as JSON, e.g. {"clip_high_threshold":1.3}. Default {}. */
   loss_fn_config?: Record<string, number>;
   /** divides advantages by the batch's completion tokens or datums; losses are sums otherwise. Default "none". */

@@ -96,7 +96,7 @@ test("the losses that a replay computes are those of the engine", () => {
   );
 });
 
-test.each<PolicyLossName>(["importance_sampling", "ppo", "cispo", "gspo"])(
+test.each(["importance_sampling", "ppo", "cispo", "gspo"] as const)(
   "under another advantage the figures of %s are those of a run that had it",
   async (loss) => {
     const rig = await loopRig();
