@@ -136,13 +136,6 @@ export async function openRunDirectory(
       emptyRunDirectory(absolute);
       return { state: "new", release };
     }
-    if (!existsSync(join(absolute, runFiles.journal)) && existsSync(join(absolute, runFiles.checkpoints))) {
-      throw new RunError(
-        "runs/no-journal",
-        `log_path=${path} holds a run without a journal, so it cannot be resumed. Start a new one in another log_path; ` +
-          `load_checkpoint_path= takes its weights along (a state_path of ${runFiles.checkpoints}).`,
-      );
-    }
     return { state: "resumed", release };
   } catch (error) {
     release();

@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { parentPort, workerData } from "node:worker_threads";
 import { messageOf, WhetstoneError } from "../core/errors.ts";
 import { syncFolder } from "../core/files.ts";
-import { runFiles } from "./directory.ts";
+import { RunError, runFiles } from "./directory.ts";
 import type { Arrays, RunEvent } from "./events.ts";
 import { encodeFrame } from "./frames.ts";
-import { journalSegments, readJournal, segmentFile, wholeBytes } from "./read-journal.ts";
+import { lastEvent, readJournal, segmentFile, wholeBytes, wholeSegments } from "./read-journal.ts";
 import { RunFiles } from "./run-files.ts";
 import { thinSegments } from "./thin-journal.ts";
 
@@ -39,7 +39,7 @@ class JournalWriter {
   constructor(runPath: string) {
     this.#folder = join(runPath, runFiles.journal);
     mkdirSync(this.#folder, { recursive: true });
-    const segments = journalSegments(runPath);
+    const segments = wholeSegments(runPath);
     const last = segments.at(-1);
     this.#number = Math.max(0, segments.length - 1);
     this.#size = last === undefined ? 0 : wholeBytes(last);
@@ -102,7 +102,24 @@ function guarded<T>(work: () => T): T | undefined {
   }
 }
 
+/** Refuses to begin anew where a run's journal was emptied or taken away: the files made from it would be lost too. */
+function refuseEmptied(): void {
+  if (lastEvent(runPath) !== undefined) return;
+  const { metrics, log, checkpoints, timing, rollouts, evaluations, summary } = runFiles;
+  const left = [metrics, log, checkpoints, timing, rollouts, evaluations, summary].filter(
+    (name) => (statSync(join(runPath, name), { throwIfNoEntry: false })?.size ?? 0) > 0,
+  );
+  if (left.length === 0) return;
+  throw new RunError(
+    "runs/no-journal",
+    `${runPath} holds what a run has written (${left.slice(0, 3).join(", ")}), but its journal is missing or empty, so it cannot be resumed. ` +
+      `Restore ${join(runPath, runFiles.journal)} from a copy, or start a new run in another log_path; load_checkpoint_path= takes its ` +
+      `weights along (a state_path of ${checkpoints}). Nothing was changed.`,
+  );
+}
+
 guarded(() => {
+  refuseEmptied();
   const writer = new JournalWriter(runPath);
   const files = new RunFiles(runPath);
   for (const { event } of readJournal(runPath)) files.take(event);

@@ -1,7 +1,7 @@
 // Reads a journal: its segments in order, event by event. Arrays are read only when asked for. A last frame that a crash left
 // incomplete is left out; damage anywhere else is an error that names file and offset.
 import { existsSync, readdirSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { messageOf } from "../core/errors.ts";
 import { RunError, runFiles } from "./directory.ts";
 import { type Arrays, RunEvent } from "./events.ts";
@@ -28,16 +28,24 @@ export function journalSegments(runPath: string): string[] {
     .map((name) => join(folder, name));
 }
 
+/** The same, where none is missing among them: what was written after a gap means nothing without it. */
+export function wholeSegments(runPath: string): string[] {
+  const segments = journalSegments(runPath);
+  const gap = segments.findIndex((path, number) => basename(path) !== segmentFile(number));
+  if (gap < 0) return segments;
+  throw damaged(join(runPath, runFiles.journal, segmentFile(gap)), 0, "the file is missing, and later ones are there");
+}
+
 /** Every event of a run, oldest first. */
 export function* readJournal(runPath: string): Generator<JournalEntry, void, undefined> {
-  const segments = journalSegments(runPath);
+  const segments = wholeSegments(runPath);
   for (const [index, path] of segments.entries())
     for (const frame of readSegment(path, { last: index === segments.length - 1 })) yield frame.entry;
 }
 
 /** The last whole event of a run, without reading those before it; undefined where there is none. */
 export function lastEvent(runPath: string): RunEvent | undefined {
-  for (const path of journalSegments(runPath).reverse()) {
+  for (const path of wholeSegments(runPath).reverse()) {
     const file = new SegmentReader(path);
     try {
       let last: { offset: number; header: FrameHeader } | undefined;

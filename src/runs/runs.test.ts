@@ -82,12 +82,6 @@ describe("the run directory", () => {
     await expect(open(join(folder, "file"), "delete")).rejects.toMatchObject({ code: "runs/not-a-directory" });
   });
 
-  test("of a run without a journal is not resumed, and says what to do", async () => {
-    existingRun();
-    writeFileSync(join(runPath(), "checkpoints.jsonl"), "{}\n");
-    await expect(open(runPath(), "resume")).rejects.toMatchObject({ code: "runs/no-journal" });
-  });
-
   test("keeps every config it ever had", () => {
     existingRun();
     keepConfig(runPath(), { model_name: "m" }, 1);
