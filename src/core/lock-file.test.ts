@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { basename, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { temporaryFolders } from "../../test/support/folders.ts";
@@ -26,6 +26,20 @@ test("one holder at a time, and nothing is left behind", () => {
   expect(takeLock(file)).toHaveProperty("release");
 });
 
+test("one folder is one lock, whatever path leads to it", () => {
+  const folder = newFolder();
+  const link = join(newFolder(), "link");
+  symlinkSync(folder, link);
+  const first = takeLock(join(folder, "lock"));
+  for (const path of [link, join(link, "."), `${folder}/../${basename(folder)}`, relative(process.cwd(), folder)])
+    expect(takeLock(join(path, "lock")), path).toEqual({ holder: process.pid });
+  if ("release" in first) first.release();
+  const second = takeLock(join(link, "lock"));
+  expect(takeLock(join(folder, "lock"))).toEqual({ holder: process.pid });
+  if ("release" in second) second.release();
+  expect(readdirSync(folder)).toEqual([]);
+});
+
 test("a live process keeps its lock", () => {
   const file = join(newFolder(), "lock");
   writeFileSync(file, `${identityOf(1)}\n`);
@@ -39,7 +53,7 @@ test("the lock of a process that is gone, of an id used again, or without conten
     const file = join(newFolder(), "lock");
     writeFileSync(file, content);
     expect(takeLock(file), content).toHaveProperty("release");
-    expect(readFileSync(file, "utf8")).toBe(identityOf(process.pid));
+    expect(readFileSync(file, "utf8").split("\n")[0]).toBe(identityOf(process.pid));
   }
 });
 

@@ -3,19 +3,23 @@ import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:
 
 export type Lock = { release: () => void } | { holder: number };
 
-/** Locks that this process holds: a file with our identity that is not here was left by nobody alive. */
+/**
+ * The second lines of the locks that this process holds, each of which is used once. A file with our identity and another one was left by
+ * nobody alive. Not the paths: one folder has many, through links and mounts.
+ */
 const held = new Set<string>();
 let drafts = 0;
 
 /** Takes the lock, or names the live process that has it. The folder must exist. */
 export function takeLock(file: string): Lock {
   const draft = `${file}.${process.pid}-${drafts++}`;
-  writeFileSync(draft, identity(process.pid) ?? String(process.pid));
+  const token = crypto.randomUUID();
+  writeFileSync(draft, `${identity(process.pid) ?? process.pid}\n${token}\n`);
   try {
     for (;;) {
       if (placed(draft, file)) {
-        held.add(file);
-        return { release: () => release(file) };
+        held.add(token);
+        return { release: () => held.delete(token) && rmSync(file, { force: true }) };
       }
       const holder = holderOf(file);
       if (holder !== undefined) return { holder };
@@ -47,10 +51,6 @@ function placed(draft: string, file: string): boolean {
 
 const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? "";
 
-function release(file: string): void {
-  if (held.delete(file)) rmSync(file, { force: true });
-}
-
 /** Removes a dead holder's file. Another process may do the same at this moment, and be the holder already: then it is put back. */
 function setAside(file: string): void {
   const aside = `${file}.${process.pid}-${drafts++}`;
@@ -65,22 +65,26 @@ function setAside(file: string): void {
 }
 
 /** The live process that has a lock, which may be this one; for those who only look. */
-export function lockHolder(file: string): number | undefined {
+export const lockHolder = (file: string): number | undefined => readLock(file)?.pid;
+
+/** The live process that has a lock that this one wants. */
+function holderOf(file: string): number | undefined {
+  const lock = readLock(file);
+  return lock?.pid === process.pid && !held.has(lock.token) ? undefined : lock?.pid;
+}
+
+/** What a lock says, if the process that it names lives. */
+function readLock(file: string): { pid: number; token: string } | undefined {
   let content: string;
   try {
-    content = readFileSync(file, "utf8").trim();
+    content = readFileSync(file, "utf8");
   } catch (error) {
     if (codeOf(error) === "ENOENT") return undefined;
     throw error;
   }
-  const pid = Number.parseInt(content, 10);
-  return pid > 0 && identity(pid) === content ? pid : undefined;
-}
-
-/** The live process that has a lock that this one wants. */
-function holderOf(file: string): number | undefined {
-  const pid = lockHolder(file);
-  return pid === process.pid && !held.has(file) ? undefined : pid;
+  const [holder = "", token = ""] = content.split("\n");
+  const pid = Number.parseInt(holder, 10);
+  return pid > 0 && identity(pid) === holder ? { pid, token } : undefined;
 }
 
 /** A process id with its start time, so that a reused id is not mistaken for a live holder; undefined when it has ended. */

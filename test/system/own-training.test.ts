@@ -1,5 +1,5 @@
 // `whetstone/rl` on a server of the test's own: a program's problems and reward, interrupted, resumed, and with its mistakes.
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { type RunEvent, runTraining, type TrainingOptions } from "whetstone/rl";
@@ -85,6 +85,18 @@ test("a signal ends it after the step under way; the same call goes on, and othe
     const second = await start({ onEvent });
     expect(second).toMatchObject({ step: 3, interrupted: false, path: first.path });
     expect(steps).toEqual([0, 1, 2]);
+  });
+});
+
+test("one folder is trained by one call at a time, whatever path leads to it", async () => {
+  await withServer(async (start) => {
+    const real = join(folder(), "run");
+    mkdirSync(real);
+    const link = join(folder(), "link");
+    symlinkSync(real, link);
+    const first = start({ config: { log_path: real } });
+    await expect(start({ config: { log_path: link } })).rejects.toMatchObject({ code: "runs/locked" });
+    expect(await first).toMatchObject({ step: 3 });
   });
 });
 
