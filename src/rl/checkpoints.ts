@@ -29,7 +29,6 @@ export class Checkpoints {
   readonly #options: CheckpointsOptions;
   #last: Promise<void> = Promise.resolve();
   #failure: { error: unknown } | undefined;
-  #savedStep = -1;
   /** Versions whose save this process began. */
   readonly #begun = new Set<number>();
 
@@ -53,11 +52,6 @@ export class Checkpoints {
   /** Saves now and waits until it is safe. */
   async save(name: string, position: Position, final = false): Promise<void> {
     await this.#begin(name, position, final);
-  }
-
-  /** The step of the newest checkpoint saved by this process; -1 without one. */
-  get savedStep(): number {
-    return this.#savedStep;
   }
 
   throwIfFailed(): void {
@@ -99,7 +93,6 @@ export class Checkpoints {
         saved_at: new Date().toISOString(),
       };
       await this.#options.record({ type: "saved", record, start, end: Date.now() });
-      this.#savedStep = position.step;
       this.#options.onSaved(record);
     });
     saving.catch((error: unknown) => {
