@@ -82,7 +82,8 @@ const moments: Record<string, (event: RunEvent) => boolean> = {
 };
 
 // All of them with WHET_KILLS set, as for test/system/resume.
-const lags = process.env["WHET_KILLS"] ? [0, 1, 2] : [2];
+const all = process.env["WHET_KILLS"] !== undefined;
+const lags = all ? [0, 1, 2] : [2];
 
 test.each(lags)("max_lag=%i: the same run whenever it is killed on the way", async (lag) => {
   const rig = await loopRig();
@@ -103,14 +104,19 @@ test.each(lags)("max_lag=%i: the same run whenever it is killed on the way", asy
   );
   expect(snapshots(rig, calm)).toEqual([12]);
 
-  for (const [moment, stopAt] of Object.entries(moments)) {
+  const compare = async ([moment, stopAt]: [string, (event: RunEvent) => boolean]) => {
     const path = join(newFolder(), "killed");
     expect(await train(rig, path, lag, stopAt), moment).toBe(false);
     expect(await train(rig, path, lag), moment).toBe(true);
     expect(sinceRewind(path), moment).toEqual(sinceRewind(calm));
     expect(lastWeights(rig, path), moment).toEqual(lastWeights(rig, calm));
     expect(snapshots(rig, path), moment).toEqual([12]);
-  }
+  };
+  await Promise.all(
+    Object.entries(moments)
+      .slice(all ? 0 : 2)
+      .map(compare),
+  );
 });
 
 test("every reader takes the checkpoint that was gone back to, until there is a newer one", async () => {
