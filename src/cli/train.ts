@@ -338,11 +338,10 @@ function finish(run: Run, outcome: TrainOutcome): number {
   }
   report(run, RunView.read(run.path));
   if (!outcome.refusal) return 0;
-  const { limit, spent, committed, next } = outcome.refusal;
+  const { limit, spent, next } = outcome.refusal;
   run.logger.info(
-    `stopped by budget=${limit} after ${outcome.step} ${outcome.step === 1 ? "step" : "steps"}: ${dollars(spent)} were spent` +
-      `${committed > 0 ? `, up to ${dollars(committed)} were under way` : ""}, and what comes next may cost up to ${dollars(next)}; everything is saved. ` +
-      "To go on with a larger one:",
+    `stopped by budget=${limit} after ${countOf(outcome.step, "step")}: ${dollars(spent)} were spent, and what comes next may cost up to ` +
+      `${dollars(next)}; everything is saved. To go on with a larger one:`,
   );
   run.logger.info(`  ${resumeCommand(run.path, `budget=${2 * limit}`)}`);
   return budgetExitCode;

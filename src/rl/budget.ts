@@ -6,13 +6,11 @@ import { completionsPerPrompt, type TrainConfig } from "./config.ts";
 import type { Meter } from "./meter.ts";
 import { costOf, type Tariff, type TokenUse } from "./prices.ts";
 
-/** Why nothing more was begun, in US dollars. */
+/** Why something does not fit, in US dollars. */
 export interface Refusal {
   limit: number;
   /** Spent so far, with the estimate of what was lost. */
   spent: number;
-  /** The most that is still to come of what was under way. */
-  committed: number;
   /** The most that the refused work may cost. */
   next: number;
 }
@@ -50,7 +48,8 @@ export class Budget {
   /** Dollars to train on what a batch has sampled. */
   readonly #untrained = new Map<number, number>();
   readonly #trained = new Map<number, number>();
-  #refusal: Refusal | undefined;
+  /** What was admitted and has not come to its end. */
+  readonly #begun = { batches: new Set<number>(), evaluations: new Set<number>() };
 
   /** `entries`: what the journal has already. */
   constructor(
@@ -67,25 +66,30 @@ export class Budget {
     for (const { event } of entries) this.take(event);
   }
 
-  /** Set once something could not be paid for: nothing is begun after that. */
-  get refusal(): Refusal | undefined {
-    return this.#refusal;
+  /** Whether something that was admitted has not come to its end: what it costs is not known yet. */
+  get underWay(): boolean {
+    return this.#begun.batches.size + this.#begun.evaluations.size > 0;
   }
 
-  /** Whether a batch may begin of which `groups` are still to be sampled. A batch that was trained before is paid for again. */
-  admit(batch: number, groups: number): boolean {
+  /** Admits a batch of which `groups` are still to be sampled, or says why not. One that was trained before is paid for again. */
+  admit(batch: number, groups: number): Refusal | undefined {
     const again = this.#untrained.has(batch) ? 0 : (this.#trained.get(batch) ?? 0);
-    if (!this.#affords({ groups, evaluated: 0, training: again })) return false;
+    const refusal = this.#refusalOf({ groups, evaluated: 0, training: again });
+    if (refusal) return refusal;
     this.#groupsLeft.set(batch, groups);
     if (again > 0) this.#untrained.set(batch, again);
-    return true;
+    // The journal says nothing of a step that is gone through again for nothing.
+    if (groups > 0 || (this.#untrained.get(batch) ?? 0) > 0) this.#begun.batches.add(batch);
+    return undefined;
   }
 
-  /** Whether an evaluation of that many problems may begin. */
-  admitEvaluation(version: number, problems: number): boolean {
-    if (!this.#affords({ groups: 0, evaluated: problems, training: 0 })) return false;
+  /** Admits an evaluation of that many problems, or says why not. */
+  admitEvaluation(version: number, problems: number): Refusal | undefined {
+    const refusal = this.#refusalOf({ groups: 0, evaluated: problems, training: 0 });
+    if (refusal) return refusal;
     this.#evaluationLeft.set(version, problems);
-    return true;
+    this.#begun.evaluations.add(version);
+    return undefined;
   }
 
   take(event: RunEvent): void {
@@ -109,19 +113,21 @@ export class Budget {
         this.#untrained.set(event.step, this.#trained.get(event.step)!);
         break;
       case "update-done":
-      case "retrained":
         this.#untrained.delete(event.step);
         break;
+      case "retrained":
       case "step-done":
         this.#untrained.delete(event.step);
         this.#groupsLeft.delete(event.step);
+        this.#begun.batches.delete(event.step);
         break;
       case "evaluated":
         this.#evaluationLeft.delete(event.step);
+        this.#begun.evaluations.delete(event.step);
         break;
       case "resumed":
-        this.#groupsLeft.clear();
-        this.#evaluationLeft.clear();
+        for (const open of [this.#groupsLeft, this.#evaluationLeft, this.#begun.batches, this.#begun.evaluations])
+          open.clear();
         // Those before the checkpoint are in it.
         for (const step of [...this.#trained.keys()]) if (step < event.version) this.#trained.delete(step);
         break;
@@ -132,8 +138,7 @@ export class Budget {
     }
   }
 
-  #affords(work: Work): boolean {
-    if (this.#refusal) return false;
+  #refusalOf(work: Work): Refusal | undefined {
     const { total, lost } = this.#meter.spent ?? { total: 0, lost: 0 };
     const sum = (values: Iterable<number>) => [...values].reduce((all, value) => all + value, 0);
     const underWay = {
@@ -148,9 +153,7 @@ export class Budget {
       training: underWay.training + work.training,
     });
     const spent = total + lost;
-    if (spent + both <= this.#limit) return true;
-    this.#refusal = { limit: this.#limit, spent, committed, next: both - committed };
-    return false;
+    return spent + both <= this.#limit ? undefined : { limit: this.#limit, spent, next: both - committed };
   }
 
   /** The most that work can be expected to cost. */

@@ -1,10 +1,14 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { EventOf, NewEvent, RunEvent } from "../runs/events.ts";
+import { Admissions } from "./admissions.ts";
 import { Budget, upperBound } from "./budget.ts";
 import { presetConfig } from "./config.ts";
 import { Meter } from "./meter.ts";
+import { Pipeline } from "./pipeline.ts";
 import type { Tariff } from "./prices.ts";
+import type { Group } from "./rollout.ts";
+import type { Task } from "./tasks.ts";
 
 const tariff: Tariff = { prefill: 1, cachedPrefill: 0.2, sample: 10, train: 100, basis: "test" };
 const at = (event: NewEvent) => ({ at: 0, ...event }) as RunEvent;
@@ -106,53 +110,123 @@ test("a journal from before tokens were written down is read, and said to be inc
 });
 
 const config = { ...presetConfig("nano"), batch_size: 8, group_size: 4, max_tokens: 50, context_window: 150 };
+/** The most that a batch can cost: 4 prompts, 8 completions of 50 tokens, 8 sequences of 150. */
+const worst = (4 * 100 * 1 + 8 * 50 * 10 + 8 * 150 * 100) / 1e6;
 
-/** A run by the rules of the loop: batches begin while they are allowed to, `lag` ahead; returns what was spent. */
-function simulate(limit: number, lag: number, lengths: (batch: number) => number[][], most: number): number {
+interface Simulated {
+  limit: number;
+  lag: number;
+  /** Of one answer, in tokens. */
+  length: () => number;
+  /** Steps between evaluations of five problems; 0: none. */
+  evalEvery?: number;
+}
+
+/** A run by the rules of the loop, whose answers come in any order; returns what was spent when all had settled, and what did not fit. */
+async function simulate({ limit, lag, length, evalEvery = 0 }: Simulated) {
   const meter = new Meter();
   const budget = new Budget(limit, tariff, meter, config);
+  const none = new AbortController().signal;
+  const admissions = new Admissions({
+    underWay: () => budget.underWay,
+    onRefused: () => pipeline.stop(),
+    signals: [],
+  });
   const take = (event: RunEvent) => {
     meter.take(event);
     budget.take(event);
+    admissions.settled();
+  };
+  const some = async () => {
+    for (let ticks = length() % 7; ticks > 0; ticks--) await undefined;
+  };
+  const lengths = new Map<number, number>();
+  const pipeline = new Pipeline({
+    lag,
+    first: 0,
+    end: Number.POSITIVE_INFINITY,
+    tasksOf: async () => Array.from({ length: 4 }, () => ({}) as Task),
+    rollOut: async ({ batch, group: index }) => {
+      await some();
+      const answers = [length(), length()];
+      lengths.set(batch, (lengths.get(batch) ?? 0) + answers[0]! + answers[1]!);
+      take(sampled(batch, answers, index));
+      return {} as Group;
+    },
+    admit: (batch, begin) => admissions.ask(() => budget.admit(batch, 4), begin),
+    drain: none,
+    cancel: none,
+  });
+  const evaluations: Promise<void>[] = [];
+  const evaluate = async (version: number) => {
+    for (let problem = 0; problem < 5; problem++) {
+      await some();
+      take(sampled(version, [length()], problem, "eval"));
+    }
+    take(at({ type: "evaluated", step: version, final: false, outcomes: [], metrics: {}, start: 0, end: 0 }));
+  };
+  const publish = (version: number) => {
+    if (evalEvery > 0 && version % evalEvery === 0)
+      admissions.ask(
+        () => budget.admitEvaluation(version, 5),
+        () => void evaluations.push(evaluate(version)),
+      );
+    pipeline.use({ version, open: () => Promise.reject(new Error("not asked for")) });
   };
   take(opened);
   take(started(tariff));
-  let admitted = 0;
-  for (let step = 0; step < most; step++) {
-    while (admitted <= step + lag && budget.admit(admitted, 4)) admitted++;
-    if (admitted <= step) break;
-    const groups = lengths(step);
-    for (const [index, tokens] of groups.entries()) take(sampled(step, tokens, index));
-    const tokens = groups.flat().reduce((sum, length) => sum + 100 + length, 0);
-    take(submitted(step, tokens));
-    take(done(step));
-    take(at({ type: "step-done", step, datasetOffset: 0, spans: [], observed: {}, metrics: {} }));
+  publish(0);
+  let steps = 0;
+  for await (const { batch } of pipeline.batches()) {
+    take(submitted(batch, 8 * 100 + lengths.get(batch)!));
+    await some();
+    take(done(batch));
+    publish(batch + 1);
+    take(at({ type: "step-done", step: batch, datasetOffset: 0, spans: [], observed: {}, metrics: {} }));
+    steps++;
   }
-  return meter.spent!.total;
+  await Promise.all(evaluations);
+  await pipeline.close();
+  return { steps, spent: meter.spent!.total, refusal: admissions.refusal!, underWay: budget.underWay };
 }
 
-test("a budget is not exceeded, and nearly used, whatever the lengths and the lag", () => {
-  // The most that a batch can cost: 4 prompts, 8 completions of 50 tokens, 8 sequences of 150.
-  const worst = (4 * 100 * 1 + 8 * 50 * 10 + 8 * 150 * 100) / 1e6;
-  fc.assert(
-    fc.property(
+test("a budget is never exceeded, and no run ends while what comes next would fit once all under way has settled", async () => {
+  await fc.assert(
+    fc.asyncProperty(
       fc.integer({ min: 0, max: 3 }),
-      fc.integer({ min: 1, max: 40 }),
+      fc.double({ min: 0.1, max: 20, noNaN: true }),
+      fc.integer({ min: 0, max: 3 }),
       fc.infiniteStream(fc.integer({ min: 1, max: 50 })),
-      (lag, batches, stream) => {
-        const limit = worst * (batches + lag);
-        const next = () => stream.next().value as number;
-        const spent = simulate(limit, lag, () => Array.from({ length: 4 }, () => [next(), next()]), 10_000);
+      async (lag, batches, evalEvery, stream) => {
+        const limit = worst * batches;
+        const { spent, refusal, underWay } = await simulate({
+          limit,
+          lag,
+          evalEvery,
+          length: () => stream.next().value as number,
+        });
         expect(spent).toBeLessThanOrEqual(limit);
-        expect(spent).toBeGreaterThan(limit - (lag + 2) * worst);
+        expect(underWay).toBe(false);
+        // What is said at the end is what was spent, and the truth about what came next.
+        expect(refusal).toMatchObject({ limit, spent });
+        expect(refusal.next).toBeGreaterThan(limit - spent);
+        expect(refusal.next).toBeLessThanOrEqual(worst);
       },
     ),
-    { numRuns: 50 },
+    { numRuns: 100 },
   );
 });
 
-test("nothing is begun that the budget does not cover at the longest answers", () => {
-  expect(simulate(0.1, 0, () => [], 5)).toBe(0);
+test("what does not fit beside work under way begins when that has cost less than it might have", async () => {
+  // Two batches at their longest, and three as they come.
+  const { steps, refusal } = await simulate({ limit: 2 * worst, lag: 2, length: () => 1 });
+  expect(steps).toBe(3);
+  expect(refusal.next).toBeLessThan(worst);
+});
+
+test("nothing is begun that the budget does not cover at the longest answers", async () => {
+  const { steps, spent } = await simulate({ limit: 0.99 * worst, lag: 0, length: () => 1 });
+  expect([steps, spent]).toEqual([0, 0]);
   expect(upperBound([1, 1, 1], 2, 10)).toBe(20);
   expect(upperBound([1, 1, 1, 1], 2, 10)).toBe(2);
   expect(upperBound([1, 1, 1, 1], 0, 10)).toBe(0);

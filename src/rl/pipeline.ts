@@ -22,8 +22,8 @@ export interface PipelineOptions {
   rollOut: RollOut;
   /** Asked when every group of a batch is judged: what else to ask of the same policy before the batch is whole. */
   further?(batch: number, tasks: readonly Task[], groups: readonly Group[]): readonly Task[];
-  /** Asked before a batch begins; the first refusal ends the run there: `batches` gives what is under way, then ends. */
-  mayBegin?(batch: number): boolean;
+  /** Calls `begin` when the batch may begin, in the order of batches; at once unless given. */
+  admit?(batch: number, begin: () => void): void;
   /** Aborted: admit nothing more, stop what is under way; `batches` ends. */
   drain: AbortSignal;
   /** Aborted: everything ends with its reason. */
@@ -49,7 +49,7 @@ export class Pipeline {
   readonly #batches = new Map<number, Promise<Group[]>>();
   #arrived: () => void = () => {};
   #end: number;
-  #admitted = -1;
+  #begun = -1;
   #failure: { error: unknown } | undefined;
   readonly #groups = new Set<Promise<Group>>();
 
@@ -72,18 +72,16 @@ export class Pipeline {
 
   /** A policy version exists: the batches that are sampled from it begin. */
   use(policy: Policy): void {
-    const { lag, floor, first, mayBegin } = this.#options;
+    const { lag, floor, first, admit = (_, begin) => begin() } = this.#options;
     for (const batch of batchesOf(policy.version, lag, floor)) {
       if (batch < first || batch >= this.#end || this.#controller.signal.aborted) continue;
-      if (mayBegin && !mayBegin(batch)) this.stop();
-      else this.#admit(batch, policy);
+      admit(batch, () => this.#begin(batch, policy));
     }
-    this.#arrived();
   }
 
   /** Begins nothing more. What is under way is given out, then `batches` ends. */
   stop(): void {
-    this.#end = Math.min(this.#end, Math.max(this.#options.first, this.#admitted + 1));
+    this.#end = Math.min(this.#end, Math.max(this.#options.first, this.#begun + 1));
     this.#arrived();
   }
 
@@ -118,7 +116,8 @@ export class Pipeline {
     this.#controller.unlink();
   }
 
-  #admit(batch: number, policy: Policy): void {
+  #begin(batch: number, policy: Policy): void {
+    if (batch >= this.#end || this.#controller.signal.aborted) return;
     const { tasksOf, further } = this.#options;
     const running = (async () => {
       const tasks = await tasksOf(batch);
@@ -129,7 +128,8 @@ export class Pipeline {
     // A failure is kept until the batch is asked for, and ends the others at once.
     running.catch((error: unknown) => this.fail(error));
     this.#batches.set(batch, running);
-    this.#admitted = Math.max(this.#admitted, batch);
+    this.#begun = Math.max(this.#begun, batch);
+    this.#arrived();
   }
 
   #rollOutAll(batch: number, first: number, tasks: readonly Task[], policy: Policy): Promise<Group[]> {
@@ -146,7 +146,7 @@ export class Pipeline {
     return Promise.all(groups);
   }
 
-  /** Waits until the batch is admitted, then for its groups; undefined when it will not be. */
+  /** Waits until the batch has begun, then for its groups; undefined when it will not. */
   async #batch(batch: number): Promise<Group[] | undefined> {
     for (;;) {
       const { signal } = this.#controller;

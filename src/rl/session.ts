@@ -5,7 +5,8 @@ import { Random } from "../core/random.ts";
 import { ControlInbox } from "../runs/controls.ts";
 import type { Span } from "../runs/events.ts";
 import { Activity, measured } from "../runs/timing.ts";
-import type { Budget } from "./budget.ts";
+import { Admissions } from "./admissions.ts";
+import type { Budget, Refusal } from "./budget.ts";
 import { type LinkedController, linkedController } from "./cancellation.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import type { TrainConfig } from "./config.ts";
@@ -43,7 +44,8 @@ export class TrainSession {
   readonly #recovered: Recovered;
   /** The oldest version that anything is sampled from once a version is the newest checkpoint. */
   readonly #oldestAfter: (version: number) => number;
-  readonly #mayEvaluate: (version: number) => boolean;
+  readonly #admissions: Admissions;
+  readonly #evaluateWhenPaid: (version: number, begin: () => void) => void;
   readonly #checkGrader: () => Promise<void>;
 
   /** Aborted by a signal to the process, or because somebody asked the run to stop. */
@@ -104,6 +106,12 @@ export class TrainSession {
     const missing = (phase: Place["phase"], batch: number, groups: number) =>
       Array.from({ length: groups }, (_, group) => recovered.group({ phase, batch, group })).filter((known) => !known)
         .length;
+    const admissions = new Admissions({
+      underWay: () => budget?.underWay ?? false,
+      onRefused: () => this.pipeline.stop(),
+      signals: [drain, cancel],
+    });
+    run.journal.listen(() => admissions.settled());
     const curriculum = config.curriculum === "posterior" ? this.#curriculum(frontier, config, parts) : undefined;
     const { floor } = recovered;
     const pipeline = new Pipeline({
@@ -127,10 +135,11 @@ export class TrainSession {
         }),
       ),
       further: (batch, tasks, groups) => (batch < frontier.step ? [] : furtherTasks(tasks, groups, config)),
-      ...(budget && {
-        mayBegin: (batch) =>
-          budget.admit(batch, batch < frontier.step ? 0 : missing("train", batch, mostGroups(config))),
-      }),
+      admit: (batch, begin) =>
+        admissions.ask(
+          () => budget?.admit(batch, batch < frontier.step ? 0 : missing("train", batch, mostGroups(config))),
+          begin,
+        ),
       drain,
       cancel,
     });
@@ -176,7 +185,10 @@ export class TrainSession {
       save: (at) => checkpoints.saveNow(at),
       evaluate: async (version) => {
         await this.#publishing.catch(() => {});
-        if (evaluations.isDue(version)) evaluations.startIfDue(await (await policies.publish(version, true)).policy);
+        if (evaluations.isDue(version)) {
+          const policy = await (await policies.publish(version, true)).policy;
+          this.#evaluateWhenPaid(version, () => evaluations.startIfDue(policy));
+        }
         return parts.testTasks.length > 0;
       },
       stop: () => stop.abort(new Error("asked to stop")),
@@ -197,8 +209,9 @@ export class TrainSession {
     this.#recovered = recovered;
     this.#checkGrader = () => parts.checkGrader();
     this.#oldestAfter = (version) => Math.min(versionFor(version, config.max_lag, floor), evaluations.oldest);
-    this.#mayEvaluate = (version) =>
-      !budget || budget.admitEvaluation(version, missing("eval", version, parts.testTasks.length));
+    this.#evaluateWhenPaid = (version, begin) =>
+      admissions.ask(() => budget?.admitEvaluation(version, missing("eval", version, parts.testTasks.length)), begin);
+    this.#admissions = admissions;
     this.pipeline = pipeline;
     this.policies = policies;
     this.evaluations = evaluations;
@@ -227,18 +240,24 @@ export class TrainSession {
     await start;
     for (const version of this.#recovered.openEvaluations()) {
       const policy = version < first ? await this.policies.recall(version) : undefined;
-      if (policy && this.#mayEvaluate(version)) this.evaluations.startIfDue(policy);
+      if (policy) this.#evaluateWhenPaid(version, () => this.evaluations.startIfDue(policy));
     }
     this.policies.retire(this.#oldestAfter(first));
   }
 
   /**
    * Makes the weights as they are now the policy of `version`. Resolves when the next update may be submitted; what waits for the
-   * policy begins when it is there, if its evaluation can be paid for.
+   * policy begins when it is there, and when the budget covers it.
    */
   async publish(version: number, changed: boolean, wanted?: boolean): Promise<{ policy: Promise<Policy> }> {
-    const affordable = !this.evaluations.isDue(version) || this.#mayEvaluate(version);
-    if (affordable) this.evaluations.announceIfDue(version);
+    let evaluate: (there: Policy) => void = () => {};
+    if (this.evaluations.isDue(version)) {
+      const policyThere = new Promise<Policy>((resolve) => (evaluate = resolve));
+      this.#evaluateWhenPaid(version, () => {
+        this.evaluations.announceIfDue(version);
+        void policyThere.then((there) => this.evaluations.startIfDue(there));
+      });
+    }
     const { policy } = await this.policies.publish(version, changed, wanted);
     const before = this.#publishing;
     const used = this.watch
@@ -246,9 +265,8 @@ export class TrainSession {
       .then(async (there) => {
         // Batches begin in their order, also where a later version is there first: what a budget refuses must be the last of them.
         await before;
-        if (!affordable) return this.pipeline.stop();
         this.pipeline.use(there);
-        this.evaluations.startIfDue(there);
+        evaluate(there);
       });
     used.catch((error: unknown) => this.pipeline.fail(error));
     this.#publishing = used;
@@ -263,6 +281,7 @@ export class TrainSession {
   /** Waits until every policy is there and all that is to be measured was. */
   async finish(last: number): Promise<void> {
     await this.#publishing;
+    await this.#admissions.empty();
     await this.evaluations.finish();
     this.policies.retire(this.#oldestAfter(last));
   }
@@ -286,6 +305,11 @@ export class TrainSession {
     this.#stop.abort(reason);
   }
 
+  /** What the budget did not cover, and so ended the run. */
+  get refusal(): Refusal | undefined {
+    return this.#admissions.refusal;
+  }
+
   /** What was asked of the run. */
   get course(): Course {
     return this.#recovered.course;
@@ -293,6 +317,7 @@ export class TrainSession {
 
   /** Stops what is under way and waits until it has stopped. */
   async close(): Promise<void> {
+    this.#admissions.close();
     await Promise.allSettled([
       this.#publishing,
       this.pipeline.close(),

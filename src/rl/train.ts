@@ -137,7 +137,7 @@ async function trainFrom(
 
     const { position } = progress;
     // Saved before anything else is waited for: a signal during the last evaluation must not cost what was trained.
-    const refusal = money.budget?.refusal;
+    const { refusal } = session;
     const interrupted = drain.aborted || (refusal !== undefined && position.step < end);
     const why = drain.aborted ? "interrupted" : "budget";
     const name = interrupted ? `${why}-${checkpointName(position.step)}` : "final";
@@ -149,7 +149,7 @@ async function trainFrom(
     if (!drain.aborted) await session.finish(position.step);
     await findings.say();
     if (drain.reason instanceof TrainError) throw drain.reason;
-    return { ...position, interrupted: drain.aborted, refusal: drain.aborted ? undefined : money.budget?.refusal };
+    return { ...position, interrupted: drain.aborted, refusal: drain.aborted ? undefined : session.refusal };
   } finally {
     await session.close();
   }

@@ -61,6 +61,12 @@ describe("a run with prices and a budget", () => {
     const spent = stoppedRecords.at(-1)!["cost/total"]!;
     expect(spent).toBeLessThanOrEqual(budget);
     expect(spent).toBeGreaterThan(budget / 4);
+    // The last line is about the end, not about the moment of a first no.
+    const [, said, next] = /: \$([\d.]+) were spent, and what comes next may cost up to \$([\d.]+)/.exec(
+      stopped.stderr,
+    )!;
+    expect(Number(said)).toBeCloseTo(spent, 4);
+    expect(Number(said) + Number(next)).toBeGreaterThan(budget);
     const [first] = readCheckpoints(path).filter(({ name }) => name.startsWith("budget-"));
     expect(first!.step).toBe(stoppedRecords.filter((record) => record["groups_total"] !== undefined).length);
     const ends = [...readJournal(path)].flatMap(({ event }) => (event.type === "stopped" ? [event] : []));
