@@ -5,12 +5,11 @@ import { ConfigError, WhetstoneError } from "../core/errors.ts";
 import { whet } from "../core/program.ts";
 import { shellCommand } from "../core/shell.ts";
 import { createGrader, type Grader, openSandbox, runCanary } from "../grading/index.ts";
-import { chooseRenderer, type Renderer } from "../renderers/index.ts";
 import { presetConfig, type TrainConfig } from "../rl/config.ts";
+import { type OfferedModel, offeredModels, offerOf } from "../rl/offered.ts";
 import { type Logger, redact } from "../runs/log.ts";
 import { auditedSandbox } from "../sandbox/audited.ts";
 import type { SandboxDescription } from "../sandbox/sandbox.ts";
-import { loadTokenizer } from "../tokenizer/index.ts";
 import { EmbeddedServer } from "./embedded-server.ts";
 import { ensureRuntime } from "./engine-runtime.ts";
 import { nearestModel } from "./nearest-model.ts";
@@ -42,16 +41,9 @@ export function chargedAs(
 export async function presetFor(baseUrl = ""): Promise<TrainConfig["preset"]> {
   const kind = engineKind(baseUrl);
   if (kind !== "server") return kind === "embedded" ? "nano" : "deepcoder";
-  const offered = await offeredModels(baseUrl === "" ? {} : { baseUrl });
+  const offered = await modelsAt(baseUrl === "" ? {} : { baseUrl });
   const has = (preset: TrainConfig["preset"]) => offered.some(({ name }) => name === presetConfig(preset).model_name);
   return has("nano") && !has("deepcoder") ? "nano" : "deepcoder";
-}
-
-export interface OfferedModel {
-  name: string;
-  maxContextLength: number | undefined;
-  /** False: it can be sampled from only. Undefined: the server does not say. */
-  trainable: boolean | undefined;
 }
 
 /** Why nobody was asked for a model. */
@@ -101,7 +93,7 @@ export async function connectEngine(
         : { baseUrl: config.base_url }),
   };
   try {
-    const models = await offeredModels(clientOptions);
+    const models = await modelsAt(clientOptions);
     const address = server?.url ?? (config.base_url || process.env["TINKER_BASE_URL"] || "hosted Tinker");
     const service = new ServiceClient(clientOptions);
     const close = async () => {
@@ -116,7 +108,7 @@ export async function connectEngine(
 }
 
 /** What a server offers. Unlike the clients that train, this gives up within seconds: nothing is lost yet. */
-async function offeredModels(clientOptions: ClientOptions): Promise<EngineConnection["models"]> {
+async function modelsAt(clientOptions: ClientOptions): Promise<OfferedModel[]> {
   const timings = {
     retryWindowMs: 4_000,
     retryMaxMs: 1_000,
@@ -125,10 +117,7 @@ async function offeredModels(clientOptions: ClientOptions): Promise<EngineConnec
   try {
     const service = new ServiceClient({ ...clientOptions, maxRetries: 2, timings });
     try {
-      const { supportedModels } = await service.getServerCapabilities();
-      return supportedModels.flatMap(({ modelName, maxContextLength, trainable }) =>
-        modelName === undefined ? [] : [{ name: modelName, maxContextLength, trainable }],
-      );
+      return await offeredModels(service);
     } finally {
       await service.close();
     }
@@ -145,10 +134,10 @@ async function offeredModels(clientOptions: ClientOptions): Promise<EngineConnec
   }
 }
 
-/** Refuses a model that the server does not offer, with the nearest that it does; returns its context window. */
-export function checkModel(connection: EngineConnection, modelName: string): number | undefined {
-  const found = connection.models.find(({ name }) => name === modelName);
-  if (found || connection.models.length === 0) return found?.maxContextLength;
+/** Refuses a model that the server does not offer, with the nearest that it does; returns the offer. */
+export function checkModel(connection: EngineConnection, modelName: string): OfferedModel | undefined {
+  const found = offerOf(connection.models, modelName);
+  if (found || connection.models.length === 0) return found;
   const names = connection.models.filter(({ trainable }) => trainable !== false).map(({ name }) => name);
   if (connection.kind === "embedded") {
     throw new PreflightError(
@@ -170,22 +159,6 @@ function commandAgain(changes: Readonly<Record<string, string | undefined>>): st
   const given = process.argv.slice(2).filter((word) => !Object.keys(changes).some((key) => word.startsWith(`${key}=`)));
   const changed = Object.entries(changes).flatMap(([key, value]) => (value === undefined ? [] : [`${key}=${value}`]));
   return redact(shellCommand(whet, ...given, ...changed));
-}
-
-/** The renderer that the config names, or the one that fits the model. */
-export async function openRenderer(
-  config: Pick<TrainConfig, "renderer_name" | "thinking" | "tokenizer" | "model_name">,
-  logger: Logger,
-  signal: AbortSignal,
-): Promise<Renderer> {
-  const { model_name: model, renderer_name: name, thinking } = config;
-  // A longer window of a hosted model is a name of its own, `owner/name:peft:131072`; its files are the model's.
-  const files = /^([\w.-]+\/[\w.-]+):[\w:]+$/.exec(model)?.[1] ?? model;
-  const tokenizer = await loadTokenizer(config.tokenizer || files, { signal });
-  const { renderer, notices, warnings } = chooseRenderer(model, tokenizer, { name, thinking });
-  for (const notice of notices) logger.info(`renderer ${notice}`);
-  for (const warning of warnings) logger.warn(warning);
-  return renderer;
 }
 
 export interface GraderConnection {

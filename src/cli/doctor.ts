@@ -98,17 +98,19 @@ async function examine(config: TrainConfig, run: string | undefined, signal: Abo
         const value = bench.model(engine);
         return { value, found: `${config.model_name}, context window ${value}` };
       }));
-    const renderer = await check("renderer", async () => {
-      const value = await bench.renderer();
+    const opened = await check("renderer", async () => {
+      const value = await bench.renderer(engine && window !== undefined ? { engine, path: folder } : undefined);
+      const { renderer } = value;
       const text = "print('<|im_end|>')";
-      const tokens = value.tokenizer.encode(text);
-      if (value.tokenizer.decode(tokens) !== text)
+      const tokens = renderer.tokenizer.encode(text);
+      if (renderer.tokenizer.decode(tokens) !== text)
         throw new Error("the tokenizer does not give back the text it was given. Check tokenizer=.");
       return {
         value,
-        found: `${value.name} on ${value.tokenizer.name}; stops at ${value.stop.map((stop) => JSON.stringify(stop)).join(", ")}`,
+        found: `${renderer.name} on ${renderer.tokenizer.name}; stops at ${renderer.stop.map((stop) => JSON.stringify(stop)).join(", ")}`,
       };
     });
+    const renderer = opened?.renderer;
     const problems =
       renderer &&
       (await check("data", async () => {
@@ -119,6 +121,7 @@ async function examine(config: TrainConfig, run: string | undefined, signal: Abo
       const [task] = await taskSource(problems, bench.config, renderer).batch(0, 1);
       const probe = {
         ...config,
+        made: opened?.made,
         prompt: task!.prompt,
         maxTokens: Math.min(16, task!.maxTokens),
         stop: renderer.stop,

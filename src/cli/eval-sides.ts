@@ -87,7 +87,7 @@ export class Sides {
     const { weights, config } = plan;
     const { bench, engine } = await this.#bench(plan);
     bench.model(engine);
-    const renderer = await bench.renderer();
+    const { renderer } = await bench.renderer();
     const dataset = await bench.problems("test", renderer);
     if (before.length === 0) this.#logger.info(`test     ${describeSummary(dataset.summary)}`);
     const sampler = await this.#sampler(engine, weights, config);

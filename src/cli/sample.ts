@@ -119,7 +119,7 @@ async function sampleAll(
       for (const { path, run } of weights) if (path !== undefined) borrowCheckpoint(path, run, files.stateDir);
     const engine = await bench.engine();
     bench.model(engine);
-    const renderer = await bench.renderer();
+    const { renderer } = await bench.renderer();
     const problem = await findProblem(word, options, bench, renderer);
     const tests = problem.tests === undefined ? undefined : await problem.tests();
     const grading = tests && (await bench.grading());

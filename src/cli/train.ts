@@ -168,7 +168,7 @@ async function trainInto(
     const engine = await bench.engine();
     logger.info(`engine   ${engine.description}`);
     bench.model(engine);
-    const renderer = await bench.renderer();
+    const { renderer, made } = await bench.renderer(dry ? undefined : { engine, path: run.path });
     const { problems, tests } = await loadData(run, bench, renderer);
     const grading = await bench.grading();
     logger.info(`sandbox  ${grading.description.summary}`);
@@ -208,6 +208,7 @@ async function trainInto(
     const outcome = await train(resolved, {
       service: engine.service,
       run,
+      made,
       renderer,
       judge: judgeByTests({
         grader: grading.grader,

@@ -1,8 +1,11 @@
 // The parts a command works with, opened one by one and closed together: the sandbox and grader, the engine, the renderer, the data.
 // What opening them teaches (the server's context window, the renderer's name) goes into the config that the bench hands out.
+import type { TrainingClient } from "../client/index.ts";
 import type { Dataset, LoadProgress, Split } from "../data/index.ts";
 import type { Renderer } from "../renderers/index.ts";
 import type { TrainConfig } from "../rl/config.ts";
+import { withinWindow } from "../rl/offered.ts";
+import { openRenderer } from "../rl/open-renderer.ts";
 import { loadProblems } from "../rl/tasks.ts";
 import type { Logger } from "../runs/log.ts";
 import {
@@ -12,7 +15,6 @@ import {
   type EngineKind,
   type GraderConnection,
   openGrader,
-  openRenderer,
 } from "./connect.ts";
 
 export interface WorkbenchOptions {
@@ -54,15 +56,22 @@ export class Workbench {
 
   /** Checks that the engine has the model; the smaller context window counts from here on. */
   model(engine: EngineConnection): number {
-    const window = checkModel(engine, this.#config.model_name) ?? this.#config.context_window;
-    this.#config = { ...this.#config, context_window: Math.min(window, this.#config.context_window) };
-    return window;
+    const offer = checkModel(engine, this.#config.model_name);
+    this.#config = withinWindow(this.#config, offer, this.#options.logger);
+    return offer?.maxContextLength ?? this.#config.context_window;
   }
 
-  async renderer(): Promise<Renderer> {
-    const renderer = await openRenderer(this.#config, this.#options.logger, this.#options.signal);
-    this.#config = { ...this.#config, renderer_name: renderer.name };
-    return renderer;
+  /** `run`: one that is to be trained on this engine, which is asked for the tokenizer where nothing is named. */
+  async renderer(run?: { engine: EngineConnection; path: string }): Promise<{
+    renderer: Renderer;
+    made: TrainingClient | undefined;
+  }> {
+    const { logger, signal } = this.#options;
+    // The embedded engine has its models from where their tokenizers are found by name.
+    const ask = run && run.engine.kind !== "embedded" ? { service: run.engine.service, runPath: run.path } : undefined;
+    const { renderer, config, made } = await openRenderer(this.#config, { logger, signal, ask });
+    this.#config = config;
+    return { renderer, made };
   }
 
   problems(

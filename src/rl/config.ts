@@ -74,7 +74,7 @@ export const TrainConfig = z.strictObject({
     .int()
     .min(16)
     .default(32768)
-    .describe("prompt and completion together; the server's own limit wins if smaller"),
+    .describe("prompt and completion together; the server's own limit for the model wins if smaller"),
   min_generation: z
     .int()
     .min(1)

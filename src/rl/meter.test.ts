@@ -138,7 +138,7 @@ async function simulate({ limit, lag, length, evalEvery = 0 }: Simulated) {
     admissions.settled();
   };
   const some = async () => {
-    for (let ticks = length() % 7; ticks > 0; ticks--) await undefined;
+    for (let ticks = length() % 7; ticks > 0; ticks--) await Promise.resolve();
   };
   const lengths = new Map<number, number>();
   const pipeline = new Pipeline({

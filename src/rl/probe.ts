@@ -10,6 +10,8 @@ export interface ProbeSettings
   prompt: readonly number[] | Int32Array;
   maxTokens: number;
   stop: string[] | number[];
+  /** The adapter, where it was made before. */
+  made?: TrainingClient | undefined;
   /** As the run will: see `fixedSeeds` of train.ts. */
   fixedSeeds: boolean;
   signal: AbortSignal;
@@ -26,12 +28,8 @@ export interface ProbedSample {
 /** Two short samples, as one request of the run's kind; the first of them is returned. */
 export async function probeSample(service: ServiceClient, settings: ProbeSettings): Promise<ProbedSample> {
   const { signal, prompt, stop, fixedSeeds } = settings;
-  const training = await service.createLoraTrainingClient({
-    baseModel: settings.model_name,
-    rank: settings.lora_rank,
-    seed: settings.seed,
-    signal,
-  });
+  const { model_name: baseModel, lora_rank: rank, seed: first } = settings;
+  const training = settings.made ?? (await service.createLoraTrainingClient({ baseModel, rank, seed: first, signal }));
   const sampler = await training.saveWeightsAndGetSamplingClient({ signal });
   const seed = fixedSeeds ? new Random("probe", settings.seed).uint32() : undefined;
   const samplingParams = { maxTokens: settings.maxTokens, temperature: 1, seed, stop };

@@ -85,15 +85,19 @@ export function configHash(config: Readonly<Record<string, unknown>>): string {
   return createHash("sha256").update(JSON.stringify(config)).digest("hex").slice(0, 16);
 }
 
-/** Makes the training client, and reads what the journal has from its version on. */
+interface MakingOptions {
+  userMetadata: Record<string, string>;
+  signal: AbortSignal;
+}
+
+/** Makes the training client, or takes the one that was `made` for a run without a checkpoint, and reads what the journal has from its version on. */
 export async function resume(
   service: ServiceClient,
   config: TrainConfig,
   run: Run,
-  userMetadata: Record<string, string>,
-  signal: AbortSignal,
+  options: MakingOptions & { made?: TrainingClient | undefined },
 ): Promise<Start> {
-  const { training, from } = await openTraining(service, config, run, { userMetadata, signal });
+  const { training, from } = await openTraining(service, config, run, options);
   const position = { step: from?.step ?? 0, datasetOffset: from?.dataset_offset ?? 0 };
   let recovered = new Recovered(run.journal.entries(), position.step);
   const frontier = recovered.frontier(position);
@@ -132,7 +136,7 @@ async function openTraining(
   service: ServiceClient,
   config: TrainConfig,
   run: Run,
-  options: { userMetadata: Record<string, string>; signal: AbortSignal },
+  { made, ...options }: MakingOptions & { made?: TrainingClient | undefined },
 ): Promise<{ training: TrainingClient; from: CheckpointRecord | undefined }> {
   const records = resumableCheckpoints(run.journal.entries());
   for (const record of records) {
@@ -152,14 +156,17 @@ async function openTraining(
         "load_checkpoint_path= starts it from weights that were kept. Nothing was changed.",
     );
   }
-  const training =
-    config.load_checkpoint_path !== ""
-      ? await service.createTrainingClientFromState(config.load_checkpoint_path, options)
-      : await service.createLoraTrainingClient({
-          baseModel: config.model_name,
-          rank: config.lora_rank,
-          seed: config.seed,
-          ...options,
-        });
-  return { training, from: undefined };
+  return { training: made ?? (await freshTraining(service, config, options)), from: undefined };
+}
+
+/** The model that a run begins with: given weights, or a fresh adapter. */
+export function freshTraining(
+  service: ServiceClient,
+  config: TrainConfig,
+  options: MakingOptions,
+): Promise<TrainingClient> {
+  if (config.load_checkpoint_path !== "")
+    return service.createTrainingClientFromState(config.load_checkpoint_path, options);
+  const { model_name: baseModel, lora_rank: rank, seed } = config;
+  return service.createLoraTrainingClient({ baseModel, rank, seed, ...options });
 }

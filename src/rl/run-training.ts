@@ -4,19 +4,20 @@ import { resolve } from "node:path";
 import type { ServiceClient } from "../client/index.ts";
 import { ConfigError } from "../core/errors.ts";
 import type { Grader } from "../grading/index.ts";
-import { chooseRenderer, type Renderer } from "../renderers/index.ts";
+import type { Renderer } from "../renderers/index.ts";
 import { defaultRunPath, openRunDirectory } from "../runs/directory.ts";
 import { Display } from "../runs/display.ts";
 import type { RunEvent } from "../runs/events.ts";
 import { Run } from "../runs/run.ts";
 import { RunView } from "../runs/view.ts";
-import { loadTokenizer } from "../tokenizer/index.ts";
 import { beginRun } from "./begin-run.ts";
 import { Caller } from "./caller.ts";
 import { linkedController } from "./cancellation.ts";
 import { type TrainConfig, validateConfig } from "./config.ts";
 import { resolveSettings } from "./given-settings.ts";
 import { judgeByTests, trainingPatienceMs } from "./judge.ts";
+import { offeredModels, offerOf, withinWindow } from "./offered.ts";
+import { openRenderer } from "./open-renderer.ts";
 import { checkProblems, ownTaskSource, ownTasks, problemsFingerprint, type TrainingProblem } from "./own-problems.ts";
 import { judgeByReward, type RewardFunction } from "./own-reward.ts";
 import { tariffForBudget } from "./prices.ts";
@@ -97,15 +98,20 @@ export async function runTraining<Problem extends TrainingProblem>(
 
 async function trainInto<Problem extends TrainingProblem>(
   run: Run,
-  config: TrainConfig,
+  given: TrainConfig,
   judge: Judge,
   options: TrainingOptions<Problem>,
   cancel: AbortSignal,
 ): Promise<TrainingResult> {
-  const { problems, testProblems = [] } = options;
+  const { problems, testProblems = [], service } = options;
   const drain = options.signal ?? new AbortController().signal;
   try {
-    const renderer = options.renderer ?? (await rendererOf(config, run, drain));
+    const { logger } = run;
+    const offer = offerOf(await offeredModels(service, { signal: drain }), given.model_name);
+    const within = withinWindow(given, offer, logger);
+    const { config, renderer, made } = options.renderer
+      ? { config: within, renderer: options.renderer, made: undefined }
+      : await openRenderer(within, { logger, signal: drain, ask: { service, runPath: run.path } });
     const trainTasks = ownTaskSource(problems, config, renderer);
     const testLimits = { ...config, max_tokens: config.eval_max_tokens || config.max_tokens };
     const testTasks = ownTasks(testProblems, testLimits, renderer);
@@ -120,8 +126,9 @@ async function trainInto<Problem extends TrainingProblem>(
       testTasks,
     });
     const { step, interrupted, refusal } = await train(config, {
-      service: options.service,
+      service,
       run,
+      made,
       renderer,
       judge,
       checkGrader: async () => {},
@@ -170,15 +177,4 @@ function judgeOf<Problem extends TrainingProblem>(options: TrainingOptions<Probl
     "config/no-judge",
     "Nothing says what a good answer is. Give a reward function, or a grader and tests.",
   );
-}
-
-async function rendererOf(config: TrainConfig, run: Run, signal: AbortSignal): Promise<Renderer> {
-  const tokenizer = await loadTokenizer(config.tokenizer || config.model_name, { signal });
-  const { renderer, notices, warnings } = chooseRenderer(config.model_name, tokenizer, {
-    name: config.renderer_name,
-    thinking: config.thinking,
-  });
-  for (const notice of notices) run.logger.info(notice);
-  for (const warning of warnings) run.logger.warn(warning);
-  return renderer;
 }

@@ -38,7 +38,7 @@ export interface TrainSettings {
   seed?: number;
   /** most tokens of one completion. Default 24576, nano 112. */
   max_tokens?: number;
-  /** prompt and completion together; the server's own limit wins if smaller. Default 32768, nano 512. */
+  /** prompt and completion together; the server's own limit for the model wins if smaller. Default 32768, nano 512. */
   context_window?: number;
   /** problems whose prompt leaves less room than this are left out. Default 1024, nano 64. */
   min_generation?: number;

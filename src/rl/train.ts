@@ -1,7 +1,7 @@
 // The training loop. One step: take the next batch of graded groups, center rewards within them, train, publish the new policy, write
 // down what happened. The pipeline samples ahead, evaluations and saves run beside; everything a later step depends on is in the
 // journal before that step begins, so a run can be killed at any moment.
-import type { ServiceClient } from "../client/index.ts";
+import type { ServiceClient, TrainingClient } from "../client/index.ts";
 import { messageOf } from "../core/errors.ts";
 import { whet } from "../core/program.ts";
 import type { Renderer } from "../renderers/index.ts";
@@ -36,6 +36,8 @@ export interface TrainParts {
   /** False for servers that would give every sample of a request the same seed. */
   fixedSeeds: boolean;
   configHash: string;
+  /** The model that a run without a checkpoint begins with, where it was made before. */
+  made?: TrainingClient | undefined;
   /** What the server charges; needed for a budget. */
   tariff?: Tariff | undefined;
   userMetadata: Record<string, string>;
@@ -74,10 +76,13 @@ export async function train(config: TrainConfig, parts: TrainParts): Promise<Tra
   const { run, service } = parts;
   const findings = new Findings(run, config);
   const money = countMoney(config, parts);
+  let { made } = parts;
   let reached = -1;
   for (let recoveries = 0; ; ) {
     await rollBackIfAsked(run, config);
-    const start = await resume(service, config, run, parts.userMetadata, parts.cancel);
+    const { userMetadata, cancel: signal } = parts;
+    const start = await resume(service, config, run, { userMetadata, signal, made });
+    made = undefined;
     const progress = { position: start.position };
     try {
       return await trainFrom(start, progress, findings, config, parts, money);
