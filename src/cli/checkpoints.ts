@@ -2,7 +2,6 @@
 // prunes what a run no longer needs.
 import { existsSync, readdirSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { createInterface } from "node:readline/promises";
 import { z } from "zod";
 import { ConfigError, messageOf } from "../core/errors.ts";
 import { whet } from "../core/program.ts";
@@ -14,6 +13,7 @@ import { readCheckpoints } from "../runs/checkpoints.ts";
 import { lockRunDirectory, readRunConfig, runFiles, runsFolder } from "../runs/directory.ts";
 import { redact } from "../runs/log.ts";
 import { readJournal } from "../runs/read-journal.ts";
+import { askYes } from "./ask.ts";
 import type { Command } from "./command.ts";
 import { chargedAs, engineFiles, engineKind } from "./connect.ts";
 import { findRun, runKey, runOf } from "./find-run.ts";
@@ -133,7 +133,8 @@ async function prune(
         [options.yes ? "deleting" : "these would be deleted", ...table(going), "", totals(going, options)].join("\n"),
       ),
     );
-    if (!options.yes && !(await confirmed(going.length, signal))) {
+    const question = `Delete ${going.length === 1 ? "this" : `these ${going.length}`}?`;
+    if (!options.yes && !(await askYes(question, signal))) {
       console.log(`nothing was deleted; yes=true deletes ${going.length === 1 ? "it" : "them"} without a question`);
       return 0;
     }
@@ -157,21 +158,6 @@ async function deleteAll(storage: Storage, going: readonly Row[], signal: AbortS
   console.log(`${deleted} deleted`);
   for (const failure of failures) console.error(shown(`whetstone: not deleted: ${failure}`));
   return failures.length === 0 ? 0 : 1;
-}
-
-async function confirmed(count: number, signal: AbortSignal): Promise<boolean> {
-  if (!process.stdin.isTTY) return false;
-  const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  try {
-    const answer = await terminal.question(`Delete ${count === 1 ? "this" : `these ${count}`}? Write yes: `, {
-      signal,
-    });
-    return answer.trim().toLowerCase() === "yes";
-  } catch {
-    return false;
-  } finally {
-    terminal.close();
-  }
 }
 
 /** Where the checkpoints are: the run says, unless base_url= does. */

@@ -7,7 +7,7 @@ import { completionsPerPrompt, presetConfig, presets, type TrainConfig } from ".
 import { projectRoot } from "./environment.ts";
 import { keyGroups } from "./help-text.ts";
 import { choicesOf, defaultOf } from "./options.ts";
-import { TrainArguments, trainKeys } from "./train-config.ts";
+import { switches, TrainArguments, trainKeys } from "./train-config.ts";
 
 export const configDocsPath = join(projectRoot, "docs", "config.md");
 export const settingsPath = join(projectRoot, "src", "rl", "settings.ts");
@@ -80,7 +80,7 @@ function show(value: unknown): string {
 
 /** The keys as an interface: what a program writes, with every key's meaning and defaults where an editor shows them. */
 export function settingsSource(): string {
-  const keys = trainKeys.filter((key) => key !== "dry_run");
+  const keys = trainKeys.filter((key) => !(switches as readonly string[]).includes(key));
   const members = keys.map((key) => {
     const field = TrainArguments.shape[key];
     const nano = presets.nano[key as keyof typeof presets.nano];

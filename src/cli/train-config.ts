@@ -28,20 +28,26 @@ export const TrainArguments = TrainConfig.extend({
     .boolean()
     .default(false)
     .describe("check everything up to the first billed call, show the forecast, and end; --dry-run for short"),
+  yes: z.boolean().default(false).describe("begin a run that is billed without the question that a terminal is asked"),
 });
 type TrainArguments = z.output<typeof TrainArguments>;
+
+/** Keys about the command itself, not about what it trains. */
+export const switches = ["dry_run", "yes"] as const;
 
 /** The keys in the order of help and docs/config.md. */
 export const trainKeys: readonly (keyof TrainArguments)[] = (() => {
   const keys = Object.keys(TrainConfig.shape) as (keyof TrainArguments)[];
   keys.splice(keys.indexOf("batch_size"), 0, "prompts_per_step", "completions_per_prompt");
-  return [...keys, "dry_run"];
+  return [...keys, ...switches];
 })();
 
 export interface ParsedTrainArguments {
   /** Undefined: the engine decides. */
   preset: TrainConfig["preset"] | undefined;
   dryRun: boolean;
+  /** What a run may cost was agreed to. */
+  yes: boolean;
   /** The given keys of the config only. */
   given: Partial<TrainConfig>;
   /** The given keys of each config file and, last, of the command line. */
@@ -78,10 +84,10 @@ function trainArguments({
   origins,
   notices,
 }: Omit<ParsedArguments<typeof TrainArguments>, "words">): ParsedTrainArguments {
-  const { prompts_per_step: _, completions_per_prompt: __, dry_run: dryRun, ...config } = options;
+  const { prompts_per_step: _, completions_per_prompt: __, dry_run: dryRun, yes, ...config } = options;
   const onlyGiven = Object.fromEntries(Object.entries(config).filter(([key]) => given.has(key)));
   const preset = given.has("preset") ? options.preset : undefined;
-  return { preset, dryRun, given: onlyGiven, layers, origins, notices };
+  return { preset, dryRun, yes, given: onlyGiven, layers, origins, notices };
 }
 
 /** The whole config, what is given over `base`, and what is worth a warning. Files are named so that the run finds them from any folder. */

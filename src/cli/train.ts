@@ -25,6 +25,7 @@ import { Display } from "../runs/display.ts";
 import { redact } from "../runs/log.ts";
 import { Run } from "../runs/run.ts";
 import { RunView } from "../runs/view.ts";
+import { agreesToCost } from "./agree.ts";
 import { askAboutRun } from "./ask.ts";
 import type { Command } from "./command.ts";
 import { chargedAs, type EngineKind, engineFiles, engineKind, presetFor } from "./connect.ts";
@@ -79,7 +80,12 @@ export async function startTraining(parsed: ParsedTrainArguments): Promise<numbe
     if (choice === "delete") plan = await planNew(parsed); // what is wrong with it is said before anything is deleted
     return choice;
   };
-  const directory = await openRunDirectory(path, behavior, asked && ask);
+  const agree = (to: "new" | "resume") => {
+    if (to === "new") return agreesToCost(plan, parsed.yes);
+    const begun = { ...recordedSettings(path), isOver: () => isFinished(RunView.read(path), plan.config) };
+    return agreesToCost(plan, parsed.yes, { ...begun, engine: String(recorded?.["engine"]) });
+  };
+  const directory = await openRunDirectory(path, behavior, asked && ask, agree);
   if (!directory) return 0;
   const { config, kind, notices } = plan;
   const run = await Run.open(path, new Display(process.stderr), directory.release);

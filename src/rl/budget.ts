@@ -3,6 +3,7 @@
 // while too little is measured.
 import type { RunEvent } from "../runs/events.ts";
 import { completionsPerPrompt, type TrainConfig } from "./config.ts";
+import { longestTask } from "./forecast.ts";
 import type { Meter } from "./meter.ts";
 import { costOf, type Tariff, type TokenUse } from "./prices.ts";
 
@@ -158,16 +159,16 @@ export class Budget {
 
   /** The most that work can be expected to cost. */
   #atMost({ groups, evaluated, training }: Work): number {
-    const { batch_size, max_tokens, context_window, eval_max_tokens, eval_num_samples: samples } = this.#config;
-    const completions = completionsPerPrompt({ batch_size, group_size: this.#config.group_size });
-    const longest = Math.min(max_tokens, context_window);
+    const config = this.#config;
+    const completions = completionsPerPrompt(config);
+    const { prompt, maxTokens } = longestTask(config);
     const group = {
-      prefill: context_window - longest,
-      sample: completions * longest,
-      train: completions * context_window,
+      prefill: prompt.length,
+      sample: completions * maxTokens,
+      train: completions * config.context_window,
     };
-    const longestEvaluated = Math.min(eval_max_tokens || max_tokens, context_window);
-    const evaluation = { prefill: context_window - longestEvaluated, sample: samples * longestEvaluated };
+    const test = longestTask(config, config.eval_max_tokens || config.max_tokens);
+    const evaluation = { prefill: test.prompt.length, sample: config.eval_num_samples * test.maxTokens };
     return (
       upperBound(this.#recent.train, groups, this.#dollars(group)) +
       upperBound(this.#recent.eval, evaluated, this.#dollars(evaluation)) +

@@ -2,7 +2,6 @@
 // and what that costs at known prices. `./whet doctor` measures instead, and forecasts what is likely.
 import type { TrainConfig } from "./config.ts";
 import { costOf, dollars, type Tariff } from "./prices.ts";
-import type { Task } from "./tasks.ts";
 
 /** Tokens by what they are for. */
 export interface TokenBound {
@@ -24,10 +23,31 @@ export interface Forecast {
 
 type Settings = Pick<TrainConfig, "batch_size" | "group_size" | "max_steps" | "eval_every" | "eval_num_samples">;
 
+/** What of a task makes its cost. */
+interface TaskSize {
+  prompt: { readonly length: number };
+  maxTokens: number;
+}
+
+/** The task that costs most: the longest answer, after a prompt that leaves room for just that. */
+export function longestTask(
+  { max_tokens, context_window: window }: Pick<TrainConfig, "max_tokens" | "context_window">,
+  maxTokens = max_tokens,
+): TaskSize {
+  const longest = Math.min(maxTokens, window);
+  return { prompt: { length: window - longest }, maxTokens: longest };
+}
+
+/** The most tokens of a run by its settings alone, before a prompt was read. Evaluations of all problems there are, are not in it. */
+export function forecastAtMost(config: TrainConfig): Forecast {
+  const test = longestTask(config, config.eval_max_tokens || config.max_tokens);
+  return forecastTokens(config, [longestTask(config)], new Array<TaskSize>(config.eval_max_problems).fill(test));
+}
+
 /** The most tokens of a run. `sampled` are some of its training problems: the mean of their prompts stands for all. */
-export function forecastTokens(config: Settings, sampled: readonly Task[], tests: readonly Task[]): Forecast {
+export function forecastTokens(config: Settings, sampled: readonly TaskSize[], tests: readonly TaskSize[]): Forecast {
   const { batch_size: answers, group_size: prompts, max_steps: steps, eval_every: every } = config;
-  const mean = (pick: (task: Task) => number) =>
+  const mean = (pick: (task: TaskSize) => number) =>
     sampled.reduce((sum, task) => sum + pick(task), 0) / Math.max(1, sampled.length);
   const prompt = mean((task) => task.prompt.length);
   const longest = mean((task) => task.maxTokens);
@@ -48,12 +68,15 @@ export function forecastTokens(config: Settings, sampled: readonly Task[], tests
   return { step, evaluation, run, steps, evaluations };
 }
 
+/** US dollars for tokens none of which the server had cached. */
+export function costAtMost(use: TokenBound, tariff: Tariff): number {
+  const { prefill, sample, train } = costOf(tariff, { ...use, cachedPrefill: 0 });
+  return prefill + sample + train;
+}
+
 /** The most that a run costs, in one line. */
 export function describeCost({ step, run }: Forecast, tariff: Tariff): string {
-  const most = (use: TokenBound) => {
-    const { prefill, sample, train } = costOf(tariff, { ...use, cachedPrefill: 0 });
-    return dollars(prefill + sample + train);
-  };
+  const most = (use: TokenBound) => dollars(costAtMost(use, tariff));
   return `cost: at most ${most(step)} a step${run ? `, ${most(run)} in all` : ""} (${tariff.basis})`;
 }
 

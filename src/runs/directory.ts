@@ -97,12 +97,13 @@ export type OpenedDirectory = { state: "new" | "resumed"; release: () => void };
 
 /**
  * Takes the directory for this process and makes it ready. `ask` is called where the answer is a person's; undefined means that nobody
- * can be asked. Nothing is touched before the directory is this process's own.
+ * can be asked. Nothing is touched before the directory is this process's own, and `agree` said yes to what it is going to be.
  */
 export async function openRunDirectory(
   path: string,
   behavior: ExistingBehavior,
   ask?: (question: string) => Promise<Choice>,
+  agree: (to: "new" | "resume") => Promise<boolean> = async () => true,
 ): Promise<OpenedDirectory | undefined> {
   const absolute = resolve(path);
   if (existsSync(absolute) && !statSync(absolute).isDirectory())
@@ -110,6 +111,7 @@ export async function openRunDirectory(
   const occupied =
     existsSync(absolute) && !readdirSync(absolute).every((name) => beforeFirstStep.has(name) || leftover.test(name));
   if (!occupied) {
+    if (!(await agree("new"))) return undefined;
     makeRunDirectory(path);
     return { state: "new", release: lockRunDirectory(path) };
   }
@@ -128,7 +130,7 @@ export async function openRunDirectory(
   const release = lockRunDirectory(path);
   try {
     const choice = behavior !== "ask" ? behavior : ask ? await ask(`${path} holds a run.`) : "resume";
-    if (choice === "exit") {
+    if (choice === "exit" || !(await agree(choice === "delete" ? "new" : "resume"))) {
       release();
       return undefined;
     }

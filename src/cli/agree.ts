@@ -1,0 +1,65 @@
+// Before a run that is billed: what it may cost at most, said in any case and, on a terminal, asked about once. This is known from the
+// settings alone, so it comes first: before a folder is made, data are fetched, or the server is asked for anything.
+
+import type { TrainConfig } from "../rl/config.ts";
+import { costAtMost, describeCost, type Forecast, forecastAtMost } from "../rl/forecast.ts";
+import { dollars, noPrice, type Tariff, tariffForBudget, tariffOf } from "../rl/prices.ts";
+import { askYes } from "./ask.ts";
+import { chargedAs, type EngineKind } from "./connect.ts";
+
+interface BilledPlan {
+  config: TrainConfig;
+  kind: EngineKind;
+}
+
+/** A run that is gone on with. */
+interface BegunRun {
+  config: TrainConfig;
+  engine: string;
+  /** Whether nothing more will be billed. */
+  isOver(): boolean;
+}
+
+/** True where nothing is billed, nobody can be asked, or somebody says yes. A run is asked about again only if it may cost more than before. */
+export async function agreesToCost({ config, kind }: BilledPlan, yes: boolean, begun?: BegunRun): Promise<boolean> {
+  const charged = chargedAs(config.base_url, process.env, kind);
+  const tariff = tariffForBudget(config, charged);
+  const billed = tariff ? tariff.prefill + tariff.sample + tariff.train > 0 : charged === "hosted";
+  if (!billed || begun?.isOver()) return true;
+  const forecast = forecastAtMost(config);
+  const { missing } = tariffOf(config, charged);
+  console.error(tariff ? describeCost(forecast, tariff) : `cost: billed; ${noPrice(config.model_name, missing)}`);
+  console.error(`      ${whatEndsIt(config, tariff)}`);
+  const before = begun?.engine === kind && forecastAtMost(begun.config);
+  const agreed = before && !costsMore([forecast, config], [before, begun.config], tariff);
+  if (yes || agreed || !process.stdin.isTTY) return true;
+  if (await askYes(begun ? "Go on?" : "Begin?")) return true;
+  console.error("nothing was begun, nothing was billed; yes=true goes ahead without a question");
+  return false;
+}
+
+function whatEndsIt(
+  { budget, max_steps: steps, eval_every, eval_max_problems: problems }: TrainConfig,
+  tariff: Tariff | undefined,
+): string {
+  const all = eval_every > 0 && problems === 0 ? "evaluations of all problems come on top; " : "";
+  if (budget !== null)
+    return `${all}budget=${budget}: it saves and stops before more than ${dollars(budget)} are spent`;
+  const end = steps < 0 ? "max_steps=-1: it has no end of its own; " : "";
+  return `${all}that is if every answer is as long as it may be; ${end}budget=USD saves and stops before more is spent${tariff ? "" : ", with the prices set"}`;
+}
+
+/** Whether the most that a run may cost is more than it was. */
+function costsMore(is: [Forecast, TrainConfig], was: [Forecast, TrainConfig], tariff: Tariff | undefined): boolean {
+  // What was agreed to was the budget, however much less the steps of then could cost.
+  const [{ budget }, { budget: before }] = [is[1], was[1]];
+  if (budget !== null && before !== null && budget <= before) return false;
+  // Without prices, by the tokens.
+  const priced = tariff ?? { prefill: 1, cachedPrefill: 1, sample: 1, train: 1, basis: "" };
+  const most = ([{ run }, { budget: limit }]: [Forecast, TrainConfig]) =>
+    Math.min(limit ?? Number.POSITIVE_INFINITY, run ? costAtMost(run, priced) : Number.POSITIVE_INFINITY);
+  const [now, then] = [most(is), most(was)];
+  return (
+    now > then || (now === Number.POSITIVE_INFINITY && costAtMost(is[0].step, priced) > costAtMost(was[0].step, priced))
+  );
+}
