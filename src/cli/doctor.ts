@@ -1,11 +1,10 @@
 // `./whet doctor`: everything a training run needs, checked one by one before it costs anything. Each line says what was found and,
 // where something is wrong, what to do.
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { rmSync } from "node:fs";
 import { thousands } from "../core/count.ts";
 import { messageOf } from "../core/errors.ts";
+import { scratchFolder } from "../core/files.ts";
 import { whet } from "../core/program.ts";
 import { describeSummary } from "../data/index.ts";
 import { presetConfig, type TrainConfig } from "../rl/config.ts";
@@ -60,7 +59,7 @@ export const command: Command = {
 };
 
 async function examine(config: TrainConfig, run: string | undefined, signal: AbortSignal): Promise<number> {
-  const folder = mkdtempSync(join(tmpdir(), "whet-doctor-"));
+  const folder = scratchFolder("doctor");
   const bench = new Workbench(config, { engineFiles: engineFiles(folder), logger: silent, signal });
   let failures = 0;
   /** Runs a check; what depends on a failed one is left out. */

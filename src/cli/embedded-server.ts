@@ -49,6 +49,8 @@ export class EmbeddedServer {
   private constructor(options: EmbeddedServerOptions) {
     this.#options = options;
     this.#log = createWriteStream(options.logFile, { flags: "a" });
+    // A log that cannot be written (a full disk) is no reason to end: what matters of it is in the errors.
+    this.#log.on("error", () => {});
     this.apiKey = `tml-${randomBytes(24).toString("hex")}`;
   }
 
@@ -72,7 +74,7 @@ export class EmbeddedServer {
       await ended;
       clearTimeout(timer);
     }
-    await new Promise<void>((resolve) => this.#log.end(resolve));
+    await new Promise<void>((resolve) => this.#log.end(() => resolve()));
   }
 
   #spawn(): Promise<void> {

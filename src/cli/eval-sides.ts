@@ -1,10 +1,10 @@
 // The sides of an evaluation: one set of weights, or two to compare. Everything that can be wrong with either is found before the first
 // sample: both must be there, load, and answer the same problems.
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { SamplingClient } from "../client/index.ts";
 import { ConfigError } from "../core/errors.ts";
+import { scratchFolder } from "../core/files.ts";
 import { type Dataset, describeSummary } from "../data/index.ts";
 import type { Renderer } from "../renderers/index.ts";
 import type { TrainConfig } from "../rl/config.ts";
@@ -38,7 +38,7 @@ interface Opened {
 }
 
 export class Sides {
-  readonly #scratch = mkdtempSync(join(tmpdir(), "whet-eval-"));
+  readonly #scratch = scratchFolder("eval");
   readonly #benches = new Map<string, Opened>();
   readonly #logger: Logger;
   readonly #signal: AbortSignal;

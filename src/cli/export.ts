@@ -1,10 +1,10 @@
 // `./whet export`: a checkpoint of a run as a folder that other programs load: a PEFT adapter, or merged weights; with a model card.
-import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { z } from "zod";
 import { bundledModel } from "../core/bundled.ts";
 import { ConfigError } from "../core/errors.ts";
+import { scratchFolder } from "../core/files.ts";
 import { lockHolder } from "../core/lock-file.ts";
 import { version, whet } from "../core/program.ts";
 import { Adapter, adapterFiles } from "../export/adapter.ts";
@@ -95,7 +95,7 @@ async function exportRun(options: ExportOptions, signal: AbortSignal): Promise<n
     say(`run=${options.run} is live (process ${holder}); ${weights.label} is exported as it is now`);
   const baseName = baseNameOf(options, modelName);
 
-  const scratch = mkdtempSync(join(tmpdir(), "whet-export-"));
+  const scratch = scratchFolder("export");
   try {
     const source = await adapterFolder(options, record, scratch, signal);
     const adapter = new Adapter(source);

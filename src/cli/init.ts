@@ -1,8 +1,8 @@
 // `./whet init [DIR]`: a small project to start from. Nothing that is there is overwritten.
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { ConfigError, messageOf } from "../core/errors.ts";
-import { makeFolder } from "../core/files.ts";
+import { makeFolder, removeEmpty } from "../core/files.ts";
 import { whet } from "../core/program.ts";
 import type { Command } from "./command.ts";
 import { exampleProblems } from "./example-problems.ts";
@@ -26,10 +26,19 @@ export const command: Command = {
         "config/init-exists",
         `${there.join(", ")} ${there.length === 1 ? "is" : "are"} already in ${folder}, and init overwrites nothing. Name another folder: ${whet} init my-project`,
       );
+    let made: string[] = [];
+    const written: string[] = [];
     try {
-      makeFolder(folder);
-      for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text, { flag: "wx" });
+      made = makeFolder(folder);
+      for (const [name, text] of Object.entries(files)) {
+        const file = join(folder, name);
+        writeFileSync(file, "", { flag: "wx" });
+        written.push(file);
+        writeFileSync(file, text);
+      }
     } catch (error) {
+      for (const file of written) rmSync(file, { force: true });
+      removeEmpty(made);
       throw new ConfigError(
         "config/init-folder",
         `${folder} cannot be written: ${messageOf(error)}. Name another one.`,

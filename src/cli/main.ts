@@ -1,6 +1,6 @@
 // `./whet COMMAND …`: finds the command, runs it, turns errors into one clear message and an exit code.
 
-import { ConfigError, WhetstoneError } from "../core/errors.ts";
+import { ConfigError, messageOf, WhetstoneError } from "../core/errors.ts";
 import { nearest } from "../core/nearest.ts";
 import { version, whet } from "../core/program.ts";
 import { visible } from "../core/visible.ts";
@@ -61,11 +61,30 @@ async function main(args: readonly string[]): Promise<number> {
   return command.run(rest);
 }
 
+/** What was raised on purpose, or by the system at a file that no command expects to fail; undefined: a defect, with its stack. */
+function explained(error: unknown): WhetstoneError | undefined {
+  if (error instanceof WhetstoneError) return error;
+  const { code = "", syscall } = error as NodeJS.ErrnoException;
+  if (syscall === undefined || !fileProblems.has(code)) return undefined;
+  return new WhetstoneError(
+    "cli/file-system",
+    `The system refused a file: ${messageOf(error)}. Free some space or fix the permissions of what it names, then type this again.`,
+    { cause: error },
+  );
+}
+
+const fileProblems: ReadonlySet<string> = new Set(
+  "EACCES EBUSY EDQUOT EEXIST EFBIG EIO EISDIR ELOOP EMFILE ENAMETOOLONG ENFILE ENOENT ENOSPC ENOTDIR EPERM EROFS ESTALE EXDEV".split(
+    " ",
+  ),
+);
+
 try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
-  if (!(error instanceof WhetstoneError)) throw error;
-  console.error(visible(`whetstone: ${error.message} [${error.code}]`));
-  if (error.next !== undefined) console.error(`To go on:\n  ${error.next}`);
-  process.exitCode = error instanceof ConfigError ? 2 : 1;
+  const failure = explained(error);
+  if (!failure) throw error;
+  console.error(visible(`whetstone: ${failure.message} [${failure.code}]`));
+  if (failure.next !== undefined) console.error(`To go on:\n  ${failure.next}`);
+  process.exitCode = failure instanceof ConfigError ? 2 : 1;
 }

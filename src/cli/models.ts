@@ -1,8 +1,7 @@
 // `./whet models`: what a server offers, with the context window, the renderer that each model would get, and the price where it is known.
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { rmSync } from "node:fs";
 import { z } from "zod";
+import { scratchFolder } from "../core/files.ts";
 import { whet } from "../core/program.ts";
 import { recommendedRenderer } from "../renderers/index.ts";
 import { TrainConfig } from "../rl/config.ts";
@@ -39,7 +38,7 @@ export const command: Command = {
 };
 
 async function list(options: z.output<typeof ModelsOptions>): Promise<number> {
-  const folder = mkdtempSync(join(tmpdir(), "whet-models-"));
+  const folder = scratchFolder("models");
   try {
     const engine = await connectEngine(options, { ...engineFiles(folder), logger: silent });
     try {

@@ -1,9 +1,9 @@
 // The rows of problems as `./whet certify` reads them: a file of JSON lines, stdin, or everything that training would read of a folder, a
 // Parquet file or a named set.
-import { mkdtempSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync, statSync } from "node:fs";
 import { extname, join } from "node:path";
 import { ConfigError } from "../core/errors.ts";
+import { scratchFolder } from "../core/files.ts";
 import { DataError } from "../data/errors.ts";
 import { openRows } from "../data/formats.ts";
 import { findFiles, type ProblemFile, sourceOf } from "../data/sources.ts";
@@ -66,7 +66,7 @@ async function* inFile(
 }
 
 async function* parquetRows(path: string, maxTestsBytes: number): AsyncGenerator<JsonRow> {
-  const scratch = mkdtempSync(join(tmpdir(), "whet-certify-"));
+  const scratch = scratchFolder("certify");
   const file = openRows(path, new Spill(join(scratch, "tests")), maxTestsBytes);
   const heads = file.heads();
   let line = 0;

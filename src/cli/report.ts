@@ -1,8 +1,8 @@
 // `./whet report`: a run as one HTML page that needs nothing else.
-import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { messageOf, WhetstoneError } from "../core/errors.ts";
+import { writeFileAtomic } from "../core/files.ts";
 import { whet } from "../core/program.ts";
 import { renderReport } from "../dashboard/report.ts";
 import type { Command } from "./command.ts";
@@ -32,7 +32,7 @@ export const command: Command = {
     const html = await renderReport(run, new Date());
     const out = options.out || join(run, "report.html");
     try {
-      writeFileSync(out, html);
+      writeFileAtomic(out, html);
     } catch (cause) {
       throw new WhetstoneError(
         "cli/report-write",

@@ -1,12 +1,11 @@
 // `./whet sample`: one problem, answered by a checkpoint of a run, or by several and the base model beside each other. Each answer is
 // printed when it is there; its program is taken out and, on request, run on tests.
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { rmSync } from "node:fs";
 import { z } from "zod";
 import type { SamplingClient } from "../client/index.ts";
 import { countOf } from "../core/count.ts";
 import { ConfigError } from "../core/errors.ts";
+import { scratchFolder } from "../core/files.ts";
 import { whet } from "../core/program.ts";
 import { Random } from "../core/random.ts";
 import { visible, visibleLine } from "../core/visible.ts";
@@ -108,7 +107,7 @@ async function sampleAll(
   const names = options.checkpoint.length > 0 ? options.checkpoint : [""];
   const weights = [...new Set(names)].map((name) => findWeights(name, options.run, config.model_name));
   const { kind, baseUrl } = engineOfRun(options.run, given.has("base_url") ? options.base_url : undefined);
-  const scratch = mkdtempSync(join(tmpdir(), "whet-sample-"));
+  const scratch = scratchFolder("sample");
   const files = engineFiles(scratch);
   const bench = new Workbench(
     { ...config, base_url: baseUrl },

@@ -1,9 +1,9 @@
 // `./whet train`: builds the parts, checks them before anything is billed, trains, and reports.
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { rmSync } from "node:fs";
+import { resolve } from "node:path";
 import { countOf } from "../core/count.ts";
 import { WhetstoneError } from "../core/errors.ts";
+import { scratchFolder } from "../core/files.ts";
 import { whet } from "../core/program.ts";
 import { shellCommand } from "../core/shell.ts";
 import { type DashboardBeside, dashboardBeside } from "../dashboard/beside.ts";
@@ -131,13 +131,16 @@ const budgetExitCode = 3;
 
 /** Everything that a run does before its first billed call, in a folder that is gone afterwards. */
 async function dryRun({ config, kind, notices }: Plan): Promise<number> {
-  const folder = mkdtempSync(join(tmpdir(), "whet-dry-run-"));
-  const run = await Run.open(folder, new Display(process.stderr), () => {});
+  const folder = scratchFolder("dry-run");
   try {
-    for (const notice of notices) run.logger.warn(notice);
-    return await interruptible((_, interrupts) => trainInto(run, config, kind, interrupts, { dry: true }));
+    const run = await Run.open(folder, new Display(process.stderr), () => {});
+    try {
+      for (const notice of notices) run.logger.warn(notice);
+      return await interruptible((_, interrupts) => trainInto(run, config, kind, interrupts, { dry: true }));
+    } finally {
+      await run.close("interrupted");
+    }
   } finally {
-    await run.close("interrupted");
     rmSync(folder, { recursive: true, force: true });
   }
 }

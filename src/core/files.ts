@@ -1,6 +1,19 @@
 // Files that are either wholly there or not there at all, and the paths that may name them.
-import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import {
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { messageOf, WhetstoneError } from "./errors.ts";
 
 /** Replaces a file in one step: a crash leaves the old content or the new one, never a part of either. */
 export function writeFileAtomic(path: string, content: string | Uint8Array): void {
@@ -26,16 +39,44 @@ export function replaceFile(path: string, write: (temporary: string) => void): v
   syncFolder(dirname(path));
 }
 
-/** Makes a folder and the ones above it. Unlike Node's own, it ends with an error under /proc and its kind, where nothing can be made. */
-export function makeFolder(path: string): void {
+/**
+ * Makes a folder and the ones above it; returns those that were not there, the innermost first. Unlike Node's own, it ends with an error
+ * under /proc and its kind, where nothing can be made. When it fails, what it made is gone again.
+ */
+export function makeFolder(path: string): string[] {
   const folder = resolve(path);
-  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return;
-  if (dirname(folder) !== folder) makeFolder(dirname(folder));
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return [];
+  const above = dirname(folder) === folder ? [] : makeFolder(dirname(folder));
   try {
     mkdirSync(folder);
+    return [folder, ...above];
   } catch (error) {
     // Another process may have made it at this moment.
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST" || !statSync(folder).isDirectory()) throw error;
+    if ((error as NodeJS.ErrnoException).code === "EEXIST" && statSync(folder).isDirectory()) return above;
+    removeEmpty(above);
+    throw error;
+  }
+}
+
+/** Removes folders, the innermost first, up to one that holds something. */
+export function removeEmpty(folders: readonly string[]): void {
+  try {
+    for (const folder of folders) rmdirSync(folder);
+  } catch {
+    // It holds what somebody wrote, or is gone.
+  }
+}
+
+/** A new folder for what is not kept; whoever asks for it removes it. */
+export function scratchFolder(purpose: string): string {
+  try {
+    return mkdtempSync(join(tmpdir(), `whet-${purpose}-`));
+  } catch (cause) {
+    throw new WhetstoneError(
+      "cli/temporary-folder",
+      `No temporary folder can be made in ${tmpdir()} (${messageOf(cause)}). Free some space there, or set TMPDIR to another folder.`,
+      { cause },
+    );
   }
 }
 

@@ -14,8 +14,8 @@ let drafts = 0;
 export function takeLock(file: string): Lock {
   const draft = `${file}.${process.pid}-${drafts++}`;
   const token = crypto.randomUUID();
-  writeFileSync(draft, `${identity(process.pid) ?? process.pid}\n${token}\n`);
   try {
+    writeFileSync(draft, `${identity(process.pid) ?? process.pid}\n${token}\n`);
     for (;;) {
       if (placed(draft, file)) {
         held.add(token);
@@ -45,6 +45,8 @@ function placed(draft: string, file: string): boolean {
     return true;
   } catch (error) {
     if (codeOf(error) === "EEXIST") return false;
+    // A full disk may have taken the name and not the content: a lock without a holder, which is nobody's.
+    rmSync(file, { force: true });
     throw error;
   }
 }

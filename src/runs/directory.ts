@@ -1,11 +1,11 @@
 // The run directory: who may write into it, and what to do when it is already there. Nothing in it is ever overwritten; deleting it
 // is refused unless it is plainly a run directory.
-import { accessSync, constants, existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, parse, resolve } from "node:path";
 import { messageOf, WhetstoneError } from "../core/errors.ts";
-import { makeFolder, writeFileAtomic } from "../core/files.ts";
-import { takeLock } from "../core/lock-file.ts";
+import { makeFolder, removeEmpty, writeFileAtomic } from "../core/files.ts";
+import { type Lock, takeLock } from "../core/lock-file.ts";
 import { whet } from "../core/program.ts";
 import { shellCommand } from "../core/shell.ts";
 
@@ -112,8 +112,7 @@ export async function openRunDirectory(
     existsSync(absolute) && !readdirSync(absolute).every((name) => beforeFirstStep.has(name) || leftover.test(name));
   if (!occupied) {
     if (!(await agree("new"))) return undefined;
-    makeRunDirectory(path);
-    return { state: "new", release: lockRunDirectory(path) };
+    return { state: "new", release: takeNewDirectory(path) };
   }
   if (!isRunDirectory(absolute)) {
     throw new RunError(
@@ -145,18 +144,28 @@ export async function openRunDirectory(
   }
 }
 
-function makeRunDirectory(path: string): void {
+/** Makes and locks the directory. A run that has written nothing when it gives it back has left nothing, the folders neither. */
+function takeNewDirectory(path: string): () => void {
+  let made: string[] = [];
   try {
-    makeFolder(path);
-    accessSync(path, constants.W_OK);
-  } catch (cause) {
-    throw new RunError(
-      "runs/not-writable",
-      `log_path=${path} cannot be made or written (${messageOf(cause)}). Name a folder where you may write.`,
-      { cause },
-    );
+    made = makeFolder(path);
+    const release = lockRunDirectory(path);
+    return () => {
+      release();
+      removeEmpty(made);
+    };
+  } catch (error) {
+    removeEmpty(made);
+    throw error instanceof RunError ? error : notWritable(path, error);
   }
 }
+
+const notWritable = (path: string, cause: unknown) =>
+  new RunError(
+    "runs/not-writable",
+    `log_path=${path} cannot be made or written (${messageOf(cause)}). Free some space there, or name a folder where you may write.`,
+    { cause },
+  );
 
 /** Removes what a run wrote from its directory, which this process holds; refuses a folder with anything else in it. */
 export function emptyRunDirectory(path: string): void {
@@ -187,7 +196,12 @@ export function keepConfig(path: string, config: Readonly<Record<string, unknown
 
 /** Marks the directory as written by this process; another live process is refused. Returns the release function. */
 export function lockRunDirectory(path: string): () => void {
-  const lock = takeLock(join(path, runFiles.lock));
+  let lock: Lock;
+  try {
+    lock = takeLock(join(path, runFiles.lock));
+  } catch (error) {
+    throw notWritable(path, error);
+  }
   if ("release" in lock) return lock.release;
   throw new RunError(
     "runs/locked",

@@ -30,9 +30,13 @@ describe("the run directory", () => {
     return opened?.state;
   };
 
-  test("is made where there is none", async () => {
-    expect(await open(runPath(), "raise")).toBe("new");
-    expect(existsSync(runPath())).toBe(true);
+  test("is made where there is none, and gone again when nothing was written", async () => {
+    const path = join(runPath(), "a/b");
+    const opened = await openRunDirectory(path, "raise");
+    expect(opened?.state).toBe("new");
+    expect(existsSync(path)).toBe(true);
+    opened?.release();
+    expect(existsSync(runPath())).toBe(false);
   });
 
   test("of a run that failed before it began is used again", async () => {

@@ -1,6 +1,6 @@
 // The embedded jail: runs Python programs on this machine behind the strongest isolation that proves itself at start.
 // `run` is the judge's side (many tests, one program); `execute` runs one program once, as a plain script with files.
-import { availableParallelism } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../core/errors.ts";
@@ -115,12 +115,15 @@ export async function openJail(options: JailOptions = {}): Promise<Jail> {
 }
 
 function unavailable(failures: readonly string[]): string {
+  const noRoom = failures.every((failure) => /\b(ENOSPC|EDQUOT|EROFS|EACCES)\b/.test(failure));
   return [
     "No isolation level of the embedded jail works here, so no program was run.",
     ...failures.map((failure) => `  ${failure}`),
-    "To fix it: install bubblewrap (apt-get install bubblewrap) and allow unprivileged user namespaces " +
-      "(Ubuntu: sysctl kernel.apparmor_restrict_unprivileged_userns=0; Docker: --security-opt seccomp=unconfined " +
-      "--security-opt systempaths=unconfined), or run a kernel with Landlock (5.13 or later), or set SANDBOX_URL to a Sandbox Fusion server.",
+    noRoom
+      ? `To fix it: free some space in ${tmpdir()}, or set TMPDIR to a folder where you may write.`
+      : "To fix it: install bubblewrap (apt-get install bubblewrap) and allow unprivileged user namespaces " +
+        "(Ubuntu: sysctl kernel.apparmor_restrict_unprivileged_userns=0; Docker: --security-opt seccomp=unconfined " +
+        "--security-opt systempaths=unconfined), or run a kernel with Landlock (5.13 or later), or set SANDBOX_URL to a Sandbox Fusion server.",
   ].join("\n");
 }
 

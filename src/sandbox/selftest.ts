@@ -114,7 +114,6 @@ async function check(jail: Jail, probe: Probe): Promise<string[]> {
 /** Runs python/probe.py against things that really exist on this machine: a file, a port, a process. */
 async function attack(jail: Jail, level: JailLevel, controlSocket: string): Promise<string[]> {
   const secret = join(tmpdir(), `whetstone-secret-${randomUUID()}`);
-  await writeFile(secret, "secret", { mode: 0o644 });
   const server = createServer((socket) => socket.destroy());
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const address = server.address();
@@ -139,6 +138,7 @@ async function attack(jail: Jail, level: JailLevel, controlSocket: string): Prom
     ...limits,
   };
   try {
+    await writeFile(secret, "secret", { mode: 0o644 });
     const source = readFileSync(join(pythonFolder, "probe.py"), "utf8");
     const [outcome] = await run(jail, { source, tests: [stdin(`${JSON.stringify(facts)}\n`)] });
     const lines = Buffer.from(outcome!.stdout).toString().trim().split("\n");

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../core/errors.ts";
-import { makeFolder } from "../core/files.ts";
+import { makeFolder, removeEmpty } from "../core/files.ts";
 import { type Lock, takeLock } from "../core/lock-file.ts";
 import { ServerError } from "./errors.ts";
 
@@ -23,10 +23,12 @@ export async function lockStateDir(stateDir: string, waitMs: number): Promise<()
 }
 
 function tryLock(stateDir: string): Lock {
+  let made: string[] = [];
   try {
-    makeFolder(stateDir);
+    made = makeFolder(stateDir);
     return takeLock(join(stateDir, "lock"));
   } catch (cause) {
+    removeEmpty(made);
     throw new ServerError(
       500,
       "server/state-dir",
