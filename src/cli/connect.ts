@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { APIStatusError, type ClientOptions, CredentialError, ServiceClient } from "../client/index.ts";
 import { ConfigError, WhetstoneError } from "../core/errors.ts";
+import type { OutageNews } from "../core/outage.ts";
 import { whet } from "../core/program.ts";
 import { shellCommand } from "../core/shell.ts";
 import { createGrader, type Grader, openSandbox, runCanary } from "../grading/index.ts";
@@ -66,6 +67,8 @@ export async function connectEngine(
     logFile: string;
     logger: Logger;
     onLost?: (error: Error) => void;
+    /** How long an outage of the server may last, and who is told how it stands; without it, the client's own ways. */
+    outage?: { patienceMs: number; onOutage(news: OutageNews): void } | undefined;
     /** Default: what settings and environment ask for. */
     kind?: EngineKind | undefined;
   },
@@ -95,7 +98,12 @@ export async function connectEngine(
   try {
     const models = await modelsAt(clientOptions);
     const address = server?.url ?? (config.base_url || process.env["TINKER_BASE_URL"] || "hosted Tinker");
-    const service = new ServiceClient(clientOptions);
+    const { patienceMs, onOutage } = options.outage ?? {};
+    const service = new ServiceClient({
+      ...clientOptions,
+      onOutage,
+      ...(patienceMs === undefined ? {} : { timings: { outageMs: patienceMs, retryWindowMs: patienceMs } }),
+    });
     const close = async () => {
       await service.close();
       await server?.close();

@@ -5,6 +5,7 @@ import { countOf } from "../core/count.ts";
 import { ConfigError } from "../core/errors.ts";
 import { writeFileAtomic } from "../core/files.ts";
 import { readJsonLines, toJsonLine } from "../core/jsonl.ts";
+import { describeOutage } from "../core/outage.ts";
 import { whet } from "../core/program.ts";
 import { visible } from "../core/visible.ts";
 import { TrainConfig } from "../rl/config.ts";
@@ -173,7 +174,7 @@ async function measure(
       judge: judgeByTests({
         grader: grading.grader,
         patienceMs: 60_000,
-        onWaiting: (message) => progress.print(message),
+        onOutage: (news) => news.due && progress.print(describeOutage(news, ", then this ends")),
       }),
       record: async (event) => {
         if (event.type === "graded") progress.update(++graded);

@@ -15,7 +15,7 @@ import { beginRun, type RunFacts, runRecord } from "../rl/begin-run.ts";
 import { linkedController } from "../rl/cancellation.ts";
 import { presetConfig, type TrainConfig } from "../rl/config.ts";
 import { describeCost, describeForecast, type Forecast, forecastTokens } from "../rl/forecast.ts";
-import { judgeByTests, trainingPatienceMs } from "../rl/judge.ts";
+import { judgeByTests } from "../rl/judge.ts";
 import { describeTariff, dollars, noPrice, priceKeys, tariffForBudget, tariffOf } from "../rl/prices.ts";
 import { describeChange } from "../rl/resume.ts";
 import { evaluationTasks, taskSource } from "../rl/tasks.ts";
@@ -23,6 +23,7 @@ import { type TrainOutcome, train } from "../rl/train.ts";
 import { defaultRunPath, openRunDirectory, readRunConfig, resumeCommand } from "../runs/directory.ts";
 import { Display } from "../runs/display.ts";
 import { redact } from "../runs/log.ts";
+import { outageTeller, patienceOf } from "../runs/outages.ts";
 import { Run } from "../runs/run.ts";
 import { RunView } from "../runs/view.ts";
 import { agreesToCost } from "./agree.ts";
@@ -165,11 +166,16 @@ async function trainInto(
   const tariff = tariffForBudget(config, chargedAs(config.base_url, process.env, kind));
   const { drain } = interrupts;
   const cancel = linkedController(interrupts.cancel);
+  const outage = {
+    patienceMs: patienceOf(config.outage_patience),
+    onOutage: outageTeller(logger, run.display, ", then the run ends and can be resumed (outage_patience)"),
+  };
   const bench = new Workbench(config, {
     engineFiles: engineFiles(run.path),
     logger,
     signal: drain,
     engineKind: kind,
+    outage,
     onEngineLost: (error) => cancel.abort(error),
   });
   try {
@@ -222,8 +228,7 @@ async function trainInto(
       judge: judgeByTests({
         grader: grading.grader,
         comparator: resolved.comparator,
-        patienceMs: trainingPatienceMs,
-        onWaiting: (message) => logger.warn(message),
+        ...outage,
       }),
       checkGrader: () => grading.check(drain),
       trainTasks: taskSource(problems, resolved, renderer),

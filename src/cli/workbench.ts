@@ -24,6 +24,8 @@ export interface WorkbenchOptions {
   signal: AbortSignal;
   /** The engine, where it is not settings and environment that decide. */
   engineKind?: EngineKind | undefined;
+  /** How long an outage of the server may last, and who is told how it stands. */
+  outage?: Parameters<typeof connectEngine>[1]["outage"];
   /** Called when the embedded engine is gone for good. */
   onEngineLost?(error: Error): void;
 }
@@ -49,9 +51,9 @@ export class Workbench {
 
   /** Connects to the engine; refuses a model it does not offer. */
   async engine(): Promise<EngineConnection> {
-    const { engineFiles, logger, onEngineLost, engineKind: kind } = this.#options;
+    const { engineFiles, logger, onEngineLost, outage, engineKind: kind } = this.#options;
     const onLost = onEngineLost ? { onLost: onEngineLost } : {};
-    return this.#keep(await connectEngine(this.#config, { ...engineFiles, logger, kind, ...onLost }));
+    return this.#keep(await connectEngine(this.#config, { ...engineFiles, logger, kind, outage, ...onLost }));
   }
 
   /** Checks that the engine has the model; the smaller context window counts from here on. */

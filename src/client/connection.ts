@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import type { z } from "zod";
+import { Outage } from "../core/outage.ts";
 import {
   apiPrefix,
   type ClientConfig,
@@ -66,6 +67,7 @@ export class Connection {
   readonly notices: Notices;
   readonly policies: ReturnType<typeof policiesOf>;
   readonly billing: BillingPause;
+  readonly outage: Outage;
   /** Aborted, with a ClientClosedError, when the client is closed. */
   readonly closing: AbortSignal;
   readonly sampleGate = new SampleGate();
@@ -89,6 +91,12 @@ export class Connection {
     this.notices = new Notices(options.onWarning, 12 * options.timings.noticeMs);
     this.policies = policiesOf(options);
     this.billing = new BillingPause(options.timings.retryMaxMs, this.notices);
+    this.outage = new Outage({
+      what: `The Tinker server at ${options.baseUrl.origin}`,
+      patienceMs: options.timings.outageMs,
+      quietMs: options.timings.noticeMs,
+      tell: options.onOutage,
+    });
     this.closing = this.#closer.signal;
     this.trainingEncoding = new TrainingEncoding((request) => this.sendOnce(request), this.notices);
     setMaxListeners(0, this.closing);
@@ -141,8 +149,8 @@ export class Connection {
 
   /** What a wait for `what` goes by. */
   retryContext(what: string, signal: AbortSignal | undefined): RetryContext {
-    const { notices, billing, closing } = this;
-    return { what, timings: this.options.timings, notices, billing, signals: [signal, closing] };
+    const { notices, billing, outage, closing } = this;
+    return { what, timings: this.options.timings, notices, billing, outage, signals: [signal, closing] };
   }
 
   /** Reads an answer as a JSON message. */
@@ -246,7 +254,7 @@ export class Connection {
         timeoutMs: Math.min(10_000, timings.requestTimeoutMs),
       },
       warnAfterBeats * timings.heartbeatIntervalMs,
-      onWarning,
+      { notices: this.notices, outage: this.outage },
     );
     this.#heartbeat = heartbeat;
     this.credentials.onChange = (token) => heartbeat.setApiKey(token);
@@ -266,8 +274,9 @@ export class Connection {
     return withRetries(send, policy, { ...this.retryContext(what, request.signal), onRetry, isFinal });
   }
 
-  /** Passes a server's word on what will go away on to the user, once. */
+  /** Notes that the server answers, and passes its word on what will go away on to the user, once. */
   #noted(answer: HttpAnswer): HttpAnswer {
+    if (answer.status < 500) this.outage.answered();
     const note = answer.headers["x-deprecation-note"];
     if (typeof note === "string") this.notices.once(`The server says: ${note}`);
     return answer;

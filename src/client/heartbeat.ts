@@ -1,6 +1,8 @@
 // Keeps a session alive. The beats are sent by a worker thread; this side only watches their reports.
 import { Worker } from "node:worker_threads";
+import type { Outage } from "../core/outage.ts";
 import { heartbeatThread } from "./heartbeat-thread.ts";
+import type { Notices } from "./notices.ts";
 
 export interface HeartbeatSettings {
   url: string;
@@ -18,15 +20,22 @@ export interface HeartbeatReport {
 
 export class Heartbeat {
   readonly #worker: Worker;
-  readonly #warn: (message: string) => void;
+  readonly #notices: Notices;
+  readonly #outage: Outage;
   readonly #warnAfterMs: number;
   #lastSuccess = performance.now();
-  #lost = false;
+  /** It has said that the server is away. */
+  #silent = false;
   #closed = false;
 
-  constructor(settings: HeartbeatSettings, warnAfterMs: number, warn: (message: string) => void) {
+  constructor(
+    settings: HeartbeatSettings,
+    warnAfterMs: number,
+    { notices, outage }: { notices: Notices; outage: Outage },
+  ) {
     this.#warnAfterMs = warnAfterMs;
-    this.#warn = warn;
+    this.#notices = notices;
+    this.#outage = outage;
     this.#worker = new Worker(heartbeatThread, {
       eval: true,
       workerData: settings,
@@ -38,7 +47,9 @@ export class Heartbeat {
     this.#worker.on("message", (report: HeartbeatReport) => this.#observe(report));
     this.#worker.on("error", (error) => {
       if (!this.#closed)
-        this.#warn(`Heartbeats stopped (${error.message}). The server will end the session; make a new ServiceClient.`);
+        this.#notices.once(
+          `Heartbeats stopped (${error.message}). The server will end the session; make a new ServiceClient.`,
+        );
     });
     // Last: a new listener would keep the process alive again.
     this.#worker.unref();
@@ -57,17 +68,21 @@ export class Heartbeat {
     if (this.#closed) return;
     if ((status >= 200 && status < 300) || status === 410) {
       this.#lastSuccess = performance.now();
+      // What other requests find is theirs to take back: a server may answer beats and nothing else.
+      if (this.#silent) this.#outage.answered();
+      this.#silent = false;
       return;
     }
     const silentMs = performance.now() - this.#lastSuccess;
-    const reason = error ?? `status ${status}`;
-    if (status === 404) {
-      if (!this.#lost)
-        this.#warn("The server no longer knows this session. Its models are gone; resume from a checkpoint.");
-      this.#lost = true;
-    } else if (silentMs > this.#warnAfterMs)
-      this.#warn(
-        `No heartbeat has reached the server for ${Math.round(silentMs / 1000)} s (${reason}). It may end the session.`,
-      );
+    const what = `No heartbeat has reached the server for ${Math.round(silentMs / 1000)} s (${error ?? `status ${status}`}). It may end the session.`;
+    if (status === 404)
+      this.#notices.once("The server no longer knows this session. Its models are gone; resume from a checkpoint.");
+    else if (silentMs > this.#warnAfterMs) {
+      // Beats are short: without an answer to any of them the server is away, whatever else is waited for.
+      if (status === 0) {
+        this.#silent = true;
+        this.#outage.failed(what, silentMs);
+      } else this.#notices.say("heartbeat", what);
+    }
   }
 }

@@ -7,6 +7,7 @@
 // const step = training.optimStep({ learningRate: 4e-5 });              // queued behind it
 // await Promise.all([update, step]);
 
+export type { OutageNews } from "../core/outage.ts";
 export type {
   AccessScope,
   AdamParams,

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { describeOutage, type OutageNews } from "../core/outage.ts";
 import type { QueueState } from "../protocol/index.ts";
 import { CredentialError, InvalidInputError } from "./errors.ts";
 
@@ -30,6 +31,8 @@ export interface Timings {
   retryMaxMs: number;
   /** Submits and REST calls are retried for this long; a conflict (409) for a twentieth of it. */
   retryWindowMs: number;
+  /** A server that gives no answer to anything for this long is given up: all that waits for it fails. */
+  outageMs: number;
   /** What fails for this long is mentioned to the user, with the reason; what takes 12 times as long too, once a minute. */
   noticeMs: number;
   /** Sampling fails when no sample has finished for this long. */
@@ -44,6 +47,7 @@ export const defaultTimings: Readonly<Timings> = {
   retryBaseMs: 500,
   retryMaxMs: 10_000,
   retryWindowMs: 300_000,
+  outageMs: 1_800_000,
   noticeMs: 5_000,
   stuckMs: 7_200_000,
 };
@@ -87,6 +91,8 @@ export interface ClientOptions {
   onQueueState?: ((event: QueueStateEvent) => void) | undefined;
   /** Told what a user should know and no call can return. Default: console.warn. */
   onWarning?: ((message: string) => void) | undefined;
+  /** Told how an outage of the server stands, with every try that fails, and when it is over. Default: what is due is given to `onWarning`. */
+  onOutage?: ((news: OutageNews) => void) | undefined;
 }
 
 /** The options with everything filled in. */
@@ -104,6 +110,7 @@ export interface ResolvedOptions {
   timings: Readonly<Timings>;
   onQueueState: ((event: QueueStateEvent) => void) | undefined;
   onWarning: (message: string) => void;
+  onOutage: (news: OutageNews) => void;
 }
 
 export function resolveOptions(
@@ -118,6 +125,7 @@ export function resolveOptions(
     "CF-Access-Client-Secret": given("CLOUDFLARE_ACCESS_CLIENT_SECRET"),
   };
   const headers: Record<string, string> = {};
+  const onWarning = options.onWarning ?? ((message: string) => console.warn(`whetstone/tinker: ${message}`));
   for (const [name, value] of Object.entries({ ...access, ...options.defaultHeaders }))
     if (value !== undefined) headers[name] = value;
   return {
@@ -138,7 +146,8 @@ export function resolveOptions(
     maxConnections: options.maxConnections ?? 1000,
     timings: { ...defaultTimings, ...options.timings },
     onQueueState: options.onQueueState,
-    onWarning: options.onWarning ?? ((message) => console.warn(`whetstone/tinker: ${message}`)),
+    onWarning,
+    onOutage: options.onOutage ?? ((news) => news.due && onWarning(describeOutage(news))),
   };
 }
 

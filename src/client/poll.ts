@@ -57,7 +57,8 @@ export async function poll<T>(connection: Connection, target: PollTarget<T>): Pr
       }));
       if ("error" in answer) {
         // A server that held the poll for longer than we wait (SkyRL does) is simply asked again.
-        if (answer.error instanceof APITimeoutError) await attempts.notYet(performance.now() - started);
+        if (answer.error instanceof APITimeoutError)
+          await attempts.notYet(performance.now() - started, { silent: answer.error });
         else await attempts.again(answer.error);
         continue;
       }

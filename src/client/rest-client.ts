@@ -210,7 +210,7 @@ export class RestClient {
           "client/trace-export",
           `The server could not export the trace of ${sessionId}: ${error ?? "no reason given"}. Try again later.`,
         );
-      await attempts.notYet(0, context.timings.retryMaxMs);
+      await attempts.notYet(0, { pauseMs: context.timings.retryMaxMs });
     }
   }
 

@@ -1,6 +1,7 @@
 // The one place that decides about trying again: which failures, how often and for how long, with which pauses, and what the user is told
 // meanwhile. Whoever may have to ask a server again (calls, polls, samples, archives, traces) makes an `Attempts` with one of the policies
 // below and asks it after every failure, and after every answer that says "not yet".
+import type { Outage } from "../core/outage.ts";
 import { APIConnectionError, APIStatusError, APITimeoutError, statusError } from "./errors.ts";
 import type { Notices } from "./notices.ts";
 import type { Timings } from "./options.ts";
@@ -21,13 +22,13 @@ export interface RetryPolicy {
   rule?: (status: number, before: number) => Verdict;
 }
 
-/** Without end: for waits that only the caller, or closing the client, can end. */
+/** Without end but that of an outage: for waits that only the caller, or closing the client, can end while the server answers. */
 const endless = { maxRetries: Number.POSITIVE_INFINITY, windowMs: Number.POSITIVE_INFINITY };
 const largePromptBytes = 131_072;
 
 /** How patient a client is with what. */
 export function policiesOf({ maxRetries, timings }: { maxRetries: number; timings: Readonly<Timings> }) {
-  const { retryWindowMs, retryBaseMs, retryMaxMs } = timings;
+  const { retryWindowMs, retryBaseMs, retryMaxMs, outageMs } = timings;
   return {
     /** What starts and ends things. */
     start: { maxRetries, windowMs: 0 },
@@ -35,7 +36,8 @@ export function policiesOf({ maxRetries, timings }: { maxRetries: number; timing
     call: { maxRetries, windowMs: retryWindowMs },
     /** The first 5xx is asked again at once; a server that stays down is not hammered. Some proxies answer 400 now and then. */
     poll: {
-      ...endless,
+      maxRetries: 0,
+      windowMs: outageMs,
       rule(status: number, before: number): Verdict {
         if (status === 400) return before < 3 ? 0 : "final";
         if (status >= 500 && before === 0) return 0;
@@ -76,6 +78,8 @@ export interface RetryContext {
   billing: BillingPause;
   signals: Signals;
   notices: Notices;
+  /** Of the server, whoever asks it. */
+  outage: Outage;
   /** The error for an answer of status 400 and above; default: what the status says. */
   errorOf?: ((answer: HttpAnswer) => Error) | undefined;
   /** Told before every further try. What it throws ends the attempts. */
@@ -107,7 +111,7 @@ export class Attempts {
 
   /** Waits after a failure, which is what was thrown or an answer of status 400 and above. Throws it when there is no further try. */
   async again(failure: unknown): Promise<void> {
-    const { what, billing, signals, errorOf, onRetry } = this.#context;
+    const { what, billing, signals, outage, errorOf, onRetry } = this.#context;
     const answer = isAnswer(failure) ? failure : undefined;
     const error = answer ? (errorOf?.(answer) ?? statusError(what, answer.status, textOf(answer))) : failure;
     const status = answer?.status ?? statusOf(failure);
@@ -122,17 +126,20 @@ export class Attempts {
     onRetry?.(delayMs, { status, error: error as Error });
     if (status === 402) await billing.wait(error as Error, signals);
     else {
-      this.#mention(error as Error);
-      if (delayMs > 0) await sleep(delayMs, ...signals);
+      this.#mention(error as Error, status);
+      // Once more at the end of what an outage may last.
+      if (delayMs > 0) await sleep(Math.min(delayMs, outage.leftMs), ...signals);
     }
   }
 
   /**
    * After an answer that says "not yet", which took so long to come: waits for `pauseMs`, or not at all where the server holds its
-   * answers; one that does not is asked more and more slowly.
+   * answers; one that does not is asked more and more slowly. `silent`: what came was no answer, as from a server that holds one for
+   * longer than is waited; throws it where nothing else is heard of the server either.
    */
-  async notYet(tookMs: number, pauseMs?: number): Promise<void> {
-    const { what, waitsFor = what, signals, notices } = this.#context;
+  async notYet(tookMs: number, { pauseMs, silent }: { pauseMs?: number; silent?: Error } = {}): Promise<void> {
+    const { what, waitsFor = what, signals, notices, outage } = this.#context;
+    if (silent && outage.spent) throw givenUp(silent, this.#failures + 1, performance.now() - this.#lastNews);
     this.#lastNews = performance.now();
     this.#failures = 0;
     this.#statuses.clear();
@@ -148,8 +155,13 @@ export class Attempts {
   }
 
   #checkPolicy(error: Error, status: number): void {
+    const { outage } = this.#context;
     const elapsedMs = performance.now() - this.#lastNews;
     const { maxRetries, windowMs } = this.#policy;
+    if (isAway(error, status)) {
+      outage.failed(error.message);
+      if (outage.spent) throw givenUp(error, this.#failures + 1, elapsedMs);
+    }
     if (status === 409 ? elapsedMs < windowMs * conflictShare : elapsedMs < windowMs || this.#failures < maxRetries)
       return;
     throw givenUp(error, this.#failures + 1, elapsedMs);
@@ -160,8 +172,9 @@ export class Attempts {
     return Math.min(retryBaseMs * 2 ** Math.min(this.#failures, 30), retryMaxMs) * (0.75 + Math.random() / 4);
   }
 
-  /** Says that this goes on, and why, where it has gone on for a while. */
-  #mention(error: Error): void {
+  /** Says that this goes on, and why, where it has gone on for a while. An outage tells of itself. */
+  #mention(error: Error, status: number): void {
+    if (isAway(error, status)) return;
     const { what, timings, notices } = this.#context;
     const seconds = (performance.now() - this.#lastNews) / 1000;
     if (seconds * 1000 < timings.noticeMs) return;
@@ -191,6 +204,10 @@ export async function withRetries(
     else await attempts.again(outcome);
   }
 }
+
+/** Whether a failure is the whole server's, or of what stands before it. */
+const isAway = (error: Error, status: number): boolean =>
+  status >= 500 || (error instanceof APIConnectionError && /^client\/(connection|timeout)$/.test(error.code));
 
 const isAnswer = (value: unknown): value is HttpAnswer =>
   typeof value === "object" && value !== null && "status" in value && "headers" in value;

@@ -284,8 +284,7 @@ export async function openSampler(
     modelPath,
     baseModel,
   };
-  const policy = connection.policies.start;
-  const { samplingSessionId } = await connection.ask(routes.createSamplingSession, { message, signal }, { policy });
+  const { samplingSessionId } = await connection.ask(routes.createSamplingSession, { message, signal });
   return new SamplingClient(connection, samplingSessionId);
 }
 

@@ -1,7 +1,7 @@
 // What the client does about the kinds of servers there are, and what it tells the user meanwhile.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Reply, ScriptedServer, type SeenRequest } from "../../test/support/scripted-server.ts";
-import { type ClientOptions, type DatumInput, ServiceClient } from "./index.ts";
+import { type ClientOptions, type DatumInput, type OutageNews, ServiceClient } from "./index.ts";
 
 let server: ScriptedServer;
 const services: ServiceClient[] = [];
@@ -113,8 +113,10 @@ describe("what the user is told", () => {
     while (warnings.length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
     await service.close();
     await Promise.all(samples);
-    expect(warnings[0]).toMatch(/^sample has failed for .*until it works.*rebooting/);
-    expect(warnings.length).toBeLessThan(10);
+    expect(warnings[0]).toMatch(
+      /^The Tinker server at http\S+ has given no answer for .*up to 30 min more\..*rebooting/,
+    );
+    expect(warnings.length).toBeLessThan(5);
   });
 
   test("a server that is full is mentioned too, with its own words", async () => {
@@ -135,10 +137,25 @@ describe("what the user is told", () => {
     const training = await train({ onWarning: (message) => warnings.push(message), timings: { noticeMs: 20 } });
     server.script("/optim_step", ...Array.from({ length: 30 }, () => refusal(503, "rebooting")));
     await training.optimStep();
-    expect(warnings[0]).toMatch(
-      /^optimStep has failed for \d+ s \(\d+ tries\) and is tried again for up to 10 s in all\..*rebooting/,
-    );
-    expect(warnings.length).toBeLessThan(4);
+    expect(warnings[0]).toMatch(/has given no answer for \d+ s; it is tried again for up to 30 min more\..*rebooting/);
+    expect(warnings.at(-1)).toMatch(/^The Tinker server at http\S+ answers again after \d+ s$/);
+    expect(warnings.length).toBeLessThan(9);
+  });
+
+  test("a server that hangs is given up after outageMs, and a caller's wait with it", async () => {
+    const news: OutageNews[] = [];
+    const service = connect({
+      onOutage: (found) => news.push(found),
+      timings: { noticeMs: 20, pollTimeoutMs: 40, requestTimeoutMs: 40, heartbeatIntervalMs: 10, outageMs: 400 },
+    });
+    const sampling = await service.createSamplingClient({ baseModel: "tiny" });
+    for (const route of ["/retrieve_future", "/session_heartbeat"])
+      server.script(route, ...Array.from({ length: 500 }, () => "hang" as const));
+    const first = sampling.sample({ prompt: [1] });
+    const second = sampling.sample({ prompt: [2] });
+    for (const sample of [first, second]) await expect(sample).rejects.toThrow(/no complete answer.*Gave up after/);
+    expect(news[0]).toMatchObject({ state: "away", due: true });
+    expect(news.filter(({ due }) => due).length).toBeLessThan(8);
   });
 
   test("a sample that takes long says so once, and is waited for", async () => {

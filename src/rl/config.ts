@@ -192,6 +192,13 @@ export const TrainConfig = z.strictObject({
     .min(0)
     .default(1800)
     .describe("seconds without progress after which a stage is named; after twice that the run ends; 0: never"),
+  outage_patience: z
+    .number()
+    .min(0)
+    .default(1800)
+    .describe(
+      "seconds that the server or the sandbox may give no answer before the run ends, to be resumed; 0: until stage_deadline ends it",
+    ),
   on_error: z
     .enum(["warn", "pause", "stop", "rollback"])
     .default("warn")
@@ -270,6 +277,11 @@ export function validateConfig(config: TrainConfig): string[] {
   if (config.max_lag >= 2 && config.loss_fn === "importance_sampling")
     warnings.push(
       `max_lag=${config.max_lag} with an unclipped loss: watch optim/kl_sample_train_v2 and optim/effective_sample_size, or set loss_fn=ppo`,
+    );
+  const deadline = 2 * config.stage_deadline;
+  if (deadline > 0 && config.outage_patience >= deadline)
+    warnings.push(
+      `outage_patience=${config.outage_patience}: stage_deadline=${config.stage_deadline} ends a run without progress after ${deadline} s; set it to more than ${Math.ceil(config.outage_patience / 2)}, or to 0`,
     );
   if (config.num_substeps > 1 && config.loss_fn === "importance_sampling")
     warnings.push("num_substeps > 1 trains off-policy; loss_fn=ppo is the stable choice for that");

@@ -1,15 +1,20 @@
-// The usual judge: the problem's tests. A sandbox that does not answer is waited for; what is still without a verdict when the
-// patience is spent has no reward and is left out of training.
+// The usual judge: the problem's tests. A sandbox that gives no verdict on anything is waited for, and the run ends when that takes too
+// long: nothing was written down, so that a resumed run judges it. A single program without a verdict, while others have theirs, has no
+// reward after a while and is left out of training.
 import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
+import { untilAborted } from "../client/wait.ts";
+import { Outage, type OutageNews } from "../core/outage.ts";
+import { whet } from "../core/program.ts";
 import { weakTestsFlag } from "../diagnosis/evidence.ts";
 import { wouldFool } from "../grading/certify.ts";
-import type { Comparator, GradeResult, Grader } from "../grading/index.ts";
+import { type Comparator, type GradeResult, type Grader, normalizeTests } from "../grading/index.ts";
 import type { Grade } from "../runs/events.ts";
+import { TrainError } from "./resume.ts";
 import type { Judge } from "./rollout.ts";
 
-/** While training, the sandbox may be away this long before completions are left ungraded. */
-export const trainingPatienceMs = 5 * 60_000;
+/** A program that gets no verdict while others do is left ungraded after this long. */
+const programPatienceMs = 5 * 60_000;
 
 /** Problems whose tests were looked at; one is looked at again when there are more. */
 const mostRemembered = 100_000;
@@ -18,13 +23,25 @@ export interface JudgeOptions {
   grader: Grader;
   /** How outputs are compared, where the tests are looked at without running anything. */
   comparator?: Comparator;
-  /** How long a sandbox may be away before answers are left ungraded. */
+  /** How long the sandbox may give no verdict on anything. */
   patienceMs: number;
-  /** Called when the sandbox does not answer and the loop waits for it. */
-  onWaiting?(message: string): void;
+  /** Told how such an outage stands. */
+  onOutage?(news: OutageNews): void;
 }
 
-export function judgeByTests({ grader, comparator, patienceMs, onWaiting }: JudgeOptions): Judge {
+/** An outage that is over before is not told. */
+const quietMs = 5_000;
+
+export function judgeByTests({ grader, comparator, patienceMs, onOutage }: JudgeOptions): Judge {
+  const outage = new Outage({ what: "The sandbox", patienceMs, quietMs, tell: (news) => onOutage?.(news) });
+  /** Of all that wait for a verdict, one asks for one on a program that is known. */
+  let asking: Promise<boolean> | undefined;
+  const answers = (signal: AbortSignal) => {
+    asking ??= isJudging(grader, signal).finally(() => {
+      asking = undefined;
+    });
+    return asking;
+  };
   const known = new Map<string, boolean>();
   return async (task, answer, signal, { phase }) => {
     const tests = await task.loadTests();
@@ -38,15 +55,40 @@ export function judgeByTests({ grader, comparator, patienceMs, onWaiting }: Judg
     const isWeak = known.get(key) ?? wouldFool({ id: task.id, tests, ...(comparator && { comparator }) }).length > 0;
     if (known.size > mostRemembered) known.clear();
     known.set(key, isWeak);
-    const deadline = Date.now() + patienceMs;
+    const deadline = Date.now() + Math.min(patienceMs, programPatienceMs);
     for (let pauseMs = 1000; ; pauseMs = Math.min(15_000, pauseMs * 2)) {
       const result = await grader.grade(request, { signal, canWait: phase === "eval" });
-      if (result.verdict !== "ungraded" || Date.now() + pauseMs > deadline) return gradeOf(result, isWeak);
-      onWaiting?.(`the sandbox gives no verdicts (${result.message ?? result.status}); trying until it does`);
-      await sleep(pauseMs, undefined, { signal });
+      if (result.verdict !== "ungraded") {
+        if (result.ran > 0 && !result.cached) outage.answered();
+        return gradeOf(result, isWeak);
+      }
+      const reason = result.message ?? result.status;
+      if (await untilAborted(answers(signal), signal)) {
+        outage.answered();
+        if (Date.now() + pauseMs > deadline) return gradeOf(result, isWeak);
+      } else {
+        outage.failed(reason);
+        if (outage.spent) throw sandboxAway(patienceMs, reason);
+      }
+      await sleep(Math.min(pauseMs, outage.leftMs), undefined, { signal });
     }
   };
 }
+
+const knownTests = normalizeTests([{ input: "", output: "1\n", testtype: "stdin" }]).tests;
+
+/** Whether the sandbox gives a verdict on a program that needs nothing. */
+async function isJudging(grader: Grader, signal: AbortSignal): Promise<boolean> {
+  const known = { problem: { id: "known", tests: knownTests }, code: "print(1)", fresh: true };
+  return (await grader.grade(known, { signal })).verdict !== "ungraded";
+}
+
+const sandboxAway = (patienceMs: number, reason: string) =>
+  new TrainError(
+    "rl/sandbox-away",
+    `The sandbox has given no verdict on anything for ${patienceMs / 1000} s (${reason}). Nothing was scored because of it. ` +
+      `See that it runs (${whet} doctor checks it; outage_patience= waits longer), then run the same again: a run goes on where it ended.`,
+  );
 
 /** What the loop keeps of a verdict. */
 function gradeOf(result: GradeResult, isWeak: boolean): Grade {

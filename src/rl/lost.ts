@@ -1,6 +1,7 @@
 // What a server has lost, told apart from a server that cannot be asked.
 import {
   APIStatusError,
+  EarlierCallFailedError,
   ModelLostError,
   RequestFailedError,
   RequestLostError,
@@ -37,6 +38,11 @@ function statusOf(error: unknown): number | undefined {
   // A path that is found missing only when the accepted request is worked on.
   if (error instanceof RequestFailedError && /not-found|not_found/.test(error.serverCode ?? "")) return 404;
   return error instanceof Error && error.cause !== undefined ? statusOf(error.cause) : undefined;
+}
+
+/** What went wrong first, where calls that were queued behind it failed because of it. */
+export function firstFailure(error: unknown): unknown {
+  return error instanceof EarlierCallFailedError ? firstFailure(error.cause) : error;
 }
 
 /** True where the engine met infinite or missing numbers: training has diverged. */

@@ -3,11 +3,13 @@
 import { resolve } from "node:path";
 import type { ServiceClient } from "../client/index.ts";
 import { ConfigError } from "../core/errors.ts";
+import { describeOutage } from "../core/outage.ts";
 import type { Grader } from "../grading/index.ts";
 import type { Renderer } from "../renderers/index.ts";
 import { defaultRunPath, openRunDirectory } from "../runs/directory.ts";
 import { Display } from "../runs/display.ts";
 import type { RunEvent } from "../runs/events.ts";
+import { patienceOf } from "../runs/outages.ts";
 import { Run } from "../runs/run.ts";
 import { RunView } from "../runs/view.ts";
 import { beginRun } from "./begin-run.ts";
@@ -15,7 +17,7 @@ import { Caller } from "./caller.ts";
 import { linkedController } from "./cancellation.ts";
 import { type TrainConfig, validateConfig } from "./config.ts";
 import { resolveSettings } from "./given-settings.ts";
-import { judgeByTests, trainingPatienceMs } from "./judge.ts";
+import { judgeByTests } from "./judge.ts";
 import { offeredModels, offerOf, withinWindow } from "./offered.ts";
 import { openRenderer } from "./open-renderer.ts";
 import { checkProblems, ownTaskSource, ownTasks, problemsFingerprint, type TrainingProblem } from "./own-problems.ts";
@@ -70,7 +72,7 @@ export async function runTraining<Problem extends TrainingProblem>(
   options: TrainingOptions<Problem>,
 ): Promise<TrainingResult> {
   const { config, warnings } = resolveConfig(options);
-  const judge = judgeOf(options);
+  const judge = judgeOf(options, config);
   const path = resolve(config.log_path || defaultRunPath(new Date()));
   const directory = await openRunDirectory(path, config.behavior_if_log_dir_exists);
   if (!directory) throw new ConfigError("config/conflict", `${path} was left alone. Name another log_path.`);
@@ -168,11 +170,16 @@ function resolveConfig(options: {
   return { config, warnings: validateConfig(config) };
 }
 
-function judgeOf<Problem extends TrainingProblem>(options: TrainingOptions<Problem>): Judge {
+function judgeOf<Problem extends TrainingProblem>(options: TrainingOptions<Problem>, config: TrainConfig): Judge {
   const { reward, grader, onMessage } = options;
+  const then = ", then the run ends and can be resumed (outage_patience)";
   if (reward) return judgeByReward(reward);
   if (grader)
-    return judgeByTests({ grader, patienceMs: trainingPatienceMs, onWaiting: (message) => onMessage?.(message) });
+    return judgeByTests({
+      grader,
+      patienceMs: patienceOf(config.outage_patience),
+      onOutage: (news) => news.due && onMessage?.(describeOutage(news, then)),
+    });
   throw new ConfigError(
     "config/no-judge",
     "Nothing says what a good answer is. Give a reward function, or a grader and tests.",

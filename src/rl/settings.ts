@@ -124,6 +124,8 @@ export interface TrainSettings {
   keep_journal?: "all" | "checkpoint";
   /** seconds without progress after which a stage is named; after twice that the run ends; 0: never. Default 1800. */
   stage_deadline?: number;
+  /** seconds that the server or the sandbox may give no answer before the run ends, to be resumed; 0: until stage_deadline ends it. Default 1800. */
+  outage_patience?: number;
   /** what a finding of level error does: rollback goes back to the last healthy checkpoint with half the learning rate, twice at most. Default "warn". */
   on_error?: "warn" | "pause" | "stop" | "rollback";
   /** steps between checkpoints; 0 or -1: only at the end. Default 10. */

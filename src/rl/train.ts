@@ -13,7 +13,7 @@ import { checkpointName } from "./checkpoints.ts";
 import type { TrainConfig } from "./config.ts";
 import type { Evaluation } from "./evaluate.ts";
 import { Findings, RollBack, rollBackIfAsked } from "./findings.ts";
-import { isModelLost } from "./lost.ts";
+import { firstFailure, isModelLost } from "./lost.ts";
 import { Meter } from "./meter.ts";
 import type { Tariff } from "./prices.ts";
 import { offsetAfter, type Position } from "./recovery.ts";
@@ -86,7 +86,8 @@ export async function train(config: TrainConfig, parts: TrainParts): Promise<Tra
     const progress = { position: start.position };
     try {
       return await trainFrom(start, progress, findings, config, parts, money);
-    } catch (error) {
+    } catch (failure) {
+      const error = firstFailure(failure);
       if (error instanceof RollBack || (await findings.canRollBack(error, progress.position.step))) continue;
       if (!isModelLost(error) || parts.cancel.aborted) throw error;
       const { step } = progress.position;

@@ -12,6 +12,7 @@ const clearLine = "\r\u001b[2K";
 export class Display {
   readonly #terminal: Terminal;
   #status = "";
+  #notice = "";
 
   constructor(terminal: Terminal) {
     this.#terminal = terminal;
@@ -24,20 +25,32 @@ export class Display {
   /** Prints a message above the live line, wrapped at the terminal's width. */
   line(text: string): void {
     const lines = wrap(text, widthOf(this.#terminal));
-    this.#terminal.write(this.live ? `${clearLine}${lines}\n${this.#status}` : `${lines}\n`);
+    this.#terminal.write(this.live ? `${clearLine}${lines}\n${this.#shown}` : `${lines}\n`);
   }
 
   /** Replaces the live line; nothing where there is no terminal. */
   status(text: string): void {
     if (!this.live) return;
     this.#status = text.slice(0, (this.#terminal.columns || 80) - 1);
-    this.#terminal.write(`${clearLine}${this.#status}`);
+    this.#terminal.write(`${clearLine}${this.#shown}`);
+  }
+
+  /** Stands in place of the live line, whatever that is replaced by, until it is empty. */
+  notice(text: string): void {
+    if (!this.live) return;
+    this.#notice = text.slice(0, (this.#terminal.columns || 80) - 1);
+    this.#terminal.write(`${clearLine}${this.#shown}`);
+  }
+
+  get #shown(): string {
+    return this.#notice || this.#status;
   }
 
   /** Removes the live line. */
   end(): void {
-    if (this.live && this.#status !== "") this.#terminal.write(clearLine);
+    if (this.live && this.#shown !== "") this.#terminal.write(clearLine);
     this.#status = "";
+    this.#notice = "";
   }
 }
 

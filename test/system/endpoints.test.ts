@@ -91,3 +91,84 @@ test("a sandbox and a server that go away in the middle are waited for, and noth
   expect(moments[0]!.engineLines).toBeGreaterThan(linesBefore);
   expectNothingTwice(path, audit, moments);
 });
+
+const parts = {
+  server: {
+    kill: () => server.child.kill("SIGKILL"),
+    again: async () => {
+      await server.close();
+      const port = new URL(server.baseUrl).port;
+      server = await startServe([`state_dir=${stateDir}`, `port=${port}`, `audit=${audit}`]);
+    },
+  },
+  sandbox: {
+    kill: () => sandbox.child.kill("SIGKILL"),
+    again: async () => {
+      sandbox = await startSandbox(sandbox.port);
+    },
+  },
+};
+
+/** A run whose part is killed in its second step; `heard` gets what it says from then on. */
+async function trainWithout(
+  part: keyof typeof parts,
+  args: readonly string[],
+  heard: (text: string) => void = () => {},
+) {
+  let killed = false;
+  return runWhet(["train", `base_url=${server.baseUrl}`, ...settings, ...args], {
+    env: { TINKER_API_KEY: server.apiKey, SANDBOX_URL: sandbox.url },
+    onStart: (child) => {
+      let text = "";
+      child.stderr?.on("data", (chunk: Buffer) => {
+        text += chunk.toString();
+        if (!killed && text.includes("step   0")) {
+          killed = true;
+          parts[part].kill();
+        }
+        heard(text);
+      });
+    },
+  });
+}
+
+const linesOf = (text: string, pattern: RegExp) => text.split("\n").filter((line) => pattern.test(line));
+
+test.each(Object.keys(parts) as (keyof typeof parts)[])(
+  "an outage of the %s is one line, and one when it is over; the run goes on",
+  async (part) => {
+    const path = join(newFolder(), "run");
+    let again: Promise<void> | undefined;
+    const result = await trainWithout(part, [`log_path=${path}`], (text) => {
+      if (/has given no answer/.test(text)) again ??= parts[part].again();
+    });
+    await again;
+    expect(again).toBeDefined();
+    expect(linesOf(result.stderr, /has given no answer for/).length).toBeLessThan(3);
+    expect(linesOf(result.stderr, /no answer for .*tried again for up to 30 min more, then the run ends/)).not.toEqual(
+      [],
+    );
+    expect(linesOf(result.stderr, /answers again after/)).toHaveLength(1);
+    expect(
+      linesOf(result.stderr, /^warning: (?!The (Tinker server|sandbox)|this sandbox level|the server lost the model)/),
+    ).toEqual([]);
+    expect(result.code).toBe(0);
+    expect(metricsOf(path)).toEqual(metricsOf(embedded));
+  },
+);
+
+test.each(Object.keys(parts) as (keyof typeof parts)[])(
+  "an outage of the %s that lasts longer than outage_patience ends the run, which can be resumed",
+  async (part) => {
+    const path = join(newFolder(), "run");
+    const result = await trainWithout(part, [`log_path=${path}`, "outage_patience=2"]);
+    await parts[part].again();
+    expect(result.stderr).toMatch(/\[(client\/connection|rl\/sandbox-away)\]\nTo go on:\n {2}\S+ resume \S+/);
+    expect(result.code).toBe(1);
+    const resumed = await runWhet(["resume", path], {
+      env: { TINKER_API_KEY: server.apiKey, SANDBOX_URL: sandbox.url },
+    });
+    expect(resumed.stderr).toContain("3 steps in");
+    expect(metricsOf(path)).toEqual(metricsOf(embedded));
+  },
+);

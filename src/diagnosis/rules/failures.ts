@@ -27,7 +27,7 @@ const failures: readonly FailureRule[] = [
   },
   {
     id: "sandbox-unreachable",
-    codes: /^sandbox\/(fusion-unreachable|fusion-url|unavailable|lost|port)$/,
+    codes: /^(rl\/sandbox-away|sandbox\/(fusion-unreachable|fusion-url|unavailable|lost|port))$/,
     when: "the sandbox cannot be reached, or the embedded jail cannot be started",
     means:
       "no Sandbox Fusion answers at sandbox_url (connection refused on port 8080: its container is not running), or this machine has no jail",

@@ -1,0 +1,101 @@
+// Follows something elsewhere that may stop answering, such as a server. However many requests fail because of it, it is one outage: told
+// once, more and more rarely while it lasts, and once more when it is over.
+
+/** What there is to tell of an outage. */
+export interface OutageNews {
+  /** What gives no answer, to begin a sentence with. */
+  what: string;
+  /** `away`: it has not answered since; `back`: it answers again. */
+  state: "away" | "back";
+  /** How long it has been away. */
+  seconds: number;
+  /** How much longer it is waited for. */
+  leftSeconds: number;
+  /** What came of the last try. */
+  reason: string;
+  /** Whether a log should have it: the first time, and then ever more rarely. News that are not due are for a line that shows how it stands. */
+  due: boolean;
+}
+
+export interface OutageOptions {
+  what: string;
+  /** How long it may last. */
+  patienceMs: number;
+  /** What is over before is not told. */
+  quietMs: number;
+  tell(news: OutageNews): void;
+}
+
+/** However long it lasts, a log hears of it this often. */
+const longestSilenceMs = 600_000;
+
+export class Outage {
+  readonly #options: OutageOptions;
+  #since: number | undefined;
+  #reason = "";
+  /** When the next line for a log is due. */
+  #dueAt = 0;
+  #told = false;
+
+  constructor(options: OutageOptions) {
+    this.#options = options;
+  }
+
+  /** How much longer it may last; the whole patience where there is none. */
+  get leftMs(): number {
+    const awayMs = this.#since === undefined ? 0 : performance.now() - this.#since;
+    return Math.max(0, this.#options.patienceMs - awayMs);
+  }
+
+  /** Whether it has lasted for as long as it may. */
+  get spent(): boolean {
+    return this.#since !== undefined && this.leftMs === 0;
+  }
+
+  /** Something got no answer; `silentMs`: and has got none for so long. */
+  failed(reason: string, silentMs = 0): void {
+    const { quietMs, tell } = this.#options;
+    const now = performance.now();
+    if (this.#since === undefined) {
+      this.#since = now - silentMs;
+      this.#dueAt = this.#since + quietMs;
+    }
+    this.#reason = reason;
+    const awayMs = now - this.#since;
+    if (awayMs < quietMs) return;
+    const due = now >= this.#dueAt;
+    if (due) this.#dueAt = now + Math.min(awayMs, longestSilenceMs);
+    this.#told = true;
+    tell(this.#news("away", due));
+  }
+
+  /** It has answered. */
+  answered(): void {
+    if (this.#since === undefined) return;
+    const news = this.#news("back", true);
+    const told = this.#told;
+    this.#since = undefined;
+    this.#told = false;
+    if (told) this.#options.tell(news);
+  }
+
+  #news(state: OutageNews["state"], due: boolean): OutageNews {
+    const { what } = this.#options;
+    const seconds = (performance.now() - this.#since!) / 1000;
+    return { what, state, seconds, leftSeconds: this.leftMs / 1000, reason: this.#reason, due };
+  }
+}
+
+/** One line about an outage. `then` says what happens when it is waited for no longer. */
+export function describeOutage({ what, state, seconds, leftSeconds, reason }: OutageNews, then = ""): string {
+  if (state === "back") return `${what} answers again after ${span(seconds)}`;
+  const waits = Number.isFinite(leftSeconds)
+    ? `it is tried again for up to ${span(leftSeconds)} more${then}`
+    : "it is tried again until it answers";
+  return `${what} has given no answer for ${span(seconds)}; ${waits}. The last try: ${reason}`;
+}
+
+/** `90 s` or `30 min`. */
+function span(seconds: number): string {
+  return seconds < 100 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 60)} min`;
+}
