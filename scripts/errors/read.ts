@@ -12,6 +12,7 @@ export const areas: Readonly<Record<string, string>> = {
   cli: "A command cannot go on. Exit code 1.",
   data: "Problems cannot be found or read.",
   hub: "A model or data set repository of the Hugging Face hub (or of the mirror in `HF_ENDPOINT`) cannot be read.",
+  network: "A proxy that `HTTPS_PROXY` or `HTTP_PROXY` names cannot be used. Nothing was sent to the server behind it.",
   tokenizer: "The tokenizer of a model cannot be found or used.",
   renderer: "A conversation cannot be written, or a response cannot be read, in the chat format asked for.",
   sandbox: "A program could not be run at all. Never a verdict on the program: it is graded again or left out.",

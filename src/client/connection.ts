@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import type { z } from "zod";
 import { Outage } from "../core/outage.ts";
+import { proxyFor } from "../core/proxy.ts";
 import {
   apiPrefix,
   type ClientConfig,
@@ -250,6 +251,7 @@ export class Connection {
           Accept: jsonType,
           "X-API-Key": this.credentials.token,
         },
+        proxy: proxyFor(baseUrl),
         intervalMs: timings.heartbeatIntervalMs,
         timeoutMs: Math.min(10_000, timings.requestTimeoutMs),
       },

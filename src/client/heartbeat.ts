@@ -1,6 +1,7 @@
 // Keeps a session alive. The beats are sent by a worker thread; this side only watches their reports.
 import { Worker } from "node:worker_threads";
 import type { Outage } from "../core/outage.ts";
+import type { ProxyAddress } from "../core/proxy.ts";
 import { heartbeatThread } from "./heartbeat-thread.ts";
 import type { Notices } from "./notices.ts";
 
@@ -8,6 +9,7 @@ export interface HeartbeatSettings {
   url: string;
   body: string;
   headers: Record<string, string>;
+  proxy: ProxyAddress | undefined;
   intervalMs: number;
   timeoutMs: number;
 }

@@ -1,7 +1,8 @@
 // One HTTP exchange: a request goes out over a pool of kept-alive connections, and its whole answer comes back, or an error that
 // says why none did. It uses undici's dispatch interface directly, which makes no stream and no AbortController per request.
 import { Readable } from "node:stream";
-import { type Dispatcher, Pool } from "undici";
+import type { Dispatcher, Pool } from "undici";
+import { ProxyError, poolTo, refuseLogin } from "../core/proxy.ts";
 import { nextTurn } from "../core/turns.ts";
 import { apiPrefix, jsonType } from "../protocol/index.ts";
 import { APIConnectionError, APITimeoutError, ClientClosedError } from "./errors.ts";
@@ -59,7 +60,7 @@ export class Transport {
     this.#prefix = options.baseUrl.pathname.replace(/\/+$/, "") + apiPrefix;
     this.#headers = { "User-Agent": userAgent, ...options.headers };
     const pool = (connections: number) =>
-      new Pool(options.baseUrl.origin, {
+      poolTo(options.baseUrl.origin, {
         connections,
         connect: { timeout: connectTimeoutMs },
         // Every exchange has a time limit of its own, below.
@@ -131,6 +132,13 @@ export class Transport {
           onResponseStart: (_, statusCode, responseHeaders) => {
             status = statusCode;
             headers = responseHeaders;
+            if (status === 407) {
+              try {
+                refuseLogin(this.#options.baseUrl, status);
+              } catch (error) {
+                fail(error as Error);
+              }
+            }
             if (status === 400 && this.#looksLikeProxy(headers))
               fail(
                 new APIConnectionError(
@@ -149,11 +157,9 @@ export class Transport {
             this.#answers.run(() => resolve(answer));
           },
           onResponseError: (_, error) => {
-            fail(
-              new APIConnectionError(`${this.#describe(request)} got no answer (${reasonOf(error)}).`, {
-                cause: error,
-              }),
-            );
+            const message = `${this.#describe(request)} got no answer (${reasonOf(error)}).`;
+            // What a proxy refuses for good is not tried again.
+            fail(error instanceof ProxyError ? error : new APIConnectionError(message, { cause: error }));
           },
         },
       );

@@ -7,6 +7,7 @@ import { basename, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { APIStatusError, type ServiceClient } from "../client/index.ts";
 import { messageOf } from "../core/errors.ts";
+import { fetchFrom } from "../core/proxy.ts";
 import { extractTar } from "../core/tar.ts";
 import { type RetryOptions, retrying, statusError } from "../hub/http-retry.ts";
 import { adapterFiles } from "./adapter.ts";
@@ -162,7 +163,7 @@ async function get(url: string, signal: AbortSignal): Promise<AsyncIterable<Uint
       "export/download",
       `The server names ${url.slice(0, 80)} as a link, which is no web address.`,
     );
-  const response = await fetch(url, { signal });
+  const response = await fetchFrom(url, { signal });
   if (!response.ok) throw await statusError(url, response);
   return response.body ?? emptyBody();
 }

@@ -7,6 +7,7 @@ import { dirname } from "node:path";
 import { WhetstoneError } from "../core/errors.ts";
 import { syncFolder } from "../core/files.ts";
 import { takeLock } from "../core/lock-file.ts";
+import { fetchFrom } from "../core/proxy.ts";
 import { ConnectionError, pauseOrThrow, type RetryOptions, statusError } from "./http-retry.ts";
 
 /** What arrived is not what was announced. */
@@ -80,7 +81,7 @@ async function fetchRest(url: string, part: string, options: DownloadOptions): P
   const file = await open(part, "a");
   try {
     const headers = { ...options.headers, ...(start > 0 ? { range: `bytes=${start}-` } : {}) };
-    const response = await fetch(url, { headers, signal });
+    const response = await fetchFrom(url, { headers, signal });
     if (response.status === 416) {
       // The part is not a beginning of this file.
       await response.body?.cancel();

@@ -1,5 +1,6 @@
 // GET with a few tries: for servers elsewhere that may be busy for a moment. Nothing here knows what the answers mean.
 import { setTimeout as sleep } from "node:timers/promises";
+import { fetchFrom } from "../core/proxy.ts";
 
 /** The server answered, with a status that is not a success. */
 export class HttpStatusError extends Error {
@@ -32,7 +33,7 @@ export interface RetryOptions {
 export async function fetchWithRetries(url: string, options: RetryOptions = {}): Promise<Response> {
   return retrying(options, async () => {
     const { headers = {}, signal } = options;
-    const response = await fetch(url, { headers, ...(signal ? { signal } : {}) });
+    const response = await fetchFrom(url, { headers, ...(signal ? { signal } : {}) });
     if (response.ok) return response;
     throw await statusError(url, response);
   });

@@ -6,6 +6,7 @@ import { basename } from "node:path";
 import { z } from "zod";
 import { messageOf, WhetstoneError } from "../core/errors.ts";
 import { toJsonLine } from "../core/jsonl.ts";
+import { fetchFrom } from "../core/proxy.ts";
 import type { MetricsRecord } from "./records.ts";
 import type { MetricsSink, SinkKind } from "./sinks.ts";
 
@@ -216,7 +217,7 @@ const attempts = 4;
 async function post(url: string, apiKey: string, body: unknown): Promise<unknown> {
   for (let attempt = 1; ; attempt++) {
     try {
-      const response = await fetch(url, {
+      const response = await fetchFrom(url, {
         method: "POST",
         headers: {
           "content-type": "application/json",
@@ -239,7 +240,7 @@ async function post(url: string, apiKey: string, body: unknown): Promise<unknown
           `Weights & Biases answered ${response.status} ${attempts} times.`,
         );
     } catch (error) {
-      if (error instanceof WandbError || attempt === attempts) throw error;
+      if (error instanceof WhetstoneError || attempt === attempts) throw error;
     }
     await new Promise((resolve) => setTimeout(resolve, 250 * 2 ** attempt));
   }

@@ -2,10 +2,11 @@
 // the least to do first, instances that fail set aside and asked again later, and retries of everything that is not a verdict.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { Pool } from "undici";
+import type { Pool } from "undici";
 import { messageOf } from "../../core/errors.ts";
 import { Limiter } from "../../core/limiter.ts";
 import { whet } from "../../core/program.ts";
+import { poolTo } from "../../core/proxy.ts";
 import { SandboxError } from "../sandbox.ts";
 import type { RunCodeRequest, RunCodeResponse } from "./api.ts";
 
@@ -65,7 +66,7 @@ export class FusionClient {
     this.#instances = parseUrls(options.url).map((url) => ({
       origin: url.origin,
       prefix: url.pathname.replace(/\/(run_code\/?)?$/, ""),
-      pool: new Pool(url.origin, { connections: perInstance, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 }),
+      pool: poolTo(url.origin, { connections: perInstance, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 }),
       inFlight: 0,
       failures: 0,
       asideUntil: 0,
