@@ -205,9 +205,10 @@ export async function withRetries(
   }
 }
 
-/** Whether a failure is the whole server's, or of what stands before it. */
+/** Whether a failure is the whole server's, or of what stands before it; a 500 may be one route's alone. */
 const isAway = (error: Error, status: number): boolean =>
-  status >= 500 || (error instanceof APIConnectionError && /^client\/(connection|timeout)$/.test(error.code));
+  [502, 503, 504].includes(status) ||
+  (error instanceof APIConnectionError && /^client\/(connection|timeout)$/.test(error.code));
 
 const isAnswer = (value: unknown): value is HttpAnswer =>
   typeof value === "object" && value !== null && "status" in value && "headers" in value;
