@@ -50,7 +50,7 @@ function table(runs: readonly (RunOverview & { name: string })[], now: number): 
   const rows = runs.map((run) => [
     visible(run.name),
     run.state,
-    `${run.steps}${run.maxSteps === undefined ? "" : `/${run.maxSteps}`}`,
+    `${run.steps}${run.maxSteps === undefined || run.maxSteps < run.steps ? "" : `/${run.maxSteps}`}`,
     passText(run),
     run.cost === undefined ? "–" : `$${run.cost.toFixed(2)}`,
     `${ageText(now - (run.lastAt ?? now))} ago`,

@@ -258,8 +258,10 @@ function sayReady(run: Run, config: TrainConfig, facts: RunFacts & { engine: Eng
   showConfig(run, record, config.log_path || "a new folder in ~/code-rl-logs");
   for (const change of changes) run.logger.warn(`another setting: ${describeChange(change)}`);
   if (path !== "" && readRunConfig(path)) {
-    const steps = countOf(RunView.read(path).newest?.step ?? 0, "step");
-    run.logger.info(`${path} holds a run with a checkpoint after ${steps}: this command goes on with it`);
+    const view = RunView.read(path);
+    const steps = countOf(view.newest?.step ?? 0, "step");
+    const what = isFinished(view, config) ? "nothing is left to train" : "this command goes on with it";
+    run.logger.info(`${path} holds a run with a checkpoint after ${steps}: ${what}`);
   }
   for (const line of describeForecast(forecast)) run.logger.info(`forecast ${line}`);
   const { tariff, missing } = tariffOf(config, facts.engine);

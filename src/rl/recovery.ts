@@ -72,7 +72,7 @@ export class Recovered {
   readonly #evaluated = new Set<number>();
   readonly #evaluationStarted = new Set<number>();
   readonly #steps = new Map<number, EventOf<"step-done">>();
-  /** Snapshots by version. */
+  /** Snapshots by version, but for those that the run itself has deleted. */
   readonly policies = new Map<number, string>();
   /** Every snapshot that was published and not deleted, also those that no longer count. */
   readonly stored = new Set<string>();
@@ -218,7 +218,9 @@ export class Recovered {
         this.stored.add(event.path);
         break;
       case "policy-deleted":
+        // The run had no more use for it. Whoever has one now, under another max_lag, did not lose it on the server.
         this.stored.delete(event.path);
+        for (const [version, path] of this.policies) if (path === event.path) this.policies.delete(version);
         break;
       case "evaluation-started":
         this.#evaluationStarted.add(event.step);

@@ -2,6 +2,7 @@
 // has from there on, so that nothing is sampled, graded or paid for twice.
 import { createHash } from "node:crypto";
 import type { ServiceClient, TrainingClient } from "../client/index.ts";
+import { countOf } from "../core/count.ts";
 import { ConfigError, messageOf, WhetstoneError } from "../core/errors.ts";
 import type { CheckpointRecord } from "../runs/checkpoints.ts";
 import type { Run } from "../runs/run.ts";
@@ -122,13 +123,33 @@ export async function resume(
     checkpoint: from?.name ?? null,
     datasetOffset: position.datasetOffset,
   });
-  const again = recovered.frontier(position).step - position.step;
-  if (from || again > 0)
-    run.logger.info(
-      `resuming at step ${position.step} from ${from ? `checkpoint ${from.name}` : "the start"}` +
-        (again > 0 ? `; ${again} later steps are trained again from the journal, nothing is sampled again` : ""),
-    );
+  const begun = describeStart(position.step, recovered.frontier(position).step, config, from?.name);
+  if (begun) run.logger.info(begun);
   return { training, position, recovered, from };
+}
+
+/** The step before which training ends that begins at `first`: what a checkpoint has cannot be taken back. */
+export const endOf = ({ max_steps: most }: Pick<TrainConfig, "max_steps">, first: number): number =>
+  most < 0 ? Number.POSITIVE_INFINITY : Math.max(most, first);
+
+/** What becomes of the steps that the journal has: those up to `frontier` were trained before. Undefined for a run that begins. */
+export function describeStart(
+  first: number,
+  frontier: number,
+  config: Pick<TrainConfig, "max_steps">,
+  checkpoint: string | undefined,
+): string | undefined {
+  if (checkpoint === undefined && frontier === first) return undefined;
+  const end = endOf(config, first);
+  const again = Math.min(frontier, end) - first;
+  const left = frontier - first - again;
+  const later = (count: number) => `${countOf(count, "later step")} of the journal ${count === 1 ? "is" : "are"}`;
+  return [
+    `resuming at step ${first} from ${checkpoint === undefined ? "the start" : `checkpoint ${checkpoint}`}`,
+    ...(again > 0 ? [`${later(again)} trained again, nothing is sampled again`] : []),
+    ...(end === first ? [`max_steps=${config.max_steps} leaves nothing to train`] : []),
+    ...(left > 0 ? [`${later(left)} kept for a larger max_steps`] : []),
+  ].join("; ");
 }
 
 /** Newest checkpoint first, an older one where the server has lost it; fresh only for a run that never saved. */

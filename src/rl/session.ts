@@ -21,7 +21,7 @@ import { batchesOf, Pipeline, versionFor } from "./pipeline.ts";
 import { Policies, type Policy } from "./policies.ts";
 import { recordedTasks } from "./recorded-tasks.ts";
 import type { Position, Recovered } from "./recovery.ts";
-import type { Start } from "./resume.ts";
+import { endOf, type Start } from "./resume.ts";
 import { type Place, sampleAndJudge } from "./rollout.ts";
 import { StepRecorder } from "./step-recorder.ts";
 import type { Task } from "./tasks.ts";
@@ -64,7 +64,7 @@ export class TrainSession {
     const stop = linkedController(parts.drain);
     const drain = stop.signal;
     const first = position.step;
-    const end = config.max_steps < 0 ? Number.POSITIVE_INFINITY : Math.max(config.max_steps, first);
+    const end = endOf(config, first);
     const frontier = recovered.frontier(position);
     const offsetOf = (batch: number) => frontier.datasetOffset + (batch - frontier.step) * config.group_size;
     const record = run.journal.append.bind(run.journal);

@@ -1,4 +1,5 @@
-// A resume under other settings of the judge: no group and no evaluation has verdicts of both.
+// A resume under other settings. Of the judge: no group and no evaluation has verdicts of both. Of the end and the lag: what is said of
+// steps and policies is what happens.
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { TrainConfig } from "whetstone/rl";
@@ -86,4 +87,52 @@ test("without a change what was judged is not judged again", async () => {
   await rig.train(path, { config: { ...config, max_lag: 1 }, testProblems });
   expect(eventsOf(path).some(({ type }) => type === "rewound")).toBe(false);
   expect([...judges(path).get("train 2")!]).toEqual([0, 1]);
+});
+
+/** What a run of `before` says and does when it goes on with `after`; `killedAfter` ends it without a checkpoint. */
+async function goesOn(before: Partial<TrainConfig>, after: Partial<TrainConfig>, killedAfter?: number) {
+  const rig = await loopRig();
+  const path = join(newFolder(), "run");
+  const killed = new Error("killed");
+  const cancel = new AbortController();
+  const first = rig.train(path, {
+    config: before,
+    cancel: cancel.signal,
+    onEvent: (event) => event.type === "step-done" && event.step === killedAfter && cancel.abort(killed),
+  });
+  await (killedAfter === undefined ? first : expect(first).rejects.toBe(killed));
+  const known = eventsOf(path).length;
+  const lines: string[] = [];
+  const { step } = await rig.train(path, { config: after, onMessage: (line) => lines.push(line) });
+  const events = eventsOf(path).slice(known);
+  const stepsOf = (type: "retrained" | "step-done") =>
+    events.flatMap((event) => (event.type === type ? [event.step] : []));
+  return { step, text: lines.join("\n"), retrained: stepsOf("retrained"), trained: stepsOf("step-done") };
+}
+
+test.each<[before: Partial<TrainConfig>, after: Partial<TrainConfig>]>([
+  [{ max_lag: 2 }, { max_steps: 8, max_lag: 2 }],
+  [{ max_lag: 0 }, { max_steps: 8, max_lag: 2 }],
+  [{ max_lag: 2 }, { max_steps: 8, max_lag: 1 }],
+])(
+  "more steps after the end, %j then %j: no policy is missed that the run itself had no use for",
+  async (before, after) => {
+    const { step, text, retrained, trained } = await goesOn(before, after);
+    expect({ step, retrained, trained }).toEqual({ step: 8, retrained: [], trained: [6, 7] });
+    expect(text).toMatch(/resuming at step 6 from checkpoint final$/m);
+    expect(text).not.toMatch(/gone|exactly/);
+  },
+);
+
+test("fewer steps than the journal has: what is said to be trained again is", async () => {
+  const killed = (max_steps: number) => goesOn({ max_steps: 8, save_every: 4 }, { max_steps, save_every: 4 }, 5);
+  const [within, below] = await Promise.all([killed(5), killed(3)]);
+  expect(within).toMatchObject({ step: 5, retrained: [4], trained: [] });
+  expect(within.text).toMatch(
+    /step 4 from .*; 1 later step of the journal is trained again.*; 1 later step .* is kept for a larger/,
+  );
+  expect(below).toMatchObject({ step: 4, retrained: [], trained: [] });
+  expect(below.text).toMatch(
+    /step 4 from .*; max_steps=3 leaves nothing to train; 2 later steps of the journal are kept/,
+  );
 });

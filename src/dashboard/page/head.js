@@ -109,7 +109,7 @@ function update() {
   const texts = walked < 1 ? [] : [states[/** @type {keyof typeof states} */ (state)] ?? state];
   const worst = worstError(info);
   if (worst) texts.push(plain(worst.id));
-  if (step >= 0) texts.push(most > 0 ? `step ${step + 1} of ${most}` : `step ${count(step + 1)}`);
+  if (step >= 0) texts.push(most > step ? `step ${step + 1} of ${most}` : `step ${count(step + 1)}`);
   if (state === "running" && sinceStep.groups + sinceStep.graded > 0)
     texts.push(`${sinceStep.groups} groups sampled, ${sinceStep.graded} answers judged since`);
   if (info?.seconds) texts.push(clock(info.seconds));
