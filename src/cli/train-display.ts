@@ -1,5 +1,5 @@
 // What `./whet train` shows while it runs: one line per step, and on a terminal a live line with what is in flight. Steps are numbered
-// as in the files, from 0, and no line is wider than 80 columns.
+// as in the files, from 0. Every line of a run has the same columns: within 80 characters unless the figures themselves are wider.
 import { countOf } from "../core/count.ts";
 import type { TrainConfig } from "../rl/config.ts";
 import type { Evaluation } from "../rl/evaluate.ts";
@@ -93,7 +93,10 @@ export class TrainDisplay implements TrainEvents {
   }
 
   #stepDone(step: number, metrics: Readonly<Record<string, number>>): void {
-    const show = (name: string, digits: number) => metrics[name]?.toFixed(digits) ?? "–";
+    const show = (name: string, digits: number) => {
+      const value = metrics[name];
+      return value === undefined ? "–" : Math.abs(value) < 1000 ? value.toFixed(digits) : value.toPrecision(4);
+    };
     const percent = (name: string) =>
       metrics[name] === undefined ? "–" : `${(100 * metrics[name]).toFixed(0)}%`.padStart(3);
     const taught = (metrics["groups_total"] ?? 0) - (metrics["groups_skipped"] ?? 0);
@@ -104,15 +107,13 @@ export class TrainDisplay implements TrainEvents {
       `correct ${percent("mean_correct")}`,
       `format ${percent("format_rate")}`,
       `groups ${taught}/${metrics["groups_total"] ?? 0}`,
-      `${show("time/total", 1)}s`,
-    ];
-    const more = [
       ...(this.#cost === "" ? [] : [this.#cost]),
       `loss ${show("loss", 4)}`,
       ...(lag > 0 ? [`lag ${lag}`] : []),
+      `${show("time/total", 1)}s`,
     ];
-    for (const column of more) if ([...columns, column].join("  ").length <= width) columns.splice(-1, 0, column);
-    this.#logger.info(columns.join("  "));
+    const line = columns.join("  ");
+    this.#logger.info(line.length <= width ? line : columns.join(" "));
   }
 
   /** What the run has cost by now; nothing where it costs nothing or nobody knows. */
