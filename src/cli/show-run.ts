@@ -2,7 +2,7 @@
 import { visibleLine } from "../core/visible.ts";
 import { summarizeOutcomes } from "../rl/evaluate.ts";
 import { Meter } from "../rl/meter.ts";
-import { costLines } from "../rl/report.ts";
+import { costLines, groupLine } from "../rl/report.ts";
 import { clock, sparkline } from "../runs/display.ts";
 import { type Attempt, drillBatch, type ProblemHistory, Problems } from "../runs/drill.ts";
 import { readJournal } from "../runs/read-journal.ts";
@@ -70,16 +70,6 @@ export function describeRun(run: string): string {
   if (evaluations.length > 0)
     lines.push(`  one evaluation: ${showCommand(run, `evaluation=${evaluations.at(-1)![0]}`)}`);
   return lines.join("\n");
-}
-
-function groupLine(steps: readonly MetricsRecord[]): string[] {
-  const total = (name: string) => steps.reduce((sum, record) => sum + (record[name] ?? 0), 0);
-  const all = total("groups_total");
-  if (all === 0) return [];
-  const part = (name: string, label: string) => `${total(name)} ${label} (${percent(total(name) / all)})`;
-  return [
-    `  groups   ${[part("groups_mixed", "mixed"), part("groups_all_pass", "all right"), part("groups_all_fail", "all wrong"), part("groups_ungraded", "ungraded")].join(", ")}`,
-  ];
 }
 
 /** The newest steps. */

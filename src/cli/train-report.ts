@@ -27,7 +27,7 @@ export function report(run: Run, view: RunView): void {
     runPath: run.path,
     seconds: view.seconds,
     sessions: view.sessions.filter(({ started }) => started).length,
-    savingSeconds: view.savingSeconds,
+    secondsOf: view.secondsOf,
     meter,
   };
   const title = `${String(view.config["model_name"] ?? "run")}: ${run.path}`;

@@ -77,7 +77,11 @@ function headOf(index: RunIndex, now: Date): string {
       index.problem ?? (pulse.state === "failed" ? (sessions.at(-1)?.error ?? "it did not say why") : undefined),
     ),
     '<section class="tiles">',
-    tile("steps", String(pulse.step + 1), Number(config["max_steps"]) > 0 ? `of ${Number(config["max_steps"])}` : ""),
+    tile(
+      "steps",
+      String(pulse.step + 1),
+      Number(config["max_steps"]) > pulse.step ? `of ${Number(config["max_steps"])}` : "",
+    ),
     tile("reward", number(mean("mean_reward", -5)), `last 5 steps; first 5: ${number(mean("mean_reward", 0, 5))}`),
     tile("correct", percent(mean("mean_correct", -5)), `last 5 steps; first 5: ${percent(mean("mean_correct", 0, 5))}`),
     tile(
@@ -153,7 +157,7 @@ function curvesOf(index: RunIndex): string {
     }),
     svgChart({
       title: "Groups",
-      hint: "only mixed ones teach",
+      hint: "by how their answers came out",
       steps,
       stacked: true,
       lines: [

@@ -12,10 +12,9 @@ const history: MetricsRecord[] = Array.from({ length: 50 }, (_, step) => ({
   groups_total: 8,
   groups_skipped: 2,
   groups_all_fail: 1,
-  groups_all_pass: 1,
-  "time/total": 4,
-  "time/sample": 2,
-  "time/train": 1,
+  groups_all_pass: 2,
+  // One of them is all wrong, some of its answers without a program: it teaches.
+  groups_mixed: 5,
 }));
 
 const evaluation = (passed: number) =>
@@ -47,10 +46,12 @@ test("the report says what changed, where the time went and where the files are"
     after: evaluation(60),
     runPath: "/runs/x",
     seconds: 200,
+    secondsOf: { sample: 100, evaluate: 120, other: 10 },
   });
   expect(text).toContain("50 steps in 3:20");
   expect(text).toMatch(/Pass@1, 100 problems\s+30\.0% \[21\.9, 39\.6\] → 60\.0% \[50\.2, 69\.1\]\s+\+30\.0 points/);
-  expect(text).toContain("300 of 400 taught something; 50 all wrong, 50 all right");
+  expect(text).toContain("250 mixed (63%), 100 all right (25%), 50 all wrong (13%); 300 of 400 taught something");
   expect(text).toMatch(/sampling\s+█+░+\s+50\.0%/);
+  expect(text).toMatch(/evaluation\s+█+░+\s+60\.0% .*\n.* 5\.0% .*\n.*stages run beside each other/);
   expect(text).toContain("/runs/x");
 });

@@ -18,7 +18,8 @@ export interface ReportInput {
   /** Seconds in which a process worked on the run, and how many processes that were. */
   seconds: number;
   sessions?: number;
-  savingSeconds?: number;
+  /** Seconds in which each stage was under way, and in which none was as "other": `RunView.secondsOf`. */
+  secondsOf?: Readonly<Record<string, number>>;
   /** What the run has cost. */
   meter?: Meter | undefined;
 }
@@ -120,8 +121,8 @@ export function renderReport(input: ReportInput): string {
   }
   lines.push(
     "",
-    ...groupLines(trained),
-    ...timeLines(history, input.savingSeconds ?? 0),
+    ...groupLine(trained),
+    ...timeLines(input.seconds, input.secondsOf ?? {}),
     ...costLines(input),
     "",
     `  files    ${input.runPath}`,
@@ -163,44 +164,46 @@ function evaluationLines(
 
 const signed = (value: number) => `${value >= 0 ? "+" : ""}${value.toFixed(1)}`;
 
-function groupLines(trained: readonly MetricsRecord[]): string[] {
-  const total = (name: string) => numbers(trained, name).reduce((sum, value) => sum + value, 0);
+/** How the groups came out, which adds up to all of them; and how many taught something, which says nothing about right and wrong. */
+export function groupLine(steps: readonly MetricsRecord[]): string[] {
+  const total = (name: string) => numbers(steps, name).reduce((sum, value) => sum + value, 0);
   const all = total("groups_total");
   if (all === 0) return [];
-  const taught = all - total("groups_skipped");
-  return [
-    `  groups   ${taught} of ${all} taught something; ${total("groups_all_fail")} all wrong, ${total("groups_all_pass")} all right` +
-      (total("groups_ungraded") > 0 ? `, ${total("groups_ungraded")} ungraded` : ""),
+  const part = (name: string, label: string) =>
+    total(name) > 0 ? [`${total(name)} ${label} (${Math.round((100 * total(name)) / all)}%)`] : [];
+  const outcomes = [
+    ...part("groups_mixed", "mixed"),
+    ...part("groups_all_pass", "all right"),
+    ...part("groups_all_fail", "all wrong"),
+    ...part("groups_ungraded", "ungraded"),
   ];
+  return [`  groups   ${outcomes.join(", ")}; ${all - total("groups_skipped")} of ${all} taught something`];
 }
 
-/** Stages of a step, by the spans that measure them. Grading that runs beside sampling counts for what it adds. */
-const stages = ["weights", "sample", "grade_tail", "train", "evaluate"] as const;
-const stageLabels: Record<(typeof stages)[number], string> = {
+/** Stages by the spans that measure them. Grading that runs beside sampling counts for what it adds. */
+const stageLabels: Readonly<Record<string, string>> = {
   weights: "weight sync",
   sample: "sampling",
   grade_tail: "grading",
   train: "training",
   evaluate: "evaluation",
+  save: "checkpoints",
+  other: "everything else",
 };
 
-/** What the time went to. Stages that ran beside each other can add up to more than the whole. */
-function timeLines(history: readonly MetricsRecord[], savingSeconds: number): string[] {
-  const total = (name: string) =>
-    numbers(history, `time/${name}`).reduce((sum, value) => sum + value, 0) +
-    numbers(history, `time/${name}:total`).reduce((sum, value) => sum + value, 0);
-  const whole = total("total");
-  if (whole === 0) return [];
+/** What the time went to. Each share is of the whole; stages that ran beside each other add up to more. */
+function timeLines(whole: number, secondsOf: Readonly<Record<string, number>>): string[] {
+  const rows = Object.entries(stageLabels)
+    .map(([name, label]) => ({ label, seconds: secondsOf[name] ?? 0 }))
+    .filter(({ seconds }) => whole > 0 && seconds / whole >= 0.001);
+  const beside = rows.reduce((sum, { seconds }) => sum + seconds, 0) > 1.01 * whole;
   return [
-    ...stages.map((stage) => ({ label: stageLabels[stage], seconds: total(stage) })),
-    { label: "checkpoints", seconds: savingSeconds },
-    { label: "everything else", seconds: total("other") },
-  ]
-    .filter(({ seconds }) => seconds / whole >= 0.001)
-    .map(({ label, seconds }, index) => {
+    ...rows.map(({ label, seconds }, index) => {
       const share = percent(seconds / whole).padStart(6);
-      return `  ${index === 0 ? "time    " : "        "} ${label.padEnd(16)} ${bar(Math.min(seconds, whole), whole, 24)} ${share}  ${clock(seconds)}`;
-    });
+      return `  ${index === 0 ? "time    " : "        "} ${label.padEnd(16)} ${bar(seconds, whole, 24)} ${share}  ${clock(seconds)}`;
+    }),
+    ...(beside ? ["           of the whole run; stages run beside each other"] : []),
+  ];
 }
 
 /** Tokens and dollars; per group with right and wrong answers, and per point of Pass@1 that was gained. */

@@ -99,6 +99,32 @@ test("time is laid upon what it went to, and evaluations tell prompts and answer
   expect(spending.parts.evaluation).toBeGreaterThan(200 * 100 * real.promptToken);
 });
 
+test("shares are of the whole, whatever ran beside what", () => {
+  const seconds = fc.integer({ min: 1, max: 30_000 });
+  fc.assert(
+    fc.property(fc.array(fc.tuple(seconds, seconds, seconds, seconds), { minLength: 1, maxLength: 5 }), (steps) => {
+      let now = 0;
+      const made = madeRun(() => 0.5).filter(({ event }) => event.type !== "evaluated");
+      for (const { event } of made) {
+        const [before, train, grade, length] = steps[event.type === "step-done" ? event.step % steps.length : 0]!;
+        if (event.type === "group-sampled") Object.assign(event, { start: now, end: now });
+        if (event.type !== "step-done") continue;
+        // A later batch is graded, and the policy published, while this one trains; it was begun before the step.
+        event.spans = [
+          { name: "train", start: now, end: now + Math.min(train, length) },
+          { name: "grade_tail", start: now - before, end: now + Math.min(grade, length) },
+          { name: "weights", start: now, end: now + length },
+          { name: "total", start: now, end: now + length },
+        ];
+        now += length;
+      }
+      const { parts, total } = spendingOf(made)!;
+      for (const part of Object.values(parts)) expect(part).toBeGreaterThanOrEqual(0);
+      expect(Object.values(parts).reduce((sum, part) => sum + part, 0)).toBeCloseTo(total, 6);
+    }),
+  );
+});
+
 test("with prices the parts are dollars: tokens times price", () => {
   const entries = madeRun(() => 0.5, { prefill: 1, cachedPrefill: 0.2, sample: 10, train: 3, basis: "made" });
   const spending = spendingOf(entries)!;

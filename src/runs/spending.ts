@@ -1,7 +1,8 @@
 // What a run's time or money went to, from its journal: prompts, answers, training, grading, evaluation, and groups that taught nothing.
 // With prices the parts are tokens times price. Without, they are time: the seconds of a step that are neither training nor grading are
 // laid upon the tokens read and sampled in them. Evaluations, which read many prompts for few answers, tell the two apart.
-import type { EventOf, RunEvent, Span } from "./events.ts";
+import type { EventOf, RunEvent } from "./events.ts";
+import { coveredWithin } from "./timing.ts";
 
 /** Prices in US dollars per million tokens, as a run's config has them. */
 interface Prices {
@@ -110,13 +111,21 @@ function stretchesOf(done: readonly EventOf<"step-done">[], lastEvaluation: numb
   const nothing = () => ({ prompt: 0, cached: 0, answer: 0 });
   const stretches = done.map(({ spans }): Stretch => {
     const total = spans.find(({ name }) => name === "total")!;
-    const seconds = (name: string) => insideSeconds(spans, name, total);
+    // Stages of several batches run beside each other: each counts for what those before it do not cover.
+    const names = ["train", "weights", "grade_tail"];
+    const covered = names.map(
+      (_, last) =>
+        coveredWithin(
+          spans.filter(({ name }) => names.slice(0, last + 1).includes(name)),
+          [total],
+        ) / 1000,
+    );
     return {
       end: total.end,
       seconds: (total.end - total.start) / 1000,
-      train: seconds("train"),
-      grade: seconds("grade_tail"),
-      weights: seconds("weights"),
+      train: covered[0]!,
+      weights: covered[1]! - covered[0]!,
+      grade: covered[2]! - covered[1]!,
       tokens: { train: nothing(), eval: nothing() },
     };
   });
@@ -133,23 +142,20 @@ function stretchesOf(done: readonly EventOf<"step-done">[], lastEvaluation: numb
   return stretches;
 }
 
-function insideSeconds(spans: readonly Span[], name: string, whole: Span): number {
-  const inside = spans.filter((span) => span.name === name);
-  return inside.reduce(
-    (sum, { start, end }) => sum + Math.max(0, Math.min(end, whole.end) - Math.max(start, whole.start)) / 1000,
-    0,
-  );
-}
-
 function inSeconds(steps: readonly Step[], stretches: readonly Stretch[]): Spending {
   const sum = (pick: (stretch: Stretch) => number) => stretches.reduce((all, stretch) => all + pick(stretch), 0);
   const fresh = ({ prompt, cached }: Tokens) => prompt - cached;
   const sampling = stretches.map(({ seconds, train, grade, weights, tokens }) => ({
     x: fresh(tokens.train) + fresh(tokens.eval),
     y: tokens.train.answer + tokens.eval.answer,
-    value: Math.max(0, seconds - train - grade - weights),
+    value: seconds - train - grade - weights,
   }));
-  const { a: promptToken, b: answerToken } = fitCosts(sampling);
+  const fitted = fitCosts(sampling);
+  const all = (pick: (point: (typeof sampling)[number]) => number) =>
+    sampling.reduce((total, point) => total + pick(point), 0);
+  // A fit's errors need not add up to zero, and shares are of what there was.
+  const scale = all(({ value }) => value) / (all(({ x, y }) => fitted.a * x + fitted.b * y) || 1);
+  const [promptToken, answerToken] = [scale * fitted.a, scale * fitted.b];
   const answers = steps.reduce((all, { groups }) => all + countOf(groups), 0);
   const trained = steps.reduce((all, step) => all + step.trained, 0);
   const costs = {

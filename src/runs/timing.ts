@@ -33,10 +33,8 @@ export function spanMetrics(spans: readonly Span[]): Record<string, number> {
   }
   const whole = spans.find(({ name }) => name === "total");
   if (whole) {
-    const inside = spans
-      .filter((span) => span !== whole)
-      .map(({ name, start, end }) => ({ name, start: Math.max(start, whole.start), end: Math.min(end, whole.end) }));
-    metrics["time/other"] = Math.max(0, whole.end - whole.start - coveredMs(inside)) / 1000;
+    const parts = spans.filter((span) => span !== whole);
+    metrics["time/other"] = (whole.end - whole.start - coveredWithin(parts, [whole])) / 1000;
   }
   return metrics;
 }
@@ -50,6 +48,24 @@ export function coveredMs(spans: readonly Span[]): number {
     end = Math.max(end, span.end);
   }
   return covered;
+}
+
+/** A stretch of time in milliseconds since the epoch. */
+export interface Period {
+  start: number;
+  end: number;
+}
+
+/** For how long of `periods`, which do not overlap, at least one of the spans was under way. */
+export function coveredWithin(spans: readonly Span[], periods: readonly Period[]): number {
+  return periods.reduce((sum, period) => {
+    const inside = spans.flatMap(({ name, start, end }) =>
+      start < period.end && end > period.start
+        ? [{ name, start: Math.max(start, period.start), end: Math.min(end, period.end) }]
+        : [],
+    );
+    return sum + coveredMs(inside);
+  }, 0);
 }
 
 /** How long at least one of several pieces of work was under way. */

@@ -1,9 +1,10 @@
 // One view of a run, folded from its journal: what the report, the summary and every other reader show.
 import { type CheckpointRecord, LiveCheckpoints } from "./checkpoints.ts";
-import type { EventOf, ProblemOutcome, RunEvent } from "./events.ts";
+import type { EventOf, ProblemOutcome, RunEvent, Span } from "./events.ts";
 import { FoundFindings } from "./findings.ts";
 import { readJournal } from "./read-journal.ts";
 import { type MetricsRecord, MetricsRecords } from "./records.ts";
+import { coveredWithin } from "./timing.ts";
 
 /** One process's part of a run. */
 export interface Session {
@@ -41,6 +42,8 @@ export class RunView {
   paused = false;
   readonly #join = new MetricsRecords();
   readonly #checkpoints = new LiveCheckpoints();
+  /** What was worked on and when, of steps that were rewound too. */
+  readonly #spans: Span[] = [];
 
   /** The view of what is on disk. */
   static read(runPath: string): RunView {
@@ -57,8 +60,20 @@ export class RunView {
     );
   }
 
-  /** Seconds spent saving checkpoints. */
-  savingSeconds = 0;
+  /** Seconds in which at least one span of each name was under way, and those in which none was as "other". Spans run beside each other. */
+  get secondsOf(): Record<string, number> {
+    const worked = this.sessions.flatMap(({ openedAt, lastAt, started }) =>
+      started ? [{ start: openedAt, end: lastAt }] : [],
+    );
+    const covered = (spans: readonly Span[]) => coveredWithin(spans, worked) / 1000;
+    const names = new Set(this.#spans.map(({ name }) => name));
+    return {
+      ...Object.fromEntries(
+        [...names].map((wanted) => [wanted, covered(this.#spans.filter(({ name }) => name === wanted))]),
+      ),
+      other: this.seconds - covered(this.#spans),
+    };
+  }
 
   /** Those that count, oldest first. */
   get checkpoints(): readonly CheckpointRecord[] {
@@ -85,11 +100,18 @@ export class RunView {
         this.config = event.config;
         if (session) Object.assign(session, { started: true, changes: event.changes });
         break;
+      case "step-done":
+        this.#spans.push(...event.spans.filter(({ name }) => name !== "total"));
+        break;
+      case "retrained":
+        this.#spans.push({ name: "train", start: event.start, end: event.end });
+        break;
       case "evaluated":
         this.evaluations.set(event.step, event.outcomes);
+        this.#spans.push({ name: "evaluate", start: event.start, end: event.end });
         break;
       case "saved":
-        this.savingSeconds += (event.end - event.start) / 1000;
+        this.#spans.push({ name: "save", start: event.start, end: event.end });
         break;
       case "control":
         this.controls.push(event);

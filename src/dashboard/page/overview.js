@@ -120,7 +120,10 @@ export function overview(place, context) {
       onStep: (step) => context.go(`eval/${step}`),
     }),
   );
-  add("groups", new Chart({ title: "Groups", hint: "only mixed ones teach", stacked: true, range: [0, null], onStep }));
+  add(
+    "groups",
+    new Chart({ title: "Groups", hint: "by how their answers came out", stacked: true, range: [0, null], onStep }),
+  );
   for (const curve of rest) add(curve.title, new Chart({ ...curve, onStep }));
   const money = add(
     "money",
@@ -258,7 +261,11 @@ function drawTiles(place, store) {
   const pace = store.last("time/total");
   replace(
     place,
-    tile("step", pulse.step < 0 ? "–" : count(pulse.step + 1), most > 0 ? `of ${count(most)}` : "no end set"),
+    tile(
+      "step",
+      pulse.step < 0 ? "–" : count(pulse.step + 1),
+      most < 0 ? "no end set" : most > pulse.step ? `of ${count(most)}` : "",
+    ),
     tile("reward", show(store.last("mean_reward")), `format ${percent(store.last("format_rate"))}`),
     tile("correct", percent(store.last("mean_correct")), "of the last step's answers"),
     tile(
@@ -269,9 +276,9 @@ function drawTiles(place, store) {
         : "not measured yet",
     ),
     tile(
-      "groups that teach",
+      "mixed groups",
       `${show(store.last("groups_mixed"))} / ${show(store.last("groups_total"))}`,
-      "mixed, last step",
+      "right and wrong answers, last step",
     ),
     tile("time", clock(info.seconds), pace === null ? "" : `${show(pace)} s a step`),
     tile("lag", show(lag), `trainer idle ${percent(store.last("pipeline/train_idle_frac"))}`),
