@@ -19,7 +19,7 @@ import {
 } from "../protocol/index.ts";
 import { BytesPool } from "./bytes-pool.ts";
 import { Credentials } from "./credentials.ts";
-import { APIResponseError, ClientClosedError } from "./errors.ts";
+import { APIResponseError, ClientClosedError, InvalidInputError } from "./errors.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { Notices } from "./notices.ts";
 import { protocolVersion, type QueueStateEvent, type ResolvedOptions, userAgent } from "./options.ts";
@@ -51,13 +51,25 @@ export interface Question<R extends Route> {
 
 type Reply<R extends Route> = R["response"] extends z.ZodType ? z.output<R["response"]> : undefined;
 
+/** Runs an encoder of the protocol. What cannot be written, such as NaN as a number, is the caller's mistake. */
+export function encoded(write: () => string, otherwise?: () => void): string {
+  try {
+    return write();
+  } catch (error) {
+    otherwise?.();
+    if (!(error instanceof ProtocolError)) throw error;
+    throw new InvalidInputError(`${error.message} Nothing was sent.`, { cause: error });
+  }
+}
+
 /** The request that asks a route. */
 export function requestOf<R extends Route>(route: R, question: Question<R>): HttpRequest {
   const { message, parameters, query = {}, headers, signal } = question;
   const pairs = Object.entries(query).filter(([, value]) => value !== undefined);
   const text = new URLSearchParams(pairs.map(([name, value]): [string, string] => [name, String(value)])).toString();
   const path = pathOf(route, parameters) + (text ? `?${text}` : "");
-  const body = message === undefined || !route.request ? undefined : encodeText(route.request, message);
+  const { request } = route;
+  const body = message === undefined || !request ? undefined : encoded(() => encodeText(request, message));
   return { method: route.method, path, body, contentType: jsonType, headers, signal };
 }
 

@@ -124,6 +124,8 @@ export function resolveOptions(
     "CF-Access-Client-Id": given("CLOUDFLARE_ACCESS_CLIENT_ID"),
     "CF-Access-Client-Secret": given("CLOUDFLARE_ACCESS_CLIENT_SECRET"),
   };
+  for (const [name, value] of Object.entries({ ...options, ...options.timings }))
+    if (Number.isNaN(value)) throw new InvalidInputError(`${name} is NaN. Pass a number, or leave it out.`);
   const headers: Record<string, string> = {};
   const onWarning = options.onWarning ?? ((message: string) => console.warn(`whetstone/tinker: ${message}`));
   for (const [name, value] of Object.entries({ ...access, ...options.defaultHeaders }))

@@ -19,7 +19,7 @@ import {
   type SamplingParams,
   type SubmitResponse,
 } from "../protocol/index.ts";
-import { Connection } from "./connection.ts";
+import { Connection, encoded } from "./connection.ts";
 import { type TokenList, toModelInput } from "./data.ts";
 import { APIConnectionError, InvalidInputError, StuckError, statusError, TinkerError } from "./errors.ts";
 import { APIFuture } from "./future.ts";
@@ -237,7 +237,7 @@ export class SamplingClient {
     let body: string | undefined;
     // An unanswered submit may have arrived: the same bytes, with the same seq_id, are the same request.
     const send = () => {
-      body ??= encodeSampleRequest(request);
+      body ??= encoded(() => encodeSampleRequest(request));
       const headers = { "X-Tinker-Sampling-Backpressure": "1" };
       return connection.sendOnce({ method: "POST", path: routes.sample.path, body, headers, signal });
     };
@@ -300,6 +300,8 @@ function samplingParamsOf({ samplingParams = {} }: SampleOptions, seedLimit: num
 
 /** A seed that the server can take: as it is, or brought below the server's limit. */
 function foldSeed(seed: number | bigint, limit: number): number {
+  if (typeof seed === "number" && !Number.isInteger(seed))
+    throw new InvalidInputError(`The seed is ${seed}. Pass a whole number. Nothing was sent.`);
   const modulus = BigInt(limit);
   if (seed >= 0 && seed < modulus) return Number(seed);
   return Number(((BigInt(seed) % modulus) + modulus) % modulus);

@@ -10,7 +10,7 @@ import {
   type ServerCapabilities,
   submitResponse,
 } from "../protocol/index.ts";
-import { Connection } from "./connection.ts";
+import { Connection, encoded } from "./connection.ts";
 import { InvalidInputError, RequestLostError } from "./errors.ts";
 import { type ClientOptions, resolveOptions } from "./options.ts";
 import { poll } from "./poll.ts";
@@ -134,7 +134,7 @@ export class ServiceClient {
     const connection = this.#connection;
     const sessionId = await untilAborted(connection.session(), signal);
     const modelSeqId = connection.nextModelSeqId();
-    const body = encodeText(route.request as z.ZodType, { ...fields, sessionId, modelSeqId });
+    const body = encoded(() => encodeText(route.request as z.ZodType, { ...fields, sessionId, modelSeqId }));
     const submit = { method: "POST" as const, path: route.path, body, signal };
     const answer = await connection.call(submit, { policy: connection.policies.start });
     const { requestId } = connection.read(submitResponse, answer, operation);

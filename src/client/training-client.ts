@@ -23,10 +23,10 @@ import {
   type SaveWeightsResponse,
   submitResponse,
 } from "../protocol/index.ts";
-import { badResponse, type CallOptions as CallSettings, type Connection } from "./connection.ts";
+import { badResponse, type CallOptions as CallSettings, type Connection, encoded } from "./connection.ts";
 import { type CustomLoss, customBackwardData, customForwardData } from "./custom-loss.ts";
 import { type DatumInput, type EncodedBatch, encodeBatches } from "./data.ts";
-import { APIStatusError, ModelLostError, RequestLostError } from "./errors.ts";
+import { APIStatusError, InvalidInputError, ModelLostError, RequestLostError } from "./errors.ts";
 import { APIFuture } from "./future.ts";
 import { combineOutputs } from "./metrics.ts";
 import { type PollTarget, poll } from "./poll.ts";
@@ -271,8 +271,9 @@ export class TrainingClient {
     const accepted = this.#sequencer.run(name, async () => {
       signal?.throwIfAborted();
       const seqId = this.#sequencer.take(1);
-      const body = encodeText(route.request, message(seqId));
-      return this.#submit(name, { method: "POST", path: route.path, body }, () => this.#sequencer.giveBack(seqId));
+      const giveBack = () => this.#sequencer.giveBack(seqId);
+      const body = encoded(() => encodeText(route.request, message(seqId)), giveBack);
+      return this.#submit(name, { method: "POST", path: route.path, body }, giveBack);
     });
     const result = accepted.then((request) =>
       poll(
@@ -306,6 +307,9 @@ export class TrainingClient {
     lossFnConfig: LossFnConfig,
     forwardOnly: boolean,
   ): Promise<EncodedBatch[]> {
+    for (const [key, value] of Object.entries(lossFnConfig))
+      if (typeof value === "number" && !Number.isFinite(value))
+        throw new InvalidInputError(`lossFnConfig.${key} is ${value}. Pass a finite number. Nothing was sent.`);
     const config = await this.#connection.config();
     const limits = { maxData: config.fwdbwdMaxChunkLen, maxBytes: config.fwdbwdMaxChunkBytesCount };
     const settings = { modelId: this.modelId, lossFn, lossFnConfig, forwardOnly };

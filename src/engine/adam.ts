@@ -1,6 +1,7 @@
 // AdamW over an adapter's parameters (Loshchilov & Hutter 2019, algorithm 2, with decoupled weight decay), and clipping by the
 // global norm. Arithmetic is in doubles; what is kept is float32, so that saved state continues bit for bit.
 import type { AdamSettings } from "./engine.ts";
+import { EngineError } from "./errors.ts";
 
 /** One parameter tensor with its moments and its gradient, all of the same length. */
 export interface AdamParameter {
@@ -8,6 +9,13 @@ export interface AdamParameter {
   gradient: Float32Array;
   firstMoment: Float32Array;
   secondMoment: Float32Array;
+}
+
+/** Refuses settings that would make every weight NaN. */
+export function checkAdam(settings: AdamSettings): void {
+  for (const [name, value] of Object.entries(settings))
+    if (!Number.isFinite(value))
+      throw new EngineError("engine/adam", `${name} is ${value}, so no step was taken. Give a finite number.`);
 }
 
 /** The length of all gradients taken as one vector. */

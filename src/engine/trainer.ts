@@ -1,6 +1,6 @@
 // Trains LoRA adapters on one base model: keeps their state, cuts batches into runs and adds up what the runs give. The runs of a
 // call may be computed side by side; results are added in the order of the runs, so the sums do not depend on it.
-import { adamStep, clipFactor, gradientNorm } from "./adam.ts";
+import { adamStep, checkAdam, clipFactor, gradientNorm } from "./adam.ts";
 import type { OptimizerState } from "./checkpoint.ts";
 import type { AdamSettings, LoraSpec, LossTensor, TrainingBatch, TrainingOutput } from "./engine.ts";
 import { EngineError } from "./errors.ts";
@@ -153,6 +153,7 @@ export class Trainer {
 
   /** Takes one Adam step with the accumulated gradient and clears it. */
   optimStep(id: string, settings: AdamSettings): Record<string, number> {
+    checkAdam(settings);
     const adapter = this.#adapter(id);
     const parameters = [...adapter.parameters.values()];
     const norm = gradientNorm(parameters);

@@ -33,6 +33,20 @@ export function fallback<T extends z.ZodType>(schema: T, value: z.output<T>) {
   });
 }
 
+/** A finite number that is `value` when it is absent. Null is refused: it is what JSON makes of NaN and infinity. */
+export function numberOr(value: number) {
+  const finite = z.number({
+    error: ({ input }) =>
+      input === null
+        ? "null is what JSON makes of NaN and infinity; send a finite number, or leave the field out"
+        : undefined,
+  });
+  return z.codec(finite.optional(), z.custom<number>(), {
+    decode: (given) => given ?? value,
+    encode: (given) => given,
+  });
+}
+
 /** A whole number of up to 64 bits: a number where that is exact, else a bigint. `parseJson` keeps its digits. */
 export const exactInteger = z.codec(
   z.union([z.int(), z.string().regex(/^-?\d{1,20}$/, "expected a whole number")]),
@@ -83,23 +97,32 @@ export function message<const S extends Shape>(shape: S): MessageSchema<S> {
 export function decode<T extends z.ZodType>(schema: T, json: unknown): z.output<T> {
   const result = z.safeDecode(schema, json as z.input<T>);
   if (result.success) return result.data;
-  const issues = result.error.issues.map(
+  throw invalid(result.error);
+}
+
+function invalid(error: z.core.$ZodError): ProtocolError {
+  const issues = error.issues.map(
     (issue): ProtocolIssue => ({ loc: issue.path as (string | number)[], msg: issue.message, type: issue.code }),
   );
   const first = issues[0]!;
   const where = first.loc.length > 0 ? `Field "${first.loc.join(".")}"` : "The message";
   const more = issues.length > 1 ? ` (and ${issues.length - 1} more)` : "";
-  throw new ProtocolError("protocol/invalid-message", `${where} is wrong: ${first.msg}${more}.`, issues);
+  return new ProtocolError("protocol/invalid-message", `${where} is wrong: ${first.msg}${more}.`, issues);
 }
 
-/** The JSON value of a message, ready for JSON.stringify. */
+/**
+ * The JSON value of a message, ready for JSON.stringify. Throws like `decode` for what the message cannot hold, such as NaN, of which
+ * JSON would make null.
+ */
 export function encode<T extends z.ZodType>(schema: T, value: z.output<T>): unknown {
-  return z.encode(schema, value);
+  const result = z.safeEncode(schema, value);
+  if (result.success) return result.data;
+  throw invalid(result.error);
 }
 
 /** The JSON text of a message. */
 export function encodeText<T extends z.ZodType>(schema: T, value: z.output<T>): string {
-  return JSON.stringify(z.encode(schema, value));
+  return JSON.stringify(encode(schema, value));
 }
 
 /** Integers of these keys may have 64 bits, which JSON.parse would round: they are handed over as text (see `exactInteger`). */

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { float32Array, int32Array } from "./arrays.ts";
 import { submitResponse } from "./futures.ts";
-import { exactInteger, fallback, message, optional, snake } from "./message.ts";
+import { encode, exactInteger, fallback, message, numberOr, optional, snake } from "./message.ts";
 import { chunkSchema, modelInputSchema } from "./model-input.ts";
 import {
   type PromptAnswers,
@@ -41,11 +41,11 @@ export const samplingParams = message({
   /** What ends a completion: texts, or token ids. */
   stop: optional(z.union([z.string(), z.array(z.string()), z.array(z.int())])),
   /** 0: greedy. */
-  temperature: fallback(z.number(), 1),
+  temperature: numberOr(1),
   /** -1: off. */
   top_k: fallback(z.int(), -1),
   /** 1: off. */
-  top_p: fallback(z.number(), 1),
+  top_p: numberOr(1),
 });
 /** How completions are drawn. */
 export type SamplingParams = z.output<typeof samplingParams>;
@@ -86,9 +86,9 @@ export function encodeSampleRequest(request: SampleRequest): string {
   const chunks = prompt.chunks.map((chunk) =>
     chunk.type === "encoded_text"
       ? `{"type":"encoded_text","tokens":[${chunk.tokens.join()}]}`
-      : JSON.stringify(z.encode(chunkSchema, chunk)),
+      : JSON.stringify(encode(chunkSchema, chunk)),
   );
-  const head = JSON.stringify(z.encode(sampleRequestHead, rest));
+  const head = JSON.stringify(encode(sampleRequestHead, rest));
   return `${head.slice(0, -1)},"prompt":{"chunks":[${chunks.join()}]}}`;
 }
 

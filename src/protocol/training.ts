@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { ProtocolError } from "./errors.ts";
 import { submitResponse } from "./futures.ts";
-import { decode, encode, exactInteger, fallback, message, optional } from "./message.ts";
+import { decode, encode, exactInteger, fallback, message, numberOr, optional } from "./message.ts";
 import { type Chunk, type EncodedTextChunk, type ModelInput, modelInputSchema } from "./model-input.ts";
 import { route } from "./route.ts";
 import { type Tensor, tensorSchema } from "./tensors.ts";
@@ -164,17 +164,17 @@ export type GetInfoResponse = z.output<typeof getInfoResponse>;
 /** AdamW with decoupled weight decay; the defaults are those of the protocol. */
 export const adamParams = message({
   /** How far the step goes. */
-  learning_rate: fallback(z.number(), 1e-4),
+  learning_rate: numberOr(1e-4),
   /** Decay of the mean of gradients. */
-  beta1: fallback(z.number(), 0.9),
+  beta1: numberOr(0.9),
   /** Decay of the mean of their squares. */
-  beta2: fallback(z.number(), 0.95),
+  beta2: numberOr(0.95),
   /** Keeps the division by small gradients within bounds. */
-  eps: fallback(z.number(), 1e-12),
+  eps: numberOr(1e-12),
   /** Decoupled weight decay; 0: none. */
-  weight_decay: fallback(z.number(), 0),
+  weight_decay: numberOr(0),
   /** 0: no clipping; else the global norm is clipped to it. */
-  grad_clip_norm: fallback(z.number(), 0),
+  grad_clip_norm: numberOr(0),
 });
 /** Settings of one Adam step. */
 export type AdamParams = z.output<typeof adamParams>;

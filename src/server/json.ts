@@ -1,4 +1,4 @@
-// Request bodies in JSON: parsed, bounded in depth, and with nulls dropped, since the protocol treats null and absent alike.
+// Request bodies in JSON: parsed, and bounded in depth. What null means is the message's to say.
 import { parseJson } from "../protocol/index.ts";
 import { type NumberedRequest, ServerError } from "./errors.ts";
 
@@ -14,28 +14,18 @@ export function parseBody(bytes: Uint8Array): Record<string, unknown> {
       "server/malformed-body",
       `The body is ${Array.isArray(value) ? "a list" : value === null ? "null" : `a ${typeof value}`}. Send a JSON object.`,
     );
-  dropNulls(value as Record<string, unknown>, 1);
+  checkDepth(value, 1);
   return value as Record<string, unknown>;
 }
 
-function dropNulls(value: Record<string, unknown> | unknown[], depth: number): void {
+function checkDepth(value: object, depth: number): void {
   if (depth > maxDepth)
     throw new ServerError(
       400,
       "server/malformed-body",
       `The body nests deeper than ${maxDepth} levels. Send the message that this route expects.`,
     );
-  if (Array.isArray(value)) {
-    // Nulls in lists have a meaning of their own (a prompt logprob that is not there).
-    for (const item of value)
-      if (typeof item === "object" && item !== null) dropNulls(item as Record<string, unknown>, depth + 1);
-    return;
-  }
-  for (const key of Object.keys(value)) {
-    const item = value[key];
-    if (item === null) delete value[key];
-    else if (typeof item === "object") dropNulls(item as Record<string, unknown>, depth + 1);
-  }
+  for (const item of Object.values(value)) if (typeof item === "object" && item !== null) checkDepth(item, depth + 1);
 }
 
 /** The model and sequence number in a body, whatever else it holds. */

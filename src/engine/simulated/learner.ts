@@ -1,5 +1,6 @@
 // One model of the simulated engine in training: its adapter, the gradient accumulated since the last step, Adam's moments. The
 // losses are those of the Tinker API, sums over positions and data, with exact gradients.
+import { checkAdam } from "../adam.ts";
 import type { AdamSettings, LossTensor, TrainingBatch, TrainingOutput } from "../engine.ts";
 import { type LossTerm, losses } from "../losses.ts";
 import { ClassBigram, classOf, contextClasses, contextOf, tokenClasses, weightCount } from "./class-bigram.ts";
@@ -72,6 +73,7 @@ export class Learner {
 
   /** AdamW with decoupled weight decay and bias correction. */
   optimStep(adam: AdamSettings): Readonly<Record<string, number>> {
+    checkAdam(adam);
     const norm = Math.hypot(...this.#gradient);
     const scale = adam.gradClipNorm > 0 && norm > adam.gradClipNorm ? adam.gradClipNorm / norm : 1;
     this.steps++;
