@@ -124,9 +124,31 @@ function testsOf({ id, tests, source = "own" }: TrainingProblem): readonly Norma
   );
 }
 
-/** Changes when a problem does: a run is not resumed on others. */
+/**
+ * Changes when a problem does, in any of its fields: a run is not resumed on others. What cannot be compared from one process to the next,
+ * such as a function, does not count.
+ */
 export function problemsFingerprint(problems: readonly TrainingProblem[]): string {
   const hash = createHash("sha256");
-  for (const { id, prompt } of problems) hash.update(`${JSON.stringify([id, prompt])}\n`);
+  for (const problem of problems) hash.update(`${JSON.stringify(comparable(problem, []))}\n`);
   return hash.digest("hex").slice(0, 16);
+}
+
+/** A value as JSON can have it: the same for equal values, and for no others. */
+function comparable(value: unknown, above: readonly unknown[]): unknown {
+  if (typeof value === "bigint") return { bigint: String(value) };
+  if (typeof value === "number") return Number.isFinite(value) ? value : { number: String(value) };
+  if (typeof value !== "object" || value === null) return value;
+  if (above.includes(value)) return { above: above.indexOf(value) };
+  const inside = (part: unknown) => comparable(part, [...above, value]);
+  if (value instanceof Date || value instanceof RegExp || value instanceof URL)
+    return { [value.constructor.name]: String(value instanceof Date ? value.getTime() : value) };
+  if (value instanceof Map) return { map: [...value].map((entry) => entry.map(inside)) };
+  if (value instanceof Set) return { set: [...value].map(inside) };
+  if (Array.isArray(value)) return value.map(inside);
+  if (value instanceof ArrayBuffer) return { bytes: Buffer.from(value).toString("base64") };
+  if (ArrayBuffer.isView(value))
+    return { bytes: Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString("base64") };
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(entries.map(([key, part]) => [key, inside(part)]));
 }

@@ -67,8 +67,14 @@ export function configChanges(
   );
 }
 
+/** What a fingerprint stands for. */
+const fingerprints: Readonly<Record<string, string>> = {
+  data_fingerprint: "the problems, or something in one of them, are others: ",
+  test_fingerprint: "the test problems, or something in one of them, are others: ",
+};
+
 export const describeChange = ({ key, was, is }: Change) =>
-  `${key} was ${JSON.stringify(was)} and is now ${JSON.stringify(is)}`;
+  `${fingerprints[key] ?? ""}${key} was ${JSON.stringify(was)} and is now ${JSON.stringify(is)}`;
 
 /** Refuses to resume a run whose identity changed, naming what differs. */
 export function checkIdentity(changes: readonly Change[], force: boolean): void {

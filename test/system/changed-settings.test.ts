@@ -1,5 +1,5 @@
 // A resume under other settings. Of the judge: no group and no evaluation has verdicts of both. Of the end and the lag: what is said of
-// steps and policies is what happens.
+// steps and policies is what happens. With other problems: none.
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { TrainConfig } from "whetstone/rl";
@@ -135,4 +135,20 @@ test("fewer steps than the journal has: what is said to be trained again is", as
   expect(below.text).toMatch(
     /step 4 from .*; max_steps=3 leaves nothing to train; 2 later steps of the journal are kept/,
   );
+});
+
+test("a run does not go on with problems that have another answer, and evaluates test problems that do anew", async () => {
+  const rig = await loopRig();
+  const path = join(newFolder(), "run");
+  const asked = (answer: number) => problems.map((problem) => ({ ...problem, answer }));
+  await rig.train(path, { problems: asked(1), testProblems, config: { max_steps: 1 } });
+  await expect(rig.train(path, { problems: asked(2), testProblems, config: { max_steps: 2 } })).rejects.toMatchObject({
+    code: "config/resume-mismatch",
+    message: expect.stringMatching(/the problems, or something in one of them, are others: data_fingerprint was/),
+  });
+  const lines: string[] = [];
+  const others = testProblems.map((problem) => ({ ...problem, answer: 2 }));
+  const options = { problems: asked(1), testProblems: others, config: { max_steps: 2 } };
+  await rig.train(path, { ...options, onMessage: (line) => lines.push(line) });
+  expect(lines.join("\n")).toMatch(/the test problems, or something in one of them, are others: test_fingerprint was/);
 });
