@@ -78,7 +78,11 @@ export class TrainSession {
       note: run.journal.note.bind(run.journal),
       recorded: (place: Place, task: Task) => {
         const group = recovered.group(place);
-        return group?.sampled.problem === task.id ? group : undefined;
+        if (group?.sampled.problem !== task.id) return undefined;
+        // What was trained on stays as it was. Elsewhere an outage, which may have ended the process before, is no verdict for good.
+        if (place.phase === "train" && place.batch < frontier.step) return group;
+        const isVerdict = (verdict: (typeof group.graded)[number]) => verdict?.grade.verdict !== "ungraded";
+        return { ...group, graded: group.graded.map((verdict) => (isVerdict(verdict) ? verdict : undefined)) };
       },
     };
 

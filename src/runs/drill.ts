@@ -124,6 +124,8 @@ export interface ProblemHistory {
 export class Problems {
   readonly #problems = new Map<string, ProblemHistory>();
   readonly #places = new Map<string, Attempt>();
+  /** What no verdict was found for, by place: a later process tries again. */
+  readonly #ungraded = new Map<string, EventOf<"graded">["grade"]>();
 
   static read(runPath: string): Problems {
     const problems = new Problems();
@@ -165,16 +167,18 @@ export class Problems {
         };
         problem.attempts.push(attempt);
         this.#places.set(keyOf(event), attempt);
+        for (const sample of event.samples.keys()) this.#ungraded.delete(`${keyOf(event)} ${sample}`);
         break;
       }
       case "graded": {
         const attempt = this.#places.get(keyOf(event));
         if (!attempt) break;
-        const { verdict, status, flags } = event.grade;
-        if (verdict === "pass") attempt.passed++;
-        if (verdict === "ungraded") attempt.ungraded++;
-        attempt.statuses[status] = (attempt.statuses[status] ?? 0) + 1;
-        if (flags.length > 0) attempt.flags++;
+        const place = `${keyOf(event)} ${event.sample}`;
+        const before = this.#ungraded.get(place);
+        if (before) count(attempt, before, -1);
+        count(attempt, event.grade, 1);
+        if (event.grade.verdict === "ungraded") this.#ungraded.set(place, event.grade);
+        else this.#ungraded.delete(place);
         break;
       }
       case "update-submitted":
@@ -191,6 +195,14 @@ export class Problems {
         break;
     }
   }
+}
+
+function count(attempt: Attempt, { verdict, status, flags }: EventOf<"graded">["grade"], by: 1 | -1): void {
+  if (verdict === "pass") attempt.passed += by;
+  if (verdict === "ungraded") attempt.ungraded += by;
+  attempt.statuses[status] = (attempt.statuses[status] ?? 0) + by;
+  if (attempt.statuses[status] === 0) delete attempt.statuses[status];
+  if (flags.length > 0) attempt.flags += by;
 }
 
 /** The first failing test of an answer, where the journal has it. */
