@@ -77,6 +77,7 @@ try {
     run,
     renderer,
     judge,
+    judgedBy: "reward function",
     checkGrader: async () => {},
     trainTasks: {
       size: batches * groups,

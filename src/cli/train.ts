@@ -230,6 +230,7 @@ async function trainInto(
         comparator: resolved.comparator,
         ...outage,
       }),
+      judgedBy: "tests",
       checkGrader: () => grading.check(drain),
       trainTasks: taskSource(problems, resolved, renderer),
       testTasks,

@@ -36,6 +36,7 @@ const cases: Record<string, [level: string, since: number, events: NewEvent[]]> 
   "api-key-missing": ["error", 2, failed("cli/key-refused")],
   "sandbox-unreachable": ["error", 2, failed("sandbox/fusion-unreachable")],
   "sandbox-errors": ["error", 2, failed("rl/ungraded")],
+  "reward-missing": ["error", 2, failed("rl/no-reward")],
   "renderer-unknown": ["error", 2, failed("renderer/unknown")],
   "out-of-memory": ["error", 2, failed("client/server-error", "CUDA out of memory")],
   "checkpoints-missing": ["error", 2, failed("rl/checkpoints-gone")],
@@ -91,7 +92,7 @@ const cases: Record<string, [level: string, since: number, events: NewEvent[]]> 
   "ungraded-share": ["warning", 4, run(6, from(3, { "grade/ungraded_rate": 0.05 }))],
   "flags-rising": ["warning", 5, run(7, from(4, { "grade/flags/reads-no-input": 30 }))],
   "weak-tests": ["error", 0, run(4, from(0, { "grade/flags/weak-tests": 64 }))],
-  "slow-sandbox": ["warning", 4, run(6, from(0, { "time/total": 20, "time/grade_tail": 15 }))],
+  "slow-grading": ["warning", 4, run(6, from(0, { "time/total": 20, "time/grade_tail": 15 }))],
   "data-repeated": ["warning", 0, [opened[0]!, started({ train_problems: 4 }), stepDone(0, healthyStep(0))]],
   "train-test-overlap": ["error", 0, [opened[0]!, started({ train_test_overlap: 60 }), stepDone(0, healthyStep(0))]],
   "stage-starves": [
@@ -120,6 +121,25 @@ test.each(Object.entries(cases))("%s", (id, [level, since, events]) => {
   ).toBeGreaterThan(0);
   expect(finding.means.length * finding.remedy.length).toBeGreaterThan(0);
 });
+
+/** What only programs of a sandbox have: a run with a reward function of its own never shows it. */
+const ofSandboxes = ["sandbox-unreachable", "sandbox-errors", "timeouts-dominate", "flags-rising", "weak-tests"];
+
+test.each(Object.entries(cases).filter(([id]) => !ofSandboxes.includes(id)))(
+  "%s: who has a reward function is sent to no sandbox, and to no command that lacks their program",
+  (id, [, , events]) => {
+    const own = events.map((event) =>
+      event.type === "started" ? { ...event, config: { ...event.config, sandbox: "own reward" } } : event,
+    );
+    const all = journal(own);
+    for (const { finding } of diagnose("runs/x", all, all.at(-1)!.at).filter(({ finding }) => finding.id === id)) {
+      expect([finding.message, finding.means, finding.remedy, finding.id].join(" ")).not.toMatch(
+        /sandbox|tests|doctor/,
+      );
+      expect(finding.command ?? "").not.toMatch(/ (train|resume|doctor|certify)\b/);
+    }
+  },
+);
 
 const noiseOf = (seed: number) => {
   let state = seed >>> 0;

@@ -48,7 +48,7 @@ export class Diagnosis {
       const said = this.#said.get(rule.id);
       if (said && rank(said.level) >= rank(sighting.level)) return [];
       this.#said.set(rule.id, { level: sighting.level, step });
-      return [{ step, finding: findingOf(rule, sighting) }];
+      return [{ step, finding: findingOf(rule, sighting, this.evidence) }];
     });
   }
 }

@@ -1,5 +1,6 @@
 // A rule: one thing that can go wrong, how it shows, what it means and what to do. The table is rules.ts; docs/diagnosis.md is made
 // from it.
+import { whet } from "../core/program.ts";
 import type { Finding, FindingLevel } from "../runs/findings.ts";
 import type { Evidence, StepFigures } from "./evidence.ts";
 
@@ -12,6 +13,8 @@ export interface Rule {
   when: string;
   means: string;
   remedy: string;
+  /** The same for a run whose judge is a reward function of its own: it has no sandbox and no tests. */
+  ofReward?: { means: string; remedy: string };
   /**
    * The policy was harmed by its training, so an earlier checkpoint and a smaller learning rate can cure it (on_error=rollback). Such a
    * rule looks only at figures that the same seed gives again: no time, no evaluation that runs beside.
@@ -29,9 +32,24 @@ export interface Rule {
 export type Sighting = Pick<Finding, "level" | "message" | "figures"> &
   Partial<Pick<Finding, "steps" | "samples" | "means" | "remedy" | "command">>;
 
+/** Commands that begin, go on with or test a run from its settings alone: one that a program trains has its problems and judge in there. */
+const isForCommandRuns = (command: string) =>
+  ["train", "resume", "doctor", "certify"].some((name) => command.startsWith(`${whet} ${name}`));
+
 /** A finding of a rule. */
-export function findingOf({ id, means, remedy, symptomOf = [] }: Rule, sighting: Sighting): Finding {
-  return { id, means, remedy, ...(symptomOf.length > 0 && { symptomOf: [...symptomOf] }), ...sighting };
+export function findingOf(rule: Rule, sighting: Sighting, { config }: Pick<Evidence, "config">): Finding {
+  const { id, symptomOf = [] } = rule;
+  const { means, remedy } = (config["sandbox"] === "own reward" && rule.ofReward) || rule;
+  const { command, ...seen } = sighting;
+  const isOwn = config["sandbox"] === "own reward" || config["sandbox"] === "own grader";
+  return {
+    id,
+    means,
+    remedy,
+    ...(symptomOf.length > 0 && { symptomOf: [...symptomOf] }),
+    ...seen,
+    ...(command !== undefined && !(isOwn && isForCommandRuns(command)) && { command }),
+  };
 }
 
 /** How updates that are too large for a policy show, the most telling first: it stands for the cause, the others for what followed. */

@@ -133,6 +133,7 @@ async function trainInto<Problem extends TrainingProblem>(
       made,
       renderer,
       judge,
+      judgedBy: options.reward ? "reward function" : "tests",
       checkGrader: async () => {},
       trainTasks,
       testTasks,

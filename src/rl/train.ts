@@ -29,6 +29,8 @@ export interface TrainParts {
   run: Run;
   renderer: Renderer;
   judge: Judge;
+  /** Who that is: programs of a sandbox, or a function of the caller's. */
+  judgedBy: "tests" | "reward function";
   /** Rejects when programs with known verdicts are judged wrongly. */
   checkGrader(): Promise<void>;
   trainTasks: TaskSource;
@@ -121,7 +123,7 @@ async function trainFrom(
       if (drain.aborted) break;
       const rule = recorder.ruleOf(step);
       const batch = buildBatch(groups, rule);
-      stopIfUngraded(step, batch);
+      stopIfUngraded(step, batch, parts.judgedBy);
       const spans = batchSpans(batch);
       await recorder.submitted(step, batch, rule);
 
@@ -173,12 +175,19 @@ function countMoney(config: TrainConfig, { run: { journal }, tariff }: TrainPart
   return { meter, budget };
 }
 
-function stopIfUngraded(step: number, batch: Batch): void {
+function stopIfUngraded(step: number, batch: Batch, judgedBy: TrainParts["judgedBy"]): void {
   const share = batchMetrics(batch)["grade/ungraded_rate"] ?? 0;
   if (share <= mostUngraded) return;
+  const answers = `${Math.round(100 * share)}% of the completions of step ${step}`;
+  if (judgedBy === "reward function")
+    throw new TrainError(
+      "rl/no-reward",
+      `The reward function returned null for ${answers}, so training stops before it learns from an outage. ` +
+        "See why it has no judgement for them, then run the program again: the run goes on where this one ended.",
+    );
   throw new TrainError(
     "rl/ungraded",
-    `${Math.round(100 * share)}% of the completions of step ${step} could not be graded, so training stops before it learns from an outage. ` +
+    `${answers} could not be graded, so training stops before it learns from an outage. ` +
       `Check the sandbox (${whet} doctor), then resume the run: it goes on where this one ended.`,
   );
 }

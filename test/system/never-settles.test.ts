@@ -96,7 +96,17 @@ async function trainWithCheck(
   const events = { stage: () => {}, evaluated: () => {} };
   const judge = judgeByReward(parity);
   try {
-    const given = { service, run, renderer, judge, trainTasks, testTasks: [], fixedSeeds: true, events };
+    const given = {
+      service,
+      run,
+      renderer,
+      judge,
+      judgedBy: "reward function" as const,
+      trainTasks,
+      testTasks: [],
+      fixedSeeds: true,
+      events,
+    };
     return await train(config, { ...given, ...told, ...parts });
   } finally {
     await run.close("interrupted");

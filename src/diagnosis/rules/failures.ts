@@ -45,6 +45,14 @@ const failures: readonly FailureRule[] = [
     command: () => `${whet} doctor`,
   },
   {
+    id: "reward-missing",
+    codes: /^rl\/(no-reward|reward-failed|bad-reward)$/,
+    symptomOf: ["ungraded-share"],
+    when: "a reward function of the program's own gave no verdict for more than 20% of a step, threw, or returned what is no reward",
+    means: "the reward function, or a service that it asks, does not judge the answers",
+    remedy: "see in the function why, and run the program again: the run goes on where this one ended",
+  },
+  {
     id: "renderer-unknown",
     codes: /^renderer\//,
     when: "the renderer's name is not known, or does not fit the model",

@@ -55,6 +55,12 @@ const ungraded: Rule = {
   means:
     "the sandbox fails now and then: what it does not judge is not learned from, and what is left is a biased sample",
   remedy: "check the sandbox: its memory, its disk, its number of workers",
+  ofReward: {
+    means:
+      "the reward function returns null for them: what it does not judge is not learned from, and what is left is a biased sample",
+    remedy:
+      "see in the function for which answers it returns null, and why: a service that it asks, or answers it cannot read",
+  },
   check(evidence) {
     const steps = evidence.last(3);
     const share = meanOf(steps, "grade/ungraded_rate");
@@ -122,12 +128,16 @@ const weakTests: Rule = {
   },
 };
 
-const slowSandbox: Rule = {
-  id: "slow-sandbox",
+const slowGrading: Rule = {
+  id: "slow-grading",
   levels: ["warning"],
   symptomOf: ["timeouts-dominate"],
   when: "in each of 5 steps, more than half of the time, at least 5 s, passes between the last answer and the last verdict",
   means: "the sandbox cannot keep up: every step waits for verdicts",
+  ofReward: {
+    means: "the reward function cannot keep up: every step waits for it",
+    remedy: "make the function faster (it is called for many answers at once), or overlap it with max_lag=1",
+  },
   remedy:
     "give it more workers (sandbox_max_concurrency, several sandbox_url), run fewer tests (max_tests), or overlap it with max_lag=1",
   check(evidence) {
@@ -138,7 +148,7 @@ const slowSandbox: Rule = {
     const [tail, total] = [sumOf(steps, "time/grade_tail"), sumOf(steps, "time/total")];
     return {
       level: "warning",
-      message: `${short(tail / steps.length)} of ${short(total / steps.length)} s a step are waits for the sandbox`,
+      message: `${short(tail / steps.length)} of ${short(total / steps.length)} s a step are waits for verdicts`,
       steps: spanOf(steps),
       figures: evidenceOf(steps, "time/grade_tail", "grade/queue_p95", "grade/wall_p95"),
       command: `${whet} doctor`,
@@ -146,4 +156,4 @@ const slowSandbox: Rule = {
   },
 };
 
-export const gradingRules: readonly Rule[] = [timeouts, ungraded, flagsRising, weakTests, slowSandbox];
+export const gradingRules: readonly Rule[] = [timeouts, ungraded, flagsRising, weakTests, slowGrading];

@@ -50,7 +50,7 @@ const overlap: Rule = {
 const starved: Rule = {
   id: "stage-starves",
   levels: ["note"],
-  symptomOf: [...harm, "slow-sandbox", "groups-equal"],
+  symptomOf: [...harm, "slow-grading", "groups-equal"],
   when: "with max_lag, over 10 steps the trainer waits 70% of the time for answers, or the sampler 70% for updates",
   means: "one stage holds up the other: the step is as slow as the slower of the two",
   remedy: "give the slower stage more room: more samplers, shorter answers, a faster trainer",

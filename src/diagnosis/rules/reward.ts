@@ -36,6 +36,10 @@ const flatAtZero: Rule = {
   means:
     "the problems are too hard, so there is no positive signal; or the policy collapsed, or no answer can pass (wrong renderer, broken tests)",
   remedy: "train on easier problems, raise batch_size for more completions per problem; look at answers first",
+  ofReward: {
+    means: "the problems are too hard, the policy collapsed, or the reward function calls no answer right",
+    remedy: "look at answers and at what the reward function says of them; train on easier problems",
+  },
   check(evidence) {
     const steps = lastStretch(evidence, (step) => step.figures["mean_correct"] === 0 && counts(evidence, step));
     const recent = evidence.last(8).filter((step) => counts(evidence, step));
@@ -120,6 +124,10 @@ const rewardWithoutPass1: Rule = {
   means:
     "reward hacking (hard-coded outputs, answers that exploit weak tests), problems learned by heart, or tests of another kind than the training problems",
   remedy: "look at the programs that pass; certify the training problems",
+  ofReward: {
+    means: "answers that the reward function likes and that solve nothing, or problems learned by heart",
+    remedy: "look at the answers that have the reward",
+  },
   check(evidence) {
     const [first, last] = [evidence.evaluations[0], evidence.evaluations.at(-1)];
     if (!first || !last || first === last) return undefined;

@@ -1,0 +1,33 @@
+// A reward function that has no judgement: the run ends by saying whose function it is, and goes on when it judges again.
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { diagnose } from "../../src/diagnosis/diagnosis.ts";
+import { Problems } from "../../src/runs/drill.ts";
+import { eventsOf, loopRig, newFolder } from "../support/loop-rig.ts";
+
+test("who has no sandbox is not sent to one", async () => {
+  const rig = await loopRig();
+  const path = join(newFolder(), "run");
+  let isDown = true;
+  const reward = ({ tokens }: { tokens: Int32Array }) => (isDown ? null : tokens.length % 2);
+  const failed = await rig.train(path, { reward }).catch((error: Error) => error);
+  expect(failed).toMatchObject({
+    code: "rl/no-reward",
+    message: expect.stringMatching(
+      /^The reward function returned null for 100% of the completions of step 0, .* run the program/,
+    ),
+  });
+  const [found] = diagnose(path, eventsOf(path), Date.now()).filter(({ finding }) => finding.level === "error");
+  expect(found!.finding).toMatchObject({ id: "reward-missing" });
+  expect(JSON.stringify(found)).not.toMatch(/sandbox|doctor/);
+  isDown = false;
+  expect(await rig.train(path, { reward })).toMatchObject({ step: 6, interrupted: false });
+  // Judged at last, and counted once.
+  const all = Problems.read(path).all.flatMap((problem) => problem.attempts);
+  const attempts = all.filter(({ phase }) => phase === "train");
+  expect(attempts).toHaveLength(24);
+  for (const attempt of attempts) {
+    expect(attempt.ungraded).toBe(0);
+    expect(Object.values(attempt.statuses).reduce((sum, answers) => sum + answers, 0)).toBe(attempt.samples);
+  }
+});
