@@ -116,7 +116,8 @@ export class RunFold {
     const session = this.sessions.at(-1);
     if (Number.isFinite(event.at)) {
       this.lastAt = event.at;
-      if (session) session.lastAt = event.at;
+      // Until a process opens the run nobody works on it.
+      if (session && event.type !== "opened") session.lastAt = event.at;
     }
     if (event.type !== "step-done" && event.type !== "update-submitted") this.revision++;
     this.#checkpoints.take(event);

@@ -10,6 +10,7 @@ import { Journal } from "../runs/journal.ts";
 import { journalSegments, readJournal } from "../runs/read-journal.ts";
 import { RunView } from "../runs/view.ts";
 import { readGroup, readGroups, readTokens } from "./details.ts";
+import { infoOf } from "./info.ts";
 import { problemOf, problemsOf } from "./problems.ts";
 import { RunIndex } from "./run-index.ts";
 
@@ -69,6 +70,22 @@ test("figures, groups, answers and tokens are those of the journal", async () =>
     [...readJournal(path)].filter(({ event }) => event.type === "graded" && event.grade.verdict === "pass").length,
   );
   expect(problemOf(index, "starter-train-0009").attempts).toMatchObject([{ step: 1, group: 1, graded: 16 }]);
+});
+
+test("the run's seconds are those of all its processes, as the view counts them", async () => {
+  const path = folder();
+  await writeRun(path, 2);
+  const { at } = [...readJournal(path)].at(-1)!.event;
+  const hour = 3_600_000;
+  const later = [
+    { type: "opened", at: at + hour, pid: 2 }, // found nothing to do
+    { type: "opened", at: at + 2 * hour, pid: 3 },
+    { type: "started", at: at + 2 * hour + 1000, session: 1, config: {}, changes: [] },
+  ];
+  for (const event of later)
+    appendFileSync(join(path, "journal/000000.wj"), Buffer.concat(encodeFrame(JSON.stringify(event), {})));
+  const index = await indexed(path);
+  expect(infoOf(index).seconds).toBe(RunView.read(path).seconds);
 });
 
 test("a journal whose frames do not say their kind is read the same", async () => {

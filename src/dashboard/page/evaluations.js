@@ -50,7 +50,10 @@ export async function evaluationsView(place, context) {
       "Evaluations",
       ["policy", "Pass@1, 95% interval", "problems", "format", "cut", "seconds"],
       evaluations.map((/** @type {any} */ { step, metrics, start, end, final }) => [
-        [h("a", { href: context.link(`eval/${step}`) }, `after step ${step}`), final ? " (last)" : ""],
+        [
+          h("a", { href: context.link(`eval/${step}`) }, `after step ${step}`),
+          final && step === steps.at(-1) ? " (last)" : "",
+        ],
         interval(pass1Of(metrics)),
         show(metrics["eval/n"]),
         percent(metrics["eval/format_rate"]),
