@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { basename, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
+import { Worker } from "node:worker_threads";
 import { expect, test } from "vitest";
 import { temporaryFolders } from "../../test/support/folders.ts";
 import { takeLock } from "./lock-file.ts";
@@ -38,6 +39,44 @@ test("one folder is one lock, whatever path leads to it", () => {
   expect(takeLock(join(folder, "lock"))).toEqual({ holder: process.pid });
   if ("release" in second) second.release();
   expect(readdirSync(folder)).toEqual([]);
+});
+
+test("threads of one process hold against each other, and the end of a thread gives its lock back", async () => {
+  const folder = newFolder();
+  const file = join(folder, "lock");
+  const program = `
+    import { parentPort } from "node:worker_threads";
+    import { takeLock } from ${JSON.stringify(new URL("./lock-file.ts", import.meta.url).href)};
+    let lock;
+    parentPort.on("message", (ask) => {
+      if (ask === "take") parentPort.postMessage("release" in (lock = takeLock(${JSON.stringify(file)})) ? "mine" : "taken");
+      else parentPort.postMessage(lock.release());
+    });`;
+  const threads = Array.from(
+    { length: 2 },
+    () =>
+      new Worker(new URL(`data:text/javascript,${encodeURIComponent(program)}`), { execArgv: [...typescriptFlags] }),
+  );
+  const [first, second] = threads as [Worker, Worker];
+  const ask = async (thread: Worker, what: "take" | "release") => {
+    const answer = once(thread, "message");
+    thread.postMessage(what);
+    return ((await answer) as [unknown])[0];
+  };
+  try {
+    expect(await ask(first, "take")).toBe("mine");
+    expect(await ask(second, "take")).toBe("taken");
+    expect(takeLock(file)).toEqual({ holder: process.pid });
+    await ask(first, "release");
+    expect(await ask(second, "take")).toBe("mine");
+    await second.terminate();
+    const own = takeLock(file);
+    expect(await ask(first, "take")).toBe("taken");
+    if ("release" in own) own.release();
+    expect(readdirSync(folder)).toEqual([]);
+  } finally {
+    await Promise.all(threads.map((thread) => thread.terminate()));
+  }
 });
 
 test("a live process keeps its lock", () => {

@@ -1,11 +1,22 @@
 // A file that says which process has something for itself. The file of a process that is gone is taken over.
-import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  fstatSync,
+  linkSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 
 export type Lock = { release: () => void } | { holder: number };
 
 /**
- * The second lines of the locks that this process holds, each of which is used once. A file with our identity and another one was left by
- * nobody alive. Not the paths: one folder has many, through links and mounts.
+ * The second lines of the locks that this thread holds, each of which is used once. Not the paths: one folder has many, through links and
+ * mounts. Other threads of this process have a list of their own; theirs are known by the files that the process has open.
  */
 const held = new Set<string>();
 let drafts = 0;
@@ -14,12 +25,21 @@ let drafts = 0;
 export function takeLock(file: string): Lock {
   const draft = `${file}.${process.pid}-${drafts++}`;
   const token = crypto.randomUUID();
+  let opened: number | undefined;
   try {
     writeFileSync(draft, `${identity(process.pid) ?? process.pid}\n${token}\n`);
+    opened = openSync(draft, "r");
     for (;;) {
       if (placed(draft, file)) {
         held.add(token);
-        return { release: () => held.delete(token) && rmSync(file, { force: true }) };
+        // Kept open while it is held: the end of a thread closes it. A copy of the draft is another file.
+        const descriptor = openSync(file, "r");
+        const release = () => {
+          if (!held.delete(token)) return;
+          rmSync(file, { force: true });
+          closeSync(descriptor);
+        };
+        return { release };
       }
       const holder = holderOf(file);
       if (holder !== undefined) return { holder };
@@ -27,6 +47,7 @@ export function takeLock(file: string): Lock {
     }
   } finally {
     rmSync(draft, { force: true });
+    if (opened !== undefined) closeSync(opened);
   }
 }
 
@@ -72,7 +93,27 @@ export const lockHolder = (file: string): number | undefined => readLock(file)?.
 /** The live process that has a lock that this one wants. */
 function holderOf(file: string): number | undefined {
   const lock = readLock(file);
-  return lock?.pid === process.pid && !held.has(lock.token) ? undefined : lock?.pid;
+  return lock?.pid === process.pid && !held.has(lock.token) && !isOpen(file) ? undefined : lock?.pid;
+}
+
+/** Whether some thread of this process has a file open; true where nothing tells. */
+function isOpen(file: string): boolean {
+  const wanted = statSync(file, { throwIfNoEntry: false });
+  if (!wanted) return false;
+  let descriptors: string[];
+  try {
+    descriptors = readdirSync("/dev/fd");
+  } catch {
+    return true;
+  }
+  return descriptors.some((descriptor) => {
+    try {
+      const { dev, ino } = fstatSync(Number(descriptor));
+      return dev === wanted.dev && ino === wanted.ino;
+    } catch {
+      return false; // closed meanwhile
+    }
+  });
 }
 
 /** What a lock says, if the process that it names lives. */
