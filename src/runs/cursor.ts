@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { runFiles } from "./directory.ts";
 import type { Arrays } from "./events.ts";
 import { bulkKinds, decodeArrays, decodeHeader, decodeJson, type FrameHeader, headerBytes, kindOf } from "./frames.ts";
-import { damaged, segmentFile } from "./read-journal.ts";
+import { damaged, segmentFile, wholeSegments } from "./read-journal.ts";
 import { SegmentReader } from "./segment-reader.ts";
 
 /** Where a frame begins. */
@@ -152,6 +152,7 @@ export class JournalCursor {
   #open(): SegmentReader | undefined {
     if (this.#reader) return this.#reader;
     const path = this.#pathOf(this.#segment);
+    wholeSegments(this.#runPath);
     if (!existsSync(path)) {
       if (this.#inodes.has(this.#segment)) throw new JournalReplaced();
       return undefined;

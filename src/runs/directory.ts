@@ -48,7 +48,8 @@ const ownNames: ReadonlySet<string> = new Set([
   "curves.svg",
   "report.html",
 ]);
-const ownPattern = /^(config-\d{3}\.json|(metrics|timing|checkpoints|findings)\.jsonl\.bak|events\.out\.tfevents\..*)$/;
+const ownPattern =
+  /^(config-\d{3}\.json|((metrics|timing|checkpoints|findings)\.jsonl|logs\.log)\.bak|events\.out\.tfevents\..*)$/;
 /** What a kill in the middle of writing a file or taking the lock leaves. */
 const leftover = /^(run\.lock\..+|.+\.part)$/;
 

@@ -24,13 +24,14 @@ export class FoldedFile {
     this.#size += bytes.length;
   }
 
-  /** The past is over: the file is made to say it. True when it said something else, not only less. */
+  /** The past is over: the file is made to say it. True when it said something else, not only less; that is kept in FILE.bak. */
   caughtUp(): boolean {
     const wanted = Buffer.concat(this.#past ?? []);
     const found = existsSync(this.path) ? readFileSync(this.path) : Buffer.alloc(0);
     const same = commonPrefix(wanted, found);
     this.#past = undefined;
     this.#descriptor = openSync(this.path, "a");
+    if (same < found.length) appendFileSync(`${this.path}.bak`, found.subarray(same));
     ftruncateSync(this.#descriptor, same);
     this.#write(wanted.subarray(same));
     return same < found.length;

@@ -5,8 +5,9 @@ import { join } from "node:path";
 import { parentPort, workerData } from "node:worker_threads";
 import { messageOf, WhetstoneError } from "../core/errors.ts";
 import { syncFolder } from "../core/files.ts";
-import { RunError, runFiles } from "./directory.ts";
-import type { Arrays, RunEvent } from "./events.ts";
+import { JournalCursor } from "./cursor.ts";
+import { RunError, readRunConfig, runFiles } from "./directory.ts";
+import type { Arrays, EventOf, RunEvent } from "./events.ts";
 import { encodeFrame } from "./frames.ts";
 import { lastEvent, readJournal, segmentFile, wholeBytes, wholeSegments } from "./read-journal.ts";
 import { RunFiles } from "./run-files.ts";
@@ -102,24 +103,52 @@ function guarded<T>(work: () => T): T | undefined {
   }
 }
 
-/** Refuses to begin anew where a run's journal was emptied or taken away: the files made from it would be lost too. */
-function refuseEmptied(): void {
-  if (lastEvent(runPath) !== undefined) return;
+/** The last start that the journal tells of, and whether it tells of anything. */
+function lastStarted(): { started: EventOf<"started"> | undefined; isEmpty: boolean } {
+  if (lastEvent(runPath) === undefined) return { started: undefined, isEmpty: true };
+  const cursor = new JournalCursor(runPath);
+  let started: EventOf<"started"> | undefined;
+  try {
+    for (let frame = cursor.next(); frame; frame = cursor.next()) {
+      const event = frame.bulk === undefined ? (frame.json() as RunEvent) : undefined;
+      if (event?.type === "started") started = event;
+    }
+  } finally {
+    cursor.close();
+  }
+  return { started, isEmpty: false };
+}
+
+/**
+ * Refuses to begin anew where a run's journal was emptied or taken away, and to go on with that of another run: the files made from it would
+ * be lost too. config.json is written when the start that it tells of is in the journal.
+ */
+function refuseOthers(): void {
+  const { started, isEmpty } = lastStarted();
+  const config = readRunConfig(runPath);
+  const id = config?.["wandb_run_id"];
   const { metrics, log, checkpoints, timing, rollouts, evaluations, summary } = runFiles;
   const left = [metrics, log, checkpoints, timing, rollouts, evaluations, summary].filter(
     (name) => (statSync(join(runPath, name), { throwIfNoEntry: false })?.size ?? 0) > 0,
   );
-  if (left.length === 0) return;
-  throw new RunError(
-    "runs/no-journal",
-    `${runPath} holds what a run has written (${left.slice(0, 3).join(", ")}), but its journal is missing or empty, so it cannot be resumed. ` +
-      `Restore ${join(runPath, runFiles.journal)} from a copy, or start a new run in another log_path; load_checkpoint_path= takes its ` +
-      `weights along (a state_path of ${checkpoints}). Nothing was changed.`,
-  );
+  const journal = join(runPath, runFiles.journal);
+  if ((isEmpty && left.length > 0) || (started === undefined && id !== undefined))
+    throw new RunError(
+      "runs/no-journal",
+      `${runPath} holds what a run has written (${[...left, runFiles.config].slice(0, 3).join(", ")}), but its journal is missing or has no start of a run, so it cannot be resumed. ` +
+        `Restore ${journal} from a copy, or start a new run in another log_path; load_checkpoint_path= takes its weights along (a state_path of ${checkpoints}). Nothing was changed.`,
+    );
+  const other = started?.config["wandb_run_id"];
+  if (id !== undefined && other !== undefined && id !== other)
+    throw new RunError(
+      "runs/other-journal",
+      `${runPath} has the ${runFiles.config} of one run (begun ${String(config!["started_at"])}) and the journal of another ` +
+        `(begun ${String(started!.config["started_at"])}), so it cannot be resumed. Put back the one that belongs here, or start a new run in another log_path. Nothing was changed.`,
+    );
 }
 
 guarded(() => {
-  refuseEmptied();
+  refuseOthers();
   const writer = new JournalWriter(runPath);
   const files = new RunFiles(runPath);
   for (const { event } of readJournal(runPath)) files.take(event);

@@ -1,4 +1,4 @@
-import { appendFileSync, readdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { appendFileSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -180,35 +180,6 @@ describe("the journal", () => {
     expect(readFileSync(segment(folder))).toEqual(bytes);
   });
 
-  test.each<[what: string, take: (folder: string) => void]>([
-    ["taken away", (folder) => rmSync(join(folder, "journal"), { recursive: true })],
-    ["without a segment", (folder) => rmSync(segment(folder))],
-    ["emptied", (folder) => truncateSync(segment(folder))],
-    ["overwritten", (folder) => writeFileSync(segment(folder), Buffer.alloc(500))],
-    ["cut in its first record", (folder) => truncateSync(segment(folder), 20)],
-  ])("that was %s is not begun anew: the files made from it stay as they are", async (_, take) => {
-    const folder = newFolder();
-    await write(folder, log("one"), stepDone(0));
-    const files = () =>
-      readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) => !name.startsWith("journal"));
-    const before = files().map((name) => [name, readFileSync(join(folder, name), "utf8")]);
-    take(folder);
-    await expect(Journal.open(folder)).rejects.toMatchObject({
-      code: "runs/no-journal",
-      message: expect.stringContaining("its journal is missing or empty"),
-    });
-    expect(files().map((name) => [name, readFileSync(join(folder, name), "utf8")])).toEqual(before);
-  });
-
-  test("that lost a segment is damaged, for those who read it and those who would write", async () => {
-    const folder = newFolder();
-    await write(folder, log("one"));
-    renameSync(segment(folder), join(folder, "journal", "000001.wj"));
-    expect(() => events(folder)).toThrow(/000000\.wj is damaged at byte 0: the file is missing/);
-    await expect(Journal.open(folder)).rejects.toMatchObject({ code: "runs/journal-damaged" });
-    expect(readdirSync(join(folder, "journal"))).toEqual(["000001.wj"]);
-  });
-
   test("an event that could not be read back is refused, and the journal goes on without it", async () => {
     const folder = newFolder();
     const journal = await Journal.open(folder);
@@ -370,6 +341,17 @@ describe("the files made from it", () => {
       [1, 0.5],
     ]);
     expect(RunView.read(folder).records).toEqual(lines(folder, "metrics.jsonl"));
+  });
+
+  test("a problem's id stands on one line of logs.log, whatever is in it", async () => {
+    const folder = newFolder();
+    const groups = [
+      { problem: "a\n2026 [ERROR] forged\u001b[2J", outcome: "mixed", skipped: false, advantages: [], trained: [] },
+    ] as const;
+    await write(folder, { ...submitted(0), groups } as unknown as NewEvent);
+    const text = readFileSync(join(folder, "logs.log"), "utf8");
+    expect(text).toContain("step 0 group 0 a\\n2026 [ERROR] forged\\e[2J: mixed");
+    expect(text.trimEnd().split("\n")).toHaveLength(1);
   });
 
   test("degenerate groups are warnings in logs.log, and the server's answers are there", async () => {

@@ -1,5 +1,6 @@
 // Messages for people: every line goes to the journal, which writes logs.log from it, and most to the console. Secrets are blanked on
 // the way. logs.log also tells what no message said: the rewards of every group, answers in full, what the server answered.
+import { visibleLine } from "../core/visible.ts";
 import type { RunEvent } from "./events.ts";
 import type { Journal } from "./journal.ts";
 import type { RecordedGroup } from "./rollouts.ts";
@@ -88,7 +89,7 @@ export function logLines(event: RunEvent, groupsToLog: number, groups: readonly 
       return event.groups.flatMap(({ problem, outcome, skipped }, index) => {
         const group = groups[index];
         const rewards = group?.graded.map((event) => event?.grade.reward ?? "?").join(" ") ?? "?";
-        const said = `step ${event.step} group ${index} ${problem}: ${outcome}`;
+        const said = `step ${event.step} group ${index} ${visibleLine(problem, 200)}: ${outcome}`;
         const lines = [
           skipped
             ? line("WARNING", `${said}, every reward is the same: nothing to learn, skipped; rewards ${rewards}`)

@@ -1,6 +1,6 @@
 // Reads a journal: its segments in order, event by event. Arrays are read only when asked for. A last frame that a crash left
 // incomplete is left out; damage anywhere else is an error that names file and offset.
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { messageOf } from "../core/errors.ts";
 import { RunError, runFiles } from "./directory.ts";
@@ -28,12 +28,19 @@ export function journalSegments(runPath: string): string[] {
     .map((name) => join(folder, name));
 }
 
-/** The same, where none is missing among them: what was written after a gap means nothing without it. */
+/** The same, where none is missing or empty among them: what was written after a gap means nothing without it. */
 export function wholeSegments(runPath: string): string[] {
   const segments = journalSegments(runPath);
   const gap = segments.findIndex((path, number) => basename(path) !== segmentFile(number));
-  if (gap < 0) return segments;
-  throw damaged(join(runPath, runFiles.journal, segmentFile(gap)), 0, "the file is missing, and later ones are there");
+  if (gap >= 0)
+    throw damaged(
+      join(runPath, runFiles.journal, segmentFile(gap)),
+      0,
+      "the file is missing, and later ones are there",
+    );
+  const emptied = segments.slice(0, -1).find((path) => statSync(path).size === 0);
+  if (emptied !== undefined) throw damaged(emptied, 0, "the file is empty, and later ones are there");
+  return segments;
 }
 
 /** Every event of a run, oldest first. */

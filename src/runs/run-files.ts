@@ -23,6 +23,8 @@ export class RunFiles {
   readonly #log: FoldedFile;
   readonly #records = new MetricsRecords();
   readonly #live = new LiveCheckpoints();
+  /** Files of steps and evaluations that the journal tells of. */
+  readonly #written = new Set<string>();
   /** Groups whose step or evaluation is not written yet. */
   readonly #groups = new Map<string, RecordedGroup[]>();
   #groupsToLog = 0;
@@ -39,6 +41,9 @@ export class RunFiles {
 
   /** Every event of the past was taken. Returns the files that did not say what the events say, and now do. */
   caughtUp(): string[] {
+    // Of steps that a journal had before its end was cut off; written anew they would say something else.
+    for (const folder of [runFiles.rollouts, runFiles.evaluations])
+      this.#remove(folder, (_, name) => !this.#written.has(join(folder, name)));
     return this.#files.filter((file) => file.caughtUp()).map(({ path }) => path);
   }
 
@@ -131,10 +136,14 @@ export class RunFiles {
   }
 
   /** Removes the files of steps that are run anew; the journal has what stood in them. */
-  #remove(folder: string, isStale: (step: number) => boolean): void {
+  #remove(folder: string, isStale: (step: number, name: string) => boolean): void {
     const path = join(this.#path, folder);
-    for (const name of existsSync(path) ? readdirSync(path) : [])
-      if (isStale(Number(/^step_(\d+)\./.exec(name)?.[1]))) rmSync(join(path, name));
+    for (const name of existsSync(path) ? readdirSync(path) : []) {
+      const step = /^step_(\d+)\./.exec(name)?.[1];
+      if (step === undefined || !isStale(Number(step), name)) continue;
+      rmSync(join(path, name));
+      this.#written.delete(join(folder, name));
+    }
   }
 
   /** In one piece, once: a file that is there was written from the same events. Items are opened one after another. */
@@ -146,6 +155,7 @@ export class RunFiles {
   ): void {
     mkdirSync(join(this.#path, folder), { recursive: true });
     const path = join(this.#path, folder, name);
+    this.#written.add(join(folder, name));
     if (existsSync(path)) return;
     replaceFile(path, (temporary) => {
       writeFileSync(temporary, "");

@@ -44,7 +44,9 @@ export class Run {
       display.line(level === "INFO" ? line : `${level.toLowerCase()}: ${line}`),
     );
     for (const file of journal.repaired)
-      this.logger.detail(`${file} did not say what the journal says; it was written anew`);
+      this.logger.detail(
+        `${file} did not say what the journal says; it was written anew, and what else it said is in ${file}.bak`,
+      );
   }
 
   /** Begins this process's part of the run; `changes` since the part before. config.json is written; one that said something else is kept. */

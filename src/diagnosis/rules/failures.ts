@@ -72,7 +72,7 @@ const failures: readonly FailureRule[] = [
   },
   {
     id: "checkpoints-missing",
-    codes: /^(rl\/checkpoints-gone|runs\/(no-journal|corrupt-checkpoints|journal-damaged))$/,
+    codes: /^(rl\/checkpoints-gone|runs\/(no-journal|other-journal|corrupt-checkpoints|journal-damaged))$/,
     symptomOf: ["checkpoint-expiring"],
     when: "a run cannot be resumed: its checkpoints, its journal or its records are missing or damaged",
     means: "the wrong folder or server, expired checkpoints, or a damaged file",
