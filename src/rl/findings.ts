@@ -71,6 +71,8 @@ export class Findings {
         const action = due.isNew && acting === undefined ? this.#actionFor(due.finding, cause) : "none";
         if (action !== "none") acting = { due, action, cause };
       }
+    // Which checkpoints there are decides where it goes back to: a kill must not find another answer than this process.
+    if (acting?.action === "rollback") await session.saved();
     await this.#write(causes, acting);
     if (!acting) return;
     const { due, action, cause } = acting;

@@ -298,6 +298,11 @@ export class TrainSession {
     });
   }
 
+  /** Waits for the saves under way. */
+  async saved(): Promise<void> {
+    await this.watch.stage("saving", () => this.checkpoints.settled());
+  }
+
   /** Rejects when something that runs beside the loop has failed. */
   throwIfFailed(): void {
     this.checkpoints.throwIfFailed();

@@ -12,7 +12,7 @@ import { pathsOf, runCheckpoints } from "../../src/rl/prune.ts";
 import { readCheckpoints } from "../../src/runs/checkpoints.ts";
 import { readJournal } from "../../src/runs/read-journal.ts";
 import { RunView } from "../../src/runs/view.ts";
-import { holdingProxy } from "../support/delaying-proxy.ts";
+import { type Held, holdingProxy, slowResults } from "../support/delaying-proxy.ts";
 import {
   eventsOf,
   type LoopRig,
@@ -35,14 +35,24 @@ const config = {
 /** The step that a problem comes in. */
 const stepOf = new Map([...epochOrder(problems.length, 0, 0)].map((index, place) => [index, Math.floor(place / 8)]));
 
-/** Trains a run whose answers to steps from 7 on are all wrong, until it has gone back. Stopped at once when `stopAt` holds. */
-async function train(rig: LoopRig, path: string, lag: number, stopAt?: (event: RunEvent) => boolean): Promise<boolean> {
+/**
+ * Trains a run whose answers to steps from 7 on are all wrong, until it has gone back. Stopped at once when `stopAt` holds; `by`: by way of a
+ * proxy, with a save after every step.
+ */
+async function train(
+  rig: LoopRig,
+  path: string,
+  lag: number,
+  stopAt?: (event: RunEvent) => boolean,
+  by?: string,
+): Promise<boolean> {
   let wentBack = existsSync(path) && eventsOf(path).some(({ type }) => type === "rewound");
   const cancel = new AbortController();
   const killed = new Error("killed");
   try {
     await rig.train(path, {
-      config: { ...config, max_lag: lag },
+      config: { ...config, max_lag: lag, ...(by && { save_every: 1 }) },
+      url: by ?? rig.url,
       reward: ({ problem, tokens }) => (!wentBack && stepOf.get(problem.index)! >= 7 ? 0 : parity({ tokens })),
       onEvent: (event) => {
         if (event.type === "rewound") wentBack = true;
@@ -117,6 +127,21 @@ test.each(lags)("max_lag=%i: the same run whenever it is killed on the way", asy
       .slice(all ? 0 : 2)
       .map(compare),
   );
+});
+
+test.each(lags)("max_lag=%i: saves that come late do not decide where it goes back to", async (lag) => {
+  const rig = await loopRig();
+  const calm = join(newFolder(), "calm");
+  expect(await train(rig, calm, lag, undefined, rig.url)).toBe(true);
+  const isSave = ({ path, body }: Held) => /\/save_weights/.test(path) && !body.includes('"policy-');
+  const proxy = await holdingProxy(rig.url, slowResults(isSave, 1000));
+  const path = join(newFolder(), "killed");
+  const stopAt = (event: RunEvent) => event.type === "finding" && event.action === "rollback";
+  expect(await train(rig, path, lag, stopAt, proxy.url)).toBe(false);
+  await proxy.close();
+  expect(await train(rig, path, lag, undefined, rig.url)).toBe(true);
+  expect(sinceRewind(path)).toEqual(sinceRewind(calm));
+  expect(lastWeights(rig, path)).toEqual(lastWeights(rig, calm));
 });
 
 test("every reader takes the checkpoint that was gone back to, until there is a newer one", async () => {
