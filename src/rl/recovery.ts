@@ -5,8 +5,20 @@ import type { JournalEntry } from "../runs/read-journal.ts";
 import { Course } from "./course.ts";
 import type { Place, RememberedGroup } from "./rollout.ts";
 
-/** Settings of the judge: a group, and an evaluation, has all its verdicts under one value of each. */
-const gradingKeys = [
+/**
+ * Settings that say what is asked and how it is judged: a group, and an evaluation, has all its answers and verdicts under one value of
+ * each. The first ones change with force_resume only.
+ */
+const answerKeys = [
+  "model_name",
+  "renderer_name",
+  "thinking",
+  "seed",
+  "tokenizer",
+  "max_tokens",
+  "context_window",
+  "system_role",
+  "prompt_template",
   "reward",
   "format_coef",
   "reward_timeout",
@@ -19,30 +31,23 @@ const gradingKeys = [
 ];
 /** Groups made under another value of these are not trained on. */
 const groupKeys = new Set([
-  ...gradingKeys,
+  ...answerKeys,
   "batch_size",
   "group_size",
   "groups",
   "first_samples",
   "curriculum",
   "temperature",
-  "max_tokens",
-  "context_window",
-  "system_role",
-  "prompt_template",
+  "data_fingerprint",
 ]);
 /** An evaluation that was begun under another value of these begins anew. */
 const evaluationKeys = new Set([
-  ...gradingKeys,
+  ...answerKeys,
   "eval_num_samples",
   "eval_temperature",
   "eval_max_tokens",
   "eval_ids_hash",
   "test_fingerprint",
-  "max_tokens",
-  "context_window",
-  "system_role",
-  "prompt_template",
 ]);
 
 /** Where training stands: the next step and how many prompts were consumed. Each step has its own, so whoever holds one may await. */
