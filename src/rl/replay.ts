@@ -1,5 +1,6 @@
 // What a recorded run's figures follow from, computed again from its journal without a server: under the recorded config they come out
 // as they were recorded; under a changed one they show what would have differed.
+import type { z } from "zod";
 import { rewardOf } from "../grading/index.ts";
 import type { EventOf, Span, UpdateRule } from "../runs/events.ts";
 import type { JournalEntry } from "../runs/read-journal.ts";
@@ -28,6 +29,9 @@ export interface Replayed {
   notes: readonly string[];
 }
 
+/** Settings that figures follow from. Others may have had values that are refused today. */
+const ReplayConfig = TrainConfig.pick({ max_steps: true, max_lag: true, reward: true }).strip();
+
 /** What a step's figures are made of, as far as the journal was read. */
 interface OpenStep {
   groups: RememberedGroup[];
@@ -37,7 +41,7 @@ interface OpenStep {
 
 /** The settings that a process recorded. */
 interface Session {
-  config: TrainConfig;
+  config: z.output<typeof ReplayConfig>;
   datasetSize: number;
   /** Set where rewards are not those of the loop's own grader: who gave them. */
   ownJudge: string | undefined;
@@ -81,10 +85,9 @@ export function* replay(entries: Iterable<JournalEntry>, changes: ReplayChanges)
 }
 
 function sessionOf(recorded: Readonly<Record<string, unknown>>): Session {
-  const known = Object.fromEntries(Object.entries(recorded).filter(([key]) => key in TrainConfig.shape));
   const judge = String(recorded["sandbox"] ?? "");
   return {
-    config: TrainConfig.parse(known),
+    config: ReplayConfig.parse(recorded),
     datasetSize: Number(recorded["train_problems"] ?? 1),
     ownJudge: judge.startsWith("own ") ? judge : undefined,
   };

@@ -66,6 +66,25 @@ test("a run of two settings is replayed exactly", async () => {
   expect(whatHappened(eventsOf(path)).filter((line) => line.includes('"grpo_std"'))).toHaveLength(2);
 });
 
+test("a run whose config is refused today is replayed all the same", async () => {
+  const rig = await loopRig();
+  const path = join(newFolder(), "run");
+  await rig.train(path, { config: { max_steps: 1, save_every: 0, eval_every: 0 } });
+  const entries = [...readJournal(path)].map((entry) => {
+    const { event } = entry;
+    if (event.type === "started")
+      event.config = { ...event.config, loss_fn: "dro", comparator: "gone", temperature: -1 };
+    if (event.type === "update-submitted") event.rule.lossFn = "dro";
+    return entry;
+  });
+  const [same] = [...replay(entries, {})];
+  expect(same!.now).toEqual(same!.recorded);
+  // Its loss needs more than what is known of the answers: said, and not shown as changed.
+  const [other] = [...replay(entries, { advantage: "none" })];
+  expect(other!.notComputed).toEqual(expect.arrayContaining(["loss", "loss_sum"]));
+  expect(other!.now).not.toHaveProperty("loss_sum");
+});
+
 test("the losses that a replay computes are those of the engine", () => {
   const token = fc.record({
     trained: fc.double({ min: -8, max: 0, noNaN: true }),
