@@ -70,12 +70,29 @@ test.each<[problems: unknown[], code: string, message: string]>([
   [[{ id: "a" }], "config/problem-prompt", 'problems[0].prompt (id "a") is missing.'],
   [[{ id: "a", prompt: [] }], "config/problem-prompt", 'problems[0].prompt (id "a") is [] (object).'],
   [[{ id: "a", prompt: ["hello"] }], "config/problem-prompt", "Give a question as text, or a list of messages"],
+  [[{ id: "a", prompt: [{ role: "user" }] }], "config/problem-prompt", 'is [{"role":"user"}] (object).'],
+  [
+    [{ id: "a", prompt: [{ role: "user", content: 5 }] }],
+    "config/problem-prompt",
+    "Give a question as text, or a list",
+  ],
+  [[{ id: "a", prompt: [{ role: "user", content: "x" }, null] }], "config/problem-prompt", "Give a question as text"],
   [[{ id: "a", prompt: "?", source: 3 }], "config/problem-source", 'problems[0].source (id "a") is 3 (number).'],
 ])("problems that are none are refused before anything is begun: %j", (problems, code, message) => {
   expect(() => checkProblems(problems, "problems")).toThrow(
     expect.objectContaining({ code, message: expect.stringContaining(message) }),
   );
 });
+
+test.each([undefined, null, "text", {}, new Map([["a", 1]]), new Set(["a"])])(
+  "a list of problems is a list: not %j",
+  (given) => {
+    for (const list of ["problems", "testProblems"] as const)
+      expect(() => checkProblems(given, list)).toThrow(
+        expect.objectContaining({ code: "config/no-problems", message: expect.stringContaining(`${list} is `) }),
+      );
+  },
+);
 
 test("the fingerprint changes with a problem's id, its prompt or their order", () => {
   const [a, b] = problemsOf(2);

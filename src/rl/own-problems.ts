@@ -44,9 +44,14 @@ export function ownTaskSource(problems: readonly TrainingProblem[], config: Limi
 }
 
 /** Refuses problems that are none, before anything is begun: programs without types give all kinds of things. */
-export function checkProblems(problems: readonly unknown[], list: "problems" | "testProblems"): void {
+export function checkProblems(problems: unknown, list: "problems" | "testProblems"): void {
+  if (!Array.isArray(problems))
+    throw new ConfigError(
+      "config/no-problems",
+      `${list} is ${shown(problems)}. Give a list, such as [{ id: "p0", prompt: "…" }].`,
+    );
   const ids = new Map<string, number>();
-  for (const [index, problem] of problems.entries()) {
+  for (const [index, problem] of (problems as unknown[]).entries()) {
     const { id, prompt, source } = (problem ?? {}) as Record<string, unknown>;
     const where = `${list}[${index}]`;
     if (typeof id !== "string" || id === "")
@@ -77,7 +82,10 @@ const isPrompt = (prompt: unknown): boolean =>
   typeof prompt === "string" ||
   (Array.isArray(prompt) &&
     prompt.length > 0 &&
-    prompt.every((message: unknown) => typeof (message as Partial<Message> | null)?.role === "string"));
+    prompt.every((message: unknown) => {
+      const { role, content } = (message ?? {}) as Record<string, unknown>;
+      return typeof role === "string" && typeof content === "string";
+    }));
 
 /** A value in a message: short, with its type where the value alone does not tell. */
 const shown = (value: unknown) =>
@@ -115,7 +123,8 @@ const questionOf = (problem: TrainingProblem): string =>
 const messagesOf = ({ prompt }: TrainingProblem): readonly Message[] =>
   typeof prompt === "string" ? [{ role: "user", content: prompt }] : prompt;
 
-function testsOf({ id, tests, source = "own" }: TrainingProblem): readonly NormalizedTest[] {
+/** Its tests; refuses a problem whose tests are none. */
+export function testsOf({ id, tests, source = "own" }: TrainingProblem): readonly NormalizedTest[] {
   const normalized = normalizeTests(tests, { source, metadata: {} });
   if (normalized.reason === null) return normalized.tests;
   throw new ConfigError(

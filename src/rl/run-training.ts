@@ -20,7 +20,14 @@ import { resolveSettings } from "./given-settings.ts";
 import { judgeByTests } from "./judge.ts";
 import { offeredModels, offerOf, withinWindow } from "./offered.ts";
 import { openRenderer } from "./open-renderer.ts";
-import { checkProblems, ownTaskSource, ownTasks, problemsFingerprint, type TrainingProblem } from "./own-problems.ts";
+import {
+  checkProblems,
+  ownTaskSource,
+  ownTasks,
+  problemsFingerprint,
+  type TrainingProblem,
+  testsOf,
+} from "./own-problems.ts";
 import { judgeByReward, type RewardFunction } from "./own-reward.ts";
 import { tariffForBudget } from "./prices.ts";
 import type { Judge } from "./rollout.ts";
@@ -72,19 +79,19 @@ export async function runTraining<Problem extends TrainingProblem>(
   options: TrainingOptions<Problem>,
 ): Promise<TrainingResult> {
   const { config, warnings } = resolveConfig(options);
-  const judge = judgeOf(options, config);
   const path = resolve(config.log_path || defaultRunPath(new Date()));
   const directory = await openRunDirectory(path, config.behavior_if_log_dir_exists);
   if (!directory) throw new ConfigError("config/conflict", `${path} was left alone. Name another log_path.`);
   const cancel = linkedController(...(options.cancel ? [options.cancel] : []));
   const caller = new Caller((error) => cancel.abort(error));
-  const display = new Display({ write: (text) => caller.tell(() => options.onMessage?.(text.trimEnd())) });
+  const say = (line: string) => caller.tell(() => options.onMessage?.(line));
+  const display = new Display({ write: (text) => say(text.trimEnd()) });
   const run = await Run.open(path, display, directory.release);
   let outcome: TrainingResult;
   try {
     run.journal.listen((event) => caller.tell(() => options.onEvent?.(event)));
     for (const warning of warnings) run.logger.warn(warning);
-    outcome = await trainInto(run, config, judge, options, cancel.signal);
+    outcome = await trainInto(run, config, judgeOf(options, config, say), options, cancel.signal);
     await caller.settled();
     await run.close(outcome.interrupted ? "interrupted" : "finished");
   } catch (error) {
@@ -156,33 +163,37 @@ async function trainInto<Problem extends TrainingProblem>(
   }
 }
 
-function resolveConfig(options: {
-  config?: TrainSettings | undefined;
-  problems: readonly unknown[];
-  testProblems?: readonly unknown[] | undefined;
-}): { config: TrainConfig; warnings: string[] } {
-  if (options.problems.length === 0)
+function resolveConfig<Problem extends TrainingProblem>(
+  options: TrainingOptions<Problem>,
+): { config: TrainConfig; warnings: string[] } {
+  const { problems, testProblems = [], reward, grader } = options;
+  checkProblems(problems, "problems");
+  checkProblems(testProblems, "testProblems");
+  if (problems.length === 0)
     throw new ConfigError("config/no-problems", "There are no problems to train on. Give at least one.");
-  checkProblems(options.problems, "problems");
-  checkProblems(options.testProblems ?? [], "testProblems");
+  if (!reward && !grader)
+    throw new ConfigError(
+      "config/no-judge",
+      "Nothing says what a good answer is. Give a reward function, or a grader and tests.",
+    );
+  if (!reward) for (const problem of [...problems, ...testProblems]) testsOf(problem);
   // Nothing to measure on is no reason to fail.
   const given = resolveSettings(options.config);
-  const config = options.testProblems?.length ? given : { ...given, eval_every: 0 };
+  const config = testProblems.length > 0 ? given : { ...given, eval_every: 0 };
   return { config, warnings: validateConfig(config) };
 }
 
-function judgeOf<Problem extends TrainingProblem>(options: TrainingOptions<Problem>, config: TrainConfig): Judge {
-  const { reward, grader, onMessage } = options;
-  const then = ", then the run ends and can be resumed (outage_patience)";
+/** `say`: tells the caller. */
+function judgeOf<Problem extends TrainingProblem>(
+  { reward, grader }: TrainingOptions<Problem>,
+  { outage_patience }: TrainConfig,
+  say: (line: string) => void,
+): Judge {
   if (reward) return judgeByReward(reward);
-  if (grader)
-    return judgeByTests({
-      grader,
-      patienceMs: patienceOf(config.outage_patience),
-      onOutage: (news) => news.due && onMessage?.(describeOutage(news, then)),
-    });
-  throw new ConfigError(
-    "config/no-judge",
-    "Nothing says what a good answer is. Give a reward function, or a grader and tests.",
-  );
+  const then = ", then the run ends and can be resumed (outage_patience)";
+  return judgeByTests({
+    grader: grader!,
+    patienceMs: patienceOf(outage_patience),
+    onOutage: (news) => news.due && say(describeOutage(news, then)),
+  });
 }

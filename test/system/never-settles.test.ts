@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { RunEvent } from "whetstone/rl";
 import { ServiceClient } from "whetstone/tinker";
+import type { GradeResult, Grader } from "../../src/grading/index.ts";
 import { chooseRenderer } from "../../src/renderers/index.ts";
 import { beginRun } from "../../src/rl/begin-run.ts";
 import { presetConfig } from "../../src/rl/config.ts";
@@ -158,10 +159,27 @@ test("what a listener throws, at once or in a promise, ends the run and comes ba
       });
     }),
   );
-  const onMessage = () => {
-    throw oops;
+  const messages: Record<string, (line: string) => void> = {
+    "throws at any line": () => {
+      throw oops;
+    },
+    "rejects at any line": (async () => {
+      throw oops;
+    }) as () => void,
+    "rejects when the sandbox is waited for": (async (line: string) => {
+      if (line.includes("the sandbox gives no verdicts")) throw oops;
+    }) as (line: string) => void,
   };
-  await expect(rig.train(join(newFolder(), "run"), { onMessage, config: { max_steps: 200 } })).rejects.toBe(oops);
+  const away = { status: "sandbox_error", verdict: "ungraded", reward: null, message: "away" } as GradeResult;
+  const grader = { grade: async () => away } as unknown as Grader;
+  const tested = problems.map((problem) => ({ ...problem, tests: { inputs: ["1\n"], outputs: ["2\n"] } }));
+  await Promise.all(
+    Object.entries(messages).map(async ([what, onMessage]) => {
+      const by = what.endsWith("waited for") ? { reward: undefined, grader, problems: tested, testProblems: [] } : {};
+      const run = rig.train(join(newFolder(), "run"), { onMessage, ...by, config: { max_steps: 200 } });
+      await expect(run, what).rejects.toBe(oops);
+    }),
+  );
   process.off("unhandledRejection", listen);
   expect(unhandled).toEqual([]);
 });

@@ -155,6 +155,23 @@ test("problems that are none are refused before a folder is made or anything is 
   await service.close();
 });
 
+test("tests that are none are refused before a folder is made, not when their problem's turn comes", async () => {
+  const service = new ServiceClient({ baseUrl: "http://127.0.0.1:9", apiKey: "tml-none" });
+  const sandbox = await openSandbox();
+  try {
+    const path = join(folder(), "run");
+    const parts = { service, grader: createGrader({ sandbox }), config: { preset: "nano" as const, log_path: path } };
+    const tested = problems.map((problem) => ({ ...problem, tests: { inputs: ["1\n"], outputs: ["2\n"] } }));
+    const broken = tested.with(4, { ...tested[4]!, tests: { inputs: ["1\n"], outputs: [] } });
+    for (const given of [{ problems: broken }, { problems: tested, testProblems: broken }, { problems }])
+      await expect(runTraining({ ...parts, ...given })).rejects.toMatchObject({ code: "config/problem-tests" });
+    expect(existsSync(path)).toBe(false);
+  } finally {
+    await sandbox.close();
+    await service.close();
+  }
+});
+
 test("tests of one's own, by a grader", async () => {
   const sandbox = await openSandbox();
   try {
