@@ -1,4 +1,6 @@
+import fc from "fast-check";
 import { expect, test } from "vitest";
+import { advantageNames, batchAdvantages } from "./advantages.ts";
 import { judgeByReward, type Reward } from "./own-reward.ts";
 import type { Task } from "./tasks.ts";
 
@@ -31,6 +33,8 @@ test.each<[unknown, object]>([
 test.each([
   Number.NaN,
   Number.POSITIVE_INFINITY,
+  1e31,
+  -Number.MAX_VALUE,
   undefined,
   "1",
   {},
@@ -38,6 +42,22 @@ test.each([
   { reward: 1, wellFormed: "yes" },
 ])("%j is no reward", async (given) => {
   await expect(judgeWith(given)).rejects.toMatchObject({ code: "rl/bad-reward" });
+});
+
+test("whatever rewards are accepted, what is sent of them is finite", async () => {
+  const reward = fc.double({ min: -1e30, max: 1e30, noNaN: true });
+  const group = fc.array(fc.oneof(reward, fc.constantFrom(1e30, -1e30, 0)), { minLength: 2, maxLength: 9 });
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(group, { minLength: 1, maxLength: 4 }),
+      fc.constantFrom(...advantageNames),
+      async (groups, name) => {
+        for (const given of groups.flat()) expect(await judgeWith(given)).toMatchObject({ reward: given });
+        const advantages = Float32Array.from(batchAdvantages(groups, name).flat());
+        expect([...advantages].every(Number.isFinite)).toBe(true);
+      },
+    ),
+  );
 });
 
 test("the function gets the problem as it was given, and the answer", async () => {

@@ -19,9 +19,12 @@ export interface RewardRequest<Problem extends TrainingProblem = TrainingProblem
   signal: AbortSignal;
 }
 
+/** Advantages travel as 32-bit floats, and some are rewards divided by nearly nothing: none of these must become infinite. */
+const largestReward = 1e30;
+
 /** What an answer is worth. */
 export interface Reward {
-  /** Any finite number; answers to one problem are compared with each other. null: no judgement, and the answer is left out. */
+  /** Any number up to ±1e30; answers to one problem are compared with each other. null: no judgement, and the answer is left out. */
   reward: number | null;
   /** Counts as right in `correct` and Pass@1; default: a reward of 1 or more. */
   correct?: boolean;
@@ -51,10 +54,10 @@ export function judgeByReward<Problem extends TrainingProblem>(reward: RewardFun
       );
     }
     const full: Reward = typeof given === "object" && given !== null ? given : { reward: given };
-    if (full.reward !== null && !Number.isFinite(full.reward))
+    if (full.reward !== null && !(Number.isFinite(full.reward) && Math.abs(full.reward) <= largestReward))
       throw new TrainError(
         "rl/bad-reward",
-        `The reward function gave ${String(full.reward)} for an answer to problem ${JSON.stringify(task.id)}. Return a finite number, or null.`,
+        `The reward function gave ${String(full.reward)} for an answer to problem ${JSON.stringify(task.id)}. Return a finite number of at most ±${largestReward}, or null.`,
       );
     for (const name of ["correct", "wellFormed"] as const)
       if (full[name] !== undefined && typeof full[name] !== "boolean")
