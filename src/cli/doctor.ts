@@ -51,7 +51,7 @@ export const command: Command = {
     // A server that cannot be asked is reported by the check of the engine.
     const preset = async () =>
       parsed.preset ?? (await presetFor(parsed.given.base_url).catch(() => "deepcoder" as const));
-    const base = run === undefined ? presetConfig(await preset()) : recordedSettings(run).config;
+    const base = run === undefined ? presetConfig(await preset()) : recordedSettings(run, parsed.given).config;
     const { config, warnings } = resolveConfig(parsed, base);
     for (const warning of warnings) console.log(`note      ${warning}`);
     return interruptible((signal) => examine(config, run, signal));

@@ -5,7 +5,7 @@ import { expect, test, vi } from "vitest";
 import { temporaryFolders } from "../../test/support/folders.ts";
 import { presetConfig } from "../rl/config.ts";
 import { engineOfRun } from "./find-weights.ts";
-import { recordedSettings } from "./run-settings.ts";
+import { recordedSettings, settingsOfRun } from "./run-settings.ts";
 
 const folders = temporaryFolders();
 
@@ -36,6 +36,19 @@ test("a value that somebody broke is named with its file", () => {
       message: expect.stringContaining("config.json: learning_rate"),
     }),
   );
+});
+
+test("a value that is refused today does not keep a run from going on with another, nor from being looked at", async () => {
+  const run = recorded({ loss_fn: "dro", advantage: "gone", learning_rate: 1e-3 });
+  expect(() => recordedSettings(run, { loss_fn: "ppo" })).toThrow(/config\.json: advantage is not valid/);
+  const { config } = recordedSettings(run, { loss_fn: "ppo", advantage: "rloo" });
+  expect(config).toMatchObject({ learning_rate: 1e-3, loss_fn: "importance_sampling", advantage: "mean" });
+  // `eval` and `sample` make no updates.
+  expect(await settingsOfRun(run, {}, new Set())).toMatchObject({ model_name: "nano-coder", learning_rate: 1e-3 });
+  const unknown = recorded({ comparator: "gone" });
+  await expect(settingsOfRun(unknown, {}, new Set())).rejects.toMatchObject({ code: "config/bad-value" });
+  const given = { comparator: "lcb" };
+  expect(await settingsOfRun(unknown, given, new Set(["comparator"]))).toMatchObject(given);
 });
 
 test("a password is not written down, so an address that had one is asked for again", () => {

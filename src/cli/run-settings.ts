@@ -51,26 +51,37 @@ export function askedRun(named: string, checkpoints: readonly string[], given: R
 /** Keys that are about one command and not about the run. */
 const ofOneCommand: ReadonlySet<string> = new Set(["log_path", "behavior_if_log_dir_exists", "force_resume"]);
 
-/** The settings that a run was last trained with, and which of them were not written down whole. */
-export function recordedSettings(run: string): { config: TrainConfig; notices: string[] } {
+/** Settings that only updates have a use for. */
+const ofUpdates = { loss_fn: true, loss_fn_config: true, loss_scale: true, advantage: true };
+
+/**
+ * The settings that a run was last trained with, and which of them were not written down whole. A value that is refused today is no
+ * hindrance where another one is `given`.
+ */
+export function recordedSettings(
+  run: string,
+  given: Readonly<Record<string, unknown>> = {},
+): { config: TrainConfig; notices: string[] } {
   const recorded = readRunConfig(run);
   if (!recorded)
     throw new ConfigError("config/no-run", `${run} holds no run that can be read (no readable config.json).`);
   const entries = Object.entries(recorded).filter(([key]) => key in TrainConfig.shape && !ofOneCommand.has(key));
   const known = Object.fromEntries(entries.filter(([, value]) => !isRedacted(value)));
   const preset = TrainConfig.shape.preset.catch("deepcoder").parse(known["preset"]);
-  const parsed = TrainConfig.safeParse({ ...presetConfig(preset), ...known });
-  if (!parsed.success) {
-    const { path, message } = parsed.error.issues[0]!;
-    throw new ConfigError(
-      "config/bad-value",
-      `${run}/config.json: ${path.join(".")} is not valid: ${message}. Mend it, or give the key with the command.`,
-    );
+  const settings: Record<string, unknown> = { ...presetConfig(preset), ...known };
+  for (const { path, message } of TrainConfig.safeParse(settings).error?.issues ?? []) {
+    const [key] = path as [keyof TrainConfig];
+    if (Object.hasOwn(given, key)) settings[key] = presetConfig(preset)[key];
+    else
+      throw new ConfigError(
+        "config/bad-value",
+        `${run}/config.json: ${path.join(".")} is not valid: ${message}. Mend it, or give the key with the command.`,
+      );
   }
   const notices = entries.flatMap(([key, value]) =>
     isRedacted(value) ? [`${key} was written down without its password and is left out; give it again`] : [],
   );
-  return { config: parsed.data, notices };
+  return { config: TrainConfig.parse(settings), notices };
 }
 
 /** `options` are the command's own; those that TrainConfig has count only where they were given. Without a run, `run` is "". */
@@ -83,6 +94,6 @@ export async function settingsOfRun(
     Object.entries(options).filter(([key]) => given.has(key) && key in TrainConfig.shape),
   ) as Partial<TrainConfig>;
   const preset = async () => chosen.preset ?? (await presetFor(chosen.base_url ?? ""));
-  const base = run === "" ? presetConfig(await preset()) : recordedSettings(run).config;
+  const base = run === "" ? presetConfig(await preset()) : recordedSettings(run, { ...ofUpdates, ...chosen }).config;
   return { ...base, ...chosen };
 }

@@ -122,7 +122,7 @@ function invocation(
     const typed = parseArgumentsOfRun(words, `${whet} train`);
     const { log_path: place = "" } = typed.given;
     const run = runOf(typed.run) ?? (isRunDirectory(place) ? place : undefined);
-    return { ...typed, run, recorded: run === undefined ? undefined : recordedSettings(run).config };
+    return { ...typed, run, recorded: run === undefined ? undefined : recordedSettings(run, typed.given).config };
   });
   let mistake = wrong;
   const { run, recorded } = parsed;

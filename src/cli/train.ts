@@ -114,7 +114,7 @@ async function planNew(parsed: ParsedTrainArguments): Promise<Plan> {
 
 /** On the engine that has the run's checkpoints, whatever the environment names now. */
 function planToGoOn(parsed: ParsedTrainArguments, path: string): Plan {
-  const recorded = recordedSettings(path);
+  const recorded = recordedSettings(path, parsed.given);
   const { base_url: given } = parsed.given;
   const engine = given === undefined ? engineOfRun(path, undefined) : { kind: undefined, baseUrl: given };
   const base = { ...recorded.config, base_url: engine.baseUrl };

@@ -95,7 +95,7 @@ const moments: Record<string, (event: RunEvent) => boolean> = {
 const all = process.env["WHET_KILLS"] !== undefined;
 const lags = all ? [0, 1, 2] : [2];
 
-test.each(lags)("max_lag=%i: the same run whenever it is killed on the way", async (lag) => {
+test.each(lags)("max_lag=%i: the same run whenever it is killed on the way", { timeout: 600_000 }, async (lag) => {
   const rig = await loopRig();
   const calm = join(newFolder(), "calm");
   expect(await train(rig, calm, lag)).toBe(true);
@@ -129,20 +129,24 @@ test.each(lags)("max_lag=%i: the same run whenever it is killed on the way", asy
   );
 });
 
-test.each(lags)("max_lag=%i: saves that come late do not decide where it goes back to", async (lag) => {
-  const rig = await loopRig();
-  const calm = join(newFolder(), "calm");
-  expect(await train(rig, calm, lag, undefined, rig.url)).toBe(true);
-  const isSave = ({ path, body }: Held) => /\/save_weights/.test(path) && !body.includes('"policy-');
-  const proxy = await holdingProxy(rig.url, slowResults(isSave, 1000));
-  const path = join(newFolder(), "killed");
-  const stopAt = (event: RunEvent) => event.type === "finding" && event.action === "rollback";
-  expect(await train(rig, path, lag, stopAt, proxy.url)).toBe(false);
-  await proxy.close();
-  expect(await train(rig, path, lag, undefined, rig.url)).toBe(true);
-  expect(sinceRewind(path)).toEqual(sinceRewind(calm));
-  expect(lastWeights(rig, path)).toEqual(lastWeights(rig, calm));
-});
+test.each(lags)(
+  "max_lag=%i: saves that come late do not decide where it goes back to",
+  { timeout: 600_000 },
+  async (lag) => {
+    const rig = await loopRig();
+    const calm = join(newFolder(), "calm");
+    expect(await train(rig, calm, lag, undefined, rig.url)).toBe(true);
+    const isSave = ({ path, body }: Held) => /\/save_weights/.test(path) && !body.includes('"policy-');
+    const proxy = await holdingProxy(rig.url, slowResults(isSave, 1000));
+    const path = join(newFolder(), "killed");
+    const stopAt = (event: RunEvent) => event.type === "finding" && event.action === "rollback";
+    expect(await train(rig, path, lag, stopAt, proxy.url)).toBe(false);
+    await proxy.close();
+    expect(await train(rig, path, lag, undefined, rig.url)).toBe(true);
+    expect(sinceRewind(path)).toEqual(sinceRewind(calm));
+    expect(lastWeights(rig, path)).toEqual(lastWeights(rig, calm));
+  },
+);
 
 test("every reader takes the checkpoint that was gone back to, until there is a newer one", async () => {
   const rig = await loopRig();
