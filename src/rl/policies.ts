@@ -25,6 +25,8 @@ export interface PoliciesOptions {
   published: ReadonlyMap<number, string>;
   /** Every path that was published and not deleted, also those of steps that were rewound. */
   stored: ReadonlySet<string>;
+  /** What earlier processes trained: of these there may be snapshots that a killed one did not live to hear of. */
+  models: ReadonlySet<string>;
   /** Whether anything will be sampled from a version. */
   needed(version: number): boolean;
   ttlSeconds: number;
@@ -34,6 +36,7 @@ export interface PoliciesOptions {
   signal: AbortSignal;
 }
 
+const namePrefix = "policy-";
 /** How long deletions may hold up the end of a session; what is left then is deleted by the next one, or expires. */
 const deletionGraceMs = 5000;
 
@@ -49,6 +52,7 @@ export class Policies {
     this.#options = options;
     this.#paths = new Map(options.published);
     this.#stored = new Set(options.stored);
+    this.#retiring = this.#findUnheard();
   }
 
   /**
@@ -103,7 +107,7 @@ export class Policies {
   async #save(version: number): Promise<Policy> {
     const { service, training, ttlSeconds, signal } = this.#options;
     const start = Date.now();
-    const name = `policy-${String(version).padStart(6, "0")}`;
+    const name = `${namePrefix}${String(version).padStart(6, "0")}`;
     const { path } = await training
       .saveWeightsForSampler(name, { signal, ...(ttlSeconds > 0 ? { ttlSeconds } : {}) })
       .result();
@@ -136,6 +140,19 @@ export class Policies {
       if (!(await isGone(error, this.#options.service, this.#options.signal))) throw error;
       return undefined;
     }
+  }
+
+  async #findUnheard(): Promise<void> {
+    const { service, models, logger } = this.#options;
+    const { signal } = this.#end;
+    for (const model of models)
+      try {
+        const { checkpoints } = await service.createRestClient().listCheckpoints(model, { signal });
+        for (const { tinkerPath: path } of checkpoints)
+          if (path.includes(`/sampler_weights/${namePrefix}`)) this.#stored.add(path);
+      } catch (error) {
+        logger.detail(`old policy snapshots of ${model} are not looked for: ${messageOf(error)}`);
+      }
   }
 
   async #deleteUnused(): Promise<void> {

@@ -81,6 +81,8 @@ export class Recovered {
   readonly policies = new Map<number, string>();
   /** Every snapshot that was published and not deleted, also those that no longer count. */
   readonly stored = new Set<string>();
+  /** What earlier processes trained, by the server's names. */
+  readonly models = new Set<string>();
   /** The step that the run was last rewound to. */
   floor = 0;
   /** What was asked of the run. */
@@ -199,6 +201,9 @@ export class Recovered {
     switch (event.type) {
       case "started":
         this.#changed(event.changes.map(({ key }) => key));
+        break;
+      case "resumed":
+        if (event.model !== undefined) this.models.add(event.model);
         break;
       case "group-sampled":
         if (event.phase === "train" && event.batch < from) break;

@@ -128,6 +128,7 @@ export async function resume(
     version: position.step,
     checkpoint: from?.name ?? null,
     datasetOffset: position.datasetOffset,
+    model: training.modelId,
   });
   const begun = describeStart(position.step, recovered.frontier(position).step, config, from?.name);
   if (begun) run.logger.info(begun);

@@ -154,6 +154,7 @@ export class TrainSession {
       training,
       published: recovered.policies,
       stored: recovered.stored,
+      models: recovered.models,
       needed: (version) =>
         evaluations.isDue(version) ||
         batchesOf(version, config.max_lag, floor).some((batch) => batch >= first && batch < end && !isComplete(batch)),

@@ -100,7 +100,13 @@ export const RunEvent = z.discriminatedUnion("type", [
     changes: z.array(z.object({ key: z.string(), was: z.unknown(), is: z.unknown() })),
   }),
   /** Training goes on from a checkpoint, or from the start (null). */
-  event("resumed", { version: index, checkpoint: z.string().nullable(), datasetOffset: index }),
+  event("resumed", {
+    version: index,
+    checkpoint: z.string().nullable(),
+    datasetOffset: index,
+    /** What is trained, by the server's name; absent in journals written before it was kept. */
+    model: z.string().optional(),
+  }),
   /** A message for people. */
   event("log", { level: z.enum(["INFO", "WARNING", "ERROR"]), message: z.string() }),
   /** Samples were asked for. What never came back was paid for all the same, perhaps; nothing waits for this event. */

@@ -1,6 +1,6 @@
 // on_error=rollback where sampling runs ahead: which policy answers which batch after going back follows from the journal alone, and no
 // snapshot of a policy stays on the server that nothing will be sampled from.
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { RunEvent } from "whetstone/rl";
@@ -177,6 +177,31 @@ test("every reader takes the checkpoint that was gone back to, until there is a 
   const { names, needed } = runCheckpoints(() => readJournal(path));
   expect([...names.values()]).toEqual(expect.arrayContaining(["checkpoint 000004", "checkpoint 000008, discarded"]));
   expect([...needed].filter((name) => !name.includes("policy-"))).toEqual(pathsOf(view.newest!));
+});
+
+test("a snapshot that a killed process did not live to hear of is deleted by the next one", async () => {
+  const rig = await loopRig();
+  const onServer = () =>
+    readdirSync(join(rig.stateDir, "checkpoints"), { recursive: true, encoding: "utf8" }).filter((name) =>
+      /sampler_weights\/policy-\d+$/.test(name),
+    );
+  // The server makes it, and its answer does not come before the process is gone.
+  const isFourth = ({ path, body }: Held) => path.endsWith("_for_sampler") && body.includes('"policy-000004"');
+  const proxy = await holdingProxy(rig.url, slowResults(isFourth, 5000));
+  const path = join(newFolder(), "run");
+  const cancel = new AbortController();
+  const killed = new Error("killed");
+  const onEvent = (event: RunEvent) => {
+    if (event.type === "step-done" && event.step === 3) cancel.abort(killed);
+  };
+  const by = { config: { max_lag: 1 } };
+  await expect(rig.train(path, { ...by, url: proxy.url, onEvent, cancel: cancel.signal })).rejects.toBe(killed);
+  await proxy.close();
+  await expect.poll(onServer).toContainEqual(expect.stringMatching(/policy-000004$/));
+  expect(snapshots(rig, path)).not.toContain(4);
+  await rig.train(path, by);
+  expect(onServer()).toHaveLength(snapshots(rig, path).length);
+  expect(snapshots(rig, path)).toEqual([6]);
 });
 
 test("a server that does not delete snapshots holds nothing up; the next process deletes them", async () => {
