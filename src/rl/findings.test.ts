@@ -19,6 +19,7 @@ async function follow(events: readonly NewEvent[], policy: "warn" | "pause" | "s
   const session = {
     controls: { hold: (by: string) => done.push(`hold: ${by}`) },
     stop: (error: Error) => done.push(`stop: ${error.message}`),
+    saved: async () => {},
   } as unknown as TrainSession;
   const run = await Run.open(folder(), new Display({ write: (text) => said.push(text) }), () => {});
   const findings = new Findings(run, { on_error: policy });

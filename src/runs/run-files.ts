@@ -1,7 +1,7 @@
 // The files people read, made from the journal: metrics.jsonl, timing.jsonl, checkpoints.jsonl, findings.jsonl, logs.log, rollouts/,
 // evaluations/.
 // Each is a fold over the events, so whatever a crash left out is written when the journal is next read from its beginning.
-import { appendFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { replaceFile } from "../core/files.ts";
 import { toJsonLine } from "../core/jsonl.ts";
@@ -138,7 +138,8 @@ export class RunFiles {
   /** Removes the files of steps that are run anew; the journal has what stood in them. */
   #remove(folder: string, isStale: (step: number, name: string) => boolean): void {
     const path = join(this.#path, folder);
-    for (const name of existsSync(path) ? readdirSync(path) : []) {
+    // A file in its place shows when the next one is to be written.
+    for (const name of statSync(path, { throwIfNoEntry: false })?.isDirectory() ? readdirSync(path) : []) {
       const step = /^step_(\d+)\./.exec(name)?.[1];
       if (step === undefined || !isStale(Number(step), name)) continue;
       rmSync(join(path, name));
