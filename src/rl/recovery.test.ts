@@ -48,7 +48,7 @@ const expected: Readonly<Record<string, string>> = {
     // A checkpoint's own.
     "lora_rank load_checkpoint_path " +
     // From the next batch, save or evaluation on.
-    "max_steps max_lag allow_unclipped eval_every save_every ttl_seconds canary_every on_error budget keep_journal stage_deadline " +
+    "max_steps max_lag allow_unclipped eval_every save_every ttl_seconds canary_every on_error budget keep_journal stage_deadline outage_patience " +
     // Where things are, how many at a time, what is shown and paid.
     "preset base_url sandbox_url sandbox_max_concurrency log_path behavior_if_log_dir_exists force_resume num_groups_to_log dashboard " +
     "price_prefill price_cached_prefill price_sample price_train tensorboard wandb_project wandb_name",
