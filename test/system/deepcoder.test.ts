@@ -51,8 +51,9 @@ test("the README's hosted commands work as they are pasted", async () => {
   const pasted = [...block.matchAll(/^\.\/whet ([^#\n]*)/gm)].map(([, words]) => words!.trim().split(/\s+/));
   expect(pasted.map(([name]) => name)).toEqual(["models", "doctor", "train"]);
   for (const [name, ...args] of pasted) {
-    // A hundred steps take a while; the first is enough to see that nothing is missing.
-    const short = name === "train" ? ["max_steps=1", `log_path=${join(newFolder(), "run")}`] : [];
+    // A hundred steps take a while; the first is enough to see that nothing is missing. A server of one's own has no price list.
+    const prices = ["price_prefill=0.195", "price_sample=0.6", "price_train=0.44"];
+    const short = name === "train" ? ["max_steps=1", `log_path=${join(newFolder(), "run")}`, ...prices] : [];
     const { code, stdout, stderr } = await runWhet([name!, ...args, ...short], { env: environment() });
     expect(stderr + stdout).not.toMatch(/problem {2}|not offered/);
     expect(code, stderr).toBe(0);

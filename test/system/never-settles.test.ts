@@ -167,7 +167,7 @@ test("what a listener throws, at once or in a promise, ends the run and comes ba
       throw oops;
     }) as () => void,
     "rejects when the sandbox is waited for": (async (line: string) => {
-      if (line.includes("the sandbox gives no verdicts")) throw oops;
+      if (line.includes("has given no answer")) throw oops;
     }) as (line: string) => void,
   };
   const away = { status: "sandbox_error", verdict: "ungraded", reward: null, message: "away" } as GradeResult;
