@@ -7,15 +7,27 @@ import { messageOf } from "../core/errors.ts";
 import { Limiter } from "../core/limiter.ts";
 import { ControlServer } from "./control.ts";
 import { runOnce, runTest, type SlotLimits, sendJob, withoutEvidence } from "./conversation.ts";
+import { HeldFiles } from "./files.ts";
 import { MemoryGroups } from "./groups.ts";
+import { mentioned } from "./imports.ts";
 import { findInterpreter, findOnPath, type Interpreter } from "./interpreter.ts";
-import { confinedCommand, confinedReadable, jailCommand, slotUsers, unprivilegedUser } from "./outer.ts";
+import {
+  confinedCommand,
+  confinedReadable,
+  type HeldCommand,
+  type HolderParts,
+  heldCommand,
+  jailCommand,
+  slotUsers,
+  unprivilegedUser,
+} from "./outer.ts";
 import { checkFiles } from "./paths.ts";
 import { Pool } from "./pool.ts";
 import {
   defaultLimits,
   type Job,
   type Limits,
+  maxSourceBytes,
   type Sandbox,
   type SandboxDescription,
   SandboxError,
@@ -46,6 +58,8 @@ const retries = 3;
 const retriesOfSilence = 1;
 const pauseMs = 100;
 const mostPools = 4;
+/** They take long to import, so programs that mention them start where they are imported. */
+const slowPackages = new Set(["numpy", "scipy", "pandas", "sympy", "networkx"]);
 /** Memory groups per zygote; each takes three descriptors. */
 const mostGroups = 100;
 
@@ -127,7 +141,12 @@ function unavailable(failures: readonly string[]): string {
   ].join("\n");
 }
 
-function description(level: JailLevel, interpreter: Interpreter, slots: number, groups: boolean): SandboxDescription {
+function description(
+  level: JailLevel,
+  interpreter: Interpreter,
+  slots: number,
+  { groups, files }: { groups: boolean; files: boolean },
+): SandboxDescription {
   const memory = groups ? ", memory control groups" : "";
   const programs = `${slots} program${slots === 1 ? "" : "s"} at a time, Python ${interpreter.version}`;
   if (level === "jail") {
@@ -137,7 +156,12 @@ function description(level: JailLevel, interpreter: Interpreter, slots: number, 
   const lacks = [
     "programs cannot start processes (subprocess, fork, multiprocessing fail)",
     "scratch space is watched, not bounded by a file system",
-    "the existence and attributes of files outside can be seen, not their content",
+    ...(files
+      ? []
+      : [
+          "the existence and attributes of files outside can be seen, not their content",
+          "names looked up in vain stay in the host's memory, where other programs find them",
+        ]),
     "no /proc; changes of file modes and times report success and do nothing",
     "numbers of threads, processes and files are the host's: they tell of others",
   ];
@@ -165,11 +189,31 @@ function killed(): ExecuteResult {
   };
 }
 
+/** Files of the jail's own. The second level can do without, where it may not mount, and says so. */
+async function holdFiles(
+  level: JailLevel,
+  folder: string,
+  make: (parts: HolderParts) => HeldCommand,
+): Promise<HeldFiles | undefined> {
+  if (level === "landlock" && process.geteuid?.() !== 0) return undefined;
+  const files = new HeldFiles(folder, false, make);
+  try {
+    await files.ready();
+    return files;
+  } catch (error) {
+    await files.close();
+    if (level === "jail") throw error;
+    return undefined;
+  }
+}
+
 class EmbeddedJail implements Jail {
   description: SandboxDescription;
   readonly #control: ControlServer;
   readonly #plan: ZygotePlan;
   readonly #describe: (groups: boolean) => SandboxDescription;
+  /** With the packages that are installed; made with the first program that mentions one. */
+  readonly #withPackages: HeldFiles | undefined;
   readonly #slots: number;
   readonly #patienceMs: number;
   readonly #limiter: Limiter;
@@ -183,10 +227,12 @@ class EmbeddedJail implements Jail {
     interpreter: Interpreter,
     control: ControlServer,
     plan: ZygotePlan,
+    withPackages: HeldFiles | undefined,
     slots: number,
     patienceMs: number,
   ) {
-    this.#describe = (groups) => description(level, interpreter, slots, groups);
+    this.#describe = (groups) => description(level, interpreter, slots, { groups, files: plan.files !== undefined });
+    this.#withPackages = withPackages;
     this.description = this.#describe(false);
     this.#control = control;
     this.#plan = plan;
@@ -205,11 +251,15 @@ class EmbeddedJail implements Jail {
     const groups = MemoryGroups.open();
     try {
       const parts = { interpreter, controlFolder: control.folder, socketName: control.socketName };
-      const { argv, socketInside } = level === "jail" ? jailCommand(bwrap!, parts) : confinedCommand(parts);
+      const { argv, socketInside } = confinedCommand(parts);
+      const make = (holder: HolderParts) =>
+        level === "jail" ? jailCommand(bwrap!, parts, holder) : heldCommand(parts, holder);
+      const files = await holdFiles(level, control.folder, make);
       const confined = { readable: confinedReadable(interpreter), scratch: control.scratchFolder, ...slotUsers() };
       const config = { level, preload: [], ...(level === "jail" ? {} : confined) };
-      const plan = { argv, socketInside, config, groups, slots };
-      return new EmbeddedJail(level, interpreter, control, plan, slots, options.patienceMs ?? 20_000);
+      const plan = { files, argv, socketInside: files?.command.socketInside ?? socketInside, config, groups, slots };
+      const withPackages = files && new HeldFiles(control.folder, true, make);
+      return new EmbeddedJail(level, interpreter, control, plan, withPackages, slots, options.patienceMs ?? 20_000);
     } catch (error) {
       await groups?.close();
       await control.close();
@@ -221,12 +271,12 @@ class EmbeddedJail implements Jail {
     return join(this.#control.folder, this.#control.socketName);
   }
 
-  #pool(preload: readonly string[]): Pool {
+  #pool(preload: readonly string[], files = this.#plan.files): Pool {
     const zygotes = Math.min(this.#slots, availableParallelism());
     const spare = Math.ceil(this.#slots / zygotes) + 1;
     // Running ones, ready ones, and some that have ended and are not known to have.
     const slots = Math.min(this.#slots + 2 * spare + 2, mostGroups);
-    const plan = { ...this.#plan, slots, config: { ...this.#plan.config, preload } };
+    const plan = { ...this.#plan, files, slots, config: { ...this.#plan.config, preload } };
     return new Pool(plan, this.#control, zygotes, spare, this.#patienceMs);
   }
 
@@ -239,15 +289,22 @@ class EmbeddedJail implements Jail {
     this.description = this.#describe(facts.memoryGroups > 0);
   }
 
-  #poolFor(source: string): Pool {
-    const there = this.#plain.facts?.slowPackages ?? [];
-    const used = there.filter((name) => new RegExp(`\\b${name}\\b`).test(source));
-    const key = used.join();
+  async #poolFor(texts: readonly string[]): Promise<Pool> {
+    const there = (await this.#plan.files?.ready())?.packages ?? this.#plain.facts?.slowPackages ?? [];
+    const used = mentioned(there, texts);
+    if (used.length === 0) return this.#plain;
+    const slow = used.filter((name) => slowPackages.has(name));
+    if (slow.length === 0 && !this.#withPackages) return this.#plain;
+    const key = slow.join();
     const known = this.#warm.get(key);
-    if (known || used.length === 0) return known ?? this.#plain;
-    // Every pool holds processes; past a few, numpy alone has to do.
-    if (this.#warm.size >= mostPools) return this.#warm.get("numpy") ?? this.#plain;
-    const pool = this.#pool(used);
+    if (known) return known;
+    // Every pool holds processes; past a few, numpy alone has to do, or nothing that is imported ahead.
+    if (this.#warm.size >= mostPools) {
+      const other = this.#warm.get("numpy") ?? this.#warm.get("") ?? this.#warm.values().next().value;
+      return other!;
+    }
+    await this.#withPackages?.ready(); // takes its time, which is not a slot's
+    const pool = this.#warm.get(key) ?? this.#pool(slow, this.#withPackages);
     this.#warm.set(key, pool);
     return pool;
   }
@@ -265,13 +322,18 @@ class EmbeddedJail implements Jail {
    * Calls `work` with a slot, and again with another one while slots are lost under it. When they are lost again and again, a program that
    * does nothing tells why: if that one runs, the loss follows the program, which then has `lost` for its result.
    */
-  async #withSlot<Result>(source: string, work: (slot: Slot) => Promise<Result>, lost: () => Result): Promise<Result> {
+  async #withSlot<Result>(
+    texts: readonly string[],
+    work: (slot: Slot) => Promise<Result>,
+    lost: () => Result,
+  ): Promise<Result> {
     let losses = 0;
     let silences = 0;
     while (true) {
-      const pool = this.#poolFor(source);
+      let pool = this.#plain;
       let slot: Slot | undefined;
       try {
+        pool = await this.#poolFor(texts);
         slot = await pool.acquire();
         const result = await work(slot);
         pool.succeeded();
@@ -343,7 +405,7 @@ class EmbeddedJail implements Jail {
       return outcomes;
     };
     if (job.tests.length === 0) return Promise.resolve(outcomes);
-    return this.#limiter.run(() => this.#withSlot(job.source, work, lost), options);
+    return this.#limiter.run(() => this.#withSlot([job.source], work, lost), options);
   }
 
   async execute(request: ExecuteRequest, options: { signal?: AbortSignal } = {}): Promise<ExecuteResult> {
@@ -351,12 +413,16 @@ class EmbeddedJail implements Jail {
     checkFiles(request, limits);
     const waiting = { ...options, patienceMs: this.#patienceMs };
     const work = (slot: Slot) => runOnce(slot, request, limits, waiting);
-    return this.#limiter.run(() => this.#withSlot(request.code, work, killed), options);
+    // A program may lie in a file, and be imported or started by what runs.
+    const programs = [...request.files.values()].filter((bytes) => bytes.length <= maxSourceBytes);
+    const texts = [request.code, ...programs.map((bytes) => Buffer.from(bytes).toString("latin1"))];
+    return this.#limiter.run(() => this.#withSlot(texts, work, killed), options);
   }
 
   async close(): Promise<void> {
     this.#closed = true;
     await Promise.all([this.#plain, ...this.#warm.values()].map((pool) => pool.close()));
+    await Promise.all([this.#plan.files?.close(), this.#withPackages?.close()]);
     await this.#plan.groups?.close();
     await this.#control.close();
   }

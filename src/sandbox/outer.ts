@@ -1,4 +1,4 @@
-// How a zygote is started at each level: the bubblewrap command line, the environment programs see, the user they run as.
+// How zygotes are started at each level: the bubblewrap command line, the environment programs see, the user they run as.
 import { existsSync, lstatSync, readFileSync, readlinkSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { ZygoteGroups } from "./groups.ts";
@@ -9,6 +9,10 @@ export const pythonFolder = fileURLToPath(new URL("./python", import.meta.url));
 /** Where the outer jail shows our Python files and the folder with the control socket. */
 const codeInside = "/opt/whetstone";
 const controlInside = "/tmp";
+/** Where the copies are made that become the root of everything inside. */
+const filesInside = "/files";
+/** Of packages for programs; the largest of more are left out. */
+const mostPackageBytes = 512 * 1024 ** 2;
 /** Where it shows an interpreter whose own folder is one that the jail covers, such as a virtual environment under /tmp. */
 const movedInside = "/opt/interpreter";
 const coveredFolders = ["/tmp", "/dev", "/proc"];
@@ -25,10 +29,25 @@ export interface ZygoteCommand {
   socketInside: string;
 }
 
+/** The same where files are held for programs (files.ts): `argv` asks the holder, which is started first. */
+export interface HeldCommand extends ZygoteCommand {
+  holder: string[];
+}
+
 export interface CommandParts {
   interpreter: Interpreter;
   controlFolder: string;
   socketName: string;
+}
+
+/** One holder of files. */
+export interface HolderParts {
+  /** Where it listens: a socket in the control folder that does not exist yet. */
+  door: string;
+  /** An empty folder that only it uses; its tmpfs lies there where there is no bubblewrap. */
+  target: string;
+  /** Packages that are installed come along. */
+  packages: boolean;
 }
 
 /** The whole environment of a program. PYTHONHASHSEED makes set order repeatable; one thread keeps BLAS within its core. */
@@ -56,23 +75,43 @@ export function unprivilegedUser(): number | null {
   return process.geteuid?.() === 0 ? 65_534 : null;
 }
 
-/** What a zygote needs to reach is opened up for other users where we are root and programs are not. */
-function enter(parts: CommandParts, command: string[], user: number | null): ZygoteCommand["argv"] {
+const startOf = ({ interpreter }: CommandParts) => [
+  ...[interpreter.executable, "-I", "-S", "-B"],
+  `${pythonFolder}/enter.py`,
+];
+
+/** What is needed is opened up for other users where we are root and programs are not. */
+function enter(parts: CommandParts, command: string[], user: number | null) {
   const { interpreter, controlFolder } = parts;
   const paths = unprivilegedUser() === null ? [] : [...interpreter.folders, pythonFolder, controlFolder];
-  const config = { command, environment: zygoteEnvironment, user, paths, stackBytes };
-  const start = [interpreter.executable, "-I", "-S", "-B", `${pythonFolder}/enter.py`];
-  return (groups) => [...start, JSON.stringify({ ...config, groups })];
+  return { command, environment: zygoteEnvironment, user, paths, stackBytes };
 }
 
-/** Level "jail": bubblewrap around the zygote. Only system folders and the interpreter are visible, read-only; no network. */
-export function jailCommand(bwrap: string, parts: CommandParts): ZygoteCommand {
+/** A zygote that a holder starts among the files it holds. */
+function held(parts: CommandParts, { door }: HolderParts): ZygoteCommand["argv"] {
+  return (groups) => [...startOf(parts), JSON.stringify({ knock: door, user: null, groups })];
+}
+
+/** Level "jail": bubblewrap around the holder and all zygotes. Only copies of system files and of the interpreter are visible, read-only; no network. */
+export function jailCommand(bwrap: string, parts: CommandParts, holder: HolderParts): HeldCommand {
   const { interpreter } = parts;
   const bound = interpreter.folders.filter((folder) => !isBelow(folder, "/usr"));
   const shown = new Map(bound.map((folder, index) => [folder, isCovered(folder) ? `${movedInside}/${index}` : folder]));
+  const python = [executableInside(interpreter.executable, shown), ...zygoteFlags];
+  const config = {
+    namespaces: true,
+    target: filesInside,
+    keep: { "/proc": "/proc", "/dev": "/dev", [controlInside]: controlInside },
+    code: codeInside,
+    packages: holder.packages,
+    mostBytes: mostPackageBytes,
+    command: [...python, `${codeInside}/zygote.py`],
+    environment: zygoteEnvironment,
+  };
   const command = [
     bwrap,
-    ...["--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--cap-drop", "ALL"],
+    ...["--unshare-all", "--unshare-user", "--die-with-parent", "--new-session"],
+    ...["--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN"], // of its own namespaces, until it has moved in
     ...["--ro-bind", "/usr", "/usr"],
     ...["bin", "sbin", "lib", "lib32", "lib64"].flatMap(systemFolder),
     ...["/etc/ld.so.cache", "/etc/alternatives"].flatMap((path) => (existsSync(path) ? ["--ro-bind", path, path] : [])),
@@ -84,20 +123,45 @@ export function jailCommand(bwrap: string, parts: CommandParts): ZygoteCommand {
     ...["--ro-bind", parts.controlFolder, controlInside],
     ...[...shown].flatMap(([folder, inside]) => ["--ro-bind", folder, inside]),
     ...["--ro-bind", pythonFolder, codeInside],
-    ...["--remount-ro", "/", "--chdir", "/", "--"],
-    ...[executableInside(interpreter.executable, shown), ...zygoteFlags, `${codeInside}/zygote.py`],
+    ...["--tmpfs", filesInside, "--remount-ro", "/", "--chdir", "/", "--"],
+    ...[...python, `${codeInside}/hold.py`, JSON.stringify(config)],
   ];
   return {
-    argv: enter(parts, command, unprivilegedUser()),
+    holder: [...startOf(parts), JSON.stringify({ ...enter(parts, command, unprivilegedUser()), door: holder.door })],
+    argv: held(parts, holder),
     socketInside: `${controlInside}/${parts.socketName}`,
   };
 }
 
-/** Level "landlock": the zygote runs bare; every slot confines its own programs. */
+/** Level "landlock": every slot confines its own programs. As root, among files that are held for them; the paths are the host's. */
+export function heldCommand(parts: CommandParts, holder: HolderParts): HeldCommand {
+  const python = [parts.interpreter.executable, ...zygoteFlags];
+  const config = {
+    namespaces: false,
+    target: holder.target,
+    keep: { [parts.controlFolder]: parts.controlFolder },
+    code: pythonFolder,
+    packages: holder.packages,
+    mostBytes: mostPackageBytes,
+    command: [...python, `${pythonFolder}/zygote.py`],
+    environment: zygoteEnvironment,
+  };
+  const command = [...python, `${pythonFolder}/hold.py`, JSON.stringify(config)];
+  return {
+    holder: [...startOf(parts), JSON.stringify({ ...enter(parts, command, null), door: holder.door })],
+    argv: held(parts, holder),
+    socketInside: `${parts.controlFolder}/${parts.socketName}`,
+  };
+}
+
+/** Level "landlock" where no files can be held: the zygote runs bare, among the host's. */
 export function confinedCommand(parts: CommandParts): ZygoteCommand {
-  const { interpreter } = parts;
-  const command = [interpreter.executable, ...zygoteFlags, `${pythonFolder}/zygote.py`];
-  return { argv: enter(parts, command, null), socketInside: `${parts.controlFolder}/${parts.socketName}` };
+  const command = [parts.interpreter.executable, ...zygoteFlags, `${pythonFolder}/zygote.py`];
+  const config = enter(parts, command, null);
+  return {
+    argv: (groups) => [...startOf(parts), JSON.stringify({ ...config, groups })],
+    socketInside: `${parts.controlFolder}/${parts.socketName}`,
+  };
 }
 
 /** What programs may read at the "landlock" level. */

@@ -5,11 +5,14 @@ import { closeSync, openSync } from "node:fs";
 import type { Duplex } from "node:stream";
 import { fileURLToPath } from "node:url";
 import type { ControlServer } from "./control.ts";
+import type { HeldFiles } from "./files.ts";
 import type { MemoryGroups, ZygoteGroups } from "./groups.ts";
 import { Slot, SlotLost } from "./slot.ts";
 
 const startTimeoutMs = 30_000;
 const stderrKept = 4096;
+/** A zygote is gone within this after it was killed, or whoever started it does not answer. */
+const goneWithinMs = 2_000;
 const noticeBytes = 9;
 
 /** What a zygote says about itself when it is warm. */
@@ -31,6 +34,9 @@ export interface ZygoteEvents {
 }
 
 export interface ZygotePlan {
+  /** The files it will run among are there once `ready` resolves; the host's own where there are none. */
+  files: HeldFiles | undefined;
+  /** Without files. */
   argv: (groups: ZygoteGroups | null) => readonly string[];
   /** Where memory groups can be made, and for how many slots at a time. */
   groups: MemoryGroups | undefined;
@@ -61,6 +67,7 @@ export class Zygote {
   /** Questions that wait for their answer. */
   readonly #answers = new Map<number, () => void>();
   readonly #groups: ZygoteGroups | null;
+  readonly #files: HeldFiles | undefined;
   #stderr = "";
   #dead = false;
   #closing = false;
@@ -70,7 +77,8 @@ export class Zygote {
     this.#events = events;
     this.#token = randomBytes(16).toString("hex");
     this.#groups = groupsFor(plan);
-    const [command, ...args] = plan.argv(this.#groups);
+    this.#files = plan.files;
+    const [command, ...args] = (plan.files?.command.argv ?? plan.argv)(this.#groups);
     // Any regular file, never read: sys.stdin is made once, here, and can seek only if it was made over a file.
     const stdin = openSync(fileURLToPath(import.meta.url), "r");
     try {
@@ -111,6 +119,7 @@ export class Zygote {
     control: ControlServer,
     events: ZygoteEvents,
   ): Promise<{ zygote: Zygote; facts: ZygoteFacts }> {
+    await plan.files?.ready();
     const zygote = new Zygote(plan, control, events);
     const groups = zygote.#groups?.folders.length ?? 0;
     const config = { ...plan.config, socket: plan.socketInside, token: zygote.#token, groups };
@@ -221,7 +230,9 @@ export class Zygote {
     this.#control.forget(this.#token);
     this.#pipe.destroy();
     this.#child.kill("SIGKILL");
+    const timer = setTimeout(() => this.#files?.kill(), goneWithinMs);
     await this.#exited;
+    clearTimeout(timer);
     for (const stream of this.#child.stdio) stream?.destroy();
   }
 }

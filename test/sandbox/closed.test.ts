@@ -45,7 +45,7 @@ describe("failing closed", () => {
     const bwrap = execFileSync("sh", ["-c", "command -v bwrap"], { encoding: "utf8" }).trim();
     const leaky = script(
       "bwrap",
-      `#!/bin/bash\nargs=()\nfor a in "$@"; do [ "$a" = "--remount-ro" ] && args+=(--ro-bind /etc/passwd /etc/passwd); args+=("$a"); done\nexec ${bwrap} "\${args[@]}"\n`,
+      `#!/bin/bash\nargs=()\nfor a in "$@"; do [ "$a" = "--remount-ro" ] && args+=(--ro-bind /etc/passwd /files/etc/passwd); args+=("$a"); done\nexec ${bwrap} "\${args[@]}"\n`,
     );
     const opened = openJail({ levels: ["jail"], bwrap: leaky });
     await expect(opened).rejects.toThrow(/self-test failed.*could read \/etc\/passwd/s);
@@ -55,7 +55,7 @@ describe("failing closed", () => {
     const bwrap = execFileSync("sh", ["-c", "command -v bwrap"], { encoding: "utf8" }).trim();
     const leaky = script(
       "bwrap-writable",
-      `#!/bin/bash\nargs=()\nfor a in "$@"; do [ "$a" = "--remount-ro" ] && args+=(--dir /etc/open --tmpfs /var/tmp); args+=("$a"); done\nexec ${bwrap} "\${args[@]}"\n`,
+      `#!/bin/bash\nargs=()\nfor a in "$@"; do [ "$a" = "--remount-ro" ] && args+=(--dir /files/etc/open --tmpfs /files/var/tmp); args+=("$a"); done\nexec ${bwrap} "\${args[@]}"\n`,
     );
     const opened = openJail({ levels: ["jail"], bwrap: leaky });
     await expect(opened).rejects.toThrow(/self-test failed.*could write to \/var\/tmp/s);

@@ -3,11 +3,13 @@ import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { promisify } from "node:util";
 import { deflate } from "node:zlib";
+import { importedWords } from "../imports.ts";
 import type { Job, TestInput, TestOutcome, TestStatus } from "../sandbox.ts";
 import type { RunCodeRequest } from "./api.ts";
 
 export const resultFile = "whetstone-result.bin";
 const jobFile = "whetstone-job.bin";
+const mostImports = 16 * 1024;
 const deflateAsync = promisify(deflate);
 
 let launcherCode: string | undefined;
@@ -38,7 +40,8 @@ export async function launcherRequest(job: Job, tests: readonly TestInput[]): Pr
   return {
     key,
     request: {
-      code: launcher(),
+      // The program itself is packed: what it imports is said where a server can see it.
+      code: `${launcher()}# import ${[...importedWords(source)].join(" ").slice(0, mostImports)}\n`,
       language: "python",
       run_timeout: Math.ceil((limits.wallMs / 1000 + 1) * tests.length + 10),
       stdin: key.toString("hex"),

@@ -1,6 +1,8 @@
-"""Starts the outer jail (or the bare zygote): sets what an exec inherits, gives up root, makes paths reachable, then becomes the command.
+"""Starts what a jail consists of. Sets what an exec inherits, gives up root, makes paths reachable, then becomes the command: the outer jail
+with the holder of files in it (hold.py), or, where no files are held, a bare zygote. Or asks a holder for a zygote, and stands for it.
 
-Argument: JSON {"command": [...], "environment": {...}, "user": id or null, "paths": [...], "stackBytes": n, "groups": see groups.py, or null}.
+Argument: JSON {"command": [...], "environment": {...}, "user": id or null, "paths": [...], "stackBytes": n, "groups": see groups.py, or null,
+"door": where a holder listens, or null}, or {"knock": the same place, "groups": …, "user": …}.
 `paths` must be readable for the new user. Where a folder above one is closed to others (interpreters below /root), a private mount
 namespace shows the same path through an empty, open copy of that folder; nothing outside this process sees it.
 """
@@ -13,6 +15,7 @@ import sys
 
 _NEWNS = 0x00020000
 _NOBODY = 65534
+_DOOR, _AT_ONCE = 4, 200
 _BIND, _REC, _PRIVATE = 4096, 16384, 1 << 18
 
 
@@ -65,16 +68,57 @@ def _die_first():
         pass
 
 
+def _listen(path):
+    """A socket at the descriptor where hold.py looks for it; only this user finds it."""
+    import socket
+
+    door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    os.umask(0o177)
+    door.bind(path)
+    os.umask(0o022)
+    door.listen(64)
+    own = door.detach()
+    if own != _DOOR:
+        os.dup2(own, _DOOR)
+        os.close(own)
+    os.set_inheritable(_DOOR, True)
+
+
+def _knock(path, first, count):
+    """Hands descriptors 0 to 3 and those of the groups to the holder; ends as the zygote does, which ends with this process."""
+    import array
+    import socket
+    import struct
+
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.connect(path)
+    given = [*range(4), *range(first, first + count)]
+    for start in range(0, len(given), _AT_ONCE):
+        piece = array.array("i", given[start : start + _AT_ONCE])
+        connection.sendmsg([struct.pack("<I", len(given))], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, piece)])
+    own = connection.detach()
+    os.dup2(own, 0)
+    os.closerange(1, 4096)
+    code = os.read(0, 4)
+    os._exit(struct.unpack("<I", code)[0] if len(code) == 4 else 1)
+
+
 def main():
     config = json.loads(sys.argv[1])
     user = config["user"]
     os.umask(0o022)
     _die_first()
-    if config["groups"]:
+    first = count = 0
+    if config.get("groups"):
         sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
         import groups
 
         groups.open_all(config["groups"]["version"], config["groups"]["folders"], _NOBODY if os.geteuid() == 0 else None)
+        first, count = groups.FIRST, 3 * groups.there(len(config["groups"]["folders"]))
+    if config.get("knock"):
+        _knock(config["knock"], first, count)
+    if config.get("door"):
+        _listen(config["door"])
     if config["paths"]:
         _open_up(config["paths"])
     if user is not None:

@@ -19,6 +19,7 @@ MNT_DETACH = 2
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
 _CLONE = {"x86_64": 56, "aarch64": 220}
 _MEMFD_CREATE = {"x86_64": 319, "aarch64": 279}
+_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 _PIDFD_OPEN, _CLOSE_RANGE = 434, 436
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
 
@@ -63,6 +64,11 @@ def read_only_flags(target):
     """What mount() needs to make a mounted device read-only: it can still be written to, but its times stay as they are."""
     flags = os.statvfs(target).f_flag
     return _REMOUNT | MS_BIND | MS_RDONLY | sum(to for asked, to in _KEPT.items() if flags & asked)
+
+
+def pivot_root(new, old):
+    """`new` becomes the root, and what was it lies at `old`, a folder below."""
+    _syscall(_PIVOT_ROOT[os.uname().machine], new, old)
 
 
 def unmount(target):
