@@ -71,16 +71,14 @@ def cpu_ms(pid):
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def waited_s(pid):
-    """The longest that a thread of the process was ready to run and had no processor."""
-    longest = 0
+def ran_and_waited_s(pid):
+    """How long the first thread of a process ran, and how long it was ready to run and had no processor."""
     try:
-        for thread in os.listdir("/proc/%s/task" % pid):
-            with open("/proc/%s/task/%s/schedstat" % (pid, thread), "rb") as file:
-                longest = max(longest, int(file.read().split()[1]))
-    except (OSError, IndexError, ValueError):
-        pass  # ended meanwhile, or a kernel that does not count
-    return longest / 1e9
+        with open("/proc/%s/schedstat" % pid, "rb") as file:
+            ran, waited = file.read().split()[:2]
+    except (OSError, ValueError):
+        return 0, 0  # ended meanwhile, or a kernel that does not count
+    return int(ran) / 1e9, int(waited) / 1e9
 
 
 def descriptors(pid):

@@ -18,6 +18,7 @@ _DEPTH = 64  # of folders in the scratch folder of the second level
 _INNER_ID = 1000
 _LOWEST_PID, _ROOM_OF_PIDS = 300, 2000
 _PAGE = 4096
+_WALL = 0x40000000  # waiting for children of every kind
 _MUCH = 128 * 1024 * 1024
 
 
@@ -134,7 +135,7 @@ class Jail:
 
         Descriptors count because pipes and sockets hold kernel memory that belongs to no process.
         """
-        total = descriptors = cpu_ms = 0
+        total = descriptors = 0
         pids = accounts.processes()
         for pid in pids:
             held = max(0, accounts.own_bytes(pid) - self.base_bytes)
@@ -143,19 +144,29 @@ class Jail:
                 watch.marked.add(pid)
             total += held
             descriptors += accounts.descriptors(pid)
-            cpu_ms += accounts.cpu_ms(pid)
         if total > watch.limits["treeBytes"] and len(pids) > 1:
             # Pages that forked processes share were counted once for each of them.
             total = sum(accounts.fair_bytes(pid) for pid in pids)
         watch.peak_bytes = max(watch.peak_bytes, total)
-        watch.tree_cpu_ms = max(watch.tree_cpu_ms, cpu_ms)
+        watch.tree_cpu_ms = max(watch.tree_cpu_ms, self.used_ms(watch))
         if total > watch.limits["treeBytes"] or descriptors > _DESCRIPTORS * watch.limits["openFiles"]:
             watch.reason = "memory-limit"
-        elif cpu_ms > watch.limits["cpuMs"]:
+        elif watch.tree_cpu_ms > watch.limits["cpuMs"]:
             watch.reason = "time-limit"
 
-    def waited_s(self, _watch):
-        return max((accounts.waited_s(pid) for pid in accounts.processes()), default=0)
+    def used_ms(self, watch):
+        """Processor time of all processes of the program. None can vanish with its time: SIGCHLD cannot be ignored (seccomp.py), so one that has
+        ended is there until its parent waits for it, which then has its time, or until it comes to this process."""
+        try:
+            while True:
+                ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT | _WALL)
+                if ended is None or ended.si_pid == watch.child:
+                    break
+                usage = os.wait4(ended.si_pid, _WALL)[2]
+                watch.orphans_ms += (usage.ru_utime + usage.ru_stime) * 1000
+        except ChildProcessError:
+            pass
+        return watch.orphans_ms + sum(accounts.cpu_ms(pid) for pid in accounts.processes())
 
 
 class Confined:
@@ -252,8 +263,8 @@ class Confined:
             watch.reason = "runtime-error"
             watch.note = b"ended: more than %d threads" % watch.limits["processes"]
 
-    def waited_s(self, watch):
-        return accounts.waited_s(watch.child)
+    def used_ms(self, watch):
+        return accounts.cpu_ms(watch.child)
 
     def _over_scratch(self, watch):
         """No file system of a fixed size without mounts: what lies in the folder is counted instead, and what was removed from it but is

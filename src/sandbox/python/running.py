@@ -10,6 +10,7 @@ import select
 import struct
 import time
 
+import accounts
 import kernel
 import program
 
@@ -61,7 +62,7 @@ class Watch:
         self.note = b""
         self.peak_bytes = 0
         self.marked = set()  # processes that go before this one when memory runs out
-        self.tree_cpu_ms = 0
+        self.tree_cpu_ms = self.orphans_ms = 0
         self.waited_s = 0
         self.sends_before = slot.link.blocked_s
         self.poller = select.poll()
@@ -135,8 +136,11 @@ class Watch:
         return deadline + 0.001
 
     def _note_waiting(self):
+        """What the first thread waited for a processor. What others of the program used meanwhile may be what it waited for."""
         if time.monotonic() - self.started > _SAMPLE_FIRST_S:  # a short test cannot have waited long
-            self.waited_s = max(self.waited_s, self.slot.level.waited_s(self))
+            ran, waited = accounts.ran_and_waited_s(self.child)
+            others = max(0, self.slot.level.used_ms(self) / 1000 - ran)
+            self.waited_s = max(0, waited - others)
 
     def _excused(self):
         """Waiting for a processor, and for Node to take bytes, is not the program's time."""

@@ -10,6 +10,7 @@ a foreign ABI kills the process.
 Programs of several samples must not be able to talk to each other through the kernel. What could carry a message between processes that
 share read-only files (locks, advice about the page cache and questions about it, hints kept with a file, clocks of other processes)
 is refused, or "succeeds" without being done where honest programs use it for themselves: locks, advice, sessions of their own.
+Nor may processor time vanish: what a process does on SIGCHLD stays as it is.
 """
 
 import os
@@ -35,7 +36,7 @@ copy_file_range 326 285 sendfile 40 71 dup 32 23 dup2 33 -1 dup3 292 24 pipe 22 
 select 23 -1 pselect6 270 72 epoll_create 213 -1 epoll_create1 291 20 epoll_ctl 233 21 epoll_wait 232 -1 epoll_pwait 281 22
 epoll_pwait2 441 441 eventfd 284 -1 eventfd2 290 19 timerfd_create 283 85 timerfd_settime 286 86 timerfd_gettime 287 87
 signalfd 282 -1 signalfd4 289 74 munmap 11 215 mremap 25 216 mprotect 10 226 msync 26 227 brk 12 214 membarrier 324 283
-pkey_alloc 330 289 pkey_free 331 290 pkey_mprotect 329 288 get_mempolicy 239 236 rt_sigaction 13 134 rt_sigprocmask 14 135
+pkey_alloc 330 289 pkey_free 331 290 pkey_mprotect 329 288 get_mempolicy 239 236 rt_sigprocmask 14 135
 rt_sigreturn 15 139 rt_sigpending 127 136 rt_sigsuspend 130 133 rt_sigtimedwait 128 137 sigaltstack 131 132 pause 34 -1
 restart_syscall 219 128 alarm 37 -1 setitimer 38 103 getitimer 36 102 timer_settime 223 110 timer_gettime 224 108
 timer_getoverrun 225 109 timer_delete 226 111 nanosleep 35 101 time 201 -1 gettimeofday 96 169 times 100 153 getrusage 98 165
@@ -69,7 +70,7 @@ timer_create 222 107 getsockopt 55 209 setsockopt 54 208
 
 # Looked at by the second, because supervisors do what programs may not.
 _GUARDED = """
-mmap 9 222 clone 56 220 prctl 157 167 socket 41 198 prlimit64 302 261 sched_setaffinity 203 122
+mmap 9 222 rt_sigaction 13 134 clone 56 220 prctl 157 167 socket 41 198 prlimit64 302 261 sched_setaffinity 203 122
 """
 
 # For programs these report success and do nothing: a message could travel through the real ones, and programs use them for themselves only.
@@ -106,6 +107,7 @@ unshare 272 97 pidfd_open 434 434 sendmsg 46 211
 landlock_create_ruleset 444 444 landlock_add_rule 445 445 landlock_restrict_self 446 446
 """
 
+_SIGCHLD = 17
 _FUTEX_PRIVATE, _FUTEX_CLOCK = 128, 256
 _FUTEX_WAITS = (0, 9)
 _MAP_SHARED_ANONYMOUS, _MAP_HUGETLB = 0x21, 0x40000
@@ -198,6 +200,16 @@ def _guard(program, name, processes):
         program.fail(_EPERM)
         program.mask(_MAP_SHARED_ANONYMOUS)
         program.ret_if_equal(_MAP_SHARED_ANONYMOUS, 0x00050000 | _EPERM)
+        program.ret(_ALLOW)
+    elif name == "rt_sigaction":
+        # Children of a process that ignores SIGCHLD vanish, and their processor time with them. It can be asked for, not changed.
+        program.load_argument(0)
+        program.emit(0x15, _SIGCHLD, 1, 0)
+        program.ret(_ALLOW)
+        for half in (24, 28):  # the second argument, an address
+            program.load(half)
+            program.emit(0x15, 0, 1, 0)
+            program.ret(_DONE)
         program.ret(_ALLOW)
     elif name == "madvise":
         program.load_argument(2)
