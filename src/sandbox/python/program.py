@@ -153,15 +153,19 @@ def _exit_status(error):
     return 1
 
 
-def _flush(stream):
+def _flush(name):
+    """As the interpreter does it at its end: False when it fails. A stream that cannot say whether it is closed is not."""
+    stream = getattr(sys, name, None)
     try:
         if stream is None or stream.closed:
             return True
+    except BaseException:
+        pass
+    try:
         stream.flush()
         return True
-    except BaseException as error:
-        # A stream whose buffer was taken out has nothing to flush; whoever took the buffer has it.
-        return _type(error) is ValueError and "detached" in str(error)
+    except BaseException:
+        return False
 
 
 def _finish(space, status):
@@ -175,25 +179,22 @@ def _finish(space, status):
         _run_exit_functions()
     except BaseException:
         pass
-    if not _flush(sys.stdout) and status == 0:
-        status = 120
-    _flush(sys.stderr)
-    stdout = sys.stdout
+    flushed = [_flush("stdout"), _flush("stderr")]
     try:
+        sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__  # streams of the program's own go first
         space.clear()
         _collect()
     except BaseException:
         pass
-    _flush(stdout)
-    _flush(sys.__stdout__)
-    _exit(status)
+    _flush("stdout")
+    _exit(status if all(flushed) else 120)
 
 
 def compile_error(error, report):
     """The program does not parse: says so and ends the process."""
     try:
         traceback.print_exception(_type(error), error, None)
-        _flush(sys.stderr)
+        _flush("stderr")
     except BaseException:
         pass
     report_status(report, b"compile-error")
@@ -271,7 +272,7 @@ def run_call(code, source, filename, space, report):
         word = b"memory-limit" if isinstance(error, MemoryError) else b"missing-module" if missing else b"runtime-error"
         report_status(report, word)
         _print_exception(error, source, filename)
-        _flush(sys.stderr)
+        _flush("stderr")
         _exit(1)
     try:
         frame = encode(value)
