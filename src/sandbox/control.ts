@@ -5,9 +5,11 @@ import { chmod, chown, mkdir } from "node:fs/promises";
 import { createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fewestUsers } from "./outer.ts";
 
 const tokenBytes = 16;
 const helloBytes = tokenBytes + 4;
+const mostRecent = 1_000;
 const helloTimeoutMs = 30_000;
 
 /** Receives a slot's connection: its number, its socket, and bytes that came right after the greeting. */
@@ -38,8 +40,8 @@ export class ControlServer {
   readonly #server: Server;
   readonly #arrivals = new Map<string, Arrival>();
   readonly #sockets = new Set<Socket>();
-  /** Starts anywhere: where slots have users of their own, two jails should not share them. */
-  #lastSlot = randomInt(2 ** 31);
+  /** Of the last slots, so that those that are alive differ in their users too (outer.ts). */
+  readonly #recent: number[] = [];
 
   private constructor(folder: string) {
     this.folder = folder;
@@ -74,10 +76,13 @@ export class ControlServer {
     return join(this.folder, "scratch");
   }
 
-  /** A number that no other slot of this jail has. */
+  /** A number that no other slot of this jail has. Any: a program can see the user that is made of it, and must not see how many came before. */
   nextSlotId(): number {
-    this.#lastSlot = (this.#lastSlot + 1) % 2 ** 32;
-    return this.#lastSlot;
+    let id = randomInt(2 ** 32);
+    while (this.#recent.includes(id % fewestUsers)) id = randomInt(2 ** 32);
+    this.#recent.push(id % fewestUsers);
+    if (this.#recent.length > mostRecent) this.#recent.shift();
+    return id;
   }
 
   expect(token: string, arrival: Arrival): void {

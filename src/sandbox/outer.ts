@@ -178,12 +178,15 @@ export function confinedReadable(interpreter: Interpreter): string[] {
   return outermost([...system, ...interpreter.folders]).concat(deviceFiles.map((name) => `/dev/${name}`));
 }
 
+/** Where not every number is a user's; elsewhere a multiple. */
+export const fewestUsers = 20_000;
+
 /** User ids for slots at the "landlock" level when we are root: every slot its own, so that slots cannot touch each other. */
 export function slotUsers(): { firstUser: number | null; users: number } {
   if (process.geteuid?.() !== 0) return { firstUser: null, users: 0 };
   const [first = 0, , length = 0] = readFileSync("/proc/self/uid_map", "utf8").trim().split(/\s+/).map(Number);
   const everyId = first === 0 && length > 2_000_000_000;
-  return everyId ? { firstUser: 1_900_000_000, users: 10_000_000 } : { firstUser: 40_000, users: 20_000 };
+  return everyId ? { firstUser: 1_900_000_000, users: 500 * fewestUsers } : { firstUser: 40_000, users: fewestUsers };
 }
 
 function systemFolder(name: string): string[] {

@@ -2,6 +2,7 @@
 
 import ctypes
 import fcntl
+import gc
 import os
 import struct
 
@@ -239,6 +240,13 @@ class Landlock(_Rules):
             self.allow(path, _READ_FILE | _READ_DIR | (_WRITE_FILE if path == os.devnull else 0))
         everything = files & ~(1 << 0) & ~(1 << 6) & ~(1 << 11)  # no exec, no device nodes
         self.allow(writable, everything)
+
+
+def keep(value):
+    """The object is never freed, nor shown by the garbage collector."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(value))
+    if gc.is_tracked(value):
+        ctypes.pythonapi.PyObject_GC_UnTrack(ctypes.py_object(value))
 
 
 def set_thread_stack(size):

@@ -400,14 +400,34 @@ def load(source, marshalled, filename, report, keep_code):
     return code
 
 
-def run_test(kind, source, marshalled, filename, space, report, keep_code=None):
-    """Everything after the lock-in: compile once, then run as a script or as one call. Never returns.
+class Begin(BaseException):
+    """Raised in a test's process once it is locked in: what supervised it is left behind, frame by frame. Holds what run_test takes."""
 
-    `space` is a Space, or the names to make one of: preamble_names(), or an empty dict.
-    """
+    def __init__(self, *test):
+        self.test = test
+
+
+def stage(main):
+    """Calls `main`, and is what a program finds below itself when it looks at its frames: nothing. Returns only if `main` does."""
+    try:
+        main()
+        return
+    except Begin as begin:
+        test = list(begin.test)
+    leave = _exit
+    try:
+        _perform(test)
+    finally:
+        leave(125)  # nothing comes back from there: what escapes is a failure of the program
+
+
+def _perform(test):
+    kind, source, marshalled, filename, space, report, keep_code = test
+    test.clear()
+    code = load(source, marshalled, filename, report, keep_code)
+    del marshalled, keep_code  # they tell which test is the first
     if not isinstance(space, Space):
         space = Space(space)
-    code = load(source, marshalled, filename, report, keep_code)
     if any(word in source for word in _RANDOM_WORDS):
         random.seed()  # a fork shares its parent's state
     gc.enable()
@@ -416,3 +436,11 @@ def run_test(kind, source, marshalled, filename, space, report, keep_code=None):
     if kind == "call":
         run_call(code, source, filename, space, report)
     run_script(code, source, filename, space, report)
+
+
+def run_test(kind, source, marshalled, filename, space, report, keep_code=None):
+    """Everything after the lock-in: compile, then run as a script or as one call. Never returns.
+
+    `space` is a Space, or the names to make one of: preamble_names(), or an empty dict.
+    """
+    _perform([kind, source, marshalled, filename, space, report, keep_code])

@@ -39,6 +39,7 @@ class Gone(Exception):
 def private_buffer(size):
     buffer = mmap.mmap(-1, size)
     buffer.madvise(mmap.MADV_DONTFORK if hasattr(mmap, "MADV_DONTFORK") else 10)
+    kernel.keep(buffer)  # a test's process lets go of it, and has something else at its address
     return memoryview(buffer)
 
 

@@ -252,8 +252,6 @@ class Slot:
             self._limit()
             self.level.lock_in()
             self._limit_memory()
-            source, marshalled = self.source, self.marshalled
-            space = self.space if self.job["preamble"] else {}
             self.locked_in[0] = 1
             self.locked_in.close()
         except BaseException as error:
@@ -262,11 +260,8 @@ class Slot:
             finally:
                 os._exit(113)
         keep_code = _hand_over_code if code_write >= 0 else None
-        leave = os._exit
-        try:
-            program.run_test(kind, source, marshalled, filename, space, _REPORT, keep_code)
-        finally:
-            leave(125)  # nothing comes back from there: what escapes is a failure of the program
+        space = self.space if self.job["preamble"] else {}
+        raise program.Begin(kind, self.source, self.marshalled, filename, space, _REPORT, keep_code)
 
     def _write_script(self, filename):
         """Raw calls: this runs once per test."""

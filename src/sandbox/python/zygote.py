@@ -172,10 +172,10 @@ class Zygote:
             self.pids[slot_id] = pid
             self.group_of[slot_id] = [] if group is None else [group]
             return
-        self._be_slot(slot_id, group)
+        self._be_slot(slot_id, group)  # comes back by program.Begin only, in a test's process
 
     def _be_slot(self, slot_id, number):
-        link = None
+        link, leave = None, True
         try:
             signal.set_wakeup_fd(-1)
             _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
@@ -188,6 +188,9 @@ class Zygote:
             slot.Slot(link, self.level, self.space, group).serve()
         except slot.Gone:
             pass
+        except program.Begin:
+            leave = False
+            raise
         except BaseException as error:
             message = ("%s: %s" % (type(error).__name__, error)).encode()
             try:
@@ -198,11 +201,12 @@ class Zygote:
             except BaseException:
                 pass
         finally:
-            try:
-                if isinstance(self.level, levels.Confined):
-                    self.level.remove_scratch()
-            finally:
-                os._exit(1 if link is None else 0)
+            if leave:
+                try:
+                    if isinstance(self.level, levels.Confined):
+                        self.level.remove_scratch()
+                finally:
+                    os._exit(1 if link is None else 0)
 
 
 def _find_packages():
@@ -228,4 +232,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    program.stage(main)
