@@ -129,7 +129,7 @@ if bit: [os.write(1, b" " * 65536) for _ in range(100)]; os.write(2, b"x" * 9999
     );
     const seen = outcomes.map((outcome) => textOf(outcome).trim());
     expect(seen[0], outcomes[0]!.stderrTail).toMatch(
-      /^\['<module>', 'run_script', '\w+', '\w+', 'stage', '<module>'\] True/,
+      /^\['<module>', 'run_script', '_perform', 'stage', '<module>'\] True/,
     );
     expect(new Set(seen.slice(1)).size).toBe(1);
     if (processes) return;

@@ -35,7 +35,6 @@ const programs: Record<string, string> = {
   "a new wrapper of the buffer": "import io, sys\nsys.stdout = io.TextIOWrapper(sys.stdout.buffer, 'utf-8')\nprint(1)",
   "a wrapper of what was detached":
     "import io, sys\nsys.stdout = io.TextIOWrapper(sys.stdout.detach(), 'utf-8')\nprint(1)",
-  detached: "import sys\nb = sys.stdout.detach()\nb.write(b'1')\nb.flush()",
   "a write function":
     "import sys\nout = []\nclass O: write = out.append\nsys.stdout = O\nprint(1)\nsys.__stdout__.write(''.join(out))",
   None: "import sys\nprint(1, flush=True)\nsys.stdout = None\nprint(2)",

@@ -154,7 +154,8 @@ def _exit_status(error):
 
 
 def _flush(name):
-    """As the interpreter does it at its end: False when it fails. A stream that cannot say whether it is closed is not."""
+    """As the interpreter does it at its end: False when it fails. A stream that cannot say whether it is closed is not. But one whose buffer was
+    taken out has nothing to flush; whoever took the buffer has it."""
     stream = getattr(sys, name, None)
     try:
         if stream is None or stream.closed:
@@ -164,8 +165,8 @@ def _flush(name):
     try:
         stream.flush()
         return True
-    except BaseException:
-        return False
+    except BaseException as error:
+        return _type(error) is ValueError and "detached" in str(error)
 
 
 def _finish(space, status):
