@@ -1,4 +1,5 @@
 // Sandbox Fusion on both sides: the server's answers as they are on the wire, and the client against servers that fail.
+import { readFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { request } from "undici";
@@ -343,6 +344,64 @@ describe("grading over HTTP", () => {
       expect([result.verdict, result.reward], `${result.status} ${result.message}`).toEqual(["fail", 0]);
     }
     expect((await grader.grade({ problem: { tests: sum.tests }, code: sum.code })).verdict).toBe("pass");
+  });
+
+  test("a result that is lost with one program is its failure; one that the server loses is no verdict", async () => {
+    // What a program does that outlives its test and removes the result file, done from outside: the file is gone from the answer.
+    let loses: (body: string, count: number) => boolean = () => false;
+    let count = 0;
+    const stand = createServer((incoming, response) => {
+      const pieces: Buffer[] = [];
+      incoming.on("data", (piece: Buffer) => pieces.push(piece));
+      incoming.on("end", async () => {
+        const body = Buffer.concat(pieces);
+        const answer = await request(`${server.url}${incoming.url}`, {
+          method: incoming.method as "POST",
+          ...(incoming.method === "POST" ? { body, headers: { "content-type": "application/json" } } : {}),
+        });
+        const text = await answer.body.text();
+        const lost = incoming.method === "POST" && loses(body.toString(), count++);
+        response.writeHead(answer.statusCode, { "content-type": "application/json" });
+        response.end(lost ? JSON.stringify({ ...(JSON.parse(text) as RunCodeResponse), files: {} }) : text);
+      });
+    });
+    await new Promise<void>((resolve) => stand.listen(0, "127.0.0.1", resolve));
+    closing.push(() => new Promise((resolve) => stand.close(resolve)));
+    const sandbox = await openFusion({ url: `http://127.0.0.1:${(stand.address() as AddressInfo).port}` });
+    closing.push(() => sandbox.close());
+    const gradeWith = (name: string) =>
+      createGrader({ sandbox }).grade({ problem: { tests: sum.tests }, code: `import ${name}\n${sum.code}` });
+    loses = (body) => body.includes("secrets"); // whatever the request, this program's result is gone
+    expect(await gradeWith("secrets")).toMatchObject({ verdict: "fail", status: "no_result", reward: 0 });
+    expect(await gradeWith("string")).toMatchObject({ verdict: "pass" });
+    loses = () => true;
+    expect(await gradeWith("calendar")).toMatchObject({ verdict: "ungraded" });
+    loses = (_, number) => number % 2 === 0; // every other one
+    count = 0;
+    expect(await gradeWith("textwrap")).toMatchObject({ verdict: "pass" });
+    loses = (_, number) => number < 2;
+    count = 0;
+    expect(await gradeWith("heapq")).toMatchObject({ verdict: "pass" });
+  });
+
+  test("a process that a test left is found wherever its number lies", async () => {
+    const launcher = readFileSync(new URL("../../src/sandbox/fusion/one_test.py", import.meta.url), "utf8");
+    // The child's number is lower than that of the test: numbers ran once around.
+    const code = `${launcher}
+import ctypes
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+child = os.fork()
+if child == 0:
+    os.setpgid(0, 0)
+    time.sleep(60)
+while os.getpgid(child) != child: time.sleep(0.001)
+test = os.fork()
+if test == 0: os._exit(0)
+os.waitpid(test, 0)
+print(test > child, children_of(os.getpid()), kill_descendants((os.getpid(),), test))
+`;
+    const answer = await run(code, { run_timeout: 60 });
+    expect(answer.run_result?.stdout, answer.run_result?.stderr ?? "").toBe("True None True\n");
   });
 
   test("a program cannot forge, keep or read the result file", async () => {

@@ -7,6 +7,9 @@ import { type LauncherResult, launcherRequest, readResult, resultFile } from "./
 /** Input characters per request, so that bodies stay within what servers take; one test always goes. */
 const chunkInputLength = 16 * 1024 ** 2;
 
+/** A program whose result is lost this often, while one that does nothing has its own every time, took it away itself. */
+const turnsWhenLost = 3;
+
 /** Connects to Sandbox Fusion; rejects within seconds when no server is there. */
 export async function openFusion(options: FusionOptions): Promise<Sandbox> {
   const client = new FusionClient(options);
@@ -59,16 +62,21 @@ class FusionSandbox implements Sandbox {
     if (result.outcomes.length > 0) return result.outcomes;
     // Signed by the keeper: the test ended the process that watched it.
     if (result.workerDied) return [withoutResult()];
-    // Nothing verifiable came back although the request ran. Either the program attacked its launcher or the server is in
-    // trouble; the same test by itself and a program that does nothing tell which.
-    const again = await this.#ask(job, tests.slice(0, 1), signal);
-    if (again.outcomes.length > 0) return again.outcomes;
-    const control = await this.#ask({ ...job, source: "" }, [{ kind: "stdin", stdin: "" }], signal);
-    // A run that the server calls a success wrote its result; losing it is the server's doing.
-    if (control.outcomes[0]?.status === "finished" && !again.lost) return [withoutResult()];
+    // Nothing verifiable came back although the request ran. Either the program attacked its launcher or the server is in trouble: the test
+    // by itself and a program that does nothing take turns, and a loss that follows the program is its own. Where the server calls the run a
+    // success, it may have lost the file now and then, so that takes more turns.
+    let problem = "";
+    for (let turn = 0, turns = 1; turn < turns && problem === ""; turn++) {
+      const again = await this.#ask(job, tests.slice(0, 1), signal);
+      if (again.outcomes.length > 0) return again.outcomes;
+      const control = await this.#ask({ ...job, source: "" }, [{ kind: "stdin", stdin: "" }], signal);
+      if (again.lost) turns = turnsWhenLost;
+      if (control.outcomes[0]?.status !== "finished") problem = control.note || again.note || "no message";
+    }
+    if (problem === "") return [withoutResult()];
     throw new SandboxError(
       "sandbox/fusion-no-result",
-      `Sandbox Fusion at ${this.#client.urls.join(", ")} ran a request and brought no result back (${control.note || again.note || "no message"}). Check that its python is 3.8 or newer and that it returns fetch_files.`,
+      `Sandbox Fusion at ${this.#client.urls.join(", ")} ran a request and brought no result back (${problem}). Check that its python is 3.8 or newer and that it returns fetch_files.`,
     );
   }
 

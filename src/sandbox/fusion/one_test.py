@@ -13,11 +13,13 @@ import signal
 import sys
 import tempfile
 import time
+from itertools import chain
 
 STDERR_TAIL = 4096
 FRAME_BYTES = 16 * 1024 * 1024 + 1
 REPORT = 3
-HIGHEST_PID = 1 << 22
+FEW_PIDS, HIGHEST_PID = 1 << 16, 1 << 22
+SWEEP_S = 10
 NAMED_STATUSES = "compile-error runtime-error memory-limit bad-arguments target-not-found unserialisable missing-module".split()
 
 
@@ -153,10 +155,21 @@ def children_of(parent):
     return found
 
 
+def numbers_to_sweep(sweep, group, probe):
+    """Where a test's processes are, without a list of processes. Numbers are given out in order, and start again at the low ones. A program
+    that lets them run once around has processes below its own number too; it can where there are few (32,768 by default)."""
+    if sweep < 3:
+        return range(group, probe) if probe > group else chain(range(group, HIGHEST_PID), range(2, probe))
+    return chain(range(max(2, group - FEW_PIDS), group), range(2, FEW_PIDS))
+
+
 def kill_descendants(spared, group):
     """Kills and reaps every process that a test left; True when none is left."""
     me = os.getpid()
-    for _ in range(200):
+    until = time.monotonic() + SWEEP_S
+    for sweep in range(200):
+        if time.monotonic() > until:
+            break
         try:
             os.killpg(group, signal.SIGKILL)
         except OSError:
@@ -172,9 +185,7 @@ def kill_descendants(spared, group):
             if probe == 0:
                 os._exit(0)
             os.waitpid(probe, 0)
-            # Numbers are given out in order, and start again at the low ones.
-            later = range(group, probe) if probe > group else [*range(group, HIGHEST_PID), *range(2, probe)]
-            victims = [number for number in later if number not in spared]
+            victims = (number for number in numbers_to_sweep(sweep, group, probe) if number not in spared)
         for number in victims:
             try:
                 os.kill(number, signal.SIGKILL)
