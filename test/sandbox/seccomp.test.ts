@@ -130,6 +130,8 @@ const numbers = {
   futex_waitv: [449, 449],
   futex_wait: [455, 455],
   pidfd_open: [434, 434],
+  statx: [332, 291],
+  rt_sigaction: [13, 134],
   sendmsg: [46, 211],
   sendmmsg: [307, 269],
   getsockopt: [55, 209],
@@ -183,7 +185,7 @@ describe.each<Machine>(["x86_64", "aarch64"])("seccomp filters for %s", (machine
     for (const type of [1, 5, 0o2000001]) expect(program("socketpair", 1, type)).toBe("allow");
     for (const type of [2, 3, 0o2000002]) expect(program("socketpair", 1, type)).toBe(1);
     expect(program("socketpair", 2, 1)).toBe(97);
-    expect(program("clone3")).toBe(38);
+    expect([program("clone3"), program("statx"), confined("statx")]).toEqual([38, 38, 38]);
   });
 
   test("processes and threads", () => {
@@ -201,6 +203,15 @@ describe.each<Machine>(["x86_64", "aarch64"])("seccomp filters for %s", (machine
     for (const decideFor of [program, confined]) expect(decideFor("clone", thread & ~0x400)).toBe(1);
     expect(confined("clone", thread)).toBe("allow");
     expect(confined("execve")).toBe(1);
+  });
+
+  test("what happens on SIGCHLD can be asked for, not changed", () => {
+    for (const decideFor of [program, confined]) {
+      expect(decideFor("rt_sigaction", 15, 0x7fff_0000)).toBe("allow");
+      expect(decideFor("rt_sigaction", 17, 0)).toBe("allow");
+      for (const address of [1, 0x7fff_0000, 2 ** 32, 5 * 2 ** 32])
+        expect(decideFor("rt_sigaction", 17, address)).toBe("done");
+    }
   });
 
   test("signals and limits reach only oneself where there are no namespaces", () => {
