@@ -49,7 +49,7 @@ describe("what is in it", () => {
       /^dist\/dashboard\/(page|vendor)\/.+\.(html|css|svg)$/,
       /^data\/starter\/(train\.jsonl|test\.jsonl|README\.md)$/,
       /^models\/nano-coder\//,
-      /^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/,
+      /^(package\.json|README\.md|LICENSE|CHANGELOG\.md|SECURITY\.md)$/,
       /^docs\/.+\.(md|svg|png|txt)$/,
       /^examples\/.+\.(ts|sh)$/,
     ];
