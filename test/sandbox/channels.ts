@@ -158,8 +158,6 @@ export const channels: readonly Channel[] = [
   {
     name: "processes of others (attributes in /proc)",
     live: true,
-    openAt: "landlock",
-    open: "attributes of files outside can be asked for, and /proc has a folder per process",
     send: `import threading, time\nif bit:\n    for _ in range(30): threading.Thread(target=time.sleep, args=(0.8,)).start()\n${hold}`,
     receive: `${wait}import os\nme = os.getpid()\ndef count(p):\n    try: return os.stat("/proc/%d/task" % p).st_nlink\n    except OSError: return 0\nprint(any(20 < count(p) < 60 for p in range(max(2, me - 100), me + 100) if p != me))`,
   },
@@ -174,8 +172,6 @@ export const channels: readonly Channel[] = [
   {
     name: "when a shared file was last read",
     live: false,
-    openAt: "landlock",
-    open: "the host's file systems may keep it: cold files only, once a day each",
     send: `${coldFile}if bit: os.pread(fd, 4096, 0)`,
     receive: `${coldFile}import time\nprint(time.time() - os.stat(path).st_atime < 3)`,
   },
@@ -189,7 +185,6 @@ export const channels: readonly Channel[] = [
   {
     name: "pages that nobody read before (write once)",
     live: false,
-    open: "reading a cold page of a shared file makes it warm for all, and a read tells by its time",
     send: `${coldFile}if bit: os.pread(fd, 4096, size // 2)`,
     receive: `${coldFile}import resource\nbefore = resource.getrusage(resource.RUSAGE_SELF).ru_inblock\nos.pread(fd, 4096, size // 2)\nprint(resource.getrusage(resource.RUSAGE_SELF).ru_inblock == before)`,
   },
@@ -204,6 +199,64 @@ export const channels: readonly Channel[] = [
     live: true,
     send: `${libc}at = ctypes.cast(libc.printf, ctypes.c_void_p).value & ~3\nvalue = ctypes.c_uint.from_address(at).value\nclass T(ctypes.Structure): _fields_ = [("s", ctypes.c_long), ("n", ctypes.c_long)]\nif bit: libc.syscall(ctypes.c_long(202), ctypes.c_void_p(at), 0, ctypes.c_uint(value), ctypes.byref(T(0, 800_000_000)), None, 0)\nelse:\n    import time; time.sleep(0.8)`,
     receive: `${wait}${libc}at = ctypes.cast(libc.printf, ctypes.c_void_p).value & ~3\nprint(libc.syscall(ctypes.c_long(202), ctypes.c_void_p(at), 1, 1, None, None, 0) > 0)`,
+  },
+  {
+    name: "numbers of mounts (statx)",
+    live: true,
+    send: `import time\nif bit: time.sleep(0.9)`,
+    receive:
+      `${libc}b = (ctypes.c_ubyte * 256)()\nfound = []\nfor mask in (0x1000, 0x4000):\n    found.append((libc.syscall(ctypes.c_long(332 if os.uname().machine == "x86_64" else 291), -100, b"/tmp", 0, mask, b), bytes(b[0x90:0x98])))\nprint(found)`.replace(
+        "import ctypes",
+        "import ctypes, os",
+      ),
+  },
+  {
+    name: "numbers of namespaces (links in /proc/self/ns)",
+    live: true,
+    openAt: "jail",
+    open: "a process may read its own links, and each new namespace gets the lowest free number",
+    send: `import time\nif bit: time.sleep(0.9)`,
+    receive: "import os\nprint('number', os.readlink('/proc/self/ns/pid')[5:-1])",
+  },
+  {
+    name: "room in pipes, many processes",
+    live: true,
+    openAt: "jail",
+    open: "pages of pipes count per user of the host, and programs are looked at only after 100 ms",
+    send: `import os, time\nif bit:\n    for _ in range(12):\n        if os.fork() == 0:\n            held = []\n            try:\n                while True: held.append(os.pipe())\n            except OSError: pass\n            time.sleep(0.3)\n            os._exit(0)\ntime.sleep(0.3)`,
+    receive: `import os, time\nend, least = time.time() + 0.5, 1 << 20\nwhile time.time() < end:\n    r, w = os.pipe()\n    os.set_blocking(w, False)\n    n = 0\n    try:\n        while True: n += os.write(w, b"x" * 4096)\n    except BlockingIOError: least = min(least, n)\n    os.close(r); os.close(w)\n    time.sleep(0.002)\nprint(least)`,
+  },
+  {
+    name: "pending signals (a limit of the user)",
+    live: true,
+    send: `${libc}import os, signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, {40})\nfor _ in range(500 if bit else 0): libc.sigqueue(os.getpid(), 40, ctypes.c_void_p(0))\n${hold}`,
+    receive: `${wait}${libc}import os, signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, {40})\nn = 0\nwhile n < 600 and libc.sigqueue(os.getpid(), 40, ctypes.c_void_p(0)) == 0: n += 1\nprint(n)`,
+  },
+  {
+    name: "numbers of sockets, timers, queues, event descriptors",
+    live: false,
+    send: `import os, select, socket\nheld = [socket.socketpair() for _ in range(100 if bit else 0)] + [select.epoll() for _ in range(20 if bit else 0)]`,
+    receive: `${libc}import os, select\nt = ctypes.c_int(-1)\nlibc.syscall(ctypes.c_long(222 if os.uname().machine == "x86_64" else 107), 1, None, ctypes.byref(t))\ne = select.epoll()\nprint(t.value, os.fstat(e.fileno()).st_ino, os.getpriority(0, 0))`,
+  },
+  {
+    name: "files that are read, listed and asked for: numbers, times and room of their file systems",
+    live: false,
+    send: `import os\nfor folder in ("/usr/lib", os.path.dirname(os.__file__)):\n    for name in sorted(os.listdir(folder))[:200] if bit else ():\n        try: os.stat(folder + "/" + name); open(folder + "/" + name, "rb").read(10)\n        except OSError: pass`,
+    receive: `import os\nfound = []\nfor path in ("/usr/lib", os.__file__, "/dev/null", "/usr/bin", os.path.dirname(os.__file__)):\n    s = os.stat(path)\n    found.append((s.st_ino, s.st_nlink, s.st_size, s.st_atime_ns, s.st_mtime_ns, s.st_ctime_ns))\n    try:\n        v = os.statvfs(path)\n        found.append((v.f_bfree, v.f_ffree, v.f_files))\n    except OSError as e: found.append(e.errno)\nprint(hash(str(found)))`,
+  },
+  {
+    name: "scratch files: their numbers and the room beside them",
+    live: false,
+    openAt: "landlock",
+    open: "scratch folders lie on a file system of the host",
+    send: `import os\nfor n in range(300 if bit else 0): open("f%d" % n, "w").write("x" * 9999)`,
+    receive: `import os\nopen("x", "w").close()\nfound = [os.stat("x").st_ino]\ntry: found += [os.statvfs(".").f_bfree, os.statvfs(".").f_ffree]\nexcept OSError: pass\nprint(found)`,
+  },
+  {
+    name: "modules of the kernel: an executable of an unknown kind, a family of sockets",
+    live: false,
+    send: `import os, socket\nif bit:\n    open("x", "wb").write(b"\\xfe\\xed\\xfa\\xce" * 99)\n    try: os.chmod("x", 0o755); os.fork() or os.execv("./x", ["x"])\n    except OSError: pass\n    for family in range(3, 45):\n        try: socket.socket(family)\n        except OSError: pass`,
+    receive: `import os, socket\nfound = []\nfor family in (12, 21, 38, 40):\n    try: found.append(socket.socket(family).family)\n    except OSError as e: found.append(e.errno)\nprint(found, os.path.exists("/sys"), os.path.exists("/proc/modules"))`,
   },
   {
     name: "the processor itself (contention)",
