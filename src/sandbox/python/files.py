@@ -24,6 +24,7 @@ _LIBRARIES = "libc.so.6 libm.so.6 libdl.so.2 libpthread.so.0 librt.so.1 libutil.
 _DATA = ("/etc/ld.so.cache", "/usr/share/zoneinfo", "/usr/lib/locale/C.utf8", "/usr/lib/locale/C.UTF-8")
 _SYSTEM_PREFIXES = ("/usr", "/usr/local", "/")
 _PIECE = 1 << 30
+_MOST_WORKERS = 4
 
 
 class Tree:
@@ -31,7 +32,7 @@ class Tree:
 
     def __init__(self, root, executable):
         self.root = root
-        self.bytes = 0
+        self._files = []
         self._known = set()
         self._folders = {"/"}
         self._libraries = _Libraries(executable)
@@ -132,25 +133,44 @@ class Tree:
         self._folders.add(folder)
 
     def _copy(self, path, status):
-        """Times are kept: the interpreter compares them with those in compiled modules."""
         if path in self._known:
             return
         self._known.add(path)
         self._make(os.path.dirname(path))
-        source = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            target = os.open(self.root + path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o755 if status.st_mode & 0o111 else 0o644)
-            try:
-                while os.sendfile(target, source, None, _PIECE):
-                    pass
-                os.utime(target, ns=(status.st_mtime_ns, status.st_mtime_ns))
-            finally:
-                os.close(target)
-        finally:
-            os.close(source)
-        self.bytes += status.st_size
-        if status.st_mode & 0o111 or ".so" in path:
+        runs = bool(status.st_mode & 0o111)
+        if not os.access(path, os.R_OK):
+            return  # what the user may not read, programs could not either
+        self._files.append((status.st_size, path, 0o755 if runs else 0o644, status.st_mtime_ns))
+        if runs or ".so" in path:
             self._binaries.append(path)
+
+    def copy(self):
+        """All files that were added, by as many processes as there are processors."""
+        workers = max(1, min(_MOST_WORKERS, len(os.sched_getaffinity(0))))
+        self._files.sort(reverse=True)
+        children = []
+        for number in range(1, workers):
+            child = os.fork()
+            if child == 0:
+                try:
+                    self._copy_some(self._files[number::workers])
+                    os._exit(0)
+                finally:
+                    os._exit(1)
+            children.append(child)
+        self._copy_some(self._files[::workers])
+        if any([os.waitpid(child, 0)[1] for child in children]):
+            raise OSError("files for programs could not be copied; is there memory for %d bytes?" % sum(size for size, *_rest in self._files))
+
+    def _copy_some(self, some):
+        for _size, path, mode, changed_ns in some:
+            source = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            target = os.open(self.root + path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+            while os.sendfile(target, source, None, _PIECE):
+                pass
+            os.utime(target, ns=(changed_ns, changed_ns))  # the interpreter compares it with what a compiled module says
+            os.close(target)
+            os.close(source)
 
 
 class _Libraries:
@@ -158,11 +178,18 @@ class _Libraries:
 
     def __init__(self, executable):
         self._cache = _linker_cache()
+        self._found = {}
         self._kind = _Binary(executable).kind
         machine = os.uname().machine + "-linux-gnu"
         self._folders = ["/lib/" + machine, "/usr/lib/" + machine, "/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib"]
 
     def find(self, name, folders):
+        key = (name, *folders)
+        if key not in self._found:
+            self._found[key] = self._look_for(name, folders)
+        return self._found[key]
+
+    def _look_for(self, name, folders):
         candidates = [os.path.join(folder, name) for folder in folders] + self._cache.get(name, [])
         for path in candidates + [os.path.join(folder, name) for folder in self._folders]:
             try:
@@ -327,4 +354,5 @@ def fill(root, library, folders, executable, code, most_bytes):
         else:
             tree.add(path)
     tree.add_libraries()
+    tree.copy()
     return left_out

@@ -9,12 +9,12 @@ root} (mounts that come along), "code": where these files are shown, "packages":
 "command": [...], "environment": {...}}.
 """
 
+import _signal
+import _socket
 import array
 import json
 import os
 import select
-import signal
-import socket
 import struct
 import sys
 
@@ -88,9 +88,9 @@ class Zygote:
     def receive(self):
         """False when whoever asked is gone."""
         size = array.array("i").itemsize
-        data, ancillary, _flags, _address = self.connection.recvmsg(HEAD.size, socket.CMSG_LEN(256 * size), socket.MSG_CMSG_CLOEXEC)
+        data, ancillary, _flags, _address = self.connection.recvmsg(HEAD.size, _socket.CMSG_LEN(256 * size), _socket.MSG_CMSG_CLOEXEC)
         for level, kind, payload in ancillary:
-            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
                 held = array.array("i")
                 held.frombytes(payload[: len(payload) - len(payload) % size])
                 self.descriptors += held
@@ -135,7 +135,7 @@ class Zygote:
     def kill(self):
         if self.pid is not None:
             try:
-                os.kill(self.pid, signal.SIGKILL)
+                os.kill(self.pid, _signal.SIGKILL)
             except ProcessLookupError:
                 pass
 
@@ -152,7 +152,7 @@ class Zygote:
 
 
 def serve(config):
-    door = socket.socket(fileno=DOOR)
+    door = _socket.socket(fileno=DOOR)
     poller = select.poll()
     poller.register(_ALIVE, select.POLLIN)
     poller.register(DOOR, select.POLLIN)
@@ -163,7 +163,7 @@ def serve(config):
                 if not os.read(_ALIVE, 4096):
                     os._exit(0)
             elif descriptor == DOOR:
-                connection = door.accept()[0]
+                connection = _socket.socket(fileno=door._accept()[0])
                 by_descriptor[connection.fileno()] = Zygote(connection)
                 poller.register(connection.fileno(), select.POLLIN)
             elif descriptor in by_descriptor:
