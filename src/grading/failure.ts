@@ -27,28 +27,45 @@ const cutBytes = 2048;
 const markBytes = 64;
 const mark = (bytes: number) => ` … [${bytes} bytes in all] … `;
 
-/** The failure of one test; `outcome` is undefined for a test that time did not allow. */
+/** The failure of one test; `outcome` is undefined for a test that time did not allow. It may hold what is shown of an output of `printedBytes`. */
 export function failureOf(
   testIndex: number,
   test: NormalizedTest,
   outcome: TestOutcome | undefined,
   status: string,
+  printedBytes = outcome?.stdout.length,
 ): Failure {
   const functional = test.kind === "functional";
   return {
     testIndex,
     input: cutMiddle(functional ? test.args.map(writeJson).join("\n") : test.input),
     expected: cutMiddle(functional ? writeJson(test.expected) : test.expected),
-    printed: outcome ? (functional ? returned(outcome.frame) : cutMiddleBytes(outcome.stdout)) : "",
+    printed: outcome ? (functional ? returned(outcome.frame) : cutMiddleBytes(outcome.stdout, printedBytes)) : "",
     stderr: outcome ? cutStart(outcome.stderrTail) : "",
     status,
   };
 }
 
+/** At most this much of an output is looked at. */
+export const longestShown = 2 * cutBytes;
+const longestFrameShown = 16 * cutBytes;
+
+/** A copy of both ends of an output: all that a failure shows of it. */
+export function shownOfOutput(stdout: Uint8Array): Uint8Array {
+  if (stdout.length <= longestShown) return new Uint8Array(stdout);
+  const ends = new Uint8Array(longestShown);
+  ends.set(stdout.subarray(0, cutBytes));
+  ends.set(stdout.subarray(-cutBytes), cutBytes);
+  return ends;
+}
+
+/** What a failure shows of a frame. */
+export const shownOfFrame = (frame: string) => (frame.length <= longestFrameShown ? frame : cutMiddle(frame));
+
 /** A frame of ordinary size is shown as the value it stands for, any other as it came. */
 export function returned(frame: string | undefined): string {
   if (frame === undefined) return "";
-  const tree = frame.length <= 16 * cutBytes ? readFrame(frame) : undefined;
+  const tree = frame.length <= longestFrameShown ? readFrame(frame) : undefined;
   return cutMiddle(tree ? writeTree(tree) : frame);
 }
 

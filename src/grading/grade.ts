@@ -1,17 +1,18 @@
 // The grader: an answer in, a verdict and a reward out. It takes the program out of the answer, runs it on the problem's tests
 // with bounded concurrency, and turns failures of the sandbox into "ungraded", which has no reward.
 import { createHash } from "node:crypto";
-import { Limiter } from "../core/limiter.ts";
+import { Limiter, type TaskOptions } from "../core/limiter.ts";
 import { defaultLimits, type Limits, type Sandbox, type SandboxDescription, SandboxError } from "../sandbox/sandbox.ts";
 import { testsFingerprint, VerdictCache } from "./cache.ts";
 import type { Comparator } from "./compare.ts";
-import { extractCode } from "./extract.ts";
 import type { Failure } from "./failure.ts";
 import { passFlags, sourceFlags } from "./flags.ts";
-import { type GradeStatus, type Judgement, judge, type TestReport } from "./judge.ts";
+import { type GradeStatus, isTooLong, type Judgement, judge, type TestReport, tooLong } from "./judge.ts";
+import { extractInThread } from "./judge-thread.ts";
 import type { NormalizedTest } from "./normalize.ts";
 import { defaultRewardRules, rewardOf } from "./reward.ts";
 import { selectTests, type TestSelection } from "./select.ts";
+import { Siblings, type Turn } from "./siblings.ts";
 
 /** What a grader works with, and its rules. */
 export interface GraderOptions {
@@ -150,6 +151,7 @@ export function createGrader(options: GraderOptions): Grader {
   const limiter = new Limiter(options.concurrency ?? 2 * (sandbox.description.programsAtOnce ?? 4));
   const cache = new VerdictCache(options.cacheSize ?? 5_000);
   const unremembered = new VerdictCache(0);
+  const siblings = new Siblings();
   const chosen = new WeakMap<readonly NormalizedTest[], readonly NormalizedTest[]>();
 
   const testsOf = (problem: GradeRequest["problem"]) => {
@@ -161,16 +163,28 @@ export function createGrader(options: GraderOptions): Grader {
     return tests;
   };
 
+  /** Takes turns in the sandbox; `spent` says how long it waited for them and how long they took. */
+  const turns =
+    (spent: { queueMs: number; sandboxMs: number }, options: TaskOptions): Turn =>
+    (work) => {
+      const asked = performance.now();
+      return limiter.run(async () => {
+        const entered = performance.now();
+        spent.queueMs += entered - asked;
+        await work().finally(() => {
+          spent.sandboxMs += performance.now() - entered;
+        });
+      }, options);
+    };
+
   async function grade(request: GradeRequest, { signal, canWait }: GradeOptions = {}): Promise<GradeResult> {
     signal?.throwIfAborted();
     const start = performance.now();
     const truncated = request.truncated ?? false;
     const tests = testsOf(request.problem);
-    const cutOff = formatRequiresStop && truncated;
-    const code =
-      request.code ?? (cutOff ? null : extractCode(request.response ?? "", { thinking: request.thinking ?? false }));
-    let queueMs = 0;
-    let sandboxMs = 0;
+    const spent = { queueMs: 0, sandboxMs: 0 };
+    let code = request.code ?? null;
+    let flags: { always: string[]; ofPass: string[] } = { always: [], ofPass: [] };
 
     const finish = (
       judgement: Omit<Judgement, "tests"> & { tests?: TestReport[] },
@@ -179,8 +193,6 @@ export function createGrader(options: GraderOptions): Grader {
       const verdict = judgement.status === "pass" ? "pass" : judgement.status === "sandbox_error" ? "ungraded" : "fail";
       const formatOk = code !== null;
       const { passed, total } = judgement;
-      const flags = code === null ? [] : sourceFlags(code, tests);
-      if (code !== null && verdict === "pass") flags.push(...passFlags(code, tests));
       return {
         verdict,
         status: judgement.status,
@@ -196,50 +208,51 @@ export function createGrader(options: GraderOptions): Grader {
         ...(judgement.failure ? { failure: judgement.failure } : {}),
         ...(judgement.failures ? { failures: judgement.failures } : {}),
         wallMs: performance.now() - start,
-        queueMs,
-        sandboxMs,
+        ...spent,
         cached: extra.cached ?? false,
-        flags,
+        flags: verdict === "pass" ? [...flags.always, ...flags.ofPass] : flags.always,
         ...(extra.message ? { message: extra.message } : {}),
       };
     };
     const nothingRan = { passed: 0, total: tests.length, ran: 0, firstFailed: null };
 
-    if (code === null) return finish({ ...nothingRan, status: "format_error" });
-    // Without tests there can be no evidence.
-    if (tests.length === 0) return finish({ ...nothingRan, status: "bad_test" });
-
-    const rule = request.problem.comparator ?? comparator;
-    const key = createHash("sha256")
-      .update(JSON.stringify([testsFingerprint(tests), limits, preamble, rule]))
-      .update("\0")
-      .update(code)
-      .digest("base64");
-    const compute = (runSignal: AbortSignal) => {
-      const work = async () => {
-        const entered = performance.now();
-        queueMs = entered - start;
-        const problemMs = ((rewardTimeoutS + 1) * tests.length + 5) * 1000;
-        try {
-          return await judge(
-            sandbox,
-            code,
-            tests,
-            { comparator: rule, limits, preamble, problemMs, everyTest },
-            runSignal,
-          );
-        } finally {
-          sandboxMs = performance.now() - entered;
-        }
-      };
-      return limiter.run(work, { signal: runSignal, canWait });
-    };
+    // Siblings count on it from here on. Those that can wait are siblings of each other only: nobody else is to wait for them.
+    const place = siblings.join(`${testsFingerprint(tests)}${canWait ? " can wait" : ""}`);
+    let isRun = false;
     try {
-      const { judgement, cached } = await (request.fresh ? unremembered : cache).get(key, compute, signal);
+      const thinking = request.thinking ?? false;
+      if (code === null && !(formatRequiresStop && truncated))
+        code = await extractInThread(request.response ?? "", { thinking });
+      if (code === null) return finish({ ...nothingRan, status: "format_error" });
+      // Without tests there can be no evidence.
+      if (tests.length === 0) return finish({ ...nothingRan, status: "bad_test" });
+      if (isTooLong(code)) return finish(tooLong(code, tests));
+      // Looked for whatever the verdict will be, so that nothing afterwards takes longer for one than for another.
+      flags = { always: sourceFlags(code, tests), ofPass: passFlags(code, tests) };
+      const source = code;
+      const rule = request.problem.comparator ?? comparator;
+      const key = createHash("sha256")
+        .update(JSON.stringify([testsFingerprint(tests), limits, preamble, rule]))
+        .update("\0")
+        .update(source)
+        .digest("base64");
+      const problemMs = ((rewardTimeoutS + 1) * tests.length + 5) * 1000;
+      const rules = { comparator: rule, limits, preamble, problemMs, everyTest };
+      const compute = (runSignal: AbortSignal) => {
+        isRun = true;
+        const turn = turns(spent, { signal: runSignal, canWait });
+        return judge({ sandbox, place, turn, signal: runSignal }, source, tests, rules).finally(() => place.leave());
+      };
+      const judging = (request.fresh ? unremembered : cache).get(key, compute, signal);
+      // Its verdict is known, or an equal program is being run.
+      if (!isRun) place.leave();
+      const { judgement, cached } = await judging;
       return finish(judgement, { cached });
     } catch (error) {
       if (signal?.aborted || !(error instanceof SandboxError)) throw error;
       return finish({ ...nothingRan, status: "sandbox_error" }, { message: error.message });
+    } finally {
+      if (!isRun) place.leave();
     }
   }
 

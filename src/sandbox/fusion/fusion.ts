@@ -1,10 +1,11 @@
-// Sandbox Fusion as a sandbox: tests travel in the chunks that a judge decides over, which grow while a program keeps passing. Inputs go in; outcomes come back signed; what is expected never leaves this process.
-import { restOfRound } from "../rounds.ts";
+// Sandbox Fusion as a sandbox: tests travel in chunks, one after another whatever the answers were. Inputs go in; outcomes come back signed;
+// what is expected never leaves this process.
 import { type Job, type Sandbox, SandboxError, type TestInput, type TestOutcome } from "../sandbox.ts";
 import { FusionClient, type FusionOptions } from "./client.ts";
 import { type LauncherResult, launcherRequest, readResult, resultFile } from "./launcher.ts";
 
-/** Input characters per request, so that bodies stay within what servers take; one test always goes. */
+/** Tests per request, and input characters, so that bodies stay within what servers take; one test always goes. */
+const chunkTests = 64;
 const chunkInputLength = 16 * 1024 ** 2;
 
 /** A program whose result is lost this often, while one that does nothing has its own every time, took it away itself. */
@@ -45,8 +46,7 @@ class FusionSandbox implements Sandbox {
   ): Promise<TestOutcome[]> {
     const outcomes: TestOutcome[] = [];
     while (outcomes.length < job.tests.length) {
-      const size = restOfRound(outcomes.length);
-      const tests = fitting(job.tests.slice(outcomes.length, outcomes.length + size));
+      const tests = fitting(job.tests.slice(outcomes.length, outcomes.length + chunkTests));
       for (const outcome of await this.#runChunk(job, tests, options.signal)) {
         const index = outcomes.length;
         outcomes.push(outcome);
