@@ -14,6 +14,20 @@ test.each<[actual: string, expected: string, tolerant: boolean, lcb: boolean]>([
   ["-0", "0", true, true],
   ["1000000001.0", "1000000000", false, false],
   ["-100000001", "-100000000", false, false],
+  ["123457", "123456.0", false, false],
+  ["123457.0", "123456.00", false, false],
+  ["123456", "123456.0", true, true],
+  ["123456.5", "123456.0", false, false],
+  ["123456.00000000001", "123456.0", true, false],
+  ["2.9999999999999996", "3.0", true, false],
+  ["100001", "1e5", false, false],
+  ["1e5", "100000.", true, true],
+  ["100000000000000001", "1e17", false, false],
+  ["100000000000000001.5", "1e17", false, false],
+  ["2.50001", "2.50", true, false],
+  ["3", "2.50", false, false],
+  ["1e-9", "-0.0", true, false],
+  ["1", "-0.0", false, false],
   ["007", "7", false, true],
   ["1_000", "1000", false, false],
   ["５", "5", false, false],
@@ -87,9 +101,15 @@ test("tolerant never forgives an integer", () => {
       expect(matches).toBe(BigInt(String(actual).replace(".0", "")) === expected);
     }),
   );
+  // However the expected one is written: its fraction is zero.
+  const written = fc.constantFrom("", ".0", ".", ".000", "e0", "0e-1", "00.0e-2");
+  const digits = fc.oneof(fc.bigInt({ min: -(10n ** 7n), max: 10n ** 7n }), fc.bigInt());
   fc.assert(
-    fc.property(fc.bigInt(), fc.bigInt({ min: 1n, max: 9n }), (expected, distance) => {
-      expect(outputsMatch(String(expected + distance), String(expected))).toBe(false);
+    fc.property(digits, fc.bigInt({ min: 1n, max: 9n }), written, written, (expected, distance, as, other) => {
+      fc.pre(expected !== 0n || !/^0/.test(as + other));
+      fc.pre(expected + distance !== 0n || !/^0/.test(other));
+      expect(outputsMatch(`${expected + distance}${other}`, `${expected}${as}`)).toBe(false);
+      expect(outputsMatch(`${expected}`, `${expected}${as}`)).toBe(true);
     }),
   );
 });

@@ -37,16 +37,24 @@ function parse(text: string, pattern: RegExp): Decimal | undefined {
 
 const same = (a: Decimal, b: Decimal) => a.negative === b.negative && a.scale === b.scale && a.digits === b.digits;
 
+const isWhole = ({ digits, scale }: Decimal) => digits.length <= scale || digits === "";
+
 /**
  * Whether two number texts agree: the same exact decimal, or, when `expected` is written with a point or an exponent,
- * |actual - expected| <= 1e-8 + 1e-5 |expected|. Texts that are not plain numbers never agree here.
+ * |actual - expected| <= 1e-8 + 1e-5 |expected|. Where the expected fraction is zero (`5.0`, `1e5`) the answer may be a count, and a
+ * neighbour is another answer: no relative distance, and no whole number but that one. Texts that are not plain numbers never agree here.
  */
 export function numbersAgree(actual: string, expected: string): boolean {
   const b = parse(expected, strictPattern);
   if (!b) return false;
   const a = parse(actual, strictPattern);
   if (!a) return false;
-  return same(a, b) || (isDecimalText(expected) && closeEnough(actual, expected, absoluteTolerance, relativeTolerance));
+  if (same(a, b)) return true;
+  if (!isDecimalText(expected)) return false;
+  if (!isWhole(b)) return closeEnough(actual, expected, absoluteTolerance, relativeTolerance);
+  // Past 2^53 doubles cannot tell.
+  const isSmall = Math.abs(Number(expected)) < Number.MAX_SAFE_INTEGER;
+  return !isWhole(a) && isSmall && closeEnough(actual, expected, absoluteTolerance, 0);
 }
 
 /** Whether a number was written as a decimal; integers never get a tolerance. */
