@@ -1,68 +1,104 @@
-// Takes the program out of a model's answer: the last closed fenced block. On ordinary answers this agrees with the common
-// regular expression; it also survives fences with attributes, other languages, indentation, longer fences and CRLF.
+// Takes the program out of a model's answer: the last closed block of backticks that a reader of the rendered answer sees.
+import { type Fence, FenceReader } from "./markdown.ts";
 
 /** What counts as the code of an answer. */
 export interface ExtractOptions {
-  /** The answer comes from a thinking model: only the text after the last `</think>` counts. */
+  /** The answer comes from a thinking model: only the text after the `</think>` that ends its thoughts counts. */
   thinking?: boolean;
 }
 
-interface OpenBlock {
-  ticks: number;
-  indentation: number;
-  lines: string[];
-}
-
-const fencePattern = /^([ \t]*)(`{3,})([^`]*)$/;
-const looseBlock = /```\w*\n([\s\S]*?)```/g;
+const mark = "</think>";
+/** Blocks that never end and have the mark in them: looked into so often. */
+const mostRestarts = 16;
 
 /** The program of an answer; an empty string when the block is empty, null when there is no closed block. */
 export function extractCode(response: string, options: ExtractOptions = {}): string | null {
-  let text = response.replaceAll(/\r\n?/g, "\n");
-  if (options.thinking) {
-    const end = text.lastIndexOf("</think>");
-    if (end >= 0) text = text.slice(end + "</think>".length);
+  const text = response.replaceAll(/\r\n?/g, "\n");
+  const first = options.thinking ? text.indexOf(mark) : -1;
+  if (first < 0) return codeOf(blockIn(text, 0, false));
+  const answer = blockIn(text, first + mark.length, true);
+  if (answer) return codeOf(answer);
+  // Without thoughts, which some renderers have taken off, the mark may be a part of the program.
+  const whole = blockIn(text, 0, false);
+  const isInside = whole && whole.start <= first && first < whole.end && text.indexOf(mark, whole.end) < 0;
+  return isInside ? codeOf(whole) : null;
+}
+
+interface Block {
+  lines: string[];
+  start: number;
+  end: number;
+}
+
+/** The last closed block of the text from `from` on. With `marks`, of the text after the last mark that is no part of a block. */
+function blockIn(text: string, from: number, marks: boolean): Block | null {
+  let last: Block | null = null;
+  let position = from;
+  let restarts = 0;
+  const onFence = (fence: Fence) => {
+    if (fence.isClosed && fence.mark === "`") last = { lines: fence.lines, start: fence.start, end: position };
+  };
+  let reader = new FenceReader(onFence);
+  /** Where the thoughts end if the open block is never closed. */
+  let inside = -1;
+  for (;;) {
+    while (position < text.length) {
+      const newline = text.indexOf("\n", position);
+      const end = newline < 0 ? text.length : newline;
+      const line = text.slice(position, end);
+      const at = marks ? line.lastIndexOf(mark) : -1;
+      const wasOpen = reader.open;
+      if (at >= 0 && !wasOpen) {
+        // What comes before were thoughts too.
+        last = null;
+        reader = new FenceReader(onFence);
+        position += at + mark.length;
+        continue;
+      }
+      reader.read(line, end + 1);
+      const isSame = wasOpen !== undefined && reader.open === wasOpen;
+      if (at >= 0 && isSame && inside < 0) inside = position + at + mark.length;
+      if (!isSame) {
+        // A block that was begun and never closed held the end of the thoughts, or this line is that end.
+        if (inside >= 0 && !wasOpen?.isClosed) last = null;
+        inside = -1;
+        if (at >= 0 && !reader.open) {
+          last = null;
+          position += at + mark.length;
+          continue;
+        }
+      }
+      position = end + 1;
+    }
+    if (!reader.open || inside < 0 || ++restarts > mostRestarts) break;
+    last = null;
+    reader = new FenceReader(onFence);
+    position = inside;
+    inside = -1;
   }
-  return lastClosedBlock(text) ?? lastLooseBlock(text);
+  return last ?? closedInLine(reader.open, text.length);
 }
 
-function lastClosedBlock(text: string): string | null {
-  let open: OpenBlock | undefined;
-  let closed: OpenBlock | undefined;
-  for (const line of text.split("\n")) {
-    const fence = fencePattern.exec(line);
-    const ticks = fence?.[2]?.length ?? 0;
-    const info = fence?.[3]?.trim() ?? "";
-    if (!fence) open?.lines.push(line);
-    else if (!open || (info !== "" && ticks === open.ticks)) {
-      // A fence with a language inside an open block of the same width: the model began again without closing.
-      open = { ticks, indentation: fence[1]!.length, lines: [] };
-    } else if (info === "" && ticks >= open.ticks) {
-      closed = open;
-      open = undefined;
-    } else open.lines.push(line);
-  }
-  return closed ? dedent(closed.lines, closed.indentation) : null;
+/** Without any block closed on its own line: an open one up to the next fence, wherever it stands in a line. */
+function closedInLine(open: Fence | undefined, end: number): Block | null {
+  if (open?.mark !== "`") return null;
+  const content = open.lines.join("\n");
+  const closing = content.indexOf("`".repeat(open.length));
+  return closing < 0 ? null : { lines: content.slice(0, closing).split("\n"), start: open.start, end };
 }
 
-/** Without any block closed on its own line: text up to the next three backticks, wherever they stand. */
-function lastLooseBlock(text: string): string | null {
-  let last: string | null = null;
-  for (const match of text.matchAll(looseBlock)) last = match[1]!.trim();
-  return last;
-}
-
-/** Removes the fence's indentation, blank lines at both ends, and the indentation that all lines share. */
-function dedent(lines: readonly string[], fenceIndentation: number): string {
-  const outer = lines.map((line) => line.slice(Math.min(fenceIndentation, indentationOf(line).length)));
-  const first = outer.findIndex((line) => line.trim() !== "");
+/** Removes blank lines at both ends, and the indentation that all lines share. */
+function codeOf(block: Block | null): string | null {
+  if (!block) return null;
+  const { lines } = block;
+  const first = lines.findIndex((line) => line.trim() !== "");
   if (first < 0) return "";
-  const last = outer.findLastIndex((line) => line.trim() !== "");
-  const kept = outer.slice(first, last + 1);
+  const last = lines.findLastIndex((line) => line.trim() !== "");
+  const kept = lines.slice(first, last + 1);
   let common: string | undefined;
   for (const line of kept) {
     if (line.trim() === "") continue;
-    const indentation = indentationOf(line);
+    const indentation = /^[ \t]*/.exec(line)![0];
     common = common === undefined ? indentation : sharedPrefix(common, indentation);
   }
   const width = common?.length ?? 0;
@@ -70,8 +106,6 @@ function dedent(lines: readonly string[], fenceIndentation: number): string {
     .map((line) => (line.trim() === "" ? line.slice(Math.min(width, line.length)) : line.slice(width)))
     .join("\n");
 }
-
-const indentationOf = (line: string) => /^[ \t]*/.exec(line)![0];
 
 function sharedPrefix(a: string, b: string): string {
   let length = 0;
