@@ -1,4 +1,6 @@
-// The shapes of Sandbox Fusion's HTTP API that Whetstone uses, as they are on the wire.
+// The shapes of Sandbox Fusion's HTTP API that Whetstone uses, as they are on the wire. What comes from a server is read by a schema: it may be
+// any server, in any state.
+import { z } from "zod";
 
 export interface RunCodeRequest {
   code: string;
@@ -12,24 +14,34 @@ export interface RunCodeRequest {
   fetch_files?: string[];
 }
 
-export interface CommandRunResult {
-  status: "Finished" | "Error" | "TimeLimitExceeded";
-  execution_time: number | null;
-  /** Negative signal number when killed; null on a timeout. */
-  return_code: number | null;
-  stdout: string | null;
-  stderr: string | null;
-}
+const orNull = <Schema extends z.ZodType>(schema: Schema) => schema.nullish().transform((value) => value ?? null);
 
-export interface RunCodeResponse {
-  status: "Success" | "Failed" | "SandboxError";
-  message: string;
-  compile_result: CommandRunResult | null;
-  run_result: CommandRunResult | null;
-  executor_pod_name: string | null;
+const commandRunResult = z.object({
+  status: z.enum(["Finished", "Error", "TimeLimitExceeded"]),
+  execution_time: orNull(z.number()),
+  /** Negative signal number when killed; null on a timeout. */
+  return_code: orNull(z.int()),
+  stdout: orNull(z.string()),
+  stderr: orNull(z.string()),
+});
+export type CommandRunResult = z.output<typeof commandRunResult>;
+
+export const runCodeResponse = z.object({
+  status: z.enum(["Success", "Failed", "SandboxError"]),
+  message: z
+    .string()
+    .nullish()
+    .transform((value) => value ?? ""),
+  compile_result: orNull(commandRunResult),
+  run_result: orNull(commandRunResult),
+  executor_pod_name: orNull(z.string()),
   /** Path to base64. */
-  files: Record<string, string>;
-}
+  files: z
+    .record(z.string(), z.string())
+    .nullish()
+    .transform((value) => value ?? {}),
+});
+export type RunCodeResponse = z.output<typeof runCodeResponse>;
 
 /** Every language that Sandbox Fusion's enum has. */
 export const fusionLanguages: readonly string[] = (

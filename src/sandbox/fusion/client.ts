@@ -8,7 +8,7 @@ import { Limiter } from "../../core/limiter.ts";
 import { whet } from "../../core/program.ts";
 import { poolTo } from "../../core/proxy.ts";
 import { SandboxError } from "../sandbox.ts";
-import type { RunCodeRequest, RunCodeResponse } from "./api.ts";
+import { type RunCodeRequest, type RunCodeResponse, runCodeResponse } from "./api.ts";
 
 export interface FusionOptions {
   /** One or several addresses, separated by commas, with or without /run_code. */
@@ -234,10 +234,7 @@ async function readBody(body: AsyncIterable<Uint8Array>): Promise<string> {
 
 function asRunCodeResponse(text: string): RunCodeResponse | undefined {
   try {
-    const answer = JSON.parse(text) as RunCodeResponse;
-    if (answer.status === "SandboxError") return { ...answer, message: String(answer.message ?? "") };
-    const known = answer.status === "Success" || answer.status === "Failed";
-    return known ? { ...answer, files: answer.files ?? {} } : undefined;
+    return runCodeResponse.safeParse(JSON.parse(text)).data;
   } catch {
     return undefined;
   }

@@ -84,7 +84,7 @@ class FusionSandbox implements Sandbox {
     const { request, key } = await launcherRequest(job, tests);
     const response = await this.#client.runCode(request, { signal });
     const file = response.files[resultFile];
-    const result = file === undefined ? undefined : readResult(file, key);
+    const result = file === undefined ? undefined : readResult(file, key, tests.length);
     const note = (response.run_result?.stderr ?? "").trim().slice(-200);
     return { outcomes: [], workerDied: false, ...result, lost: !result && response.status === "Success", note };
   }

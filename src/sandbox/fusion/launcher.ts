@@ -3,8 +3,9 @@ import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { promisify } from "node:util";
 import { deflate } from "node:zlib";
+import { z } from "zod";
 import { importedWords } from "../imports.ts";
-import type { Job, TestInput, TestOutcome, TestStatus } from "../sandbox.ts";
+import { type Job, SandboxError, type TestInput, type TestOutcome, type TestStatus } from "../sandbox.ts";
 import type { RunCodeRequest } from "./api.ts";
 
 export const resultFile = "whetstone-result.bin";
@@ -58,39 +59,98 @@ export interface LauncherResult {
   workerDied: boolean;
 }
 
-/** Reads a result file; undefined when it is not signed with the key or not whole. */
-export function readResult(content: string, key: Buffer): LauncherResult | undefined {
+/**
+ * Reads a result file; undefined when it is not signed with the key. What is signed comes from the launcher and not from a program: when that cannot
+ * be read, or answers for more tests than were sent, the server is in trouble, and this throws SandboxError.
+ */
+export function readResult(content: string, key: Buffer, tests: number): LauncherResult | undefined {
   const bytes = Buffer.from(content, "base64");
-  if (bytes.length < 36) return undefined;
   const body = bytes.subarray(32);
-  if (!timingSafeEqual(bytes.subarray(0, 32), createHmac("sha256", key).update(body).digest())) return undefined;
+  if (bytes.length < 32 || !timingSafeEqual(bytes.subarray(0, 32), createHmac("sha256", key).update(body).digest()))
+    return undefined;
+  const reader = new Reader(body);
+  const workerDied = reader.take(4).readInt32LE() !== 0;
   const outcomes: TestOutcome[] = [];
-  for (let position = 4; position < body.length; ) {
-    const end = position + 8 + Number(body.readBigUInt64LE(position));
-    outcomes.push(readOutcome(body.subarray(position + 8, end)));
-    position = end;
-  }
-  return { outcomes, workerDied: body.readInt32LE(0) !== 0 };
+  while (!reader.atEnd) outcomes.push(readOutcome(reader.take(Number(reader.take(8).readBigUInt64LE()))));
+  if (outcomes.length > tests) throw unreadable(`outcomes of ${outcomes.length} tests where ${tests} were sent`);
+  return { outcomes, workerDied };
 }
 
-interface WireOutcome extends Omit<TestOutcome, "stdout" | "frame"> {
-  status: TestStatus;
-  stdoutBytes: number;
-  frameBytes: number;
-  clean: boolean;
+const unreadable = (what: string) =>
+  new SandboxError(
+    "sandbox/fusion-unreadable",
+    `Sandbox Fusion brought a signed result back that cannot be read: ${what}. The program is ungraded, not wrong; check that nothing between here and the server changes files, and that both run the same version.`,
+  );
+
+/** Takes pieces off the front. */
+class Reader {
+  readonly #bytes: Buffer;
+  #position = 0;
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes;
+  }
+
+  get atEnd(): boolean {
+    return this.#position === this.#bytes.length;
+  }
+
+  take(length: number): Buffer {
+    const end = this.#position + length;
+    if (end > this.#bytes.length) throw unreadable(`it ends after ${this.#bytes.length} bytes of at least ${end}`);
+    const piece = this.#bytes.subarray(this.#position, end);
+    this.#position = end;
+    return piece;
+  }
 }
+
+const statuses = [
+  "finished",
+  "compile-error",
+  "runtime-error",
+  "time-limit",
+  "memory-limit",
+  "output-limit",
+  "no-result",
+  "unserialisable",
+  "target-not-found",
+  "missing-module",
+  "bad-arguments",
+] as const satisfies TestStatus[];
+const amount = z.number().min(0);
+
+const outcomeHead = z.object({
+  status: z.enum(statuses),
+  exitCode: z.int().nullable(),
+  signal: z.int().nullable(),
+  wallMs: amount,
+  cpuMs: amount,
+  maxRssBytes: amount,
+  stderrTail: z.string(),
+  stdoutBytes: z.int().min(0),
+  frameBytes: z.int().min(0),
+});
 
 function readOutcome(message: Buffer): TestOutcome {
-  const headEnd = 4 + message.readUInt32LE(0);
-  const { stdoutBytes, frameBytes, clean, ...outcome } = JSON.parse(
-    message.toString("utf8", 4, headEnd),
-  ) as WireOutcome;
-  const frame = message.toString("latin1", headEnd + stdoutBytes, headEnd + stdoutBytes + frameBytes);
-  return {
-    ...outcome,
-    stdout: message.subarray(headEnd, headEnd + stdoutBytes),
-    ...(frameBytes > 0 ? { frame } : {}),
-  };
+  const reader = new Reader(message);
+  const { stdoutBytes, frameBytes, ...outcome } = readHead(reader.take(reader.take(4).readUInt32LE()).toString());
+  const stdout = reader.take(stdoutBytes);
+  const frame = reader.take(frameBytes).toString("latin1");
+  if (!reader.atEnd) throw unreadable("a test has more bytes than it says");
+  return { ...outcome, stdout, ...(frameBytes > 0 ? { frame } : {}) };
+}
+
+function readHead(text: string): z.output<typeof outcomeHead> {
+  let head: unknown;
+  try {
+    head = JSON.parse(text);
+  } catch {
+    throw unreadable(`a test's head is no JSON: ${text.slice(0, 80)}`);
+  }
+  const { data, error } = outcomeHead.safeParse(head);
+  if (!data)
+    throw unreadable(`a test's head has a wrong ${error.issues[0]?.path.join(".") || "type"}: ${text.slice(0, 80)}`);
+  return data;
 }
 
 /** Half a surrogate pair cannot be UTF-8; it becomes U+FFFD, as everywhere else. */
