@@ -1,11 +1,14 @@
 // `./whet bench grading`: executions per second in the embedded jail beside spawning a bare, unisolated interpreter; latencies; and what
-// is left behind after 10,000 executions. All in one run, in turns, with as many programs at once as there are cores.
+// is left behind after 10,000 executions. All in one run, in turns, with as many programs at once as there are cores. And how long grading programs
+// that print as much as they may keeps the event loop.
 import { spawn } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { availableParallelism, loadavg, tmpdir } from "node:os";
+import { createGrader, normalizeTests } from "../src/grading/index.ts";
 import { type Jail, openJail } from "../src/sandbox/jail.ts";
 import { defaultLimits, type TestInput } from "../src/sandbox/sandbox.ts";
 import { median } from "./intervals.ts";
+import { LoopLag } from "./lag.ts";
 import type { Benchmark } from "./report.ts";
 
 const rounds = 7;
@@ -34,6 +37,8 @@ export const benchmark: Benchmark = {
       }
       const alone: number[] = [];
       await perSecond(spawnsPerRound, 1, () => runTests(jail, 1), alone);
+      say("outputs of 16 MiB");
+      const lag = await lagOf(jail);
       const leaks = await soakTest(jail, cores, say);
       const ratio = (rates: number[]) => median(rates.map((rate, round) => rate / bare[round]!));
       const rate = (rates: number[]) => `${median(rates).toFixed(0)}/s`;
@@ -46,6 +51,14 @@ export const benchmark: Benchmark = {
           row(`one program, ${testsPerBatch} tests`, rate(batch), bareText, ratio(batch), 2.9),
           latencyRow(`latency, ${cores} at once`, latencies),
           latencyRow("latency, one at a time", alone),
+          {
+            what: "event-loop lag while outputs of 16 MiB are graded",
+            ours: `with the wait for a processor ${lag.totalMs.toFixed(1)} ms`,
+            other: "",
+            figure: `p99 ${lag.ownMs.toFixed(1)} ms`,
+            target: "< 20 ms",
+            met: lag.ownMs < 20,
+          },
           ...leaks,
         ],
         notes: [
@@ -110,6 +123,22 @@ async function runTests(jail: Jail, count: number): Promise<void> {
     ({ status, stdout }) => status === "finished" && Buffer.from(stdout).toString() === "3\n",
   );
   if (!right || outcomes.length !== count) throw new Error(`the jail answered ${JSON.stringify(outcomes.at(-1))}`);
+}
+
+/** Grades programs that print as much as they may: blanks, line ends, short lines, one word. */
+async function lagOf(jail: Jail): Promise<{ totalMs: number; ownMs: number }> {
+  const tests = normalizeTests({ inputs: ["1", "2"], outputs: ["1", "2\n".repeat(1_000)] }).tests;
+  const printing = (piece: string) => `import os
+out = memoryview((${JSON.stringify(piece)} * ${2 ** 24})[: ${2 ** 24} - 64].encode() + input().encode())
+while out: out = out[os.write(1, out):]`;
+  const grader = createGrader({ sandbox: jail, limits: { memoryBytes: 2 ** 30 } });
+  const lag = new LoopLag();
+  lag.start();
+  for (const comparator of ["tolerant", "lcb", "tokens"] as const)
+    await Promise.all(
+      [" ", "\n", "1\n", "x"].map((piece) => grader.grade({ problem: { tests, comparator }, code: printing(piece) })),
+    );
+  return lag.stop();
 }
 
 /** Single executions and batches until `soak` programs have run, and what that changed. */

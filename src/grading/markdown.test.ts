@@ -10,7 +10,10 @@ function fencesOf(text: string): Fence[] {
   const fences: Fence[] = [];
   const reader = new FenceReader((fence) => fences.push(fence));
   let position = 0;
-  for (const line of text.split("\n")) reader.read(line, (position += line.length + 1));
+  for (const line of text.split("\n")) {
+    position += line.length + 1;
+    reader.read(line, position);
+  }
   reader.end();
   return fences;
 }
