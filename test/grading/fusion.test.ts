@@ -449,7 +449,8 @@ print(test > child, children_of(os.getpid()), kill_descendants((os.getpid(),), t
     const batch = (offset: number) =>
       Array.from({ length: 16 }, (_, index) =>
         grader.grade({
-          problem: { tests: sum.tests },
+          // The verdicts of one problem come together: four problems.
+          problem: { tests: sum.tests.slice(Math.floor(index / 4)) },
           code: `import time; time.sleep(0.05)\n${sum.code} # ${offset + index}`,
         }),
       );
