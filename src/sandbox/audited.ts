@@ -1,4 +1,4 @@
-// A sandbox that writes down what it ran: one JSON line per program whose run ended, in the file before the outcome is handed on. The
+// A sandbox that writes down what it ran: one JSON line per program and round that ended, in the file before the outcome is handed on. The
 // next process appends to the same file, so that programs can be counted over crashes by the sandbox's own word.
 import { createHash } from "node:crypto";
 import { appendFileSync } from "node:fs";
