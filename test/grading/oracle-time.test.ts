@@ -14,7 +14,7 @@ import { type Sandbox, SandboxError } from "../../src/sandbox/sandbox.ts";
 const wanted = Number(process.env["WHET_ORACLE"] ?? 0);
 /** Waited by who is told: between tests a comparison's time, elsewhere more than a busy machine hides. */
 const toldMs = 3;
-const toldLongMs = 80;
+const toldLongMs = ({ description }: Sandbox) => (description.kind === "fusion" ? 2_000 : 80);
 const random = new Random("oracle");
 const coin = () => random.float() < 0.5;
 
@@ -104,7 +104,7 @@ async function rounds(sandbox: Sandbox, count: number, isTold: boolean): Promise
   const { problem, guess } = guessing(17);
   while (observations.length < count) {
     const right = coin();
-    const beforeRun = (tests: number) => (tests === 1 && !right ? toldLongMs : 0);
+    const beforeRun = (tests: number) => (tests === 1 && !right ? toldLongMs(sandbox) : 0);
     const { sandbox: inner, seen } = watched(sandbox, isTold ? { beforeRun } : {});
     const grader = createGrader({ sandbox: inner, cacheSize: 0 });
     const passes = guesser(
@@ -130,7 +130,7 @@ async function programs(sandbox: Sandbox, count: number, isTold: boolean, atOnce
   while (observations.length < count) {
     const { problem, guess } = guessing(1);
     const rights = Array.from({ length: Math.min(count + 1, 61) }, coin);
-    const afterTest = ({ program }: Seen) => (rights[Number(program)] ? 0 : toldLongMs);
+    const afterTest = ({ program }: Seen) => (rights[Number(program)] ? 0 : toldLongMs(sandbox));
     const { sandbox: inner, seen } = watched(sandbox, isTold ? { afterTest } : {});
     const grader = createGrader({ sandbox: inner, concurrency: 1, cacheSize: 0 });
     const queue = rights.map((right, index) => guesser(`${index}`, [guess(right, 0)]));
