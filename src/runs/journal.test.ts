@@ -3,7 +3,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { foldersInMemory } from "../../test/support/folders.ts";
-import { updateRule } from "../../test/support/synthetic-run.ts";
+import { log, rewarded, submitted } from "../../test/support/synthetic-run.ts";
 import { readJsonLines } from "../core/jsonl.ts";
 import type { Arrays, NewEvent, RunEvent } from "./events.ts";
 import { decodeArrays, decodeHeader, decodeJson, encodeFrame, headerBytes } from "./frames.ts";
@@ -14,15 +14,6 @@ import { RunView } from "./view.ts";
 const newFolder = foldersInMemory();
 const segment = (folder: string) => join(folder, "journal", "000000.wj");
 
-const log = (message: string): NewEvent => ({ type: "log", level: "INFO", message });
-const stepDone = (step: number, metrics: Record<string, number> = {}): NewEvent => ({
-  type: "step-done",
-  step,
-  datasetOffset: 8 * step,
-  spans: [],
-  observed: {},
-  metrics: { mean_reward: step / 10, ...metrics },
-});
 const sampled = (batch: number, group: number, phase: "train" | "eval" = "train"): NewEvent => ({
   type: "group-sampled",
   phase,
@@ -67,13 +58,6 @@ const largeArrays = (fill: number) => ({
   prompt: Int32Array.of(1),
   tokens: new Int32Array(10_000).fill(fill),
   logprobs: new Float32Array(10_000).fill(-fill),
-});
-const submitted = (step: number): NewEvent => ({
-  type: "update-submitted",
-  step,
-  rule: updateRule,
-  examples: 1,
-  groups: [{ problem: "p0", outcome: "mixed", skipped: false, advantages: [0.5], trained: [0] }],
 });
 
 async function write(folder: string, ...events: (NewEvent | [NewEvent, Arrays])[]): Promise<void> {
@@ -188,7 +172,7 @@ describe("the journal", () => {
       code: "runs/bad-event",
       message: expect.stringContaining("A group-sampled event cannot be written: problem is 7 ("),
     });
-    const figures = stepDone(0, { loss: Number.NaN, "optim/grad_norm": Number.POSITIVE_INFINITY });
+    const figures = rewarded(0, { loss: Number.NaN, "optim/grad_norm": Number.POSITIVE_INFINITY });
     await Promise.all([journal.append(log("after")), journal.append(figures)]);
     await journal.close();
     expect(messages(folder)).toEqual(["after", "step-done"]);
@@ -218,9 +202,9 @@ describe("the files made from it", () => {
 
   test("a step's record waits for its evaluation, so that records stay in the order of steps", async () => {
     const folder = newFolder();
-    await write(folder, { type: "evaluation-started", step: 0 }, stepDone(0), stepDone(1));
+    await write(folder, { type: "evaluation-started", step: 0 }, rewarded(0), rewarded(1));
     expect(lines(folder, "metrics.jsonl")).toEqual([]);
-    await write(folder, evaluated(0), stepDone(2), evaluated(3, true));
+    await write(folder, evaluated(0), rewarded(2), evaluated(3, true));
     expect(lines(folder, "metrics.jsonl")).toEqual([
       { step: 0, mean_reward: 0, "eval/pass@1": 0.5 },
       { step: 1, mean_reward: 0.1 },
@@ -231,7 +215,7 @@ describe("the files made from it", () => {
 
   test("what an interrupted process had to leave out follows in a record of its own", async () => {
     const folder = newFolder();
-    await write(folder, { type: "evaluation-started", step: 0 }, stepDone(0), {
+    await write(folder, { type: "evaluation-started", step: 0 }, rewarded(0), {
       type: "stopped",
       outcome: "interrupted",
     });
@@ -271,7 +255,7 @@ describe("the files made from it", () => {
 
   test("are written anew where they do not say what the journal says", async () => {
     const folder = newFolder();
-    await write(folder, log("hello"), stepDone(0), stepDone(1), stepDone(2));
+    await write(folder, log("hello"), rewarded(0), rewarded(1), rewarded(2));
     const whole = Object.fromEntries(
       ["metrics.jsonl", "timing.jsonl", "logs.log"].map((name) => [name, readFileSync(join(folder, name), "utf8")]),
     );
@@ -287,8 +271,8 @@ describe("the files made from it", () => {
 
   test("steps that are run again move to a backup, and stand once", async () => {
     const folder = newFolder();
-    await write(folder, stepDone(0), stepDone(1), stepDone(2));
-    await write(folder, { type: "rewound", to: 1, reason: "test" }, stepDone(1, { mean_reward: 7 }));
+    await write(folder, rewarded(0), rewarded(1), rewarded(2));
+    await write(folder, { type: "rewound", to: 1, reason: "test" }, rewarded(1, { mean_reward: 7 }));
     await write(folder);
     expect(lines(folder, "metrics.jsonl").map((record) => [record["step"], record["mean_reward"]])).toEqual([
       [0, 0],
@@ -312,7 +296,7 @@ describe("the files made from it", () => {
       [answered(batch, text), arrays],
       graded(batch, 0),
       submitted(batch),
-      stepDone(batch),
+      rewarded(batch),
     ];
     await write(
       folder,

@@ -3,7 +3,7 @@ import { copyFileSync, readdirSync, readFileSync, renameSync, rmSync, truncateSy
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { foldersInMemory } from "../../test/support/folders.ts";
-import { updateRule } from "../../test/support/synthetic-run.ts";
+import { log, rewarded, submitted } from "../../test/support/synthetic-run.ts";
 import { readJsonLines } from "../core/jsonl.ts";
 import { JournalCursor } from "./cursor.ts";
 import { keepConfig } from "./directory.ts";
@@ -13,22 +13,6 @@ import { readJournal } from "./read-journal.ts";
 
 const newFolder = foldersInMemory();
 const segment = (folder: string, number = 0) => join(folder, "journal", `00000${number}.wj`);
-const log = (message: string): NewEvent => ({ type: "log", level: "INFO", message });
-const stepDone = (step: number): NewEvent => ({
-  type: "step-done",
-  step,
-  datasetOffset: 8 * step,
-  spans: [],
-  observed: {},
-  metrics: { mean_reward: step / 10 },
-});
-const submitted = (step: number): NewEvent => ({
-  type: "update-submitted",
-  step,
-  rule: updateRule,
-  examples: 1,
-  groups: [{ problem: "p0", outcome: "mixed", skipped: false, advantages: [0.5], trained: [0] }],
-});
 
 async function write(folder: string, ...events: NewEvent[]): Promise<void> {
   const journal = await Journal.open(folder);
@@ -48,7 +32,7 @@ test.each<[what: string, take: (folder: string) => void]>([
   ["cut in its first record", (folder) => truncateSync(segment(folder), 20)],
 ])("a journal that was %s is not begun anew: the files made from it stay as they are", async (_, take) => {
   const folder = newFolder();
-  await write(folder, log("one"), stepDone(0));
+  await write(folder, log("one"), rewarded(0));
   const files = () =>
     readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) => !name.startsWith("journal"));
   const before = files().map((name) => [name, readFileSync(join(folder, name), "utf8")]);
@@ -95,7 +79,7 @@ test("the journal of another run, or without a start, is not gone on with: every
     const config = { model_name: "m", wandb_run_id: id, started_at: `when ${id} began` };
     await write(folder, log("one"));
     const start = readFileSync(segment(folder)).length;
-    await write(folder, { type: "started", session: 0, config, changes: [] }, log(id), stepDone(0));
+    await write(folder, { type: "started", session: 0, config, changes: [] }, log(id), rewarded(0));
     keepConfig(folder, config, 0);
     return { folder, start };
   };
@@ -122,7 +106,7 @@ test("the journal of another run, or without a start, is not gone on with: every
 
 test("a journal that was cut goes on from there: nothing of the steps behind passes for theirs, and lines are kept aside", async () => {
   const folder = newFolder();
-  const step = (number: number) => [submitted(number), stepDone(number)];
+  const step = (number: number) => [submitted(number), rewarded(number)];
   await write(folder, ...step(0));
   const { length } = readFileSync(segment(folder));
   await write(folder, ...step(1));

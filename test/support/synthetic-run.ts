@@ -89,6 +89,21 @@ export const stepDone = (step: number, metrics: Figures): NewEvent => ({
   metrics,
 });
 
+/** A step with a mean reward of a tenth of its number. */
+export const rewarded = (step: number, metrics: Figures = {}): NewEvent =>
+  stepDone(step, { mean_reward: step / 10, ...metrics });
+
+export const log = (message: string): NewEvent => ({ type: "log", level: "INFO", message });
+
+/** An update on one answer. */
+export const submitted = (step: number): NewEvent => ({
+  type: "update-submitted",
+  step,
+  rule: updateRule,
+  examples: 1,
+  groups: [{ problem: "p0", outcome: "mixed", skipped: false, advantages: [0.5], trained: [0] }],
+});
+
 export const evaluated = (step: number, metrics: Figures): NewEvent => ({
   type: "evaluated",
   step,
