@@ -95,8 +95,9 @@ describe.each<JailLevel>(["jail", "landlock"])("level %s", (level) => {
   test("nothing that differs from test to test is in reach of a program", async () => {
     // All that frames, the collector and modules lead to, as one number; the first test compiles, the others load.
     const source = `
-import gc, hashlib, os, sys, time
+import gc, os, sys, time
 bit = input() == "1"
+gc.unfreeze()
 found, waiting = {}, gc.get_objects()
 waiting += [dict(m.__dict__) for m in list(sys.modules.values()) if hasattr(m, "__dict__")]
 frame, names = sys._getframe(), []
@@ -105,6 +106,7 @@ while frame:
     waiting += [dict(frame.f_locals)] if frame.f_back else []
     frame = frame.f_back
 own = {id(found), id(waiting), id(names)}
+own.add(id(own)) # addresses differ
 values = []
 while waiting:
     one = waiting.pop()
@@ -116,7 +118,7 @@ while waiting:
     elif kind not in ("frame",): waiting += gc.get_referents(one)
 now = str(int(time.time()))[:7] # its own folder, and when that was made
 values = [v for v in values if os.getcwd() not in v and now not in v]
-print(names, len(values) > 3000, hashlib.sha256("\\n".join(sorted(values)).encode()).hexdigest())
+print(names, len(values) > 3000, hash(tuple(sorted(values))))
 if bit: [os.write(1, b" " * 65536) for _ in range(100)]; os.write(2, b"x" * 9999)
 `;
     const bits = randomBits(16);

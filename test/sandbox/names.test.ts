@@ -20,6 +20,8 @@ key, bits = sys.stdin.read().split("\\n")[:2]
 folders = [os.path.dirname(os.__file__), "/usr/lib", "/usr", "/", "/dev", "/opt", "/usr/lib/x86_64-linux-gnu", "/proc", "/proc/self", "/usr/nothing"]
 folders = folders[:int(key.split("-")[0])]
 ask, clock = os.access, time.perf_counter_ns
+if not bits: # what the processor's own caches hold of the kernel's tables goes: they are not covered, and are no memory of names
+    for n in range(4): bytearray(b"x" * (48 << 20))
 for n in range(300): ask("/usr/lib/warm", 0)
 if bits:
     for n, bit in enumerate(bits):

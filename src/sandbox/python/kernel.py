@@ -5,6 +5,7 @@ import fcntl
 import gc
 import os
 import struct
+import types
 
 _long = ctypes.c_long
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -242,11 +243,19 @@ class Landlock(_Rules):
         self.allow(writable, everything)
 
 
-def keep(value):
-    """The object is never freed, nor shown by the garbage collector."""
+_EVERYBODYS = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType)
+
+
+def keep(value, *shown):
+    """What the object leads to is never freed, nor shown by the garbage collector: a test's process leaves it behind without touching it. Types,
+    modules and functions are everybody's; what is `shown` is the program's."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(value))
-    if gc.is_tracked(value):
-        ctypes.pythonapi.PyObject_GC_UnTrack(ctypes.py_object(value))
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if gc.is_tracked(value) and not isinstance(value, _EVERYBODYS + shown):
+            ctypes.pythonapi.PyObject_GC_UnTrack(ctypes.py_object(value))
+            waiting += gc.get_referents(value)
 
 
 def set_thread_stack(size):

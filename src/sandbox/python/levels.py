@@ -83,6 +83,7 @@ class Jail:
             kernel.unmount(b"/tmp")
         size = job["limits"]["scratchBytes"] + -(-input_bytes // _PAGE) * _PAGE
         kernel.mount(b"scratch", b"/tmp", b"tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, b"size=%d,nr_inodes=%d,mode=700" % (size, _INODES))
+        os.chdir(self.scratch)
         self.mounted = True
         if self.apart is not None:
             self.apart.prepare(self.scratch)
@@ -205,6 +206,7 @@ class Confined:
         os.mkdir(scratch, 0o700)
         self.scratch = scratch
         self.device = os.stat(self.scratch).st_dev
+        os.chdir(self.scratch)
 
     def input_file(self):
         writing = kernel.memory_file(b"stdin")

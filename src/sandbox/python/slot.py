@@ -115,6 +115,7 @@ class Slot:
         self.group.bound(job["limits"])
         self.source = bytes(self.link.receive(job["sourceBytes"]))
         self.marshalled = None
+        kernel.keep(self, program.Space)
         if job["mode"] == "execute":
             self._execute()
             return
@@ -199,6 +200,7 @@ class Slot:
         input_read = self._input(size)
         filename = os.path.join(self.level.scratch, self.job["name"])
         self._write_script(filename)
+        sys.argv = [filename] + self.job["argv"]
         output_read, output_write = os.pipe()
         error_read, error_write = os.pipe()
         report_read, report_write = os.pipe()
@@ -246,9 +248,7 @@ class Slot:
                 os.close(_CODE)
             kernel.close_from(self.level.keep(_CODE + 1))
             _signal.signal(_signal.SIGINT, _signal.default_int_handler)  # not before: its supervisor would hear what the program sends it
-            os.chdir(self.level.scratch)
-            sys.argv = [filename] + self.job["argv"]
-            sys.path[0] = self.level.scratch
+            sys.path[0] = self.level.scratch  # not before: its supervisor imports nothing from there
             self._limit()
             self.level.lock_in()
             self._limit_memory()

@@ -97,6 +97,7 @@ class Zygote:
             sys.modules.pop(name, None)  # a program's own `import program` must not find these
         sys.path.pop(0)
         sys.setrecursionlimit(1000)
+        kernel.keep(self, program.Space)
         gc.collect()
         gc.freeze()
         gc.disable()
@@ -155,22 +156,26 @@ class Zygote:
             for slot_id, known in self.pids.items():
                 if known == pid:
                     del self.pids[slot_id]
-                    self.free_groups += self.group_of.pop(slot_id, [])
+                    self._give_back(self.group_of.pop(slot_id))
                     if status != 0:  # others have connected, and their end shows there
                         self._notify(b"D", slot_id, status)
                     break
+
+    def _give_back(self, group):
+        if group is not None:
+            self.free_groups.append(group)
 
     def _start(self, slot_id):
         group = self.free_groups.pop(0) if self.free_groups else None
         try:
             pid = self.level.fork(slot_id)
         except OSError as error:
-            self.free_groups += [] if group is None else [group]
+            self._give_back(group)
             self._notify(b"E", slot_id, error.errno or 0)
             return
         if pid:
             self.pids[slot_id] = pid
-            self.group_of[slot_id] = [] if group is None else [group]
+            self.group_of[slot_id] = group
             return
         self._be_slot(slot_id, group)  # comes back by program.Begin only, in a test's process
 
