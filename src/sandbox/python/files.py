@@ -1,6 +1,6 @@
 """Which files programs may see, copied into a folder that becomes their root: the interpreter with its library, the shared libraries that it and
 its modules need, and the tools that programs start. The folder lies on a tmpfs: it keeps no trace of names that were looked up in vain, its
-pages are in memory from the start, and reading changes nothing. See docs/decisions/0035.
+pages are in memory from the start, and reading changes nothing. See docs/decisions/isolation.md.
 """
 
 import os
