@@ -1,6 +1,6 @@
 // One training run in this process, with its event loop watched: the arguments are those of `./whet train`. Prints its exit code, the
 // lag and the most memory it held as JSON.
-import { command } from "../src/cli/train.ts";
+import { command } from "../src/cli/commands/train.ts";
 import { LoopLag } from "./lag.ts";
 
 const lag = new LoopLag();

@@ -1,110 +1,110 @@
-// The command table. Each command is a file of its own, loaded when it is used.
+// The command table. Each command is a file of commands/, loaded when it is used; the files beside this one are what they share.
 import type { CommandEntry } from "./command.ts";
 
 export const commands: Readonly<Record<string, CommandEntry>> = {
   train: {
     group: "Train",
     summary: "train a model by reinforcement learning; without settings, everything runs on this machine",
-    load: () => import("./train.ts"),
+    load: () => import("./commands/train.ts"),
   },
   resume: {
     group: "Train",
     summary: "goes on with a run where it ended, with its own settings",
-    load: () => import("./resume.ts"),
+    load: () => import("./commands/resume.ts"),
   },
   init: {
     group: "Train",
     summary: "a small project to start from: problems, a config file, a README",
-    load: () => import("./init.ts"),
+    load: () => import("./commands/init.ts"),
   },
   doctor: {
     group: "Train",
     summary: "checks everything a training run needs, before it costs anything",
-    load: () => import("./doctor.ts"),
+    load: () => import("./commands/doctor.ts"),
   },
   models: {
     group: "Train",
     summary: "what a server offers: models, context windows, renderers, prices",
-    load: () => import("./models.ts"),
+    load: () => import("./commands/models.ts"),
   },
   control: {
     group: "Train",
     summary: "asks a live run to pause, go on, save, evaluate, stop, or change its learning rate",
-    load: () => import("./control.ts"),
+    load: () => import("./commands/control.ts"),
   },
   runs: {
     group: "Look at runs",
     summary: "the runs on this machine: state, steps, Pass@1, cost",
-    load: () => import("./runs.ts"),
+    load: () => import("./commands/runs.ts"),
   },
   dashboard: {
     group: "Look at runs",
     summary: "runs in the browser: curves, every answer with its verdict, comparison, controls",
-    load: () => import("./dashboard.ts"),
+    load: () => import("./commands/dashboard.ts"),
   },
   show: {
     group: "Look at runs",
     summary: "a run as text: its steps, groups, answers, and the test that a program failed on",
-    load: () => import("./show.ts"),
+    load: () => import("./commands/show.ts"),
   },
   diagnose: {
     group: "Look at runs",
     summary: "what is wrong with a run, live or finished, and what to do about it",
-    load: () => import("./diagnose.ts"),
+    load: () => import("./commands/diagnose.ts"),
   },
   report: {
     group: "Look at runs",
     summary: "a run as one HTML page to send to somebody: curves, findings, programs and why they failed",
-    load: () => import("./report.ts"),
+    load: () => import("./commands/report.ts"),
   },
   replay: {
     group: "Look at runs",
     summary: "a recorded run's figures again from its journal, and what other settings would have changed",
-    load: () => import("./replay.ts"),
+    load: () => import("./commands/replay.ts"),
   },
   eval: {
     group: "Use what was trained",
     summary: "Pass@1 and pass@k of a model or checkpoint, with intervals; compares two",
-    load: () => import("./eval.ts"),
+    load: () => import("./commands/eval.ts"),
   },
   sample: {
     group: "Use what was trained",
     summary: "asks a checkpoint, or the base model beside it, one problem; grades the answers on request",
-    load: () => import("./sample.ts"),
+    load: () => import("./commands/sample.ts"),
   },
   export: {
     group: "Use what was trained",
     summary: "a run's adapter as a PEFT folder or merged model, with a model card",
-    load: () => import("./export.ts"),
+    load: () => import("./commands/export.ts"),
   },
   checkpoints: {
     group: "Use what was trained",
     summary: "what lies on the server or in a run's engine: size, age, expiry, whose; and prunes it",
-    load: () => import("./checkpoints.ts"),
+    load: () => import("./commands/checkpoints.ts"),
   },
   certify: {
     group: "Problems and grading",
     summary: "checks a problem set: references pass, know-nothing programs fail",
-    load: () => import("./certify.ts"),
+    load: () => import("./commands/certify.ts"),
   },
   grade: {
     group: "Problems and grading",
     summary: "verdicts and rewards for a file of answers or programs",
-    load: () => import("./grade.ts"),
+    load: () => import("./commands/grade.ts"),
   },
   sandbox: {
     group: "Problems and grading",
     summary: "Sandbox Fusion's API over the embedded jail",
-    load: () => import("./sandbox.ts"),
+    load: () => import("./commands/sandbox.ts"),
   },
   serve: {
     group: "Servers and this installation",
     summary: "the Tinker API on this machine, for any Tinker client",
-    load: () => import("./serve.ts"),
+    load: () => import("./commands/serve.ts"),
   },
   completion: {
     group: "Servers and this installation",
     summary: "completion of commands and keys for bash, zsh and fish",
-    load: () => import("./completion.ts"),
+    load: () => import("./commands/completion.ts"),
   },
 };

@@ -49,16 +49,16 @@ describe.skipIf(node.features.typescript)("the prepared source", () => {
 
   test("a crash is told by its place in the source", async () => {
     edit(
-      "cli/runs.ts",
+      "cli/commands/runs.ts",
       "  async run(args) {",
       '  async run(args) {\n    if (args[0] === "crash") throw new Error("on purpose");',
     );
-    const line = readFileSync(join(clone, "src/cli/runs.ts"), "utf8")
+    const line = readFileSync(join(clone, "src/cli/commands/runs.ts"), "utf8")
       .split("\n")
       .findIndex((text) => text.includes("on purpose"));
     const { code, stderr } = await whet("runs", "crash");
     expect(code).not.toBe(0);
-    expect(stderr).toMatch(new RegExp(`Error: on purpose\\n\\s+at .*src/cli/runs\\.ts:${line + 1}:\\d+`));
+    expect(stderr).toMatch(new RegExp(`Error: on purpose\\n\\s+at .*src/cli/commands/runs\\.ts:${line + 1}:\\d+`));
   });
 
   test("source that cannot be compiled is an error, not what was there before", async () => {

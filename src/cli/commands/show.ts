@@ -1,21 +1,21 @@
 // `./whet show`: a run as text, from the whole down to one program and the test it failed on. Reads the journal of a finished run or of
 // one that another process writes. Everything that models and data sets wrote is shown as text, never obeyed.
 import { z } from "zod";
-import { ConfigError } from "../core/errors.ts";
-import { whet } from "../core/program.ts";
-import { visible, visibleLine } from "../core/visible.ts";
-import { readRunConfig } from "../runs/directory.ts";
-import { type DrilledBatch, type DrilledGroup, drillBatch, type Phase, Problems } from "../runs/drill.ts";
-import { loadTokenizer, type Tokenizer } from "../tokenizer/index.ts";
-import type { Command } from "./command.ts";
-import { runKey, runOf } from "./find-run.ts";
-import { describeOptions } from "./help-text.ts";
-import { interruptible } from "./interrupt.ts";
-import { parseArguments } from "./options.ts";
-import { describeSample } from "./show-answer.ts";
-import { describeBatch, describeGroup } from "./show-batch.ts";
-import { showCommand } from "./show-command.ts";
-import { describeProblem, describeRun } from "./show-run.ts";
+import { ConfigError } from "../../core/errors.ts";
+import { whet } from "../../core/program.ts";
+import { visible, visibleLine } from "../../core/visible.ts";
+import { readRunConfig } from "../../runs/directory.ts";
+import { type DrilledBatch, type DrilledGroup, drillBatch, type Phase, Problems } from "../../runs/drill.ts";
+import { loadTokenizer, type Tokenizer } from "../../tokenizer/index.ts";
+import type { Command } from "../command.ts";
+import { runKey, runOf } from "../find-run.ts";
+import { describeOptions } from "../help-text.ts";
+import { interruptible } from "../interrupt.ts";
+import { parseArguments } from "../options.ts";
+import { describeSample } from "../show-answer.ts";
+import { describeBatch, describeGroup } from "../show-batch.ts";
+import { showCommand } from "../show-command.ts";
+import { describeProblem, describeRun } from "../show-run.ts";
 
 const index = z.int().min(0).optional();
 

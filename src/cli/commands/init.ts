@@ -1,11 +1,11 @@
 // `./whet init [DIR]`: a small project to start from. Nothing that is there is overwritten.
 import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
-import { ConfigError, messageOf } from "../core/errors.ts";
-import { makeFolder, removeEmpty } from "../core/files.ts";
-import { whet } from "../core/program.ts";
-import type { Command } from "./command.ts";
-import { exampleProblems } from "./example-problems.ts";
+import { ConfigError, messageOf } from "../../core/errors.ts";
+import { makeFolder, removeEmpty } from "../../core/files.ts";
+import { whet } from "../../core/program.ts";
+import type { Command } from "../command.ts";
+import { exampleProblems } from "../example-problems.ts";
 
 export const command: Command = {
   help: () =>

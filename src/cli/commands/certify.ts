@@ -1,27 +1,27 @@
 // `./whet certify PROBLEMS`: is this problem set fit for training?
 
 import { z } from "zod";
-import { countOf } from "../core/count.ts";
-import { ConfigError } from "../core/errors.ts";
-import { whet } from "../core/program.ts";
-import { isProblemFile } from "../data/formats.ts";
-import { describeProblem } from "../data/left-out.ts";
-import { idOf, questionOf } from "../data/problem.ts";
-import { type Fields, fieldNames } from "../data/rows.ts";
-import { type Certificate, certify } from "../grading/certify.ts";
-import { createGrader, type Json, JsonNumber, type JsonObject, writeJson } from "../grading/index.ts";
-import { presetConfig, TrainConfig } from "../rl/config.ts";
-import { openSandbox } from "../sandbox/open-sandbox.ts";
-import { describeFailed } from "./certify-text.ts";
-import type { Command } from "./command.ts";
-import { comparatorOfRow, gradingShape, idOfRow, testsOfRow, textField, whyNoTests } from "./grading-options.ts";
-import { describeOptions } from "./help-text.ts";
-import { interruptible } from "./interrupt.ts";
-import { mapInOrder } from "./json-rows.ts";
-import { parseArguments } from "./options.ts";
-import { type ProblemRow, problemRows } from "./problem-rows.ts";
-import { Progress } from "./progress.ts";
-import { presetOf } from "./shown-defaults.ts";
+import { countOf } from "../../core/count.ts";
+import { ConfigError } from "../../core/errors.ts";
+import { whet } from "../../core/program.ts";
+import { isProblemFile } from "../../data/formats.ts";
+import { describeProblem } from "../../data/left-out.ts";
+import { idOf, questionOf } from "../../data/problem.ts";
+import { type Fields, fieldNames } from "../../data/rows.ts";
+import { type Certificate, certify } from "../../grading/certify.ts";
+import { createGrader, type Json, JsonNumber, type JsonObject, writeJson } from "../../grading/index.ts";
+import { presetConfig, TrainConfig } from "../../rl/config.ts";
+import { openSandbox } from "../../sandbox/open-sandbox.ts";
+import { describeFailed } from "../certify-text.ts";
+import type { Command } from "../command.ts";
+import { comparatorOfRow, gradingShape, idOfRow, testsOfRow, textField, whyNoTests } from "../grading-options.ts";
+import { describeOptions } from "../help-text.ts";
+import { interruptible } from "../interrupt.ts";
+import { mapInOrder } from "../json-rows.ts";
+import { parseArguments } from "../options.ts";
+import { type ProblemRow, problemRows } from "../problem-rows.ts";
+import { Progress } from "../progress.ts";
+import { presetOf } from "../shown-defaults.ts";
 
 const CertifyOptions = z.strictObject({
   ...gradingShape,

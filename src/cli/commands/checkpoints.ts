@@ -3,25 +3,25 @@
 import { existsSync, readdirSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { z } from "zod";
-import { ConfigError, messageOf } from "../core/errors.ts";
-import { whet } from "../core/program.ts";
-import { visible, visibleLine } from "../core/visible.ts";
-import { TrainConfig } from "../rl/config.ts";
-import { storagePerGigabyteMonth } from "../rl/prices.ts";
-import { parseKeep, pathsOf, runCheckpoints } from "../rl/prune.ts";
-import { readCheckpoints } from "../runs/checkpoints.ts";
-import { lockRunDirectory, readRunConfig, runFiles, runsFolder } from "../runs/directory.ts";
-import { redact } from "../runs/log.ts";
-import { readJournal } from "../runs/read-journal.ts";
-import { askYes } from "./ask.ts";
-import type { Command } from "./command.ts";
-import { chargedAs, engineFiles, engineKind } from "./connect.ts";
-import { findRun, runKey, runOf } from "./find-run.ts";
-import { describeOptions } from "./help-text.ts";
-import { interruptible } from "./interrupt.ts";
-import { parseArguments, refuseWords } from "./options.ts";
-import { engineStorage, type Storage, type StoredCheckpoint, serverStorage } from "./stored-checkpoints.ts";
-import { textTable } from "./text-table.ts";
+import { ConfigError, messageOf } from "../../core/errors.ts";
+import { whet } from "../../core/program.ts";
+import { visible, visibleLine } from "../../core/visible.ts";
+import { TrainConfig } from "../../rl/config.ts";
+import { storagePerGigabyteMonth } from "../../rl/prices.ts";
+import { parseKeep, pathsOf, runCheckpoints } from "../../rl/prune.ts";
+import { readCheckpoints } from "../../runs/checkpoints.ts";
+import { lockRunDirectory, readRunConfig, runFiles, runsFolder } from "../../runs/directory.ts";
+import { redact } from "../../runs/log.ts";
+import { readJournal } from "../../runs/read-journal.ts";
+import { askYes } from "../ask.ts";
+import type { Command } from "../command.ts";
+import { chargedAs, engineFiles, engineKind } from "../connect.ts";
+import { findRun, runKey, runOf } from "../find-run.ts";
+import { describeOptions } from "../help-text.ts";
+import { interruptible } from "../interrupt.ts";
+import { parseArguments, refuseWords } from "../options.ts";
+import { engineStorage, type Storage, type StoredCheckpoint, serverStorage } from "../stored-checkpoints.ts";
+import { textTable } from "../text-table.ts";
 
 const CheckpointsOptions = TrainConfig.pick({ base_url: true }).extend({
   run: runKey.describe(

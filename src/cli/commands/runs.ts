@@ -1,15 +1,15 @@
 // `./whet runs`: the runs in a folder, each with its state, steps, Pass@1 before and after, cost and age.
 import { existsSync } from "node:fs";
 import { z } from "zod";
-import { ConfigError } from "../core/errors.ts";
-import { whet } from "../core/program.ts";
-import { visible } from "../core/visible.ts";
-import { runsFolder } from "../runs/directory.ts";
-import { overviewOf, type RunOverview } from "../runs/overview.ts";
-import type { Command } from "./command.ts";
-import { knownRuns } from "./find-run.ts";
-import { describeOptions } from "./help-text.ts";
-import { parseArguments, refuseWords } from "./options.ts";
+import { ConfigError } from "../../core/errors.ts";
+import { whet } from "../../core/program.ts";
+import { visible } from "../../core/visible.ts";
+import { runsFolder } from "../../runs/directory.ts";
+import { overviewOf, type RunOverview } from "../../runs/overview.ts";
+import type { Command } from "../command.ts";
+import { knownRuns } from "../find-run.ts";
+import { describeOptions } from "../help-text.ts";
+import { parseArguments, refuseWords } from "../options.ts";
 
 const RunsOptions = z.strictObject({
   json: z.boolean().default(false).describe("one JSON object per run"),

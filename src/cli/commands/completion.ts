@@ -1,10 +1,10 @@
 // `./whet completion SHELL`: a script with which the shell completes commands, their keys and the values of choices. It follows from the
 // commands' schemas, so that a new command, key or value needs nothing here.
-import { ConfigError } from "../core/errors.ts";
-import { whet } from "../core/program.ts";
-import { availableCommands } from "./available-commands.ts";
-import type { Command } from "./command.ts";
-import { choicesOf, isSwitch } from "./options.ts";
+import { ConfigError } from "../../core/errors.ts";
+import { whet } from "../../core/program.ts";
+import { availableCommands } from "../available-commands.ts";
+import type { Command } from "../command.ts";
+import { choicesOf, isSwitch } from "../options.ts";
 
 interface Word {
   /** A command, or a key with its "=". */

@@ -7,9 +7,9 @@ import { homedir } from "node:os";
 import { basename, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
-import { ConfigError } from "../core/errors.ts";
-import { whet } from "../core/program.ts";
-import { AuditedEngine } from "../engine/audited.ts";
+import { ConfigError } from "../../core/errors.ts";
+import { whet } from "../../core/program.ts";
+import { AuditedEngine } from "../../engine/audited.ts";
 import {
   clientFlags,
   type ModelText,
@@ -18,15 +18,15 @@ import {
   type ServerOptions,
   startServer,
   type TinkerServer,
-} from "../server/index.ts";
-import { loadTokenizer } from "../tokenizer/index.ts";
-import type { Command } from "./command.ts";
-import { ensureRuntime } from "./engine-runtime.ts";
-import { describeOptions } from "./help-text.ts";
-import { parseArguments, refuseWords } from "./options.ts";
-import { simulatedOptions, simulatedParts } from "./serve-simulated.ts";
+} from "../../server/index.ts";
+import { loadTokenizer } from "../../tokenizer/index.ts";
+import type { Command } from "../command.ts";
+import { ensureRuntime } from "../engine-runtime.ts";
+import { describeOptions } from "../help-text.ts";
+import { parseArguments, refuseWords } from "../options.ts";
+import { simulatedOptions, simulatedParts } from "../serve-simulated.ts";
 
-const bundledModel = fileURLToPath(new URL("../../models/nano-coder", import.meta.url));
+const bundledModel = fileURLToPath(new URL("../../../models/nano-coder", import.meta.url));
 
 export const ServeOptions = z.strictObject({
   engine: z
@@ -131,7 +131,7 @@ async function embedded(options: Options): Promise<EngineParts> {
   const name = options.model_name ?? basename(dir);
   // Fetched and loaded here, so that the simulated engine starts without ONNX Runtime.
   await ensureRuntime(say);
-  const { createEmbeddedEngine } = await import("../engine/index.ts");
+  const { createEmbeddedEngine } = await import("../../engine/index.ts");
   const tokenizer = await loadTokenizer(dir);
   const text: ModelText = { ...modelText(tokenizer), endTokens: endTokensOf(dir) };
   return {

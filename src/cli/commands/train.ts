@@ -1,49 +1,49 @@
 // `./whet train`: builds the parts, checks them before anything is billed, trains, and reports.
 import { rmSync } from "node:fs";
 import { resolve } from "node:path";
-import { countOf } from "../core/count.ts";
-import { WhetstoneError } from "../core/errors.ts";
-import { scratchFolder } from "../core/files.ts";
-import { whet } from "../core/program.ts";
-import { shellCommand } from "../core/shell.ts";
-import { type DashboardBeside, dashboardBeside } from "../dashboard/beside.ts";
-import { describeSummary } from "../data/index.ts";
-import { overlapWarning, sharedProblems } from "../data/overlap.ts";
-import { questionTemplateHash } from "../data/question.ts";
-import type { Renderer } from "../renderers/index.ts";
-import { beginRun, type RunFacts, runRecord } from "../rl/begin-run.ts";
-import { linkedController } from "../rl/cancellation.ts";
-import { presetConfig, type TrainConfig } from "../rl/config.ts";
-import { describeCost, describeForecast, type Forecast, forecastTokens } from "../rl/forecast.ts";
-import { judgeByTests } from "../rl/judge.ts";
-import { describeTariff, dollars, noPrice, priceKeys, tariffForBudget, tariffOf } from "../rl/prices.ts";
-import { describeChange } from "../rl/resume.ts";
-import { evaluationTasks, taskSource } from "../rl/tasks.ts";
-import { type TrainOutcome, train } from "../rl/train.ts";
-import { defaultRunPath, openRunDirectory, readRunConfig, resumeCommand } from "../runs/directory.ts";
-import { Display } from "../runs/display.ts";
-import { redact } from "../runs/log.ts";
-import { outageTeller, patienceOf } from "../runs/outages.ts";
-import { Run } from "../runs/run.ts";
-import { RunView } from "../runs/view.ts";
-import { agreesToCost } from "./agree.ts";
-import { askAboutRun } from "./ask.ts";
-import type { Command } from "./command.ts";
-import { chargedAs, type EngineKind, engineFiles, engineKind, presetFor } from "./connect.ts";
-import { engineOfRun } from "./find-weights.ts";
-import { type Interrupts, interruptible } from "./interrupt.ts";
-import { Progress } from "./progress.ts";
-import { recordedSettings } from "./run-settings.ts";
+import { countOf } from "../../core/count.ts";
+import { WhetstoneError } from "../../core/errors.ts";
+import { scratchFolder } from "../../core/files.ts";
+import { whet } from "../../core/program.ts";
+import { shellCommand } from "../../core/shell.ts";
+import { type DashboardBeside, dashboardBeside } from "../../dashboard/beside.ts";
+import { describeSummary } from "../../data/index.ts";
+import { overlapWarning, sharedProblems } from "../../data/overlap.ts";
+import { questionTemplateHash } from "../../data/question.ts";
+import type { Renderer } from "../../renderers/index.ts";
+import { beginRun, type RunFacts, runRecord } from "../../rl/begin-run.ts";
+import { linkedController } from "../../rl/cancellation.ts";
+import { presetConfig, type TrainConfig } from "../../rl/config.ts";
+import { describeCost, describeForecast, type Forecast, forecastTokens } from "../../rl/forecast.ts";
+import { judgeByTests } from "../../rl/judge.ts";
+import { describeTariff, dollars, noPrice, priceKeys, tariffForBudget, tariffOf } from "../../rl/prices.ts";
+import { describeChange } from "../../rl/resume.ts";
+import { evaluationTasks, taskSource } from "../../rl/tasks.ts";
+import { type TrainOutcome, train } from "../../rl/train.ts";
+import { defaultRunPath, openRunDirectory, readRunConfig, resumeCommand } from "../../runs/directory.ts";
+import { Display } from "../../runs/display.ts";
+import { redact } from "../../runs/log.ts";
+import { outageTeller, patienceOf } from "../../runs/outages.ts";
+import { Run } from "../../runs/run.ts";
+import { RunView } from "../../runs/view.ts";
+import { agreesToCost } from "../agree.ts";
+import { askAboutRun } from "../ask.ts";
+import type { Command } from "../command.ts";
+import { chargedAs, type EngineKind, engineFiles, engineKind, presetFor } from "../connect.ts";
+import { engineOfRun } from "../find-weights.ts";
+import { type Interrupts, interruptible } from "../interrupt.ts";
+import { Progress } from "../progress.ts";
+import { recordedSettings } from "../run-settings.ts";
 import {
   type ParsedTrainArguments,
   parseTrainArguments,
   resolveConfig,
   TrainArguments,
   trainOptionsHelp,
-} from "./train-config.ts";
-import { TrainDisplay } from "./train-display.ts";
-import { report } from "./train-report.ts";
-import { Workbench } from "./workbench.ts";
+} from "../train-config.ts";
+import { TrainDisplay } from "../train-display.ts";
+import { report } from "../train-report.ts";
+import { Workbench } from "../workbench.ts";
 
 export const command: Command = {
   keys: TrainArguments.shape,

@@ -1,14 +1,14 @@
 // `./whet report`: a run as one HTML page that needs nothing else.
 import { join } from "node:path";
 import { z } from "zod";
-import { messageOf, WhetstoneError } from "../core/errors.ts";
-import { writeFileAtomic } from "../core/files.ts";
-import { whet } from "../core/program.ts";
-import { renderReport } from "../dashboard/report.ts";
-import type { Command } from "./command.ts";
-import { runKey, runOf } from "./find-run.ts";
-import { describeOptions } from "./help-text.ts";
-import { parseArguments } from "./options.ts";
+import { messageOf, WhetstoneError } from "../../core/errors.ts";
+import { writeFileAtomic } from "../../core/files.ts";
+import { whet } from "../../core/program.ts";
+import { renderReport } from "../../dashboard/report.ts";
+import type { Command } from "../command.ts";
+import { runKey, runOf } from "../find-run.ts";
+import { describeOptions } from "../help-text.ts";
+import { parseArguments } from "../options.ts";
 
 const ReportOptions = z.strictObject({
   run: runKey,

@@ -2,14 +2,14 @@
 
 import { availableParallelism } from "node:os";
 import { z } from "zod";
-import { whet } from "../core/program.ts";
-import { startFusionServer } from "../sandbox/fusion/server.ts";
-import { openJail } from "../sandbox/jail.ts";
-import { environmentWith, packageList } from "../sandbox/packages.ts";
-import type { Command } from "./command.ts";
-import { describeOptions } from "./help-text.ts";
-import { interruptible } from "./interrupt.ts";
-import { parseArguments, refuseWords } from "./options.ts";
+import { whet } from "../../core/program.ts";
+import { startFusionServer } from "../../sandbox/fusion/server.ts";
+import { openJail } from "../../sandbox/jail.ts";
+import { environmentWith, packageList } from "../../sandbox/packages.ts";
+import type { Command } from "../command.ts";
+import { describeOptions } from "../help-text.ts";
+import { interruptible } from "../interrupt.ts";
+import { parseArguments, refuseWords } from "../options.ts";
 
 const SandboxOptions = z.strictObject({
   port: z.int().min(0).max(65_535).default(8080).describe("0 takes any free port"),

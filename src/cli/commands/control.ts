@@ -3,14 +3,14 @@ import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
-import { ConfigError } from "../core/errors.ts";
-import { whet } from "../core/program.ts";
-import { type Control, describeControl, requestControl } from "../runs/controls.ts";
-import { runFiles } from "../runs/directory.ts";
-import type { Command } from "./command.ts";
-import { runKey, runOf } from "./find-run.ts";
-import { describeOptions } from "./help-text.ts";
-import { parseArguments } from "./options.ts";
+import { ConfigError } from "../../core/errors.ts";
+import { whet } from "../../core/program.ts";
+import { type Control, describeControl, requestControl } from "../../runs/controls.ts";
+import { runFiles } from "../../runs/directory.ts";
+import type { Command } from "../command.ts";
+import { runKey, runOf } from "../find-run.ts";
+import { describeOptions } from "../help-text.ts";
+import { parseArguments } from "../options.ts";
 
 const words = ["pause", "go-on", "save", "evaluate", "stop"] as const;
 

@@ -1,16 +1,16 @@
 // `./whet dashboard`: runs in the browser, on this machine.
 import { existsSync } from "node:fs";
 import { z } from "zod";
-import { whet } from "../core/program.ts";
-import { listRuns } from "../dashboard/run-list.ts";
-import { startDashboard } from "../dashboard/server.ts";
-import { runsFolder } from "../runs/directory.ts";
-import { findRuns } from "../runs/overview.ts";
-import type { Command } from "./command.ts";
-import { findRun, lookUp } from "./find-run.ts";
-import { describeOptions } from "./help-text.ts";
-import { interruptible } from "./interrupt.ts";
-import { parseArguments } from "./options.ts";
+import { whet } from "../../core/program.ts";
+import { listRuns } from "../../dashboard/run-list.ts";
+import { startDashboard } from "../../dashboard/server.ts";
+import { runsFolder } from "../../runs/directory.ts";
+import { findRuns } from "../../runs/overview.ts";
+import type { Command } from "../command.ts";
+import { findRun, lookUp } from "../find-run.ts";
+import { describeOptions } from "../help-text.ts";
+import { interruptible } from "../interrupt.ts";
+import { parseArguments } from "../options.ts";
 
 const DashboardOptions = z.strictObject({
   port: z.int().min(0).max(65_535).default(0).describe("0: any free one. The host is always 127.0.0.1"),

@@ -2,31 +2,31 @@
 // printed when it is there; its program is taken out and, on request, run on tests.
 import { rmSync } from "node:fs";
 import { z } from "zod";
-import type { SamplingClient } from "../client/index.ts";
-import { countOf } from "../core/count.ts";
-import { ConfigError } from "../core/errors.ts";
-import { scratchFolder } from "../core/files.ts";
-import { whet } from "../core/program.ts";
-import { Random } from "../core/random.ts";
-import { visible, visibleLine } from "../core/visible.ts";
-import { extractCode, type GradeResult, type NormalizedTest } from "../grading/index.ts";
-import type { Renderer } from "../renderers/index.ts";
-import { TrainConfig } from "../rl/config.ts";
-import { taskOf } from "../rl/tasks.ts";
-import { type Logger, redact } from "../runs/log.ts";
-import { borrowCheckpoint } from "./borrow-checkpoint.ts";
-import type { Command } from "./command.ts";
-import { engineFiles, engineKind, type GraderConnection } from "./connect.ts";
-import { describeFailure } from "./failure-text.ts";
-import { findProblem, type GivenProblem, givenId } from "./find-problem.ts";
-import { sayRun } from "./find-run.ts";
-import { engineOfRun, findWeights, type NamedWeights } from "./find-weights.ts";
-import { interruptible } from "./interrupt.ts";
-import { parseArguments } from "./options.ts";
-import { askedRun, askedRunKey, askingKeys, settingsOfRun } from "./run-settings.ts";
-import { describeRunOptions } from "./shown-defaults.ts";
-import { verdictLine } from "./verdict-text.ts";
-import { Workbench } from "./workbench.ts";
+import type { SamplingClient } from "../../client/index.ts";
+import { countOf } from "../../core/count.ts";
+import { ConfigError } from "../../core/errors.ts";
+import { scratchFolder } from "../../core/files.ts";
+import { whet } from "../../core/program.ts";
+import { Random } from "../../core/random.ts";
+import { visible, visibleLine } from "../../core/visible.ts";
+import { extractCode, type GradeResult, type NormalizedTest } from "../../grading/index.ts";
+import type { Renderer } from "../../renderers/index.ts";
+import { TrainConfig } from "../../rl/config.ts";
+import { taskOf } from "../../rl/tasks.ts";
+import { type Logger, redact } from "../../runs/log.ts";
+import { borrowCheckpoint } from "../borrow-checkpoint.ts";
+import type { Command } from "../command.ts";
+import { engineFiles, engineKind, type GraderConnection } from "../connect.ts";
+import { describeFailure } from "../failure-text.ts";
+import { findProblem, type GivenProblem, givenId } from "../find-problem.ts";
+import { sayRun } from "../find-run.ts";
+import { engineOfRun, findWeights, type NamedWeights } from "../find-weights.ts";
+import { interruptible } from "../interrupt.ts";
+import { parseArguments } from "../options.ts";
+import { askedRun, askedRunKey, askingKeys, settingsOfRun } from "../run-settings.ts";
+import { describeRunOptions } from "../shown-defaults.ts";
+import { verdictLine } from "../verdict-text.ts";
+import { Workbench } from "../workbench.ts";
 
 const SampleOptions = TrainConfig.pick({ ...askingKeys, train_data: true }).extend({
   run: askedRunKey,

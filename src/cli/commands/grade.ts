@@ -2,20 +2,20 @@
 
 import { once } from "node:events";
 import { z } from "zod";
-import { ConfigError } from "../core/errors.ts";
-import { whet } from "../core/program.ts";
-import { visibleLine } from "../core/visible.ts";
-import { openCompatGrader } from "../grading/compat.ts";
-import { createGrader, type GradeResult, type Grader, type NormalizedTests } from "../grading/index.ts";
-import { openSandbox } from "../sandbox/open-sandbox.ts";
-import type { Command } from "./command.ts";
-import { describeFailure } from "./failure-text.ts";
-import { comparatorOfRow, gradingShape, idOfRow, testsOfRow, textField, whyNoTests } from "./grading-options.ts";
-import { describeOptions } from "./help-text.ts";
-import { interruptible } from "./interrupt.ts";
-import { type JsonRow, mapInOrder, readRows } from "./json-rows.ts";
-import { parseArguments } from "./options.ts";
-import { Progress } from "./progress.ts";
+import { ConfigError } from "../../core/errors.ts";
+import { whet } from "../../core/program.ts";
+import { visibleLine } from "../../core/visible.ts";
+import { openCompatGrader } from "../../grading/compat.ts";
+import { createGrader, type GradeResult, type Grader, type NormalizedTests } from "../../grading/index.ts";
+import { openSandbox } from "../../sandbox/open-sandbox.ts";
+import type { Command } from "../command.ts";
+import { describeFailure } from "../failure-text.ts";
+import { comparatorOfRow, gradingShape, idOfRow, testsOfRow, textField, whyNoTests } from "../grading-options.ts";
+import { describeOptions } from "../help-text.ts";
+import { interruptible } from "../interrupt.ts";
+import { type JsonRow, mapInOrder, readRows } from "../json-rows.ts";
+import { parseArguments } from "../options.ts";
+import { Progress } from "../progress.ts";
 
 const GradeOptions = z.strictObject({
   ...gradingShape,

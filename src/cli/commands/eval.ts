@@ -1,31 +1,31 @@
 // `./whet eval`: Pass@1 and pass@k of a base model or a checkpoint, with intervals; two of them compared problem by problem.
 
 import { z } from "zod";
-import { countOf } from "../core/count.ts";
-import { ConfigError } from "../core/errors.ts";
-import { writeFileAtomic } from "../core/files.ts";
-import { readJsonLines, toJsonLine } from "../core/jsonl.ts";
-import { describeOutage } from "../core/outage.ts";
-import { whet } from "../core/program.ts";
-import { visible } from "../core/visible.ts";
-import { TrainConfig } from "../rl/config.ts";
-import { compareEvaluations, type Evaluation, evaluate, evaluationSeed } from "../rl/evaluate.ts";
-import { judgeByTests } from "../rl/judge.ts";
-import type { Policy } from "../rl/policies.ts";
-import { sampleAndJudge } from "../rl/rollout.ts";
-import { ProblemOutcome } from "../runs/events.ts";
-import { type Logger, redact } from "../runs/log.ts";
-import type { Rate } from "../runs/rates.ts";
-import type { Command } from "./command.ts";
-import { type GraderConnection, openGrader } from "./connect.ts";
-import { type Side, type SidePlan, Sides } from "./eval-sides.ts";
-import { sayRun } from "./find-run.ts";
-import { engineOfRun, findWeights } from "./find-weights.ts";
-import { interruptible } from "./interrupt.ts";
-import { parseArguments, refuseWords } from "./options.ts";
-import { Progress } from "./progress.ts";
-import { askedRun, askedRunKey, askingKeys, settingsOfRun } from "./run-settings.ts";
-import { describeRunOptions } from "./shown-defaults.ts";
+import { countOf } from "../../core/count.ts";
+import { ConfigError } from "../../core/errors.ts";
+import { writeFileAtomic } from "../../core/files.ts";
+import { readJsonLines, toJsonLine } from "../../core/jsonl.ts";
+import { describeOutage } from "../../core/outage.ts";
+import { whet } from "../../core/program.ts";
+import { visible } from "../../core/visible.ts";
+import { TrainConfig } from "../../rl/config.ts";
+import { compareEvaluations, type Evaluation, evaluate, evaluationSeed } from "../../rl/evaluate.ts";
+import { judgeByTests } from "../../rl/judge.ts";
+import type { Policy } from "../../rl/policies.ts";
+import { sampleAndJudge } from "../../rl/rollout.ts";
+import { ProblemOutcome } from "../../runs/events.ts";
+import { type Logger, redact } from "../../runs/log.ts";
+import type { Rate } from "../../runs/rates.ts";
+import type { Command } from "../command.ts";
+import { type GraderConnection, openGrader } from "../connect.ts";
+import { type Side, type SidePlan, Sides } from "../eval-sides.ts";
+import { sayRun } from "../find-run.ts";
+import { engineOfRun, findWeights } from "../find-weights.ts";
+import { interruptible } from "../interrupt.ts";
+import { parseArguments, refuseWords } from "../options.ts";
+import { Progress } from "../progress.ts";
+import { askedRun, askedRunKey, askingKeys, settingsOfRun } from "../run-settings.ts";
+import { describeRunOptions } from "../shown-defaults.ts";
 
 const EvalOptions = TrainConfig.pick({
   ...askingKeys,

@@ -1,18 +1,18 @@
 // `./whet models`: what a server offers, with the context window, the renderer that each model would get, and the price where it is known.
 import { rmSync } from "node:fs";
 import { z } from "zod";
-import { scratchFolder } from "../core/files.ts";
-import { whet } from "../core/program.ts";
-import { recommendedRenderer } from "../renderers/index.ts";
-import { TrainConfig } from "../rl/config.ts";
-import type { OfferedModel } from "../rl/offered.ts";
-import { type ModelPrice, priceOf } from "../rl/prices.ts";
-import { type Logger, redact } from "../runs/log.ts";
-import type { Command } from "./command.ts";
-import { connectEngine, engineFiles, noKeyNotice } from "./connect.ts";
-import { describeOptions } from "./help-text.ts";
-import { interruptible } from "./interrupt.ts";
-import { parseArguments, refuseWords } from "./options.ts";
+import { scratchFolder } from "../../core/files.ts";
+import { whet } from "../../core/program.ts";
+import { recommendedRenderer } from "../../renderers/index.ts";
+import { TrainConfig } from "../../rl/config.ts";
+import type { OfferedModel } from "../../rl/offered.ts";
+import { type ModelPrice, priceOf } from "../../rl/prices.ts";
+import { type Logger, redact } from "../../runs/log.ts";
+import type { Command } from "../command.ts";
+import { connectEngine, engineFiles, noKeyNotice } from "../connect.ts";
+import { describeOptions } from "../help-text.ts";
+import { interruptible } from "../interrupt.ts";
+import { parseArguments, refuseWords } from "../options.ts";
 
 const ModelsOptions = TrainConfig.pick({ base_url: true }).extend({
   json: z.boolean().default(false).describe("one JSON object per model instead of the table"),

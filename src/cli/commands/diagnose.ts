@@ -1,17 +1,17 @@
 // `./whet diagnose RUN`: what is wrong with a run, live or finished, and what to do about it.
 import { z } from "zod";
-import { countOf } from "../core/count.ts";
-import { whet } from "../core/program.ts";
-import { visible } from "../core/visible.ts";
-import { widthOf, wrap } from "../core/wrap.ts";
-import { diagnose, type RunFinding } from "../diagnosis/diagnosis.ts";
-import { describeCause } from "../diagnosis/text.ts";
-import { type Cause, causesOf, findingLevels } from "../runs/findings.ts";
-import { readJournal } from "../runs/read-journal.ts";
-import type { Command } from "./command.ts";
-import { runKey, runOf } from "./find-run.ts";
-import { describeOptions } from "./help-text.ts";
-import { parseArguments } from "./options.ts";
+import { countOf } from "../../core/count.ts";
+import { whet } from "../../core/program.ts";
+import { visible } from "../../core/visible.ts";
+import { widthOf, wrap } from "../../core/wrap.ts";
+import { diagnose, type RunFinding } from "../../diagnosis/diagnosis.ts";
+import { describeCause } from "../../diagnosis/text.ts";
+import { type Cause, causesOf, findingLevels } from "../../runs/findings.ts";
+import { readJournal } from "../../runs/read-journal.ts";
+import type { Command } from "../command.ts";
+import { runKey, runOf } from "../find-run.ts";
+import { describeOptions } from "../help-text.ts";
+import { parseArguments } from "../options.ts";
 
 const DiagnoseOptions = z.strictObject({
   run: runKey,

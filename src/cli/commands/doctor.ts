@@ -2,31 +2,31 @@
 // where something is wrong, what to do.
 
 import { rmSync } from "node:fs";
-import { thousands } from "../core/count.ts";
-import { messageOf } from "../core/errors.ts";
-import { scratchFolder } from "../core/files.ts";
-import { whet } from "../core/program.ts";
-import { describeSummary } from "../data/index.ts";
-import { presetConfig, type TrainConfig } from "../rl/config.ts";
-import { shapeOf } from "../rl/groups.ts";
-import { judgeByTests } from "../rl/judge.ts";
-import { measureStep } from "../rl/measure-step.ts";
-import { evaluationsOf, forecastRun, type Measured, measuredIn } from "../rl/measured-forecast.ts";
-import { dollars, noPrice, tariffOf } from "../rl/prices.ts";
-import { type ProbedSample, probeSample, probeTraining } from "../rl/probe.ts";
-import { evaluationTasks, taskSource } from "../rl/tasks.ts";
-import { clock } from "../runs/display.ts";
-import { type Logger, redact } from "../runs/log.ts";
-import { readJournal } from "../runs/read-journal.ts";
-import { describeSpending } from "../runs/shape.ts";
-import { spendingOf } from "../runs/spending.ts";
-import type { Command } from "./command.ts";
-import { chargedAs, type EngineConnection, engineFiles, type GraderConnection, presetFor } from "./connect.ts";
-import { findRun, runKey } from "./find-run.ts";
-import { interruptible } from "./interrupt.ts";
-import { recordedSettings } from "./run-settings.ts";
-import { parseArgumentsOfRun, resolveConfig, TrainArguments, trainOptionsHelp } from "./train-config.ts";
-import { Workbench } from "./workbench.ts";
+import { thousands } from "../../core/count.ts";
+import { messageOf } from "../../core/errors.ts";
+import { scratchFolder } from "../../core/files.ts";
+import { whet } from "../../core/program.ts";
+import { describeSummary } from "../../data/index.ts";
+import { presetConfig, type TrainConfig } from "../../rl/config.ts";
+import { shapeOf } from "../../rl/groups.ts";
+import { judgeByTests } from "../../rl/judge.ts";
+import { measureStep } from "../../rl/measure-step.ts";
+import { evaluationsOf, forecastRun, type Measured, measuredIn } from "../../rl/measured-forecast.ts";
+import { dollars, noPrice, tariffOf } from "../../rl/prices.ts";
+import { type ProbedSample, probeSample, probeTraining } from "../../rl/probe.ts";
+import { evaluationTasks, taskSource } from "../../rl/tasks.ts";
+import { clock } from "../../runs/display.ts";
+import { type Logger, redact } from "../../runs/log.ts";
+import { readJournal } from "../../runs/read-journal.ts";
+import { describeSpending } from "../../runs/shape.ts";
+import { spendingOf } from "../../runs/spending.ts";
+import type { Command } from "../command.ts";
+import { chargedAs, type EngineConnection, engineFiles, type GraderConnection, presetFor } from "../connect.ts";
+import { findRun, runKey } from "../find-run.ts";
+import { interruptible } from "../interrupt.ts";
+import { recordedSettings } from "../run-settings.ts";
+import { parseArgumentsOfRun, resolveConfig, TrainArguments, trainOptionsHelp } from "../train-config.ts";
+import { Workbench } from "../workbench.ts";
 
 const silent: Logger = { info() {}, warn() {}, error() {}, detail() {} };
 

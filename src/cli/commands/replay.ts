@@ -1,13 +1,13 @@
 // `./whet replay`: a recorded run's figures, computed again from its journal; under changed settings, what would have differed.
 import { z } from "zod";
-import { whet } from "../core/program.ts";
-import { TrainConfig } from "../rl/config.ts";
-import { type Replayed, replay, replayKeys } from "../rl/replay.ts";
-import { readJournal } from "../runs/read-journal.ts";
-import type { Command } from "./command.ts";
-import { runKey, runOf } from "./find-run.ts";
-import { describeOptions } from "./help-text.ts";
-import { parseArguments } from "./options.ts";
+import { whet } from "../../core/program.ts";
+import { TrainConfig } from "../../rl/config.ts";
+import { type Replayed, replay, replayKeys } from "../../rl/replay.ts";
+import { readJournal } from "../../runs/read-journal.ts";
+import type { Command } from "../command.ts";
+import { runKey, runOf } from "../find-run.ts";
+import { describeOptions } from "../help-text.ts";
+import { parseArguments } from "../options.ts";
 
 const ReplayOptions = TrainConfig.pick({
   advantage: true,

@@ -1,9 +1,9 @@
 // `./whet resume [RUN]`: goes on with a run, with its own settings.
-import { whet } from "../core/program.ts";
-import type { Command } from "./command.ts";
-import { findRun, newestRun, runKey, runOf } from "./find-run.ts";
+import { whet } from "../../core/program.ts";
+import type { Command } from "../command.ts";
+import { findRun, newestRun, runKey, runOf } from "../find-run.ts";
+import { parseArgumentsOfRun, TrainArguments, trainOptionsHelp } from "../train-config.ts";
 import { startTraining } from "./train.ts";
-import { parseArgumentsOfRun, TrainArguments, trainOptionsHelp } from "./train-config.ts";
 
 export const command: Command = {
   keys: { run: runKey, ...TrainArguments.shape },
