@@ -12,7 +12,7 @@ export function apiPages(entries: readonly Entry[]): Record<string, string> {
   const pages = Object.fromEntries(entries.map((entry) => [`${fileOf(entry)}.md`, page(entry)]));
   const list = entries.map((entry) => `- [\`${entry.name}\`](${fileOf(entry)}.md): ${entry.names.length} names`);
   const note =
-    "Made from the doc comments by `npm run api`. What is not listed here is not public ([versions](../versions.md)).";
+    "Made from the doc comments by `npm run api`. What is not listed here is not public ([versions](../install.md#versions)).";
   return { ...pages, "README.md": ["# API", note, list.join("\n")].join("\n\n").concat("\n") };
 }
 

@@ -1,6 +1,6 @@
 // Sandbox Fusion's /run_code and /v1/ping over the embedded jail. Fields, defaults, null conventions and status rules are the
 // original's; the deviations (bounded everything, honest output and memory limits, no paths outside the work folder, python only)
-// are listed in docs/sandbox-fusion.md.
+// are listed in docs/grading.md.
 import { createHash, timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
