@@ -4,7 +4,6 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { request } from "undici";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { openCompatGrader } from "../../src/grading/compat.ts";
 import { createGrader, normalizeTests } from "../../src/grading/index.ts";
 import type { RunCodeResponse } from "../../src/sandbox/fusion/api.ts";
 import { FusionClient } from "../../src/sandbox/fusion/client.ts";
@@ -485,11 +484,7 @@ print(test > child, children_of(os.getpid()), kill_descendants((os.getpid(),), t
     expect((await grader.grade({ problem: { tests: sum.tests }, code: sum.code })).verdict).toBe("pass");
   });
 
-  test("the compat harness is fooled by an exit status, which is why it warns and is never the default", async () => {
-    const warnings: string[] = [];
-    const compat = await openCompatGrader({ url: server.url }, (text) => warnings.push(text));
-    closing.push(() => compat.close());
-    expect(warnings.join()).toContain("never to train");
+  test("an exit status decides nothing: a program that ends the process with 0 fails", async () => {
     const attacks = [
       "import os; os._exit(0)",
       "import atexit, os\natexit.register(lambda: os._exit(0))",
@@ -499,12 +494,8 @@ print(test > child, children_of(os.getpid()), kill_descendants((os.getpid(),), t
     const sandbox = await openFusion({ url: server.url });
     closing.push(() => sandbox.close());
     const grader = createGrader({ sandbox });
-    for (const code of attacks) {
-      expect((await compat.grade({ problem: { tests: sum.tests }, code })).verdict).toBe("pass");
+    for (const code of attacks)
       expect((await grader.grade({ problem: { tests: sum.tests }, code })).verdict).toBe("fail");
-    }
-    expect((await compat.grade({ problem: { tests: sum.tests }, code: sum.code })).verdict).toBe("pass");
-    expect((await compat.grade({ problem: { tests: sum.tests }, code: "print(0)" })).verdict).toBe("fail");
   });
 });
 

@@ -5,7 +5,6 @@ import { z } from "zod";
 import { ConfigError } from "../../core/errors.ts";
 import { whet } from "../../core/program.ts";
 import { visibleLine } from "../../core/visible.ts";
-import { openCompatGrader } from "../../grading/compat.ts";
 import { createGrader, type GradeResult, type Grader, type NormalizedTests } from "../../grading/index.ts";
 import { openSandbox } from "../../sandbox/open-sandbox.ts";
 import type { Command } from "../command.ts";
@@ -30,12 +29,6 @@ const GradeOptions = z.strictObject({
     .default(false)
     .describe(
       "run every test and say why each failed one did: its input, what was expected, what came out, the end of stderr",
-    ),
-  harness: z
-    .enum(["isolated", "compat"])
-    .default("isolated")
-    .describe(
-      "compat ships tests and judge into the sandbox as older harnesses do; it can be fooled, use it to compare only",
     ),
 });
 
@@ -109,18 +102,6 @@ const window = (grader: Grader, concurrency: number | undefined) =>
   8 * (concurrency ?? grader.description.programsAtOnce ?? 4);
 
 async function openGrader(options: z.output<typeof GradeOptions>): Promise<{ grader: Grader; close(): Promise<void> }> {
-  const scoring = { rewardTimeoutS: options.reward_timeout, formatCoef: options.format_coef };
-  if (options.harness === "compat") {
-    const url = options.sandbox_url === undefined ? process.env["SANDBOX_URL"] : options.sandbox_url;
-    if (!url)
-      throw new ConfigError(
-        "config/compat-url",
-        "harness=compat runs on Sandbox Fusion only. Set sandbox_url=http://HOST:PORT.",
-      );
-    const warn = (message: string) => console.error(`whetstone: ${message}`);
-    const grader = await openCompatGrader({ url, maxConcurrency: options.concurrency ?? 4, ...scoring }, warn);
-    return { grader, close: () => grader.close() };
-  }
   const sandbox = await openSandbox({
     sandboxUrl: options.sandbox_url,
     sandboxPython: options.sandbox_python,
@@ -129,7 +110,8 @@ async function openGrader(options: z.output<typeof GradeOptions>): Promise<{ gra
     maxConcurrency: options.concurrency,
   });
   const grader = createGrader({
-    ...scoring,
+    rewardTimeoutS: options.reward_timeout,
+    formatCoef: options.format_coef,
     sandbox,
     comparator: options.comparator,
     fractional: options.fractional,
