@@ -95,6 +95,8 @@ function sample(journal: Journal, random: Random, { step, group, problem, verdic
       datasetIndex: step * groups + group,
       seed: 0,
       temperature: 1,
+      promptTokens,
+      cachedTokens: 0,
       samples: verdicts.map((solved) => ({ tokens, truncated: false, text: program(random, solved) })),
       start: time,
       end: time + 1500,
@@ -104,7 +106,14 @@ function sample(journal: Journal, random: Random, { step, group, problem, verdic
 }
 
 function graded(step: number, group: number, index: number, solved: boolean, time: number): NewEvent {
-  const failure = { testIndex: 1, input: "5\n1 2 3 4 5\n", expected: "30\n", printed: "35\n", stderr: "" };
+  const failure = {
+    status: "wrong_answer",
+    testIndex: 1,
+    input: "5\n1 2 3 4 5\n",
+    expected: "30\n",
+    printed: "35\n",
+    stderr: "",
+  };
   return {
     type: "graded",
     phase: "train",
@@ -141,6 +150,7 @@ function submit(
     step,
     rule: updateRule,
     examples: groups * samples,
+    tokens: groups * samples * (promptTokens + tokens),
     groups: outcomes.map(({ problem, passed, verdicts }) => ({
       problem,
       outcome: passed === 0 ? "all-fail" : passed === samples ? "all-pass" : "mixed",

@@ -31,7 +31,7 @@ export function describeSample(
     `  verdict   ${grade ? `${grade.verdict}, ${grade.status}; ${grade.passed} of ${grade.total} tests passed${grade.cached ? "; known from an equal program" : ""}` : "not graded yet"}`,
     `  reward    ${number(grade?.reward)}   advantage ${number(judged?.advantages[sample])}${judged?.skipped ? " (the group taught nothing)" : ""}`,
     `  tokens    ${answer.tokens}${answer.truncated ? ", cut at the limit" : ""}` +
-      `${sampled.promptTokens === undefined ? "" : `; prompt ${sampled.promptTokens}`}; policy ${sampled.policy}, seed ${sampled.seed ?? "the server's"}`,
+      `; prompt ${sampled.promptTokens}; policy ${sampled.policy}, seed ${sampled.seed ?? "the server's"}`,
     ...logprobLines(logprobs, tokenizer),
   ];
   if (grade && grade.flags.length > 0) lines.push(`  flags     ${grade.flags.join(", ")}`);
@@ -43,8 +43,6 @@ export function describeSample(
   const code = extractCode(text);
   lines.push("", ...(code === null ? ["program: none, there is no closed code block"] : ["program", ...block(code)]));
   if (grade?.failure) lines.push("", "first failing test", describeFailure(grade.failure, grade.total));
-  else if (grade?.verdict === "fail" && grade.status !== "format_error")
-    lines.push("", "first failing test: the journal was written before it was kept");
   const others = sampled.samples.length > 1 ? `sample=${(sample + 1) % sampled.samples.length}` : "";
   if (others) lines.push("", `  the next: ${showCommand(run, batchKey(batch), `group=${sampled.group}`, others)}`);
   return lines.join("\n");

@@ -64,7 +64,7 @@ export function describeGroup(run: string, batch: DrilledBatch, group: DrilledGr
   const lines = [
     `${batchKey(batch)} group ${sampled.group}: ${visibleLine(sampled.problem, 100)} (${visibleLine(sampled.source, 40)})`,
     `  answered by policy ${sampled.policy}, temperature ${sampled.temperature}` +
-      `${sampled.promptTokens === undefined ? "" : `, prompt of ${sampled.promptTokens} tokens`}, in ${((sampled.end - sampled.start) / 1000).toFixed(1)} s`,
+      `, prompt of ${sampled.promptTokens} tokens, in ${((sampled.end - sampled.start) / 1000).toFixed(1)} s`,
   ];
   if (judged)
     lines.push(

@@ -97,8 +97,8 @@ export class Budget {
     switch (event.type) {
       case "group-sampled": {
         const sample = event.samples.reduce((sum, { tokens }) => sum + tokens, 0);
-        const prefill = event.promptTokens ?? 0;
-        const paid = this.#dollars({ prefill, cachedPrefill: event.cachedTokens ?? 0, sample });
+        const prefill = event.promptTokens;
+        const paid = this.#dollars({ prefill, cachedPrefill: event.cachedTokens, sample });
         const left = event.phase === "train" ? this.#groupsLeft : this.#evaluationLeft;
         left.set(event.batch, Math.max(0, (left.get(event.batch) ?? 0) - 1));
         if (event.phase === "eval") remember(this.#recent.eval, paid);
@@ -110,7 +110,7 @@ export class Budget {
         break;
       }
       case "update-submitted":
-        this.#trained.set(event.step, this.#dollars({ train: event.tokens ?? 0 }));
+        this.#trained.set(event.step, this.#dollars({ train: event.tokens }));
         this.#untrained.set(event.step, this.#trained.get(event.step)!);
         break;
       case "update-done":

@@ -68,11 +68,11 @@ export function measuredIn(entries: Iterable<JournalEntry>): Measured | undefine
   for (const { event } of entries) {
     if (event.type === "group-sampled") {
       const use = event.phase === "train" ? of(event.batch) : evaluated;
-      use.prefill += event.promptTokens ?? 0;
-      use.cachedPrefill += event.cachedTokens ?? 0;
+      use.prefill += event.promptTokens;
+      use.cachedPrefill += event.cachedTokens;
       use.sample += event.samples.reduce((sum, { tokens }) => sum + tokens, 0);
       if (event.phase === "eval") problems++;
-    } else if (event.type === "update-submitted") of(event.step).train = event.tokens ?? 0;
+    } else if (event.type === "update-submitted") of(event.step).train = event.tokens;
     else if (event.type === "evaluated") evaluating.push({ name: "evaluate", start: event.start, end: event.end });
     else if (event.type === "step-done") {
       const seconds = event.metrics["time/total"] ?? 0;

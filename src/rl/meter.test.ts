@@ -33,7 +33,15 @@ const sampled = (batch: number, tokens: readonly number[], group = 0, phase: "tr
     end: 0,
   });
 const rule = {} as EventOf<"update-submitted">["rule"];
-const group = { problem: "p", outcome: "mixed" as const, skipped: false, advantages: [], trained: [] };
+const group = {
+  problem: "p",
+  outcome: "mixed" as const,
+  skipped: false,
+  advantages: [],
+  trained: [],
+  graded: 0,
+  passed: 0,
+};
 const submitted = (step: number, tokens: number) =>
   at({ type: "update-submitted", step, rule, examples: 2, tokens, groups: [group] });
 const done = (step: number) => at({ type: "update-done", step, lossSum: 0, server: {}, start: 0, end: 0 });
@@ -73,7 +81,7 @@ test("what a kill cut off is estimated apart, what is done again is paid again",
   const killed = [...before, requested(1), requested(2), submitted(1, 90), opened, started(tariff)];
   const meter = meterOf(
     ...killed,
-    at({ type: "resumed", version: 0, checkpoint: null, datasetOffset: 0 }),
+    at({ type: "resumed", version: 0, checkpoint: null, datasetOffset: 0, model: "m" }),
     at({ type: "retrained", step: 0, tokens: 250, start: 0, end: 0 }),
     requested(1),
     sampled(1, [20, 20]),
@@ -100,13 +108,6 @@ test("without a price only tokens are told; a price set later counts for them to
   meter.take(started({ ...tariff, sample: 20 }));
   meter.take(sampled(1, [1]));
   expect(meter.spent!.total).toBeCloseTo((84 + 700 + 84 + 20) * 1e-6, 15);
-});
-
-test("a journal from before tokens were written down is read, and said to be incomplete", () => {
-  const { promptTokens: _, cachedTokens: __, ...old } = sampled(0, [5]) as EventOf<"group-sampled">;
-  const meter = meterOf(opened, started(tariff), old);
-  expect(meter.incomplete).toBe(true);
-  expect(meter.tokens.sample).toBe(5);
 });
 
 const config = { ...presetConfig("nano"), batch_size: 8, group_size: 4, max_tokens: 50, context_window: 150 };

@@ -54,18 +54,12 @@ export class Meter {
   readonly #mixed = new Map<number, number>();
   readonly #answers = { train: { samples: 0, tokens: 0 }, eval: { samples: 0, tokens: 0 } };
   #lastTotal = 0;
-  #uncounted = false;
 
   /** The meter of a journal. */
   static over(entries: Iterable<{ event: RunEvent }>): Meter {
     const meter = new Meter();
     for (const { event } of entries) meter.take(event);
     return meter;
-  }
-
-  /** True: a part was recorded by a version that did not write down tokens. */
-  get incomplete(): boolean {
-    return this.#uncounted;
   }
 
   /** The prices in force; undefined: tokens are counted, their cost is not known. */
@@ -150,9 +144,8 @@ export class Meter {
         break;
       case "group-sampled": {
         this.#requests.delete(keyOf(event));
-        if (event.promptTokens === undefined) this.#uncounted = true;
         const sample = event.samples.reduce((sum, { tokens }) => sum + tokens, 0);
-        const use = { prefill: event.promptTokens ?? 0, cachedPrefill: event.cachedTokens ?? 0, sample };
+        const use = { prefill: event.promptTokens, cachedPrefill: event.cachedTokens, sample };
         add(this.#account[event.phase], use);
         if (event.phase === "train") add(this.#batch(event.batch), use);
         this.#answers[event.phase].samples += event.samples.length;
@@ -160,8 +153,7 @@ export class Meter {
         break;
       }
       case "update-submitted":
-        if (event.tokens === undefined && event.examples > 0) this.#uncounted = true;
-        this.#submitted.set(event.step, { tokens: event.tokens ?? 0, lost: false });
+        this.#submitted.set(event.step, { tokens: event.tokens, lost: false });
         this.#mixed.set(event.step, event.groups.filter(({ outcome }) => outcome === "mixed").length);
         break;
       case "update-done": {

@@ -15,6 +15,8 @@ const sampled = (phase: "train" | "eval"): NewEvent => ({
   datasetIndex: 0,
   seed: 1,
   temperature: 1,
+  promptTokens: 1,
+  cachedTokens: 0,
   samples: [],
   start: 0,
   end: 1,

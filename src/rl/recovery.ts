@@ -203,7 +203,7 @@ export class Recovered {
         this.#changed(event.changes.map(({ key }) => key));
         break;
       case "resumed":
-        if (event.model !== undefined) this.models.add(event.model);
+        this.models.add(event.model);
         break;
       case "group-sampled":
         if (event.phase === "train" && event.batch < from) break;

@@ -236,7 +236,6 @@ export function costLines({ meter, before, after }: Pick<ReportInput, "meter" | 
     if (spent.lost > 0)
       lines.push(["", `about ${dollars(spent.lost)} more for what was under way when a process ended`]);
   }
-  if (meter.incomplete) lines.push(["", "not all: some steps were recorded before tokens were counted"]);
   return lines.map(([label, text]) => `  ${label!.padEnd(8)} ${text}`);
 }
 

@@ -13,6 +13,7 @@ const resumed = (checkpoint: string, version: number): NewEvent => ({
   version,
   checkpoint,
   datasetOffset: 8 * version,
+  model: "m",
 });
 const rewound = (to: number): NewEvent => ({ type: "rewound", to, reason: "test" });
 

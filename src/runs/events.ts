@@ -28,8 +28,8 @@ export const Failure = z.object({
   expected: z.string(),
   printed: z.string(),
   stderr: z.string(),
-  /** How that test ended; absent in journals written before it was kept. */
-  status: z.string().optional(),
+  /** How that test ended. */
+  status: z.string(),
 });
 export type Failure = z.output<typeof Failure>;
 
@@ -104,8 +104,8 @@ export const RunEvent = z.discriminatedUnion("type", [
     version: index,
     checkpoint: z.string().nullable(),
     datasetOffset: index,
-    /** What is trained, by the server's name; absent in journals written before it was kept. */
-    model: z.string().optional(),
+    /** What is trained, by the server's name. */
+    model: z.string(),
   }),
   /** A message for people. */
   event("log", { level: z.enum(["INFO", "WARNING", "ERROR"]), message: z.string() }),
@@ -128,9 +128,9 @@ export const RunEvent = z.discriminatedUnion("type", [
     continues: index.optional(),
     seed: index.nullable(),
     temperature: z.number(),
-    /** Tokens of the prompt, and how many of them the server had cached; absent in journals written before they were kept. */
-    promptTokens: index.optional(),
-    cachedTokens: index.optional(),
+    /** Tokens of the prompt, and how many of them the server had cached. */
+    promptTokens: index,
+    cachedTokens: index,
     samples: z.array(z.object({ tokens: index, truncated: z.boolean(), text: z.string() })),
     start: z.number(),
     end: z.number(),
@@ -142,8 +142,8 @@ export const RunEvent = z.discriminatedUnion("type", [
     step: index,
     rule: UpdateRule,
     examples: index,
-    /** Tokens of all examples, prompts included: what the server reads; absent in journals written before it was kept. */
-    tokens: index.optional(),
+    /** Tokens of all examples, prompts included: what the server reads. */
+    tokens: index,
     groups: z.array(
       z.object({
         problem: z.string(),
@@ -152,9 +152,9 @@ export const RunEvent = z.discriminatedUnion("type", [
         advantages: z.array(figure.nullable()),
         /** The samples that are trained on. */
         trained: z.array(index),
-        /** Completions with a verdict, and those of them that passed; older journals are without them. */
-        graded: index.optional(),
-        passed: index.optional(),
+        /** Completions with a verdict, and those of them that passed. */
+        graded: index,
+        passed: index,
       }),
     ),
   }),

@@ -25,6 +25,8 @@ const sampled = (batch: number, group: number, phase: "train" | "eval" = "train"
   datasetIndex: group,
   seed: 1,
   temperature: 1,
+  promptTokens: 2,
+  cachedTokens: 0,
   samples: [{ tokens: 3, truncated: false, text: "print(1)" }],
   start: 1,
   end: 2,
@@ -330,7 +332,15 @@ describe("the files made from it", () => {
   test("a problem's id stands on one line of logs.log, whatever is in it", async () => {
     const folder = newFolder();
     const groups = [
-      { problem: "a\n2026 [ERROR] forged\u001b[2J", outcome: "mixed", skipped: false, advantages: [], trained: [] },
+      {
+        problem: "a\n2026 [ERROR] forged\u001b[2J",
+        outcome: "mixed",
+        skipped: false,
+        advantages: [],
+        trained: [],
+        graded: 0,
+        passed: 0,
+      },
     ] as const;
     await write(folder, { ...submitted(0), groups } as unknown as NewEvent);
     const text = readFileSync(join(folder, "logs.log"), "utf8");

@@ -101,7 +101,8 @@ export const submitted = (step: number): NewEvent => ({
   step,
   rule: updateRule,
   examples: 1,
-  groups: [{ problem: "p0", outcome: "mixed", skipped: false, advantages: [0.5], trained: [0] }],
+  tokens: 1,
+  groups: [{ problem: "p0", outcome: "mixed", skipped: false, advantages: [0.5], trained: [0], graded: 1, passed: 1 }],
 });
 
 export const evaluated = (step: number, metrics: Figures): NewEvent => ({
