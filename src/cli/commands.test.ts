@@ -3,11 +3,11 @@ import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { readme, withCommands } from "../../scripts/commands/write.ts";
 import { widthOf } from "../core/wrap.ts";
-import { availableCommands } from "./available-commands.ts";
+import { commands as table } from "./commands.ts";
 import { keyGroups, wrapHelp } from "./help-text.ts";
 import { choicesOf } from "./options.ts";
 
-const commands = Object.entries(await availableCommands()).filter(([name]) => !["test", "bench"].includes(name));
+const commands = Object.entries(table).filter(([name]) => !["test", "bench"].includes(name));
 
 test.each(commands)("%s refuses words that mean nothing, a prototype's name and an unknown key", async (_, entry) => {
   const { command } = await entry.load();
@@ -53,8 +53,8 @@ test("the keys of train stand in groups", async () => {
   expect(Math.max(...groups.map((group) => group.trim().split("\n").length))).toBeLessThan(20);
 });
 
-test("README.md lists every command; `npm run docs` writes the table", async () => {
+test("README.md lists every command; `npm run docs` writes the table", () => {
   const page = readFileSync(readme, "utf8");
   expect(page).toContain("| `./whet train` |");
-  expect(page).toBe(await withCommands(page));
+  expect(page).toBe(withCommands(page));
 });

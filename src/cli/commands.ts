@@ -1,7 +1,8 @@
 // The command table. Each command is a file of commands/, loaded when it is used; the files beside this one are what they share.
-import type { CommandEntry } from "./command.ts";
+import { runsFromSource } from "../core/program.ts";
+import type { Command, CommandEntry } from "./command.ts";
 
-export const commands: Readonly<Record<string, CommandEntry>> = {
+const shipped: Readonly<Record<string, CommandEntry>> = {
   train: {
     group: "Train",
     summary: "train a model by reinforcement learning; without settings, everything runs on this machine",
@@ -108,3 +109,26 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     load: () => import("./commands/completion.ts"),
   },
 };
+
+/** Those that work on the checkout itself; the package is without them. */
+const ofCheckout: Readonly<Record<string, CommandEntry>> = {
+  bench: {
+    group: "Servers and this installation",
+    summary: "benchmarks, as ratios measured in one run",
+    load: () => fromScripts("bench.ts"),
+  },
+  test: {
+    group: "Servers and this installation",
+    summary: "type check, lint and every test",
+    load: () => fromScripts("test.ts"),
+  },
+};
+
+/** By its address, so that no build takes it along; a Node that runs prepared source needs the loader to read what stands outside it. */
+async function fromScripts(name: string): Promise<{ command: Command }> {
+  await import(new URL("../core/ts-loader.mjs", import.meta.url).href);
+  return import(new URL(`../../scripts/${name}`, import.meta.url).href);
+}
+
+/** Every command of this installation. */
+export const commands: typeof shipped = runsFromSource ? { ...shipped, ...ofCheckout } : shipped;

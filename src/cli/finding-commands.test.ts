@@ -5,7 +5,7 @@ import { journal, run } from "../../test/support/synthetic-run.ts";
 import { whet } from "../core/program.ts";
 import { diagnose } from "../diagnosis/diagnosis.ts";
 import type { NewEvent } from "../runs/events.ts";
-import { availableCommands } from "./available-commands.ts";
+import { commands } from "./commands.ts";
 
 const failed = (code: string): NewEvent[] => [
   ...run(3),
@@ -48,7 +48,7 @@ test.each(said)("$name, $id: $command", async ({ command }) => {
   const words = [...command.slice(whet.length + 1).matchAll(/'([^']*)'|(\S+)/g)].map(
     ([, quoted, bare]) => quoted ?? bare!,
   );
-  const entry = (await availableCommands())[words[0]!];
+  const entry = commands[words[0]!];
   expect(entry, words[0]).toBeDefined();
   const { keys = {} } = (await entry!.load()).command;
   for (const word of words.slice(1)) {

@@ -5,12 +5,12 @@ import { nearest } from "../core/nearest.ts";
 import { version, whet } from "../core/program.ts";
 import { visible } from "../core/visible.ts";
 import { widthOf } from "../core/wrap.ts";
-import { availableCommands } from "./available-commands.ts";
-import { type CommandEntry, commandGroups } from "./command.ts";
+import { commandGroups } from "./command.ts";
+import { commands } from "./commands.ts";
 import { loadEnvironmentFile } from "./environment.ts";
 import { wrapHelp } from "./help-text.ts";
 
-function help(commands: Readonly<Record<string, CommandEntry>>): string {
+function help(): string {
   const width = Math.max(...Object.keys(commands).map((name) => name.length));
   const listed = (group: string) =>
     Object.entries(commands).flatMap(([name, entry]) =>
@@ -35,16 +35,15 @@ async function main(args: readonly string[]): Promise<number> {
     console.log(`whetstone ${version}`);
     return 0;
   }
-  const available = await availableCommands();
   // `help train` is `train --help`.
   const [name, ...rest] = first === "help" || (first !== undefined && isHelp(first)) ? [...others, "--help"] : args;
   if (name === undefined || isHelp(name)) {
-    console.log(wrapHelp(help(available), widthOf(process.stdout)));
+    console.log(wrapHelp(help(), widthOf(process.stdout)));
     return 0;
   }
-  const entry = Object.hasOwn(available, name) ? available[name] : undefined;
+  const entry = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (!entry) {
-    const guess = nearest(name, Object.keys(available));
+    const guess = nearest(name, Object.keys(commands));
     throw new ConfigError(
       "config/unknown-command",
       `Unknown command "${name}".${guess ? ` Did you mean "${guess}"?` : ""} ${whet} lists them.`,

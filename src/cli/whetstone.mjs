@@ -13,9 +13,9 @@ if (major < 20 || (major === 20 && minor < 19)) {
   void fromSource();
 }
 
-/** Node runs the source itself where it can; the benchmarks' own files are read as they stand. */
+/** Node runs the source itself where it can; commands of the checkout stand outside src/, and are never prepared. */
 async function fromSource() {
-  const asItIs = process.features.typescript || process.argv[2] === "bench";
+  const asItIs = process.features.typescript || ["bench", "test"].includes(process.argv[2]);
   const main = asItIs ? undefined : await import("../core/prepared.mjs").then(({ prepare }) => prepare());
   if (main === undefined) await import("../core/ts-loader.mjs");
   await import(main ?? "./main.ts");

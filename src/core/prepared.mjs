@@ -14,8 +14,8 @@ const cacheFolders = [
   join(root, "node_modules/.cache/whetstone/js"),
   join(process.env.WHETSTONE_CACHE || join(homedir(), ".cache", "whetstone"), "js"),
 ];
-/** What is started by its address: the command, its checkout's part, and worker threads. */
-const entry = /^cli\/(main|checkout-commands)\.ts$|(^|-|\/)worker\.ts$/;
+/** What is started by its address: the command, and worker threads. */
+const entry = /^cli\/main\.ts$|(^|-|\/)worker\.ts$/;
 /** A process may go on for weeks, and opens a file when it needs it. */
 const keptMs = 30 * 24 * 3600 * 1000;
 
@@ -115,13 +115,10 @@ async function build(entries, name) {
   return undefined;
 }
 
-/** Modules find their files beside the source; the benchmarks run from the source as it stands. */
+/** Modules find their files beside the source. */
 const keepAddresses = {
   name: "addresses",
   setup(plugin) {
-    plugin.onResolve({ filter: /\/bench\// }, ({ path }) =>
-      path.endsWith("/report.ts") ? undefined : { path, external: true },
-    );
     plugin.onLoad({ filter: /\.ts$/ }, ({ path }) => ({
       contents: readFileSync(path, "utf8").replaceAll("import.meta.url", JSON.stringify(pathToFileURL(path).href)),
       loader: "ts",

@@ -2,10 +2,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { checkoutCommands } from "../../src/cli/checkout-commands.ts";
-import { commands as shippedCommands } from "../../src/cli/commands.ts";
+import { commands } from "../../src/cli/commands.ts";
 
-const commands = { ...shippedCommands, ...checkoutCommands };
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const pages = ["README.md", "AGENTS.md", "CONTRIBUTING.md", ...docPages(), "models/nano-coder/README.md"];
 

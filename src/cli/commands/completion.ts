@@ -2,8 +2,8 @@
 // commands' schemas, so that a new command, key or value needs nothing here.
 import { ConfigError } from "../../core/errors.ts";
 import { whet } from "../../core/program.ts";
-import { availableCommands } from "../available-commands.ts";
 import type { Command } from "../command.ts";
+import { commands as table } from "../commands.ts";
 import { choicesOf, isSwitch } from "../options.ts";
 
 interface Word {
@@ -49,7 +49,7 @@ export const command: Command = {
 async function collect(): Promise<Known> {
   const commands: Word[] = [{ text: "help", about: "a command's keys", values: [] }];
   const keys = new Map<string, Word[]>();
-  for (const [name, { summary, load }] of Object.entries(await availableCommands())) {
+  for (const [name, { summary, load }] of Object.entries(table)) {
     commands.push({ text: name, about: summary, values: [] });
     keys.set(name, keysOf((await load()).command));
   }

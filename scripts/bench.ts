@@ -1,11 +1,11 @@
 // `./whet bench [NAME …]`: runs benchmarks and prints their tables. Each one is a module in bench/.
 import { z } from "zod";
-import { type Benchmark, formatReport } from "../../bench/report.ts";
-import { ConfigError, WhetstoneError } from "../core/errors.ts";
-import { nearest } from "../core/nearest.ts";
-import type { Command } from "./command.ts";
-import { describeOptions } from "./help-text.ts";
-import { parseArguments } from "./options.ts";
+import { type Benchmark, formatReport } from "../bench/report.ts";
+import type { Command } from "../src/cli/command.ts";
+import { describeOptions } from "../src/cli/help-text.ts";
+import { parseArguments } from "../src/cli/options.ts";
+import { ConfigError, WhetstoneError } from "../src/core/errors.ts";
+import { nearest } from "../src/core/nearest.ts";
 
 interface BenchmarkEntry {
   summary: string;
@@ -15,45 +15,45 @@ interface BenchmarkEntry {
 const benchmarks: Readonly<Record<string, BenchmarkEntry>> = {
   client: {
     summary: "the Tinker client beside the official Python SDK",
-    load: () => import("../../bench/client.ts"),
+    load: () => import("../bench/client.ts"),
   },
   dashboard: {
     summary: "the dashboard of a run of 10,000 steps and 1 GB: time to its curves, to one answer, memory, growth",
-    load: () => import("../../bench/dashboard.ts"),
+    load: () => import("../bench/dashboard.ts"),
   },
   engine: {
     summary: "sampling and training on the CPU beside PyTorch and transformers",
-    load: () => import("../../bench/engine.ts"),
+    load: () => import("../bench/engine.ts"),
   },
   grading: {
     summary: "executions in the jail beside a bare interpreter, and what 10,000 of them leave behind",
-    load: () => import("../../bench/grading.ts"),
+    load: () => import("../bench/grading.ts"),
   },
   groups: {
     summary:
       "adaptive groups beside fixed shapes at equal completions, on problems as shipped, hard ones and easy ones",
-    load: () => import("../../bench/groups.ts"),
+    load: () => import("../bench/groups.ts"),
   },
   learning: {
     summary:
       "time and completions to +40 points of Pass@1 beside TRL's GRPOTrainer, and by each way to share completions",
-    load: () => import("../../bench/learning.ts"),
+    load: () => import("../bench/learning.ts"),
   },
   loop: {
     summary: "what the training loop itself costs, and its event-loop lag",
-    load: () => import("../../bench/loop.ts"),
+    load: () => import("../bench/loop.ts"),
   },
   lag: {
     summary: "what max_lag costs in learning and saves in time, over three seeds of the bundled model",
-    load: () => import("../../bench/learning-lag.ts"),
+    load: () => import("../bench/learning-lag.ts"),
   },
   pipeline: {
     summary: "updates per hour at lag 0, 1, 2, 4 beside tinker-cookbook's trainer, synchronous and asynchronous",
-    load: () => import("../../bench/pipeline.ts"),
+    load: () => import("../bench/pipeline.ts"),
   },
   scale: {
     summary: "memory, event-loop lag and journal of a run of 256 prompts × 16 completions × 8,192 tokens",
-    load: () => import("../../bench/scale.ts"),
+    load: () => import("../bench/scale.ts"),
   },
 };
 

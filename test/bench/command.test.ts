@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { formatReport } from "../../bench/report.ts";
-import { command } from "./bench.ts";
+import { command } from "../../scripts/bench.ts";
 
 test("a benchmark that does not exist is named, with the nearest one", async () => {
   await expect(command.run(["cleint"])).rejects.toMatchObject({

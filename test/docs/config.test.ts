@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { configDocs, configDocsPath, settingsPath, settingsSource } from "./config-docs.ts";
+import { configDocs, configDocsPath, settingsPath, settingsSource } from "../../scripts/config/write.ts";
 
 test("docs/config.md is what the schema says", () => {
   expect(readFileSync(configDocsPath, "utf8")).toBe(configDocs());

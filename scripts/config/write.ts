@@ -3,11 +3,11 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { z } from "zod";
-import { completionsPerPrompt, presetConfig, presets, type TrainConfig } from "../rl/config.ts";
-import { projectRoot } from "./environment.ts";
-import { keyGroups } from "./help-text.ts";
-import { choicesOf, defaultOf } from "./options.ts";
-import { switches, TrainArguments, trainKeys } from "./train-config.ts";
+import { projectRoot } from "../../src/cli/environment.ts";
+import { keyGroups } from "../../src/cli/help-text.ts";
+import { choicesOf, defaultOf } from "../../src/cli/options.ts";
+import { switches, TrainArguments, trainKeys } from "../../src/cli/train-config.ts";
+import { completionsPerPrompt, presetConfig, presets, type TrainConfig } from "../../src/rl/config.ts";
 
 export const configDocsPath = join(projectRoot, "docs", "config.md");
 export const settingsPath = join(projectRoot, "src", "rl", "settings.ts");

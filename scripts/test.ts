@@ -2,10 +2,10 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { WhetstoneError } from "../core/errors.ts";
-import type { Command } from "./command.ts";
+import type { Command } from "../src/cli/command.ts";
+import { WhetstoneError } from "../src/core/errors.ts";
 
-const root = fileURLToPath(new URL("../../", import.meta.url));
+const root = fileURLToPath(new URL("../", import.meta.url));
 
 /**
  * What holds without running anything, beside the tests. The compiler is named by its folder: an older one, whose API the tests use,
