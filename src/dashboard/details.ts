@@ -1,7 +1,7 @@
 // One step, group or answer of a run, read from the journal when somebody looks at it.
 import { extractCode } from "../grading/extract.ts";
 import type { Frame, JournalPosition } from "../runs/cursor.ts";
-import type { Arrays, EventOf, Grade, RunEvent } from "../runs/events.ts";
+import type { Arrays, EventOf, Grade } from "../runs/events.ts";
 import type { GroupEntry } from "./run-fold.ts";
 import type { RunIndex } from "./run-index.ts";
 
@@ -193,7 +193,7 @@ function found(index: RunIndex, phase: Phase, batch: number, only?: number): Map
   if (!window) return groups;
   for (const frame of index.frames(window.from, window.to)) {
     if (frame.bulk === "update-done") continue;
-    const event = frame.json() as RunEvent;
+    const event = frame.json();
     if (event.type !== "group-sampled" && event.type !== "graded") continue;
     if (event.phase !== phase || event.batch !== batch || (only !== undefined && event.group !== only)) continue;
     if (event.type === "group-sampled")

@@ -82,7 +82,7 @@ export class RunFold {
       this.#bulk(frame.bulk, frame.position);
       return false;
     }
-    return this.#event(frame.json() as RunEvent, frame.position);
+    return this.#event(frame.json(), frame.position);
   }
 
   /** Where the events of a step can stand: from its earliest possible answer to its update. */
@@ -122,12 +122,6 @@ export class RunFold {
     if (event.type !== "step-done" && event.type !== "update-submitted") this.revision++;
     this.#checkpoints.take(event);
     switch (event.type) {
-      // Of a journal whose frames do not say their kind.
-      case "graded":
-      case "group-sampled":
-      case "update-done":
-        this.#bulk(event.type, position);
-        return false;
       case "opened":
         this.sessions.push({ ...openedSession(event), pid: event.pid });
         return false;

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { writeRun } from "../../bench/dashboard-run.ts";
 import { foldersInMemory } from "../../test/support/folders.ts";
-import { toJsonLine } from "../core/jsonl.ts";
 import { encodeFrame } from "../runs/frames.ts";
 import { Journal } from "../runs/journal.ts";
-import { journalSegments, readJournal } from "../runs/read-journal.ts";
+import { readJournal } from "../runs/read-journal.ts";
+import { journalSegments } from "../runs/segments.ts";
 import { RunView } from "../runs/view.ts";
 import { readGroup, readGroups, readTokens } from "./details.ts";
 import { infoOf } from "./info.ts";
@@ -86,25 +86,6 @@ test("the run's seconds are those of all its processes, as the view counts them"
     appendFileSync(join(path, "journal/000000.wj"), Buffer.concat(encodeFrame(JSON.stringify(event), {})));
   const index = await indexed(path);
   expect(infoOf(index).seconds).toBe(RunView.read(path).seconds);
-});
-
-test("a journal whose frames do not say their kind is read the same", async () => {
-  const [path, other] = [folder(), folder()];
-  await writeRun(path, 3);
-  mkdirSync(join(other, "journal"));
-  for (const { event, arrays } of readJournal(path)) {
-    const [header, ...rest] = encodeFrame(toJsonLine(event).trimEnd(), arrays());
-    // As an older version wrote it: the upper half of the flags is empty.
-    const plain = Buffer.from(header);
-    plain.writeUInt8(plain.readUInt8(3) & 1, 3);
-    const { crc32 } = await import("node:zlib");
-    plain.writeUInt32LE(crc32(plain.subarray(0, 24)), 24);
-    for (const bytes of [plain, ...rest]) appendFileSync(join(other, "journal/000000.wj"), bytes);
-  }
-  const [a, b] = [await indexed(path), await indexed(other)];
-  expect(b.fold.columns.length).toBe(3);
-  expectSameFigures(b, RunView.read(other));
-  expect(readGroups(b, "train", 2)).toEqual(readGroups(a, "train", 2));
 });
 
 test("what is written is seen when it is whole, and a torn end waits", async () => {

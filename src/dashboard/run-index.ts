@@ -4,7 +4,7 @@ import { statSync } from "node:fs";
 import { messageOf } from "../core/errors.ts";
 import { nextTurn } from "../core/turns.ts";
 import { type Frame, isBefore, JournalCursor, type JournalPosition, JournalReplaced } from "../runs/cursor.ts";
-import { journalSegments } from "../runs/read-journal.ts";
+import { journalSegments } from "../runs/segments.ts";
 import { RunFold } from "./run-fold.ts";
 
 /** How long the walk goes on before others get their turn, and how often it says how far it is. */
@@ -60,7 +60,7 @@ export class RunIndex {
 
   /** The frames between two positions, each decoded as it is asked for. */
   *frames(from: JournalPosition, to: JournalPosition | undefined): Generator<Frame, void, undefined> {
-    const cursor = new JournalCursor(this.path, from, this.#cursor.inodes);
+    const cursor = new JournalCursor(this.path, { from, inodes: this.#cursor.inodes });
     try {
       for (let frame = cursor.next(); frame; frame = cursor.next()) {
         if (to && !isBefore(frame.position, to)) return;

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, statSync } from "node:fs";
 import { basename, join, relative, resolve } from "node:path";
 import { lockHolder } from "../core/lock-file.ts";
 import { runFiles } from "../runs/directory.ts";
-import { journalSegments } from "../runs/read-journal.ts";
+import { journalSegments } from "../runs/segments.ts";
 
 export interface ListedRun {
   /** How addresses name it. */

@@ -1,12 +1,20 @@
 // Walks a journal frame by frame without decoding what nobody asks for, from any frame on, and goes on where it ended when more was
-// written: what a reader of a long journal, or of one that another process writes, needs. Frames are decoded when they are asked for.
+// written. Every reader of a journal walks with it.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { messageOf } from "../core/errors.ts";
 import { runFiles } from "./directory.ts";
-import type { Arrays } from "./events.ts";
-import { bulkKinds, decodeArrays, decodeHeader, decodeJson, type FrameHeader, headerBytes, kindOf } from "./frames.ts";
-import { damaged, segmentFile, wholeSegments } from "./read-journal.ts";
-import { SegmentReader } from "./segment-reader.ts";
+import { type Arrays, RunEvent } from "./events.ts";
+import {
+  bulkKinds,
+  decodeArrays,
+  decodeHeader,
+  decodeJson,
+  type FrameHeader,
+  headerBytes,
+  isIntact,
+} from "./frames.ts";
+import { damaged, SegmentReader, segmentFile, wholeSegments } from "./segments.ts";
 
 /** Where a frame begins. */
 export interface JournalPosition {
@@ -21,12 +29,16 @@ const kindNames = new Map<number, BulkKind>(
 );
 
 /** The journal is no longer the one whose positions are known: its segments were rewritten, or the run began anew. */
-export class JournalReplaced extends Error {}
+export class JournalReplaced extends Error {
+  constructor() {
+    super("The journal was rewritten while it was read. Read it again.");
+  }
+}
 
 export const isBefore = (a: JournalPosition, b: JournalPosition): boolean =>
   a.segment < b.segment || (a.segment === b.segment && a.offset < b.offset);
 
-/** One frame of a journal; valid until the cursor moves. */
+/** One frame of a journal. Its event can be read until the cursor is closed or in another segment. */
 export class Frame {
   readonly position: JournalPosition;
   /** One of the events that are nearly all of a journal; undefined: another one. */
@@ -38,62 +50,92 @@ export class Frame {
     this.#reader = reader;
     this.position = position;
     this.#header = header;
-    this.bulk = kindNames.get(header.flags >> 4) ?? this.#sniffed();
+    this.bulk = kindNames.get(header.flags >> 4);
   }
 
   get hasArrays(): boolean {
     return this.#header.arrayBytes > 0;
   }
 
-  /** The event as it was written: JSON, not checked against the schema. */
-  json(): unknown {
-    const text = decodeJson(this.#header, this.#reader.read(this.#jsonStart, this.#header.jsonBytes));
-    if (text === undefined) throw damaged(this.#reader.path, this.position.offset, "it does not fit its checksum");
-    return JSON.parse(text);
+  /** The event as it was written, not checked against the schema. */
+  json(): RunEvent {
+    return JSON.parse(this.#text()) as RunEvent;
   }
 
-  arrays(): Arrays {
-    if (!this.hasArrays) return {};
-    const bytes = this.#reader.read(this.#jsonStart + this.#header.jsonBytes, this.#header.arrayBytes);
-    const arrays = decodeArrays(this.#header, bytes);
-    if (!arrays) throw damaged(this.#reader.path, this.position.offset, "its arrays do not fit their checksum");
-    return arrays;
+  /** The event, checked. */
+  event(): RunEvent {
+    const text = this.#text();
+    try {
+      return RunEvent.parse(JSON.parse(text));
+    } catch (error) {
+      const reason = messageOf(error).slice(0, 200);
+      throw this.#damaged(`${text.slice(0, 120)} is no event of this version (${reason})`);
+    }
   }
 
-  get #jsonStart(): number {
-    return this.position.offset + headerBytes;
+  /** Reads the event's arrays, at any time; empty where it has none. */
+  readonly arrays = (): Arrays => {
+    const { arrayBytes, jsonBytes } = this.#header;
+    if (arrayBytes === 0) return {};
+    const file = new SegmentReader(this.#reader.path);
+    try {
+      if (file.inode !== this.#reader.inode) throw new JournalReplaced();
+      const bytes = file.read(this.position.offset + headerBytes + jsonBytes, arrayBytes);
+      const arrays = decodeArrays(this.#header, bytes);
+      if (!arrays) throw this.#damaged("its arrays do not fit their checksum");
+      return arrays;
+    } finally {
+      file.close();
+    }
+  };
+
+  #text(): string {
+    const text = decodeJson(
+      this.#header,
+      this.#reader.read(this.position.offset + headerBytes, this.#header.jsonBytes),
+    );
+    if (text === undefined) throw this.#damaged("its text does not fit its checksum");
+    return text;
   }
 
-  /** The kind of a frame whose writer did not say: from its first bytes where they are plain. */
-  #sniffed(): BulkKind | undefined {
-    if ((this.#header.flags & 1) !== 0) return undefined;
-    return kindNames.get(kindOf(this.#reader.read(this.#jsonStart, 40).toString("latin1")));
+  #damaged(what: string): Error {
+    return damaged(this.#reader.path, this.position.offset, what);
   }
+}
+
+export interface CursorOptions {
+  /** Default: the journal's beginning. */
+  from?: JournalPosition | undefined;
+  /** Files of another cursor of this journal, by segment; positions count only while the files are the same. */
+  inodes?: Map<number, number>;
+  /** Every text is held against its checksum. A last frame that does not fit was torn by a crash, and is left out. */
+  isChecked?: boolean;
 }
 
 export class JournalCursor {
   readonly #runPath: string;
+  readonly #isChecked: boolean;
   #reader: SegmentReader | undefined;
   #segment: number;
   #offset: number;
   /** By segment: the file that its positions are of. */
-  readonly #inodes: Map<number, number>;
+  readonly inodes: Map<number, number>;
   #stuckAt = -1;
 
-  /** `inodes`: of another cursor of this journal; positions count only while the files are the same. */
-  constructor(runPath: string, from: JournalPosition = { segment: 0, offset: 0 }, inodes = new Map<number, number>()) {
+  constructor(
+    runPath: string,
+    { from = { segment: 0, offset: 0 }, inodes = new Map(), isChecked = false }: CursorOptions = {},
+  ) {
     this.#runPath = runPath;
     this.#segment = from.segment;
     this.#offset = from.offset;
-    this.#inodes = inodes;
+    this.#isChecked = isChecked;
+    this.inodes = inodes;
   }
 
+  /** Where the next frame begins. */
   get position(): JournalPosition {
     return { segment: this.#segment, offset: this.#offset };
-  }
-
-  get inodes(): Map<number, number> {
-    return this.#inodes;
   }
 
   /** The next whole frame; undefined where there is none yet. Throws on damage, and when the files are others than they were. */
@@ -128,6 +170,7 @@ export class JournalCursor {
     if (!header) return undefined;
     const end = offset + headerBytes + header.jsonBytes + header.arrayBytes;
     if (end > reader.size) return undefined;
+    if (this.#isChecked && !isIntact(header, reader.read(offset + headerBytes, header.jsonBytes))) return undefined;
     this.#offset = end;
     return new Frame(reader, { segment: this.#segment, offset }, header);
   }
@@ -136,7 +179,7 @@ export class JournalCursor {
   #grown(reader: SegmentReader): boolean {
     const before = reader.size;
     reader.refresh();
-    const known = this.#inodes.get(this.#segment);
+    const known = this.inodes.get(this.#segment);
     const now = SegmentReader.inodeOf(reader.path);
     if (reader.size < this.#offset || (known !== undefined && now !== known)) throw new JournalReplaced();
     if (reader.size > before) return true;
@@ -154,16 +197,16 @@ export class JournalCursor {
     const path = this.#pathOf(this.#segment);
     wholeSegments(this.#runPath);
     if (!existsSync(path)) {
-      if (this.#inodes.has(this.#segment)) throw new JournalReplaced();
+      if (this.inodes.has(this.#segment)) throw new JournalReplaced();
       return undefined;
     }
     const reader = new SegmentReader(path);
-    const known = this.#inodes.get(this.#segment);
+    const known = this.inodes.get(this.#segment);
     if ((known !== undefined && known !== reader.inode) || reader.size < this.#offset) {
       reader.close();
       throw new JournalReplaced();
     }
-    this.#inodes.set(this.#segment, reader.inode);
+    this.inodes.set(this.#segment, reader.inode);
     this.#reader = reader;
     return reader;
   }

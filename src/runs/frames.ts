@@ -53,7 +53,7 @@ export function encodeFrame(json: string, arrays: Arrays, hurry = false): [Buffe
 }
 
 /** The kind of an event by how its JSON begins; 0 for those that no reader passes over. */
-export function kindOf(json: string): number {
+function kindOf(json: string): number {
   const type = /^\{"type":"([a-z-]+)"/.exec(json)?.[1] ?? "";
   return Object.hasOwn(bulkKinds, type) ? bulkKinds[type as keyof typeof bulkKinds] : 0;
 }
@@ -99,9 +99,13 @@ export function decodeHeader(bytes: Buffer): FrameHeader | undefined {
   };
 }
 
+/** Whether these are the bytes of the event's JSON. */
+export const isIntact = (header: FrameHeader, bytes: Buffer): boolean =>
+  bytes.length === header.jsonBytes && crc32(bytes) === header.jsonCrc;
+
 /** The event's JSON text; undefined when the checksum does not fit. */
 export function decodeJson(header: FrameHeader, bytes: Buffer): string | undefined {
-  if (bytes.length !== header.jsonBytes || crc32(bytes) !== header.jsonCrc) return undefined;
+  if (!isIntact(header, bytes)) return undefined;
   const deflated = (header.flags & jsonDeflated) !== 0;
   return (deflated ? inflateRawSync(bytes, { maxOutputLength: header.jsonLength }) : bytes).toString("utf8");
 }

@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { parentPort, workerData } from "node:worker_threads";
 import { messageOf, WhetstoneError } from "../core/errors.ts";
 import { syncFolder } from "../core/files.ts";
-import { JournalCursor } from "./cursor.ts";
+import { JournalCursor, type JournalPosition } from "./cursor.ts";
 import { RunError, readRunConfig, runFiles } from "./directory.ts";
 import type { Arrays, EventOf, RunEvent } from "./events.ts";
 import { encodeFrame } from "./frames.ts";
-import { lastEvent, readJournal, segmentFile, wholeBytes, wholeSegments } from "./read-journal.ts";
 import { RunFiles } from "./run-files.ts";
+import { journalSegments, segmentFile } from "./segments.ts";
 import { thinSegments } from "./thin-journal.ts";
 
 export type ToWorker =
@@ -37,14 +37,15 @@ class JournalWriter {
   #size: number;
   #total: number;
 
-  constructor(runPath: string) {
+  /** Writes on from where the whole frames of the journal end. */
+  constructor(runPath: string, { segment, offset }: JournalPosition) {
     this.#folder = join(runPath, runFiles.journal);
     mkdirSync(this.#folder, { recursive: true });
-    const segments = wholeSegments(runPath);
-    const last = segments.at(-1);
-    this.#number = Math.max(0, segments.length - 1);
-    this.#size = last === undefined ? 0 : wholeBytes(last);
-    this.#total = segments.slice(0, -1).reduce((sum, path) => sum + statSync(path).size, this.#size);
+    this.#number = segment;
+    this.#size = offset;
+    this.#total = journalSegments(runPath)
+      .slice(0, segment)
+      .reduce((sum, path) => sum + statSync(path).size, offset);
     this.#descriptor = this.#open();
     ftruncateSync(this.#descriptor, this.#size);
     fsyncSync(this.#descriptor);
@@ -103,55 +104,63 @@ function guarded<T>(work: () => T): T | undefined {
   }
 }
 
-/** The last start that the journal tells of, and whether it tells of anything. */
-function lastStarted(): { started: EventOf<"started"> | undefined; isEmpty: boolean } {
-  if (lastEvent(runPath) === undefined) return { started: undefined, isEmpty: true };
-  const cursor = new JournalCursor(runPath);
+/** Brings `files` to what the journal says. Returns where it ends; refuses a run that the journal is not of. */
+function readPast(files: RunFiles): JournalPosition {
+  const config = readRunConfig(runPath);
+  const cursor = new JournalCursor(runPath, { isChecked: true });
   let started: EventOf<"started"> | undefined;
   try {
     for (let frame = cursor.next(); frame; frame = cursor.next()) {
-      const event = frame.bulk === undefined ? (frame.json() as RunEvent) : undefined;
-      if (event?.type === "started") started = event;
+      const event = frame.event();
+      if (event.type === "started" && !started) {
+        started = event;
+        refuseAnother(config, started);
+      }
+      files.take(event);
     }
   } finally {
     cursor.close();
   }
-  return { started, isEmpty: false };
+  const { position } = cursor;
+  refuseLost(config, started, position.segment === 0 && position.offset === 0);
+  return position;
+}
+
+/** Refuses to go on with the journal of another run: the files made from this run's own would be lost. */
+function refuseAnother(config: ReturnType<typeof readRunConfig>, started: EventOf<"started">): void {
+  const [id, other] = [config?.["wandb_run_id"], started.config["wandb_run_id"]];
+  if (id === undefined || other === undefined || id === other) return;
+  throw new RunError(
+    "runs/other-journal",
+    `${runPath} has the ${runFiles.config} of one run (begun ${String(config!["started_at"])}) and the journal of another ` +
+      `(begun ${String(started.config["started_at"])}), so it cannot be resumed. Put back the one that belongs here, or start a new run in another log_path. Nothing was changed.`,
+  );
 }
 
 /**
- * Refuses to begin anew where a run's journal was emptied or taken away, and to go on with that of another run: the files made from it would
- * be lost too. config.json is written when the start that it tells of is in the journal.
+ * Refuses to begin anew where a run's journal was emptied or taken away. config.json is written when the start that it tells of is in
+ * the journal.
  */
-function refuseOthers(): void {
-  const { started, isEmpty } = lastStarted();
-  const config = readRunConfig(runPath);
-  const id = config?.["wandb_run_id"];
+function refuseLost(
+  config: ReturnType<typeof readRunConfig>,
+  started: EventOf<"started"> | undefined,
+  isEmpty: boolean,
+): void {
   const { metrics, log, checkpoints, timing, rollouts, evaluations, summary } = runFiles;
   const left = [metrics, log, checkpoints, timing, rollouts, evaluations, summary].filter(
     (name) => (statSync(join(runPath, name), { throwIfNoEntry: false })?.size ?? 0) > 0,
   );
-  const journal = join(runPath, runFiles.journal);
-  if ((isEmpty && left.length > 0) || (started === undefined && id !== undefined))
-    throw new RunError(
-      "runs/no-journal",
-      `${runPath} holds what a run has written (${[...left, runFiles.config].slice(0, 3).join(", ")}), but its journal is missing or has no start of a run, so it cannot be resumed. ` +
-        `Restore ${journal} from a copy, or start a new run in another log_path; load_checkpoint_path= takes its weights along (a state_path of ${checkpoints}). Nothing was changed.`,
-    );
-  const other = started?.config["wandb_run_id"];
-  if (id !== undefined && other !== undefined && id !== other)
-    throw new RunError(
-      "runs/other-journal",
-      `${runPath} has the ${runFiles.config} of one run (begun ${String(config!["started_at"])}) and the journal of another ` +
-        `(begun ${String(started!.config["started_at"])}), so it cannot be resumed. Put back the one that belongs here, or start a new run in another log_path. Nothing was changed.`,
-    );
+  if (!(isEmpty && left.length > 0) && (started !== undefined || config?.["wandb_run_id"] === undefined)) return;
+  throw new RunError(
+    "runs/no-journal",
+    `${runPath} holds what a run has written (${[...left, runFiles.config].slice(0, 3).join(", ")}), but its journal is missing or has no start of a run, so it cannot be resumed. ` +
+      `Restore ${join(runPath, runFiles.journal)} from a copy, or start a new run in another log_path; load_checkpoint_path= takes its weights along (a state_path of ${checkpoints}). Nothing was changed.`,
+  );
 }
 
 guarded(() => {
-  refuseOthers();
-  const writer = new JournalWriter(runPath);
   const files = new RunFiles(runPath);
-  for (const { event } of readJournal(runPath)) files.take(event);
+  const writer = new JournalWriter(runPath, readPast(files));
   const repaired = files.caughtUp();
 
   const waiting: Extract<ToWorker, { kind: "append" }>[] = [];

@@ -7,8 +7,9 @@ import { readJsonLines } from "../core/jsonl.ts";
 import { lockHolder } from "../core/lock-file.ts";
 import { readRunConfig, runFiles } from "./directory.ts";
 import { Finding, FoundFindings } from "./findings.ts";
-import { journalSegments, lastEvent } from "./read-journal.ts";
+import { lastEvent } from "./read-journal.ts";
 import type { MetricsRecord } from "./records.ts";
+import { journalSegments } from "./segments.ts";
 
 /** live: a process writes it; stopped: it was told to; crashed: its process ended without a word. */
 export type RunState = "live" | "finished" | "stopped" | "failed" | "crashed" | "broken";

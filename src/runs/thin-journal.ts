@@ -1,28 +1,28 @@
 // keep_journal=checkpoint: once a checkpoint is safe, the arrays of steps before it (tokens and log-probabilities, nearly all of a
 // journal's bytes) are dropped. Events stay, so every file and figure can still be made; only a replay of those steps cannot.
 import { closeSync, openSync, statSync, writeSync } from "node:fs";
-import { join } from "node:path";
 import { replaceFile } from "../core/files.ts";
 import { toJsonLine } from "../core/jsonl.ts";
-import { runFiles } from "./directory.ts";
 import type { RunEvent } from "./events.ts";
 import { encodeFrame } from "./frames.ts";
-import { readSegment, segmentFile } from "./read-journal.ts";
+import { framesOf } from "./read-journal.ts";
+import { journalSegments } from "./segments.ts";
 
 /** Segments below this size are not worth rewriting, and thinned ones stay below it. */
 const worthBytes = 1024 * 1024;
 
 /** Drops the arrays of steps before `step` from every segment before the one that is being written. */
 export function thinSegments(runPath: string, current: number, step: number): void {
-  for (let number = 0; number < current; number++) {
-    const path = join(runPath, runFiles.journal, segmentFile(number));
+  for (const [segment, path] of journalSegments(runPath).slice(0, current).entries()) {
     if (statSync(path).size < worthBytes) continue;
     replaceFile(path, (temporary) => {
       const descriptor = openSync(temporary, "w");
       try {
-        for (const { entry } of readSegment(path, { last: false })) {
-          const arrays = belongsBefore(entry.event, step) ? {} : entry.arrays();
-          for (const bytes of encodeFrame(toJsonLine(entry.event).trimEnd(), arrays)) writeSync(descriptor, bytes);
+        for (const frame of framesOf(runPath, { segment, offset: 0 })) {
+          if (frame.position.segment !== segment) break;
+          const event = frame.event();
+          const arrays = belongsBefore(event, step) ? {} : frame.arrays();
+          for (const bytes of encodeFrame(toJsonLine(event).trimEnd(), arrays)) writeSync(descriptor, bytes);
         }
       } finally {
         closeSync(descriptor);

@@ -1,6 +1,44 @@
-// Reads a segment of a journal at offsets, through one buffer.
-import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
+// The files of a journal: which there are, and the bytes of one, read at offsets through one buffer.
+import { closeSync, existsSync, fstatSync, openSync, readdirSync, readSync, statSync } from "node:fs";
+import { basename, join } from "node:path";
+import { RunError, runFiles } from "./directory.ts";
 import { decodeHeader, decodeJson, headerBytes } from "./frames.ts";
+
+/** `journal/000003.wj`. */
+export const segmentFile = (number: number) => `${String(number).padStart(6, "0")}.wj`;
+
+/** The segments of a run's journal, oldest first. */
+export function journalSegments(runPath: string): string[] {
+  const folder = join(runPath, runFiles.journal);
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder)
+    .filter((name) => /^\d{6}\.wj$/.test(name))
+    .sort()
+    .map((name) => join(folder, name));
+}
+
+/** The same, where none is missing or empty among them: what was written after a gap means nothing without it. */
+export function wholeSegments(runPath: string): string[] {
+  const segments = journalSegments(runPath);
+  const gap = segments.findIndex((path, number) => basename(path) !== segmentFile(number));
+  if (gap >= 0)
+    throw damaged(
+      join(runPath, runFiles.journal, segmentFile(gap)),
+      0,
+      "the file is missing, and later ones are there",
+    );
+  const emptied = segments.slice(0, -1).find((path) => statSync(path).size === 0);
+  if (emptied !== undefined) throw damaged(emptied, 0, "the file is empty, and later ones are there");
+  return segments;
+}
+
+export function damaged(path: string, offset: number, what: string): RunError {
+  return new RunError(
+    "runs/journal-damaged",
+    `${path} is damaged at byte ${offset}: ${what}. Restore the file from a copy; or, to go on from the last checkpoint before that, ` +
+      "cut the file there (truncate --size) and move later segments away. Nothing was changed.",
+  );
+}
 
 const chunkBytes = 1 << 20;
 
