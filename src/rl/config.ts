@@ -54,12 +54,6 @@ export const TrainConfig = z.strictObject({
       "uniform: every prompt gets the same number of completions; adaptive: first_samples each, the rest of batch_size where rewards differ",
     ),
   first_samples: z.int().min(2).default(4).describe("groups=adaptive: completions that every prompt gets first"),
-  curriculum: z
-    .enum(["none", "posterior"])
-    .default("none")
-    .describe(
-      "posterior: problems that the run's outcomes say are nearly always or never solved come only in every fourth epoch",
-    ),
   max_steps: z.int().min(-1).default(-1).describe("step at which training ends; -1: never"),
   learning_rate: positive.default(4e-5).describe("Adam learning rate"),
   lora_rank: z.int().min(1).default(32).describe("rank of the LoRA adapter"),

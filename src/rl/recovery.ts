@@ -36,7 +36,6 @@ const groupKeys = new Set([
   "group_size",
   "groups",
   "first_samples",
-  "curriculum",
   "temperature",
   "data_fingerprint",
 ]);

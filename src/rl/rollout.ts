@@ -183,7 +183,6 @@ async function sampleGroup(
       policy: version,
       problem: task.id,
       source: task.source,
-      ...(task.difficulty !== undefined && { difficulty: task.difficulty }),
       ...(task.question !== undefined && { question: task.question.slice(0, maxQuestionCharacters) }),
       datasetIndex: task.datasetIndex,
       ...(task.continues !== undefined && { continues: task.continues }),

@@ -12,7 +12,6 @@ import { Checkpoints } from "./checkpoints.ts";
 import type { TrainConfig } from "./config.ts";
 import { Controls } from "./controls.ts";
 import type { Course } from "./course.ts";
-import { Curriculum } from "./curriculum.ts";
 import { evaluationSeed } from "./evaluate.ts";
 import { Evaluations } from "./evaluations.ts";
 import { firstSamples, furtherTasks, mostGroups } from "./groups.ts";
@@ -20,7 +19,7 @@ import type { Meter } from "./meter.ts";
 import { batchesOf, Pipeline, versionFor } from "./pipeline.ts";
 import { Policies, type Policy } from "./policies.ts";
 import { recordedTasks } from "./recorded-tasks.ts";
-import type { Position, Recovered } from "./recovery.ts";
+import type { Recovered } from "./recovery.ts";
 import { endOf, type Start } from "./resume.ts";
 import { type Place, sampleAndJudge } from "./rollout.ts";
 import { StepRecorder } from "./step-recorder.ts";
@@ -116,7 +115,6 @@ export class TrainSession {
       signals: [drain, cancel],
     });
     run.journal.listen(() => admissions.settled());
-    const curriculum = config.curriculum === "posterior" ? this.#curriculum(frontier, config, parts) : undefined;
     const { floor } = recovered;
     const pipeline = new Pipeline({
       lag: config.max_lag,
@@ -126,7 +124,7 @@ export class TrainSession {
       tasksOf: async (batch) =>
         batch < frontier.step
           ? recordedTasks(recovered, batch)
-          : (curriculum?.tasks(batch) ?? parts.trainTasks.batch(offsetOf(batch), config.group_size)),
+          : parts.trainTasks.batch(offsetOf(batch), config.group_size),
       rollOut: watch.progress(
         "sampling and grading",
         sampleAndJudge({
@@ -222,14 +220,6 @@ export class TrainSession {
     this.evaluations = evaluations;
     this.watch = watch;
     this.end = end;
-  }
-
-  /** Chooses problems by what the journal has and whatever it gets. */
-  #curriculum(frontier: Position, config: TrainConfig, { run: { journal }, trainTasks }: TrainParts): Curriculum {
-    const { group_size: prompts, max_lag: lag, seed } = config;
-    const curriculum = new Curriculum({ source: trainTasks, prompts, lag, seed, frontier, entries: journal.entries() });
-    journal.listen((event) => curriculum.take(event));
-    return curriculum;
   }
 
   /**

@@ -26,8 +26,6 @@ export interface TrainSettings {
   groups?: "uniform" | "adaptive";
   /** groups=adaptive: completions that every prompt gets first. Default 4. */
   first_samples?: number;
-  /** posterior: problems that the run's outcomes say are nearly always or never solved come only in every fourth epoch. Default "none". */
-  curriculum?: "none" | "posterior";
   /** step at which training ends; -1: never. Default -1, nano 40. */
   max_steps?: number;
   /** Adam learning rate. Default 0.00004, nano 0.003. */

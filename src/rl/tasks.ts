@@ -12,8 +12,6 @@ import { stratifiedSubset } from "./evaluate.ts";
 export interface Task {
   id: string;
   source: string;
-  /** As the data set calls it, where it does. */
-  difficulty?: string;
   /** What is asked, as people read it: without instructions and chat format. */
   question?: string;
   /** Position in the endless order of the data; of an evaluation, in its list. */
@@ -136,7 +134,6 @@ export function taskOf(
   return {
     id: problem.id,
     source: problem.source,
-    ...difficultyOf(problem),
     question: [problem.question, problem.starterCode].filter(Boolean).join("\n\n"),
     datasetIndex,
     prompt,
@@ -149,10 +146,6 @@ export function taskOf(
       return read;
     },
   };
-}
-
-function difficultyOf({ metadata: { difficulty } }: Problem): Pick<Task, "difficulty"> {
-  return typeof difficulty === "string" || typeof difficulty === "number" ? { difficulty: String(difficulty) } : {};
 }
 
 /** Whether a problem's prompt leaves room for an answer. */

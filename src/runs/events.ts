@@ -118,8 +118,6 @@ export const RunEvent = z.discriminatedUnion("type", [
     policy: index,
     problem: z.string(),
     source: z.string(),
-    /** The problem's, where the data set names one. */
-    difficulty: z.string().optional(),
     /** What was asked, for people; the prompt's tokens are what the model saw. Cut to maxQuestionCharacters. */
     question: z.string().optional(),
     /** Position in the endless order of the data. */

@@ -1,7 +1,7 @@
 // `kill -9` at random moments, each followed by the same command, at every lag: nothing is lost, nothing that was written down is
 // sampled, graded or applied again, and the adapter is in the end bit for bit that of a run nobody touched. One lag here, with all that
 // makes a batch depend on outcomes; every lag with WHET_KILLS=200 ./whet test test/system/resume
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { Random } from "../../src/core/random.ts";
@@ -15,17 +15,6 @@ const wanted = process.env["WHET_KILLS"];
 const lags = wanted ? [0, 1, 2] : [2];
 /** A second round of answers, but for one lag; WHET_GROUPS: the same for all. */
 const groupsAt = (lag: number) => process.env["WHET_GROUPS"] ?? (lag === 1 ? "uniform" : "adaptive");
-/** The last lag with problems chosen by outcomes, of so few that several epochs go by. */
-const curriculumAt = (lag: number) => (lag === 2 ? ["curriculum=posterior", `train_data=${fewProblems()}`] : []);
-let few: string | undefined;
-const fewProblems = () => {
-  if (few !== undefined) return few;
-  const path = join(newFolder(), "few.jsonl");
-  const all = readFileSync(new URL("../../data/starter/train.jsonl", import.meta.url), "utf8").split("\n");
-  writeFileSync(path, `${all.slice(0, 3).join("\n")}\n`);
-  few = path;
-  return path;
-};
 const kills = Math.ceil(Number(wanted ?? lags.length) / lags.length);
 const steps = wanted ? 6 : 4;
 const settings = [
@@ -44,7 +33,6 @@ const commandAt = (lag: number) => (path: string) => [
   `log_path=${path}`,
   `max_lag=${lag}`,
   `groups=${groupsAt(lag)}`,
-  ...curriculumAt(lag),
   ...settings,
 ];
 /** By lag: a run that nobody touched, and how long it took. */
