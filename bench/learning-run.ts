@@ -14,25 +14,17 @@ import { RunView } from "../src/runs/view.ts";
 /** A way to share a step's completions among problems, as keys of `./whet train`. */
 export interface Rule {
   name: string;
-  /** Of a step, and of each problem at first. */
+  /** Of a step, and of each problem. */
   prompts: number;
   samples: number;
   keys: readonly string[];
 }
 
-/** Completions of a step that the rules are compared at. */
-export const budget = 128;
 const uniform = (prompts: number, samples: number): Rule => ({
   name: `uniform ${prompts} × ${samples}`,
   prompts,
   samples,
   keys: [`batch_size=${prompts * samples}`, `group_size=${prompts}`],
-});
-const adaptive = (prompts: number, samples: number): Rule => ({
-  name: `adaptive ${prompts} × ${samples}`,
-  prompts,
-  samples,
-  keys: [`batch_size=${budget}`, `group_size=${prompts}`, "groups=adaptive", `first_samples=${samples}`],
 });
 
 /** By the word that names them on the command line. */
@@ -42,7 +34,6 @@ export const rules: Readonly<Record<string, Rule>> = {
   "8x8": uniform(8, 8),
   "16x8": uniform(16, 8),
   "32x4": uniform(32, 4),
-  adaptive: adaptive(28, 4),
 };
 
 /** Where a run stands after some steps. */

@@ -29,11 +29,6 @@ const benchmarks: Readonly<Record<string, BenchmarkEntry>> = {
     summary: "executions in the jail beside a bare interpreter, and what 10,000 of them leave behind",
     load: () => import("../bench/grading.ts"),
   },
-  groups: {
-    summary:
-      "adaptive groups beside fixed shapes at equal completions, on problems as shipped, hard ones and easy ones",
-    load: () => import("../bench/groups.ts"),
-  },
   learning: {
     summary:
       "time and completions to +40 points of Pass@1 beside TRL's GRPOTrainer, and by each way to share completions",
@@ -61,9 +56,9 @@ const BenchOptions = z.strictObject({
   quick: z
     .boolean()
     .default(false)
-    .describe("dashboard, groups, lag, learning, pipeline, scale: a small version, to see that it works"),
-  seeds: z.int().min(1).max(16).default(3).describe("groups, learning: how many seeds"),
-  rules: z.array(z.string()).default([]).describe("groups, learning: rules to measure, separated by commas; none: all"),
+    .describe("dashboard, lag, learning, pipeline, scale: a small version, to see that it works"),
+  seeds: z.int().min(1).max(16).default(3).describe("learning: how many seeds"),
+  rules: z.array(z.string()).default([]).describe("learning: rules to measure, separated by commas; none: all"),
   peer: z.boolean().default(true).describe("learning: whether TRL runs beside it"),
 });
 

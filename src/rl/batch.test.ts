@@ -33,12 +33,11 @@ function completion(verdict: Verdict, extra: Partial<Completion> = {}): Completi
   };
 }
 
-function group(verdicts: readonly Verdict[], id = "p", continues?: number): Group {
+function group(verdicts: readonly Verdict[]): Group {
   return {
-    problem: id,
+    problem: "p",
     source: "s",
     datasetIndex: 0,
-    continues,
     prompt: Int32Array.of(1, 2, 3),
     policy: 0,
     sampled: { start: 0, end: 1 },
@@ -49,23 +48,6 @@ function group(verdicts: readonly Verdict[], id = "p", continues?: number): Grou
 
 const many = (verdict: Verdict, count: number) => Array<Verdict>(count).fill(verdict);
 const settings = { advantage: "mean", lossScale: "none", maskTruncated: false } as const;
-
-test("further answers share the baseline of their problem, and count once as a group", () => {
-  const groups = [
-    group(["pass", "fail"], "a"),
-    group(["pass", "pass"], "b"),
-    group(["fail", "fail"], "c"),
-    group(["fail", "fail", "fail", "fail"], "a", 0),
-  ];
-  const batch = buildBatch(groups, settings);
-  expect(batch.groups.map(({ outcome }) => outcome)).toEqual(["mixed", "all-pass", "all-fail", "mixed"]);
-  expect(batch.groups.map(({ skipped }) => skipped)).toEqual([false, true, true, false]);
-  expect(batch.groups[0]!.advantages).toEqual([5 / 6, -1 / 6]);
-  expect(batch.groups[3]!.advantages).toEqual(Array(4).fill(-1 / 6));
-  expect(batch.examples).toHaveLength(6);
-  // Rates are those of the first answers: the further ones went where it was open.
-  expect(batchMetrics(batch)).toMatchObject({ groups_total: 3, groups_mixed: 1, groups_skipped: 2, mean_correct: 0.5 });
-});
 
 test("a step of 128 completions adds up", () => {
   // 83 of 128 correct, one malformed, five of eight groups without contrast.

@@ -69,49 +69,30 @@ function sharedAdvantages(): (group: Group, advantage: number) => Float32Array {
   };
 }
 
-/** One answer, and where it stands: the group's place in the batch and the sample's in the group. */
-interface Member {
-  group: number;
-  sample: number;
-  grade: Completion["grade"];
-}
-
-/** Judges each problem by all of its answers: those of its group, and of the group that continues it. */
+/** Judges each group by its graded answers; by none where too many have no verdict. */
 function judgeGroups(groups: readonly Group[], name: AdvantageName): JudgedGroup[] {
-  const problems = new Map<number, Member[]>();
-  for (const [group, { continues = group, completions }] of groups.entries()) {
-    const members = problems.get(continues) ?? [];
-    members.push(...completions.map(({ grade }, sample) => ({ group, sample, grade })));
-    problems.set(continues, members);
-  }
-  const graded = new Map(
-    [...problems].map(([place, members]) => {
-      const rewarded = members.filter(({ grade }) => grade.reward !== null);
-      const usable = rewarded.length >= Math.max(2, minimumGradedShare * members.length);
-      return [place, { outcome: usable ? outcomeOf(members) : ("ungraded" as const), members: usable ? rewarded : [] }];
-    }),
+  const rewarded = groups.map(({ completions }) => {
+    const graded = completions.flatMap(({ grade }, sample) => (grade.reward === null ? [] : [sample]));
+    return graded.length >= Math.max(2, minimumGradedShare * completions.length) ? graded : [];
+  });
+  const rewards = groups.map(({ completions }, index) =>
+    rewarded[index]!.map((sample) => completions[sample]!.grade.reward!),
   );
-  const rewards = [...graded.values()].map(({ members }) => members.map(({ grade }) => grade.reward!));
-  const advantagesOfGroups = groups.map(({ completions }) => Array<number | null>(completions.length).fill(null));
-  for (const [index, advantages] of batchAdvantages(rewards, name).entries())
-    for (const [rank, { group, sample }] of [...graded.values()][index]!.members.entries())
-      advantagesOfGroups[group]![sample] = advantages[rank]!;
-  const skipped = new Map(
-    [...graded.keys()].map((place, index) => [place, shouldSkip(computeAdvantages(rewards[index]!))]),
-  );
+  const advantages = batchAdvantages(rewards, name);
   return groups.map((group, index) => {
-    const place = group.continues ?? index;
+    const ofSamples = Array<number | null>(group.completions.length).fill(null);
+    for (const [rank, sample] of rewarded[index]!.entries()) ofSamples[sample] = advantages[index]![rank]!;
     return {
       group,
-      outcome: graded.get(place)!.outcome,
-      skipped: skipped.get(place)!,
-      advantages: advantagesOfGroups[index]!,
+      outcome: rewarded[index]!.length === 0 ? "ungraded" : outcomeOf(group.completions),
+      skipped: shouldSkip(computeAdvantages(rewards[index]!)),
+      advantages: ofSamples,
     };
   });
 }
 
-function outcomeOf(members: readonly Member[]): GroupOutcome {
-  const graded = members.filter(({ grade }) => grade.verdict !== "ungraded");
+function outcomeOf(completions: readonly Completion[]): GroupOutcome {
+  const graded = completions.filter(({ grade }) => grade.verdict !== "ungraded");
   const passed = graded.filter(({ grade }) => grade.verdict === "pass").length;
   return passed === 0 ? "all-fail" : passed === graded.length ? "all-pass" : "mixed";
 }

@@ -41,9 +41,5 @@ test("what cannot train is refused with the way out", () => {
   expect(() => validateConfig({ ...config, batch_size: 130 })).toThrow(/128 or 136/);
   expect(() => validateConfig({ ...config, batch_size: 8 })).toThrow(/at least 16/);
   expect(validateConfig({ ...config, batch_size: 16 })).toHaveLength(1);
-  const adaptive = { ...config, groups: "adaptive" as const, group_size: 24 };
-  expect(validateConfig(adaptive)).toEqual([]);
-  expect(() => validateConfig({ ...adaptive, group_size: 33 })).toThrow(/group_size to 32 or less/);
-  expect(validateConfig({ ...adaptive, group_size: 32 })[0]).toContain("leave nothing");
   expect(validateConfig({ ...config, num_substeps: 2 })[0]).toContain("ppo");
 });

@@ -47,13 +47,6 @@ export const TrainConfig = z.strictObject({
 
   batch_size: z.int().min(2).default(128).describe("completions per step"),
   group_size: z.int().min(1).default(8).describe("prompts per step; each gets batch_size / group_size completions"),
-  groups: z
-    .enum(["uniform", "adaptive"])
-    .default("uniform")
-    .describe(
-      "uniform: every prompt gets the same number of completions; adaptive: first_samples each, the rest of batch_size where rewards differ",
-    ),
-  first_samples: z.int().min(2).default(4).describe("groups=adaptive: completions that every prompt gets first"),
   max_steps: z.int().min(-1).default(-1).describe("step at which training ends; -1: never"),
   learning_rate: positive.default(4e-5).describe("Adam learning rate"),
   lora_rank: z.int().min(1).default(32).describe("rank of the LoRA adapter"),
@@ -290,20 +283,7 @@ export function validateConfig(config: TrainConfig): string[] {
 
 /** The sizes of a step. */
 function checkSizes(config: TrainConfig, warnings: string[]): void {
-  const { batch_size: batchSize, group_size: prompts, first_samples: first } = config;
-  if (config.groups === "adaptive") {
-    if (prompts * first > batchSize)
-      throw new ConfigError(
-        "config/first-samples",
-        `first_samples=${first} for each of group_size=${prompts} prompts are ${prompts * first} completions, more than batch_size=${batchSize}. ` +
-          `Set group_size to ${Math.max(1, Math.floor(batchSize / first))} or less, or batch_size to more than ${prompts * first}.`,
-      );
-    if (prompts * first === batchSize)
-      warnings.push(
-        `groups=adaptive: the first ${first} completions of ${prompts} prompts leave nothing of batch_size=${batchSize} to share out`,
-      );
-    return;
-  }
+  const { batch_size: batchSize, group_size: prompts } = config;
   if (batchSize % prompts !== 0) {
     const below = Math.max(prompts, batchSize - (batchSize % prompts));
     throw new ConfigError(

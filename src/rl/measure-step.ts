@@ -72,7 +72,7 @@ export async function measureStep(config: TrainConfig, parts: MeasureParts): Pro
   const each = (total: number) => total / Math.max(1, problems.length);
   const whole = use(evaluated);
   return {
-    basis: `one batch of ${groups.length} prompts × ${answersEach(config)} answers and ${problems.length} test problems, done here; over a run three quarters as much is trained on`,
+    basis: `one batch of ${groups.length} prompts × ${completionsPerPrompt(config)} answers and ${problems.length} test problems, done here; over a run three quarters as much is trained on`,
     step: {
       ...use(groups),
       train: teachingShare * inputTokens(examples),
@@ -113,13 +113,10 @@ function rollOutAll(
     renderer,
     judge,
     record: async () => {},
-    samples: phase === "train" ? answersEach(config) : config.eval_num_samples,
+    samples: phase === "train" ? completionsPerPrompt(config) : config.eval_num_samples,
     temperature: phase === "train" ? config.temperature : config.eval_temperature,
     seedFor: ({ batch, group }, task) =>
       phase === "train" ? new Random("sample", config.seed, batch, group).uint32() : evaluationSeed(config.seed, task),
   });
   return Promise.all(tasks.map((task, group) => rollOut({ phase, batch, group }, task, policy, signal)));
 }
-
-/** Adaptive groups share the same number of answers unevenly; their average stands for them. */
-const answersEach = (config: TrainConfig) => Math.max(1, Math.round(completionsPerPrompt(config)));

@@ -32,14 +32,14 @@ describe("the pipeline", () => {
     const pipeline = pipelineOf({
       lag: 1,
       end: 3,
-      rollOut: async ({ batch, group }, { continues }, policy) => {
+      rollOut: async ({ batch, group }, { id }, policy) => {
         await sleep(Math.random() * 3);
-        asked.push(`${batch} ${group} ${continues ?? "first"} v${policy.version}`);
+        asked.push(`${batch} ${group} ${id} v${policy.version}`);
         return groupOf({ phase: "train", batch, group }, policy);
       },
       further: (batch, some, groups) => {
         expect(groups.map(({ problem }) => problem)).toEqual([0, 1, 2].map((group) => `${batch} ${group}`));
-        return batch === 1 ? [] : [{ ...some[2]!, continues: 2 }];
+        return batch === 1 ? [] : [{ ...some[2]!, id: "more" }];
       },
     });
     pipeline.use(policyOf(0));
@@ -49,7 +49,7 @@ describe("the pipeline", () => {
       pipeline.use(policyOf(batch + 1));
     }
     expect(sizes).toEqual([4, 3, 4]);
-    expect(asked.filter((line) => !line.includes("first"))).toEqual(["0 3 2 v0", "2 3 2 v1"]);
+    expect(asked.filter((line) => line.includes("more"))).toEqual(["0 3 more v0", "2 3 more v1"]);
     await pipeline.close();
   });
 

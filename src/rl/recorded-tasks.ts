@@ -7,7 +7,6 @@ export function recordedTasks(recovered: Recovered, batch: number): Task[] {
     id: sampled.problem,
     source: sampled.source,
     datasetIndex: sampled.datasetIndex,
-    ...(sampled.continues !== undefined && { continues: sampled.continues }),
     prompt: new Int32Array(),
     maxTokens: 0,
     loadTests: () => Promise.reject(new Error(`${sampled.problem} was graded already`)),

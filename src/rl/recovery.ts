@@ -30,15 +30,7 @@ const answerKeys = [
   "sandbox_memory_mb",
 ];
 /** Groups made under another value of these are not trained on. */
-const groupKeys = new Set([
-  ...answerKeys,
-  "batch_size",
-  "group_size",
-  "groups",
-  "first_samples",
-  "temperature",
-  "data_fingerprint",
-]);
+const groupKeys = new Set([...answerKeys, "batch_size", "group_size", "temperature", "data_fingerprint"]);
 /** An evaluation that was begun under another value of these begins anew. */
 const evaluationKeys = new Set([
   ...answerKeys,

@@ -35,8 +35,6 @@ export interface Group {
   source: string;
   /** Position in the endless order of the data. */
   datasetIndex: number;
-  /** The group of the same batch whose answers these belong to: one problem, one baseline. */
-  continues?: number | undefined;
   prompt: Int32Array;
   /** The policy version that answered. */
   policy: number;
@@ -151,7 +149,7 @@ async function sampleGroup(
   const seed = parts.seedFor(place, task);
   const start = Date.now();
   const promptTokens = task.prompt.length;
-  const samples = task.samples ?? parts.samples;
+  const { samples } = parts;
   parts.note?.({
     type: "group-requested",
     ...place,
@@ -163,7 +161,7 @@ async function sampleGroup(
   let answers: SampledAnswer[];
   let cachedTokens: number;
   try {
-    ({ answers, cachedTokens } = await sample(sampler, task, samples, seed, parts, signal));
+    ({ answers, cachedTokens } = await sample(sampler, task, seed, parts, signal));
   } finally {
     parts.sampling?.(-1);
   }
@@ -185,7 +183,6 @@ async function sampleGroup(
       source: task.source,
       ...(task.question !== undefined && { question: task.question.slice(0, maxQuestionCharacters) }),
       datasetIndex: task.datasetIndex,
-      ...(task.continues !== undefined && { continues: task.continues }),
       seed: seed ?? null,
       temperature: parts.temperature,
       promptTokens,
@@ -205,7 +202,6 @@ async function sampleGroup(
     problem: task.id,
     source: task.source,
     datasetIndex: task.datasetIndex,
-    continues: task.continues,
     prompt: task.prompt,
     policy: version,
     answers,
@@ -216,9 +212,8 @@ async function sampleGroup(
 async function sample(
   sampler: SamplingClient,
   task: Task,
-  samples: number,
   seed: number | undefined,
-  { renderer, temperature }: RolloutParts,
+  { renderer, samples, temperature }: RolloutParts,
   signal: AbortSignal,
 ): Promise<{ answers: SampledAnswer[]; cachedTokens: number }> {
   const response = await sampler.sample({
@@ -258,8 +253,8 @@ export function recall(
     const whole = text.length < maxResponseCharacters || !renderer;
     return { ...answer, text: whole ? text : renderer.parseResponse(own).message.content };
   });
-  const { problem, source, datasetIndex, continues, policy, start, end } = sampled;
-  return { problem, source, datasetIndex, continues, prompt, policy, answers, sampled: { start, end } };
+  const { problem, source, datasetIndex, policy, start, end } = sampled;
+  return { problem, source, datasetIndex, prompt, policy, answers, sampled: { start, end } };
 }
 
 /** A completion behind its prompt. */

@@ -9,12 +9,11 @@ import { Admissions } from "./admissions.ts";
 import type { Budget, Refusal } from "./budget.ts";
 import { type LinkedController, linkedController } from "./cancellation.ts";
 import { Checkpoints } from "./checkpoints.ts";
-import type { TrainConfig } from "./config.ts";
+import { completionsPerPrompt, type TrainConfig } from "./config.ts";
 import { Controls } from "./controls.ts";
 import type { Course } from "./course.ts";
 import { evaluationSeed } from "./evaluate.ts";
 import { Evaluations } from "./evaluations.ts";
-import { firstSamples, furtherTasks, mostGroups } from "./groups.ts";
 import type { Meter } from "./meter.ts";
 import { batchesOf, Pipeline, versionFor } from "./pipeline.ts";
 import { Policies, type Policy } from "./policies.ts";
@@ -129,24 +128,22 @@ export class TrainSession {
         "sampling and grading",
         sampleAndJudge({
           ...rollouts,
-          samples: firstSamples(config),
+          samples: completionsPerPrompt(config),
           temperature: config.temperature,
-          seedFor: ({ batch, group }, { continues }) =>
-            parts.fixedSeeds ? trainingSeed(config.seed, batch, group, continues) : undefined,
+          seedFor: ({ batch, group }) =>
+            parts.fixedSeeds ? new Random("sample", config.seed, batch, group).uint32() : undefined,
           sampling: (change) => sampling.change(change),
         }),
       ),
-      further: (batch, tasks, groups) => (batch < frontier.step ? [] : furtherTasks(tasks, groups, config)),
       admit: (batch, begin) =>
         admissions.ask(
-          () => budget?.admit(batch, batch < frontier.step ? 0 : missing("train", batch, mostGroups(config))),
+          () => budget?.admit(batch, batch < frontier.step ? 0 : missing("train", batch, config.group_size)),
           begin,
         ),
       drain,
       cancel,
     });
-    const isComplete = (batch: number) =>
-      batch < frontier.step || (config.groups === "uniform" && recovered.isComplete(batch, config.group_size));
+    const isComplete = (batch: number) => batch < frontier.step || recovered.isComplete(batch, config.group_size);
     const policies = new Policies({
       service,
       training,
@@ -328,10 +325,4 @@ export class TrainSession {
     this.watch.close();
     this.#stop.unlink();
   }
-}
-
-/** What draws the answers to a problem of a batch; its further answers have a seed of their own. */
-function trainingSeed(seed: number, batch: number, group: number, continues: number | undefined): number {
-  const place = continues === undefined ? [batch, group] : [batch, continues, "further"];
-  return new Random("sample", seed, ...place).uint32();
 }

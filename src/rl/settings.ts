@@ -22,10 +22,6 @@ export interface TrainSettings {
   batch_size?: number;
   /** older name of prompts_per_step; it shares batch_size among this many problems. Default 8. */
   group_size?: number;
-  /** uniform: every prompt gets the same number of completions; adaptive: first_samples each, the rest of batch_size where rewards differ. Default "uniform". */
-  groups?: "uniform" | "adaptive";
-  /** groups=adaptive: completions that every prompt gets first. Default 4. */
-  first_samples?: number;
   /** step at which training ends; -1: never. Default -1, nano 40. */
   max_steps?: number;
   /** Adam learning rate. Default 0.00004, nano 0.003. */

@@ -56,20 +56,15 @@ export function stepMetrics(facts: StepFacts): Record<string, number> {
 export function batchMetrics(batch: Batch): Record<string, number> {
   const completions = batch.groups.flatMap(({ group }) => group.completions);
   const graded = completions.filter(({ grade }) => grade.verdict !== "ungraded");
-  // A problem counts once, whatever the number of groups its answers came in.
-  const problems = batch.groups.filter(({ group }) => group.continues === undefined);
-  // Further answers go to problems that are open: rates of correctness would be those of a choice of problems.
-  const first = problems.flatMap(({ group }) => group.completions);
-  const firstGraded = first.filter(({ grade }) => grade.verdict !== "ungraded");
-  const outcomes = problems.map(({ outcome }) => outcome);
+  const outcomes = batch.groups.map(({ outcome }) => outcome);
   const groupShare = (outcome: string) => outcomes.filter((value) => value === outcome).length / (outcomes.length || 1);
   const tokens = completions.map((completion) => completion.tokens.length);
   const metrics: Record<string, number | undefined> = {
-    mean_reward: mean(firstGraded.map(({ grade }) => grade.reward!)),
-    mean_correct: mean(firstGraded.map(({ grade }) => (grade.verdict === "pass" ? 1 : 0))),
-    format_rate: mean(first.map(({ grade }) => (grade.formatOk ? 1 : 0))),
-    groups_skipped: problems.filter(({ skipped }) => skipped).length,
-    groups_total: problems.length,
+    mean_reward: mean(graded.map(({ grade }) => grade.reward!)),
+    mean_correct: mean(graded.map(({ grade }) => (grade.verdict === "pass" ? 1 : 0))),
+    format_rate: mean(completions.map(({ grade }) => (grade.formatOk ? 1 : 0))),
+    groups_skipped: batch.groups.filter(({ skipped }) => skipped).length,
+    groups_total: batch.groups.length,
     n_datums: batch.examples.length,
     groups_all_fail: outcomes.filter((outcome) => outcome === "all-fail").length,
     groups_all_pass: outcomes.filter((outcome) => outcome === "all-pass").length,
@@ -82,7 +77,7 @@ export function batchMetrics(batch: Batch): Record<string, number> {
     "sample/tokens_p95": quantile(tokens, 0.95),
     "sample/tokens_max": quantile(tokens, 1),
     "sample/truncated_rate": mean(completions.map(({ truncated }) => (truncated ? 1 : 0))),
-    "sample/prompt_tokens_mean": mean(problems.map(({ group }) => group.prompt.length)),
+    "sample/prompt_tokens_mean": mean(batch.groups.map(({ group }) => group.prompt.length)),
     "grade/ungraded_rate":
       completions.length === 0 ? undefined : (completions.length - graded.length) / completions.length,
     "grade/wall_p50": quantile(seconds(graded, "wallMs"), 0.5),
@@ -95,7 +90,7 @@ export function batchMetrics(batch: Batch): Record<string, number> {
     count(metrics, `grade/status/${grade.status}`);
     for (const flag of grade.flags) count(metrics, `grade/flags/${flag}`);
   }
-  for (const { group } of problems) count(metrics, `data/source/${group.source}`, 1 / problems.length);
+  for (const { group } of batch.groups) count(metrics, `data/source/${group.source}`, 1 / batch.groups.length);
   return Object.fromEntries(
     Object.entries(metrics).filter((entry): entry is [string, number] => entry[1] !== undefined),
   );

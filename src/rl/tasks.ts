@@ -19,10 +19,6 @@ export interface Task {
   prompt: Int32Array;
   /** Most tokens of one completion: the config's limit, or what the context window leaves. */
   maxTokens: number;
-  /** Answers to ask for, where it is another number than the rollout's. */
-  samples?: number;
-  /** The group of the same batch that these further answers belong to. */
-  continues?: number;
   loadTests(): Promise<readonly NormalizedTest[]>;
   /** The problem as a program gave it, for its reward function. */
   problem?: unknown;

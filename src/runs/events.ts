@@ -122,8 +122,6 @@ export const RunEvent = z.discriminatedUnion("type", [
     question: z.string().optional(),
     /** Position in the endless order of the data. */
     datasetIndex: index,
-    /** The group of this batch that these further answers belong to (groups=adaptive). */
-    continues: index.optional(),
     seed: index.nullable(),
     temperature: z.number(),
     /** Tokens of the prompt, and how many of them the server had cached. */

@@ -1,5 +1,5 @@
 // The same run whatever the timing: answers of the server and of the sandbox are held back for random times, and the adapter is bit for
-// bit the same. One lag and adaptive groups here; others with WHET_LAGS=0,1,2,4 WHET_GROUPS=uniform ./whet test test/system/delays
+// bit the same. One lag here; others with WHET_LAGS=0,1,2,4 ./whet test test/system/delays
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { startServe } from "../contract/serve-process.ts";
@@ -16,8 +16,6 @@ const settings = [
   "eval_max_problems=3",
   "batch_size=8",
   "group_size=2",
-  `groups=${process.env["WHET_GROUPS"] ?? "adaptive"}`,
-  "first_samples=2",
   "max_tokens=64",
   "tensorboard=false",
   "allow_unclipped=true",

@@ -1,6 +1,6 @@
 // `kill -9` at random moments, each followed by the same command, at every lag: nothing is lost, nothing that was written down is
-// sampled, graded or applied again, and the adapter is in the end bit for bit that of a run nobody touched. One lag here, with all that
-// makes a batch depend on outcomes; every lag with WHET_KILLS=200 ./whet test test/system/resume
+// sampled, graded or applied again, and the adapter is in the end bit for bit that of a run nobody touched. One lag here;
+// every lag with WHET_KILLS=200 ./whet test test/system/resume
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -13,8 +13,6 @@ import { expectAccounts, finalAdapter, type Moment, metricsOf, momentOf, train }
 const newFolder = foldersInMemory();
 const wanted = process.env["WHET_KILLS"];
 const lags = wanted ? [0, 1, 2] : [2];
-/** A second round of answers, but for one lag; WHET_GROUPS: the same for all. */
-const groupsAt = (lag: number) => process.env["WHET_GROUPS"] ?? (lag === 1 ? "uniform" : "adaptive");
 const kills = Math.ceil(Number(wanted ?? lags.length) / lags.length);
 const steps = wanted ? 6 : 4;
 const settings = [
@@ -24,17 +22,11 @@ const settings = [
   "eval_max_problems=3",
   "batch_size=8",
   "group_size=2",
-  "first_samples=2",
   "max_tokens=64",
   "tensorboard=false",
 ];
 
-const commandAt = (lag: number) => (path: string) => [
-  `log_path=${path}`,
-  `max_lag=${lag}`,
-  `groups=${groupsAt(lag)}`,
-  ...settings,
-];
+const commandAt = (lag: number) => (path: string) => [`log_path=${path}`, `max_lag=${lag}`, ...settings];
 /** By lag: a run that nobody touched, and how long it took. */
 const untouched = new Map<number, Promise<{ calm: string; wholeMs: number }>>();
 const calmRun = (lag: number) => {

@@ -7,8 +7,7 @@ import { messageOf } from "../../core/errors.ts";
 import { scratchFolder } from "../../core/files.ts";
 import { whet } from "../../core/program.ts";
 import { describeSummary } from "../../data/index.ts";
-import { presetConfig, type TrainConfig } from "../../rl/config.ts";
-import { shapeOf } from "../../rl/groups.ts";
+import { completionsPerPrompt, presetConfig, type TrainConfig } from "../../rl/config.ts";
 import { judgeByTests } from "../../rl/judge.ts";
 import { measureStep } from "../../rl/measure-step.ts";
 import { evaluationsOf, forecastRun, type Measured, measuredIn } from "../../rl/measured-forecast.ts";
@@ -206,7 +205,7 @@ function showMost(config: TrainConfig, gradeMs: number, sampled: ProbedSample, p
   const secondsPerToken = sampled.seconds / Math.max(1, sampled.tokens.length);
   const grading = ((gradeMs * config.batch_size) / 1000).toFixed(1);
   console.log(
-    `forecast  a step samples ${config.batch_size} completions (${shapeOf(config)}): at most ${clock(secondsPerToken * longest)} for the longest, ` +
+    `forecast  a step samples ${config.batch_size} completions (${config.group_size} prompts × ${completionsPerPrompt(config)}): at most ${clock(secondsPerToken * longest)} for the longest, ` +
       `about ${grading} s of grading`,
   );
   const most = {

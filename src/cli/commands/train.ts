@@ -315,7 +315,7 @@ function showConfig(run: Run, record: Readonly<Record<string, unknown>>, path = 
     "model_name",
     "preset",
     "prompts_per_step",
-    ...(record["groups"] === "adaptive" ? ["groups", "first_samples", "batch_size"] : ["completions_per_prompt"]),
+    "completions_per_prompt",
     "learning_rate",
     "lora_rank",
     "max_tokens",
