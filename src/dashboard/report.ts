@@ -2,9 +2,6 @@
 import { createHash } from "node:crypto";
 import { basename } from "node:path";
 import type { Rate } from "../runs/rates.ts";
-import { readJournal } from "../runs/read-journal.ts";
-import { describeSpending } from "../runs/shape.ts";
-import { spendingOf } from "../runs/spending.ts";
 import { readGroup, readGroups } from "./details.ts";
 import { escapeHtml, pythonHtml, untrustedHtml } from "./html.ts";
 import { infoOf, pulseOf } from "./info.ts";
@@ -41,7 +38,6 @@ function page(index: RunIndex, now: Date): string {
     headOf(index, now),
     findingsOf(index),
     curvesOf(index),
-    spendingSection(index),
     evaluationsOf(index),
     programsOf(index),
     configOf(index),
@@ -206,14 +202,6 @@ function curvesOf(index: RunIndex): string {
     }),
   ];
   return `<section><h2>Curves</h2><div class="charts">${charts.join("\n")}</div></section>`;
-}
-
-/** What the run's time or money went to, and which shape of a step would have taught more for it. */
-function spendingSection({ path }: RunIndex): string {
-  const spending = spendingOf(readJournal(path));
-  if (!spending) return "";
-  const lines = describeSpending(spending).map((line) => `<li>${escapeHtml(line)}</li>`);
-  return `<section><h2>Where it went</h2><ul>${lines.join("\n")}</ul></section>`;
 }
 
 function evaluationsOf(index: RunIndex): string {

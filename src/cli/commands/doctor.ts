@@ -17,8 +17,6 @@ import { evaluationTasks, taskSource } from "../../rl/tasks.ts";
 import { clock } from "../../runs/display.ts";
 import { type Logger, redact } from "../../runs/log.ts";
 import { readJournal } from "../../runs/read-journal.ts";
-import { describeSpending } from "../../runs/shape.ts";
-import { spendingOf } from "../../runs/spending.ts";
 import type { Command } from "../command.ts";
 import { chargedAs, type EngineConnection, engineFiles, type GraderConnection, presetFor } from "../connect.ts";
 import { findRun, runKey } from "../find-run.ts";
@@ -36,7 +34,7 @@ export const command: Command = {
       `Usage: ${whet} doctor [RUN] [key=value …]`,
       "",
       `Checks the engine, the model, the renderer, one sample, one training pass, the sandbox and the data, and forecasts the run's tokens, time and cost. Takes the keys of ${whet} train.`,
-      "With a run it forecasts from a recorded run, with its settings, and says what its time or money went to and which shape of a step would have taught more. Without it the embedded engine does one batch for real; a hosted service is not billed for that.",
+      "With a run it forecasts from a recorded run, with its settings. Without it the embedded engine does one batch for real; a hosted service is not billed for that.",
       "Makes a fresh adapter, samples from it and trains on the sample without a step; on a hosted service a few hundred tokens are billed.",
       "",
       "  run=  a run to forecast from, with its settings: its name, its path or latest",
@@ -46,7 +44,6 @@ export const command: Command = {
   async run(args) {
     const parsed = parseArgumentsOfRun(args, `${whet} doctor`);
     const run = parsed.run === "" ? undefined : findRun(parsed.run);
-    if (run !== undefined) showSpending(run);
     // A server that cannot be asked is reported by the check of the engine.
     const preset = async () =>
       parsed.preset ?? (await presetFor(parsed.given.base_url).catch(() => "deepcoder" as const));
@@ -162,12 +159,6 @@ async function examine(config: TrainConfig, run: string | undefined, signal: Abo
       : `${failures} ${failures === 1 ? "problem" : "problems"}: fix what is said above, then run this again`,
   );
   return failures === 0 ? 0 : 1;
-}
-
-/** What a recorded run's time or money went to, and which shape of a step would have taught more for it. */
-function showSpending(run: string): void {
-  const spending = spendingOf(readJournal(run));
-  if (spending) for (const line of describeSpending(spending)) console.log(`run       ${line}`);
 }
 
 async function timeGrader(grading: GraderConnection, signal: AbortSignal): Promise<{ value: number; found: string }> {
