@@ -5,11 +5,14 @@ import { closeSync, existsSync, mkdirSync, openSync, readFileSync, writeSync } f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Random } from "../src/core/random.ts";
+import { type DecoderConfig, weightShapes } from "../src/engine/architecture.ts";
+import { qwen3 } from "../src/engine/architectures/qwen3.ts";
+import { ropeFrequencies } from "../src/engine/config-file.ts";
 import { createEmbeddedEngine } from "../src/engine/index.ts";
-import { type Qwen3Config, weightShapes } from "../src/engine/model-types.ts";
 import { writeConfig, writeTokenizer } from "../test/support/tiny-model.ts";
 
-const config: Qwen3Config = {
+const config: DecoderConfig = {
+  architecture: qwen3,
   hiddenSize: 1024,
   intermediateSize: 3072,
   numLayers: 28,
@@ -17,7 +20,7 @@ const config: Qwen3Config = {
   numKvHeads: 8,
   headDim: 128,
   vocabSize: 151_936,
-  ropeTheta: 1_000_000,
+  ropeFrequencies: ropeFrequencies(1_000_000, 128),
   rmsNormEps: 1e-6,
   tieWordEmbeddings: true,
   maxPositions: 4096,

@@ -1,8 +1,9 @@
 // Prints how far the embedded engine is from PyTorch and transformers, on the vectors of test/golden/engine:
 //     node --import ./src/core/ts-loader.mjs scripts/engine-parity.ts
+
+import type { Weight } from "../src/engine/architecture.ts";
 import { BaseModel } from "../src/engine/base-model.ts";
 import type { LossName, TrainingBatch } from "../src/engine/engine.ts";
-import type { Weight } from "../src/engine/model-types.ts";
 import { defaultSamplerLimits, type RunnableRequest, Sampler } from "../src/engine/sampler.ts";
 import { Trainer } from "../src/engine/trainer.ts";
 import { LocalRunner } from "../src/engine/training-runner.ts";

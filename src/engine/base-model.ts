@@ -1,13 +1,13 @@
 // A loaded model: its weights, and the compiled graphs that every sampler of it shares. A snapshot is the frozen set of values
 // that one sampler feeds to those graphs.
 import { concat, floats, input, Session, type Tensor, type Value, value } from "../graph/index.ts";
+import { type AdapterWeights, type DecoderConfig, parameterCount, type Weights } from "./architecture.ts";
 import { compileDecode, compilePrefill, type DecodeKind, type PrefillKind } from "./decoder.ts";
 import type { LoraSpec } from "./engine.ts";
 import { readConfig, readWeights } from "./hf-folder.ts";
-import { adaptedLayers, type LoraTargets, loraInputs, mergeLora } from "./lora.ts";
-import { type AdapterWeights, loraScale, type Qwen3Config, type Weights } from "./model-types.ts";
-import { ropeTables } from "./qwen3.ts";
-import { fusedLayers, layerWeight, partsOf } from "./weights.ts";
+import { adaptedLayers, type LoraTargets, loraInputs, loraScale, mergeLora, targetsOf } from "./lora.ts";
+import { RopeTables } from "./transformer.ts";
+import { productsOf, productWeight } from "./weights.ts";
 
 /** Models up to this size get a merged copy of their weights per snapshot; larger ones keep the adapter beside the weights. */
 const mergeLimitBytes = 256 * 2 ** 20;
@@ -26,10 +26,9 @@ export interface Snapshot {
 
 export class BaseModel {
   readonly name: string;
-  readonly config: Qwen3Config;
+  readonly config: DecoderConfig;
   readonly weights: Weights;
   readonly #threads: number;
-  readonly #weightBytes: number;
   readonly #baseFeeds: Readonly<Record<string, Value>>;
   readonly #sessions = new Map<string, Promise<Session>>();
 
@@ -38,13 +37,9 @@ export class BaseModel {
     this.config = readConfig(dir);
     this.weights = readWeights(dir, this.config);
     this.#threads = threads;
-    this.#weightBytes = [...this.weights.values()].reduce((total, weight) => total + weight.data.byteLength, 0);
-    const { cos, sin } = ropeTables(this.config, this.config.maxPositions);
-    const tableShape = [this.config.maxPositions, this.config.headDim / 2];
     this.#baseFeeds = {
       ...baseFeeds(this.config, this.weights),
-      rope_cos: value(cos, tableShape),
-      rope_sin: value(sin, tableShape),
+      ...new RopeTables(this.config).feeds(this.config.maxPositions),
     };
   }
 
@@ -57,7 +52,7 @@ export class BaseModel {
   async snapshot(adapter: AdapterWeights, lora: LoraSpec): Promise<Snapshot> {
     const own: Record<string, Value> = { lora_scale: value(Float32Array.of(loraScale(lora.rank)), []) };
     const targets = targetsOf(lora);
-    if (this.#weightBytes > mergeLimitBytes) {
+    if (4 * parameterCount(this.config) > mergeLimitBytes) {
       for (const [name, weight] of adapter) own[name] = value(weight.data.slice(), weight.shape);
       return { feeds: { ...this.#baseFeeds, ...own }, graphs: this.#graphs(targets) };
     }
@@ -91,15 +86,14 @@ export class BaseModel {
   #compileMerge(targets: LoraTargets): Promise<Session> {
     const adapted = adaptedLayers(this.config, targets);
     const outputs: Record<string, Tensor> = {};
-    for (const layer of fusedLayers(this.config)) {
-      const parts = partsOf(layer);
-      // An adapter sits on all of a fused layer's parts or on none.
-      if (!adapted.has(parts[0]!)) continue;
-      const merged = parts.map((part) => {
-        const shape = adapted.get(part)!;
-        return mergeLora(input(`${part}.weight`, shape), loraInputs(part, shape));
+    for (const { name, layers } of productsOf(this.config)) {
+      // An adapter sits on all layers of a product or on none.
+      if (!adapted.has(layers[0]!)) continue;
+      const merged = layers.map((layer) => {
+        const shape = adapted.get(layer)!;
+        return mergeLora(input(`${layer}.weight`, shape), loraInputs(layer, shape));
       });
-      outputs[`${mergedPrefix}${layer}.weight`] = concat(merged, 0);
+      outputs[mergedPrefix + name] = concat(merged, 0);
     }
     return Session.compile(outputs, { threads: this.#threads });
   }
@@ -117,17 +111,13 @@ export class BaseModel {
 /** Outputs need names of their own beside the inputs. */
 const mergedPrefix = "merged.";
 
-function targetsOf({ trainAttn, trainMlp, trainUnembed }: LoraSpec): LoraTargets {
-  return { trainAttn, trainMlp, trainUnembed };
-}
-
 /** Every weight by its own name, and those that are multiplied as one by the name of the whole. */
-function baseFeeds(config: Qwen3Config, weights: Weights): Record<string, Value> {
+function baseFeeds(config: DecoderConfig, weights: Weights): Record<string, Value> {
   const feeds: Record<string, Value> = {};
   for (const [name, weight] of weights) feeds[name] = value(weight.data, weight.shape);
-  for (const layer of fusedLayers(config)) {
-    const weight = layerWeight(weights, layer);
-    feeds[`${layer}.weight`] = value(weight.data, weight.shape);
+  for (const product of productsOf(config)) {
+    const { data, shape } = productWeight(config, weights, product);
+    feeds[product.name] = value(data, shape);
   }
   return feeds;
 }

@@ -3,10 +3,11 @@ import { readdirSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { foldersInMemory } from "../../test/support/folders.ts";
+import { tinyConfig } from "../../test/support/tiny-model.ts";
 import { Random } from "../core/random.ts";
 import { typescriptFlags } from "../core/workers.ts";
+import type { Weight } from "./architecture.ts";
 import { loadAdapter, loadOptimizer, readLora, saveAdapter, saveTrainingState } from "./checkpoint.ts";
-import type { Weight } from "./model-types.ts";
 
 const folder = foldersInMemory();
 const shapes = new Map([
@@ -34,7 +35,7 @@ test("weights and optimizer state come back bit for bit", () => {
   saveTrainingState(dir, randomTensors(1), optimizer, info);
   expect(loadAdapter(dir, shapes)).toEqual(randomTensors(1));
   expect(loadOptimizer(dir, shapes)).toEqual(optimizer);
-  expect(readLora(dir)).toEqual(info.lora);
+  expect(readLora(dir, tinyConfig)).toEqual(info.lora);
 });
 
 test("a sampler's checkpoint is PEFT's two files", () => {

@@ -4,9 +4,10 @@
 import { closeSync, fsyncSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { syncFolder } from "../core/files.ts";
+import { type AdapterWeights, type DecoderConfig, head, type Weight } from "./architecture.ts";
 import type { LoraSpec } from "./engine.ts";
 import { EngineError } from "./errors.ts";
-import { type AdapterWeights, LORA_ALPHA, type Weight } from "./model-types.ts";
+import { LORA_ALPHA } from "./lora.ts";
 import { type NamedTensor, SafetensorsFile } from "./safetensors.ts";
 import { writeSafetensors } from "./write-safetensors.ts";
 
@@ -99,7 +100,7 @@ export function loadOptimizer(dir: string, expected: ReadonlyMap<string, readonl
 }
 
 /** The adapter a checkpoint holds: its rank, and which layers it sits on. */
-export function readLora(dir: string): LoraSpec {
+export function readLora(dir: string, model: DecoderConfig): LoraSpec {
   const config = readJson(dir, files.adapterConfig);
   const { r: rank, lora_alpha: alpha, target_modules: modules } = config;
   if (!Number.isSafeInteger(rank) || (rank as number) < 1 || !Array.isArray(modules)) {
@@ -107,11 +108,12 @@ export function readLora(dir: string): LoraSpec {
   }
   if (alpha !== LORA_ALPHA)
     throw mismatch(dir, `has lora_alpha=${JSON.stringify(alpha)}; this engine uses ${LORA_ALPHA}`);
+  const { query, gate } = model.architecture.layer;
   return {
     rank: rank as number,
-    trainAttn: modules.includes("q_proj"),
-    trainMlp: modules.includes("gate_proj"),
-    trainUnembed: modules.includes("lm_head"),
+    trainAttn: modules.includes(moduleOf(query)),
+    trainMlp: modules.includes(moduleOf(gate)),
+    trainUnembed: modules.includes(head),
   };
 }
 
@@ -128,13 +130,12 @@ function writeAdapter(dir: string, adapter: ReadonlyMap<string, Weight>, { baseM
     bias: "none",
     fan_in_fan_out: false,
     inference_mode: true,
-    target_modules: [
-      ...(lora.trainAttn ? ["q_proj", "k_proj", "v_proj", "o_proj"] : []),
-      ...(lora.trainMlp ? ["gate_proj", "up_proj", "down_proj"] : []),
-      ...(lora.trainUnembed ? ["lm_head"] : []),
-    ],
+    target_modules: [...new Set([...adapter.keys()].map((name) => moduleOf(name.replace(/\.lora_[AB]\.weight$/, ""))))],
   });
 }
+
+/** A layer's name as PEFT lists it: `q_proj`. */
+const moduleOf = (layer: string): string => layer.slice(layer.lastIndexOf(".") + 1);
 
 /** Runs `write`; when it fails, removes the files named and says why in one kind of error. */
 function guarded(dir: string, written: readonly string[], write: () => void): void {

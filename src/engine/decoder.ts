@@ -31,10 +31,10 @@ import {
   type Tensor,
   transpose,
 } from "../graph/index.ts";
+import { type DecoderConfig, head, linearShapes } from "./architecture.ts";
 import { adaptedLayers, type LoraTargets, loraInputs, sideLinear } from "./lora.ts";
-import { linearShapes, type Qwen3Config } from "./model-types.ts";
-import { embed, finalNorm, type LayerContext, type Projections, transformerLayer } from "./qwen3.ts";
-import { fusedName } from "./weights.ts";
+import { type DecoderContext, embed, headInput, type Projections, transformerLayer } from "./transformer.ts";
+import { joinedName } from "./weights.ts";
 
 /** Tokens of a prompt are computed in blocks that start at multiples of this. */
 export const blockSize = 64;
@@ -55,12 +55,12 @@ export type DecodeKind = "shared" | "lone";
  * are merged into the weights that are fed.
  */
 export function compileDecode(
-  config: Qwen3Config,
+  config: DecoderConfig,
   kind: DecodeKind,
   side: LoraTargets | undefined,
   options: SessionOptions,
 ): Promise<Session> {
-  const context = layerContext(config, side, input("positions", ["rows"], "i32"));
+  const context = contextOf(config, side, input("positions", ["rows"], "i32"));
   const outputs: Record<string, Tensor> = {};
   let x = embed(context, input("tokens", ["rows"], "i32"));
   for (let index = 0; index < config.numLayers; index++) {
@@ -70,7 +70,7 @@ export function compileDecode(
       return (kind === "shared" ? sharedAttention : loneAttention)(config, index, projections);
     });
   }
-  const logits = head(context, x);
+  const logits = headLogits(context, x);
   const probs = softmax(multiply(logits, input("inverse_temperatures", ["rows", 1])));
   return Session.compile({ ...outputs, logprobs: logSoftmax(logits), probs }, options);
 }
@@ -83,13 +83,13 @@ export type PrefillKind = "inner" | "final";
  * distributions after some of its tokens.
  */
 export function compilePrefill(
-  config: Qwen3Config,
+  config: DecoderConfig,
   kind: PrefillKind,
   side: LoraTargets | undefined,
   options: SessionOptions,
 ): Promise<Session> {
   const flat = (name: string): Tensor => reshape(input(name, ["prompts", "block"], "i32"), ["block*prompts"]);
-  const context = layerContext(config, side, flat("positions"));
+  const context = contextOf(config, side, flat("positions"));
   const mask = input("mask", ["block", "block+past"]);
   const outputs: Record<string, Tensor> = {};
   let x = embed(context, flat("tokens"));
@@ -104,43 +104,34 @@ export function compilePrefill(
     const last = index === config.numLayers - 1;
     x = transformerLayer(context, index, x, attend, last ? input("wanted_rows", ["rows"], "i32") : undefined);
   }
-  if (kind === "final") outputs["logprobs"] = logSoftmax(head(context, x));
+  if (kind === "final") outputs["logprobs"] = logSoftmax(headLogits(context, x));
   return Session.compile(outputs, options);
 }
 
-function layerContext(config: Qwen3Config, side: LoraTargets | undefined, positions: Tensor): LayerContext {
-  const shapes = linearShapes(config);
-  const adapted = side ? adaptedLayers(config, side) : new Map<string, [number, number]>();
-  const weight = (name: string, shape: readonly number[]): Tensor => input(name, shape);
-  const linear = (x: Tensor, layers: readonly string[]): Tensor[] => {
-    if (side) {
-      return layers.map((layer) => {
-        const base = weight(`${layer}.weight`, shapes.get(layer)!);
-        if (!adapted.has(layer)) return matmul(x, base, { transB: true });
-        return sideLinear(x, base, loraInputs(layer, shapes.get(layer)!));
-      });
-    }
-    const whole = fusedName(layers);
-    if (whole === undefined) {
-      return layers.map((layer) => matmul(x, weight(`${layer}.weight`, shapes.get(layer)!), { transB: true }));
-    }
-    const widths = layers.map((layer) => shapes.get(layer)![0]);
-    const width = widths.reduce((total, part) => total + part, 0);
-    return split(
-      matmul(x, weight(`${whole}.weight`, [width, shapes.get(layers[0]!)![1]]), { transB: true }),
-      1,
-      widths,
-    );
+function contextOf(config: DecoderConfig, side: LoraTargets | undefined, positions: Tensor): DecoderContext {
+  const shapeOf = linearShapes(config);
+  const adapted = adaptedLayers(config, side ?? { trainAttn: false, trainMlp: false, trainUnembed: false });
+  const linear = (x: Tensor, layer: string): Tensor => {
+    const weight = input(`${layer}.weight`, shapeOf(layer));
+    const lora = adapted.get(layer);
+    return lora ? sideLinear(x, weight, loraInputs(layer, lora)) : matmul(x, weight, { transB: true });
   };
-  return { config, parameters: { weight, linear }, positions };
+  const joined = (x: Tensor, layers: readonly string[]): Tensor[] => {
+    if (side) return layers.map((layer) => linear(x, layer));
+    const widths = layers.map((layer) => shapeOf(layer)[0]);
+    const width = widths.reduce((total, part) => total + part, 0);
+    const whole = input(joinedName(layers), [width, config.hiddenSize]);
+    return split(matmul(x, whole, { transB: true }), 1, widths);
+  };
+  return { config, parameters: { weight: input, linear, joined }, positions };
 }
 
-function head(context: LayerContext, x: Tensor): Tensor {
-  return context.parameters.linear(finalNorm(context, x), ["lm_head"])[0]!;
+function headLogits(context: DecoderContext, x: Tensor): Tensor {
+  return context.parameters.linear(headInput(context, x), head);
 }
 
 /** Attention over [own tokens so far, prompt included | the new token]. */
-function loneAttention(config: Qwen3Config, index: number, projections: Projections): Tensor {
+function loneAttention(config: DecoderConfig, index: number, projections: Projections): Tensor {
   const { scores, mix } = ownProducts(config, index, "lone", projections);
   const masked = add(scores, input("mask", ["rows", 1, 1, scores.shape[3]!]));
   return reshape(mix(softmax(masked)), projections.query.shape);
@@ -150,7 +141,7 @@ function loneAttention(config: Qwen3Config, index: number, projections: Projecti
  * Attention over [shared prompt | own tokens so far | the new token]. Scores of a prompt come out group by group; those of the
  * rows' own tokens, which are fewer, are brought into the same order, and their weights back.
  */
-function sharedAttention(config: Qwen3Config, index: number, projections: Projections): Tensor {
+function sharedAttention(config: DecoderConfig, index: number, projections: Projections): Tensor {
   const { numHeads, numKvHeads: kv, headDim } = config;
   const repeat = numHeads / kv;
   const { scaled, scores: ownScores, mix } = ownProducts(config, index, "shared", projections);
@@ -179,7 +170,7 @@ function sharedAttention(config: Qwen3Config, index: number, projections: Projec
 
 /** Products with a row's own cache and its new token: scores [rows, kv, repeat, own + 1], and the values mixed by such weights. */
 function ownProducts(
-  { numHeads, numKvHeads: kv, headDim }: Qwen3Config,
+  { numHeads, numKvHeads: kv, headDim }: DecoderConfig,
   index: number,
   kind: DecodeKind,
   { query, key, value }: Projections,
@@ -208,7 +199,7 @@ function ownProducts(
 
 /** Causal attention of a block over [past | block]; also the block's keys and values [kv, block, headDim]. */
 function prefillAttention(
-  { numHeads, numKvHeads: kv, headDim }: Qwen3Config,
+  { numHeads, numKvHeads: kv, headDim }: DecoderConfig,
   index: number,
   { query, key, value, mask }: Projections & { mask: Tensor },
 ): { keys: Tensor; values: Tensor; attended: Tensor } {

@@ -3,10 +3,10 @@
 // much as any other: one with few requests does not wait for another's hundreds.
 import { performance } from "node:perf_hooks";
 import { nextTurn } from "../core/turns.ts";
+import type { AdapterWeights } from "./architecture.ts";
 import { BaseModel } from "./base-model.ts";
 import type { LoraSpec, SampleOutput } from "./engine.ts";
 import { EngineError } from "./errors.ts";
-import type { AdapterWeights } from "./model-types.ts";
 import { type RunnableRequest, type RunningRequest, Sampler, type SamplerLimits } from "./sampler.ts";
 import { LocalRunner, type PlainFeeds, type RunOutputs, type TrainingRun } from "./training-runner.ts";
 

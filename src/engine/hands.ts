@@ -1,14 +1,13 @@
 // The threads that compute. A model small enough that every thread can have its own copy is spread over all of them, each running
 // graphs of one thread: threads that need not wait for each other after every node of a graph get twice as much done. A larger model
 // is on the first alone, whose graphs then use all threads.
+import { type DecoderConfig, parameterCount } from "./architecture.ts";
 import type { SampleOutput } from "./engine.ts";
 import type { FrozenAdapter, HandOptions } from "./hand.ts";
-import { type Qwen3Config, weightShapes } from "./model-types.ts";
 import type { RunnableRequest, RunningRequest, SamplerLimits } from "./sampler.ts";
 import { EngineThread } from "./thread.ts";
 import { defaultMemoryLimit } from "./training-memory.ts";
 import type { PlainFeeds, RunOutputs, TrainingRun, TrainingRunner } from "./training-runner.ts";
-import { count } from "./weights.ts";
 
 /** Models up to this size are spread. */
 const spreadLimitBytes = 64 * 2 ** 20;
@@ -19,7 +18,7 @@ const assumedTokens = 256;
 export interface HandModel {
   name: string;
   dir: string;
-  config: Qwen3Config;
+  config: DecoderConfig;
 }
 
 interface Member {
@@ -39,7 +38,7 @@ export class Hands {
 
   static async start(models: readonly HandModel[], threads: number, limits: SamplerLimits): Promise<Hands> {
     const spread = new Set(
-      models.filter(({ config }) => weightBytes(config) <= spreadLimitBytes).map(({ name }) => name),
+      models.filter(({ config }) => 4 * parameterCount(config) <= spreadLimitBytes).map(({ name }) => name),
     );
     const size = spread.size > 0 ? Math.min(threads, mostHands) : 1;
     const starts = Array.from({ length: size }, (_, index) => {
@@ -146,8 +145,4 @@ export class Hands {
   #of(model: string): readonly Member[] {
     return this.#spread.has(model) ? this.#members : this.#members.slice(0, 1);
   }
-}
-
-function weightBytes(config: Qwen3Config): number {
-  return 4 * [...weightShapes(config).values()].reduce((total, shape) => total + count(shape), 0);
 }

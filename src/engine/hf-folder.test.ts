@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { foldersInMemory } from "../../test/support/folders.ts";
 import { randomWeights, tinyConfig, writeTinyModel } from "../../test/support/tiny-model.ts";
+import { ropeFrequencies } from "./config-file.ts";
 import { readConfig, readWeights } from "./hf-folder.ts";
 
 const folder = foldersInMemory();
@@ -48,7 +49,7 @@ test("the rope base is found where newer transformers versions write it", () => 
     delete config["rope_theta"];
     config["rope_parameters"] = { rope_type: "default", rope_theta: 500_000 };
   });
-  expect(readConfig(dir).ropeTheta).toBe(500_000);
+  expect(readConfig(dir).ropeFrequencies).toEqual(ropeFrequencies(500_000, tinyConfig.headDim));
 });
 
 test("another architecture is named in the error", () => {

@@ -1,10 +1,10 @@
 // The engine's host: knows the models, keeps the trainers' state, and has the hands compute. Training calls run one after another;
 // samples go to the hands at once.
+import type { DecoderConfig } from "./architecture.ts";
 import { loadAdapter, loadOptimizer, readLora, saveAdapter, saveTrainingState } from "./checkpoint.ts";
 import type {
   AdamSettings,
   EngineModelInfo,
-  LoraSpec,
   ModelSpec,
   SamplerSource,
   TrainingBatch,
@@ -14,8 +14,7 @@ import { EngineError } from "./errors.ts";
 import { type FrozenAdapter, unknownSampler } from "./hand.ts";
 import { Hands } from "./hands.ts";
 import { readConfig } from "./hf-folder.ts";
-import { adaptedLayers, loraA, loraB } from "./lora.ts";
-import type { Qwen3Config } from "./model-types.ts";
+import { adapterShapes } from "./lora.ts";
 import type { RunnableRequest, RunningRequest, SamplerLimits } from "./sampler.ts";
 import { Trainer } from "./trainer.ts";
 
@@ -27,7 +26,7 @@ export interface HostOptions {
 
 interface ServedModel {
   name: string;
-  config: Qwen3Config;
+  config: DecoderConfig;
   trainer: Trainer;
 }
 
@@ -40,7 +39,7 @@ export class EngineHost {
   readonly #samplers = new Map<string, string>();
   #lastJob: Promise<unknown> = Promise.resolve();
 
-  private constructor(models: readonly { name: string; dir: string; config: Qwen3Config }[], hands: Hands) {
+  private constructor(models: readonly { name: string; dir: string; config: DecoderConfig }[], hands: Hands) {
     this.#hands = hands;
     this.#served = new Map(
       models.map(({ name, config }) => [name, { name, config, trainer: new Trainer(config, hands.runner(name)) }]),
@@ -146,7 +145,7 @@ export class EngineHost {
     }
     const { name, config } = this.#servedModel(source.baseModel);
     if (source.kind === "base") return { model: name };
-    const lora = readLora(source.dir);
+    const lora = readLora(source.dir, config);
     return { model: name, adapter: { weights: loadAdapter(source.dir, adapterShapes(config, lora)), lora } };
   }
 
@@ -169,14 +168,4 @@ export class EngineHost {
     this.#lastJob = job.catch(() => {});
     return job;
   }
-}
-
-/** The names and shapes of an adapter's parameters. */
-function adapterShapes(config: Qwen3Config, lora: LoraSpec): Map<string, number[]> {
-  const shapes = new Map<string, number[]>();
-  for (const [layer, [out, inner]] of adaptedLayers(config, lora)) {
-    shapes.set(loraA(layer), [lora.rank, inner]);
-    shapes.set(loraB(layer), [out, lora.rank]);
-  }
-  return shapes;
 }

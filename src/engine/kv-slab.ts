@@ -1,7 +1,7 @@
 // Keys and values of many sequences in arrays that graphs read in place. Per layer, an entry is [kvHeads, length, headDim], for keys
 // as for values; entries follow each other.
 import { type Value, value } from "../graph/index.ts";
-import type { Qwen3Config } from "./model-types.ts";
+import type { DecoderConfig } from "./architecture.ts";
 
 /** Keys and values of consecutive tokens of one sequence, in the layout of an entry with that length. */
 export interface KvBlock {
@@ -23,7 +23,7 @@ export class KvSlab {
   #entries = 0;
   #length = 0;
 
-  constructor(config: Qwen3Config) {
+  constructor(config: DecoderConfig) {
     this.#kvHeads = config.numKvHeads;
     this.#headDim = config.headDim;
     this.#layers = Array.from({ length: config.numLayers }, () => [new Float32Array(0), new Float32Array(0)]);

@@ -3,10 +3,10 @@
 // answers to one problem begin alike, and a policy that is sure of itself repeats itself. A row's own tokens have an entry in the cache;
 // when its samples part, each part goes on with a copy. In a lone lane a sample's entry holds its prompt too.
 import { floats, type Value, value } from "../graph/index.ts";
+import type { DecoderConfig } from "./architecture.ts";
 import type { Snapshot } from "./base-model.ts";
 import { aligned, blockSize, type DecodeKind } from "./decoder.ts";
 import { KvSlab } from "./kv-slab.ts";
-import type { Qwen3Config } from "./model-types.ts";
 import type { PromptBlock } from "./prompt-cache.ts";
 
 /** A sample as the batch sees it. */
@@ -38,7 +38,7 @@ interface Row {
 }
 
 export class Lane {
-  readonly #config: Qwen3Config;
+  readonly #config: DecoderConfig;
   readonly #kind: DecodeKind;
   readonly #snapshot: Snapshot;
   readonly #prompts: KvSlab;
@@ -48,7 +48,7 @@ export class Lane {
   #groups: Group[] = [];
   readonly #rows: Row[] = [];
 
-  constructor(config: Qwen3Config, kind: DecodeKind, snapshot: Snapshot) {
+  constructor(config: DecoderConfig, kind: DecodeKind, snapshot: Snapshot) {
     this.#config = config;
     this.#kind = kind;
     this.#snapshot = snapshot;

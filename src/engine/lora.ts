@@ -1,23 +1,46 @@
 // LoRA adapters: which layers they sit on, how their parameters start, and how they enter a graph.
 import { Random } from "../core/random.ts";
 import { add, input, matmul, multiply, type Tensor, withGradient } from "../graph/index.ts";
+import { type AdapterWeights, adaptedParts, type DecoderConfig, head, linearShapes, partName } from "./architecture.ts";
 import type { LoraSpec } from "./engine.ts";
-import { type AdapterWeights, linearShapes, type Qwen3Config } from "./model-types.ts";
+
+/** An adapter adds `(LORA_ALPHA / rank) · B · A` to a weight: 1 at rank 32, and a learning rate that suits every rank. */
+export const LORA_ALPHA = 32;
+
+export const loraScale = (rank: number): number => LORA_ALPHA / rank;
 
 /** The kinds of layers an adapter sits on. */
 export type LoraTargets = Pick<LoraSpec, "trainAttn" | "trainMlp" | "trainUnembed">;
 
-/** The layers an adapter sits on, in the model's order, with [out, in]. */
-export function adaptedLayers(config: Qwen3Config, targets: LoraTargets): Map<string, [out: number, input: number]> {
-  const wanted = (layer: string): boolean =>
-    layer.includes(".self_attn.")
-      ? targets.trainAttn
-      : layer.includes(".mlp.")
-        ? targets.trainMlp
-        : targets.trainUnembed;
-  return new Map([...linearShapes(config)].filter(([layer]) => wanted(layer)));
+export const targetsOf = ({ trainAttn, trainMlp, trainUnembed }: LoraTargets): LoraTargets => ({
+  trainAttn,
+  trainMlp,
+  trainUnembed,
+});
+
+/** The layers an adapter sits on, in the model's order, with [out, in]. A tied model's head is adapted without its embedding. */
+export function adaptedLayers(config: DecoderConfig, targets: LoraTargets): Map<string, [out: number, input: number]> {
+  const parts = [
+    ...(targets.trainAttn ? adaptedParts.trainAttn : []),
+    ...(targets.trainMlp ? adaptedParts.trainMlp : []),
+  ];
+  const layers = Array.from({ length: config.numLayers }, (_, index) =>
+    parts.map((part) => partName(config, index, part)),
+  ).flat();
+  if (targets.trainUnembed) layers.push(head);
+  const shapeOf = linearShapes(config);
+  return new Map(layers.map((layer) => [layer, shapeOf(layer)]));
 }
 
+/** The names and shapes of an adapter's parameters. */
+export function adapterShapes(config: DecoderConfig, spec: LoraSpec): Map<string, number[]> {
+  const shapes = new Map<string, number[]>();
+  for (const [layer, [out, inner]] of adaptedLayers(config, spec)) {
+    shapes.set(loraA(layer), [spec.rank, inner]);
+    shapes.set(loraB(layer), [out, spec.rank]);
+  }
+  return shapes;
+}
 export const loraA = (layer: string): string => `${layer}.lora_A.weight`;
 export const loraB = (layer: string): string => `${layer}.lora_B.weight`;
 
@@ -25,7 +48,7 @@ export const loraB = (layer: string): string => `${layer}.lora_B.weight`;
  * A fresh adapter, as PEFT makes it: A uniform in ±1/√in (Kaiming's bound with a = √5), B zero, so that it changes nothing yet.
  * Each layer draws from a stream of its own: the same seed gives a layer the same start whatever else is trained.
  */
-export function initialAdapter(config: Qwen3Config, spec: LoraSpec): AdapterWeights {
+export function initialAdapter(config: DecoderConfig, spec: LoraSpec): AdapterWeights {
   const weights: AdapterWeights = new Map();
   for (const [layer, [out, inner]] of adaptedLayers(config, spec)) {
     const random = new Random(spec.seed ?? 0, layer);

@@ -23,8 +23,8 @@ import {
   transpose,
   withGradient,
 } from "../graph/index.ts";
-import type { Qwen3Config } from "./model-types.ts";
-import type { Projections } from "./qwen3.ts";
+import type { DecoderConfig } from "./architecture.ts";
+import type { Projections } from "./transformer.ts";
 
 /** "plain": whole sequences (or the prefixes themselves); "shared": continuations of prefixes; "tree": sequences that begin alike, as one. */
 export type BlockKind = "plain" | "shared" | "tree";
@@ -65,7 +65,7 @@ function blockInputs(kind: BlockKind): BlockInputs {
 
 /** Attention of all rows over the blocks' sequences: [rows, heads · headDim]. */
 export function packedAttention(
-  config: Qwen3Config,
+  config: DecoderConfig,
   kinds: readonly BlockKind[],
   { query, key, value }: Projections,
 ): Tensor {

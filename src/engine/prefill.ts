@@ -1,10 +1,10 @@
 // Computes prompts: several at a time, some blocks of each per call, so that running samples never wait long. How many blocks a
 // run takes changes no bit: a token's sums run over the tokens before it in their order, and what follows adds exact zeros.
 import { floats, type Value, value } from "../graph/index.ts";
+import type { DecoderConfig } from "./architecture.ts";
 import type { Snapshot } from "./base-model.ts";
 import { aligned, blockSize, type PrefillKind } from "./decoder.ts";
 import { KvSlab } from "./kv-slab.ts";
-import type { Qwen3Config } from "./model-types.ts";
 import { blocksOf, type PromptBlock, type PromptCache } from "./prompt-cache.ts";
 
 /** Prompts that are computed in one run. */
@@ -31,14 +31,14 @@ interface Running {
 }
 
 export class Prefiller {
-  readonly #config: Qwen3Config;
+  readonly #config: DecoderConfig;
   readonly #snapshot: Snapshot;
   readonly #cache: PromptCache;
   readonly #past: KvSlab;
   #waiting: PromptJob[] = [];
   #running: Running[] = [];
 
-  constructor(config: Qwen3Config, snapshot: Snapshot, cache: PromptCache) {
+  constructor(config: DecoderConfig, snapshot: Snapshot, cache: PromptCache) {
     this.#config = config;
     this.#snapshot = snapshot;
     this.#cache = cache;

@@ -3,12 +3,12 @@
 import { randomInt } from "node:crypto";
 import { Random } from "../core/random.ts";
 import type { SequenceAnswers } from "../protocol/questions.ts";
+import type { DecoderConfig } from "./architecture.ts";
 import type { Snapshot } from "./base-model.ts";
 import type { DecodeKind } from "./decoder.ts";
 import type { SampledTokens, SampleOutput, SampleRequest, SampleSettings } from "./engine.ts";
 import { EngineError } from "./errors.ts";
 import { Lane, type LaneSample } from "./lane.ts";
-import type { Qwen3Config } from "./model-types.ts";
 import { argmax, draw, tempered } from "./pick.ts";
 import { Prefiller, type PromptJob } from "./prefill.ts";
 import { type PromptBlock, PromptCache } from "./prompt-cache.ts";
@@ -44,7 +44,7 @@ export interface RunningRequest {
 }
 
 export class Sampler {
-  readonly #config: Qwen3Config;
+  readonly #config: DecoderConfig;
   readonly #snapshot: Snapshot;
   readonly #limits: SamplerLimits;
   readonly #prefiller: Prefiller;
@@ -52,7 +52,7 @@ export class Sampler {
   /** Samples with a computed prompt that wait for room in their batch, in order. */
   #admissible: Admissible[] = [];
 
-  constructor(config: Qwen3Config, snapshot: Snapshot, limits: SamplerLimits) {
+  constructor(config: DecoderConfig, snapshot: Snapshot, limits: SamplerLimits) {
     this.#config = config;
     this.#snapshot = snapshot;
     this.#limits = limits;

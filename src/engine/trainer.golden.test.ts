@@ -1,9 +1,9 @@
 // The trainer against PyTorch: log-probabilities, losses, gradients and Adam steps of tiny Qwen3 models, from float64 autograd.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { goldenModels, readGolden } from "../../test/support/golden-engine.ts";
+import type { AdapterWeights } from "./architecture.ts";
 import type { LossName, TrainingBatch, TrainingDatum } from "./engine.ts";
 import { readConfig, readWeights } from "./hf-folder.ts";
-import type { AdapterWeights } from "./model-types.ts";
 import { Trainer } from "./trainer.ts";
 import { LocalRunner } from "./training-runner.ts";
 

@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { randomWeights, tinyConfig } from "../../test/support/tiny-model.ts";
 import { Random } from "../core/random.ts";
+import type { AdapterWeights } from "./architecture.ts";
 import type { AdamSettings, LoraSpec, LossTensor, TrainingBatch, TrainingDatum } from "./engine.ts";
 import { initialAdapter } from "./lora.ts";
-import type { AdapterWeights } from "./model-types.ts";
 import { Trainer } from "./trainer.ts";
 import { LocalRunner } from "./training-runner.ts";
 

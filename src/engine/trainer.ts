@@ -1,19 +1,18 @@
 // Trains LoRA adapters on one base model: keeps their state, cuts batches into runs and adds up what the runs give. The runs of a
 // call may be computed side by side; results are added in the order of the runs, so the sums do not depend on it.
 import { adamStep, checkAdam, clipFactor, gradientNorm } from "./adam.ts";
+import { type AdapterWeights, type DecoderConfig, parameterCount, type Weight } from "./architecture.ts";
 import type { OptimizerState } from "./checkpoint.ts";
 import type { AdamSettings, LoraSpec, LossTensor, TrainingBatch, TrainingOutput } from "./engine.ts";
 import { EngineError } from "./errors.ts";
-import { initialAdapter } from "./lora.ts";
+import { initialAdapter, loraScale, targetsOf } from "./lora.ts";
 import { layOutSlots } from "./loss-slots.ts";
 import { losses } from "./losses.ts";
-import { type AdapterWeights, loraScale, type Qwen3Config, type Weight, weightShapes } from "./model-types.ts";
 import { type PackedRun, packBatch } from "./packing.ts";
 import { deriveSequenceInput, type PreparedDatum, prepareBatch } from "./training-batch.ts";
 import { packedFeeds, slotFeeds } from "./training-feeds.ts";
 import { defaultMemoryLimit, needsRecompute, plannedTokens, type RunKind, runBytes } from "./training-memory.ts";
 import type { PlainValue, RunOutputs, TrainingRunner } from "./training-runner.ts";
-import { count } from "./weights.ts";
 
 export interface TrainerOptions {
   /** About how many tokens one run of the graph takes; more need more memory. Chosen by the model's size when left out. */
@@ -47,24 +46,23 @@ interface Adapter {
 }
 
 /** Weights of more floats than this are not copied. */
-const largestMerge = 64e6;
+const maxMergedFloats = 64e6;
 /** Logits of one chunk of the head take about this many floats. */
 const chunkLogits = 2 ** 18;
 
 export class Trainer {
-  readonly #config: Qwen3Config;
+  readonly #config: DecoderConfig;
   readonly #options: TrainerOptions;
   readonly #runner: TrainingRunner;
   readonly #adapters = new Map<string, Adapter>();
   readonly #tokensPerRun: number;
   readonly #merge: boolean;
 
-  constructor(config: Qwen3Config, runner: TrainingRunner, options: TrainerOptions = {}) {
+  constructor(config: DecoderConfig, runner: TrainingRunner, options: TrainerOptions = {}) {
     this.#config = config;
     this.#options = options;
     this.#runner = runner;
-    const size = [...weightShapes(config).values()].reduce((total, shape) => total + count(shape), 0);
-    this.#merge = options.merge ?? size <= largestMerge;
+    this.#merge = options.merge ?? parameterCount(config) <= maxMergedFloats;
     this.#tokensPerRun = options.tokensPerRun ?? plannedTokens(config);
   }
 
@@ -118,8 +116,7 @@ export class Trainer {
     for (const [name, setting] of Object.entries(config)) {
       shared[`config.${name}`] = { data: Float32Array.of(setting), shape: [] };
     }
-    const { trainAttn, trainMlp, trainUnembed } = adapter.spec;
-    const targets = { trainAttn, trainMlp, trainUnembed };
+    const targets = targetsOf(adapter.spec);
     const maxChunk = Math.max(64, Math.floor(chunkLogits / this.#config.vocabSize));
     const planned = packBatch(
       data.map(({ tokens }) => tokens),

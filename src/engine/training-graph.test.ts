@@ -4,19 +4,22 @@ import { expect, test } from "vitest";
 import { randomWeights } from "../../test/support/tiny-model.ts";
 import { Random } from "../core/random.ts";
 import { type Feed, floats, interpret, Session, type Value, value } from "../graph/index.ts";
+import type { DecoderConfig } from "./architecture.ts";
+import { qwen3 } from "./architectures/qwen3.ts";
+import { ropeFrequencies } from "./config-file.ts";
 import type { LossName } from "./engine.ts";
-import { initialAdapter } from "./lora.ts";
+import { initialAdapter, loraScale } from "./lora.ts";
 import { layOutSlots } from "./loss-slots.ts";
 import { losses } from "./losses.ts";
-import { loraScale, type Qwen3Config } from "./model-types.ts";
 import { packBatch } from "./packing.ts";
-import { ropeTables } from "./qwen3.ts";
 import { prepareBatch } from "./training-batch.ts";
 import { packedFeeds, slotFeeds } from "./training-feeds.ts";
 import { trainingGraph } from "./training-graph.ts";
 import { toValues } from "./training-runner.ts";
+import { RopeTables } from "./transformer.ts";
 
-const config: Qwen3Config = {
+const config: DecoderConfig = {
+  architecture: qwen3,
   hiddenSize: 6,
   intermediateSize: 8,
   numLayers: 2,
@@ -24,7 +27,7 @@ const config: Qwen3Config = {
   numKvHeads: 2,
   headDim: 4,
   vocabSize: 11,
-  ropeTheta: 100,
+  ropeFrequencies: ropeFrequencies(100, 4),
   rmsNormEps: 1e-6,
   tieWordEmbeddings: true,
   maxPositions: 64,
@@ -75,11 +78,9 @@ function feedsFor(
     1000,
   );
   const slots = layOutSlots(losses[loss], checked, runs[0]!, 4);
-  const rope = ropeTables(config, config.maxPositions);
   const feeds: Record<string, Value> = {
     ...toValues({ ...packedFeeds(runs[0]!), ...slotFeeds(slots, losses[loss].inputs) }),
-    rope_cos: value(rope.cos, [config.maxPositions, rope.half]),
-    rope_sin: value(rope.sin, [config.maxPositions, rope.half]),
+    ...new RopeTables(config).feeds(config.maxPositions),
     lora_scale: value(Float32Array.of(loraScale(spec.rank) / 16), []),
   };
   // With equal thresholds cispo's ratio is constant, and finite differences hold although no gradient goes through it.

@@ -19,6 +19,7 @@ import {
   targetLogprobs,
   zeros,
 } from "../graph/index.ts";
+import { type DecoderConfig, head as headLayer, linearShapes, weightName } from "./architecture.ts";
 import type { LossName } from "./engine.ts";
 import {
   adaptedLayers,
@@ -31,9 +32,8 @@ import {
   sideLinear,
 } from "./lora.ts";
 import { configInputs, losses, lossInputs } from "./losses.ts";
-import { linearShapes, type Qwen3Config } from "./model-types.ts";
 import { type BlockKind, packedAttention } from "./packed-attention.ts";
-import { embed, finalNorm, type LayerContext, type Qwen3Parameters, transformerLayer } from "./qwen3.ts";
+import { type DecoderContext, embed, headInput, transformerLayer } from "./transformer.ts";
 
 export interface TrainingGraphSpec {
   targets: LoraTargets;
@@ -49,30 +49,23 @@ export interface TrainingGraphSpec {
   merge: boolean;
 }
 
-/** The weight a layer's product uses: a tied head is the embedding. */
-export function weightName(config: Qwen3Config, layer: string): string {
-  return layer === "lm_head" && config.tieWordEmbeddings ? "model.embed_tokens.weight" : `${layer}.weight`;
-}
-
 /**
  * Outputs `logprobs` and `losses` of the active positions, both [chunks, chunk, slots]; `idle_logprobs` of the idle ones; and
  * with a backward pass `grad.NAME` for every adapter parameter.
  */
-export function trainingGraph(config: Qwen3Config, spec: TrainingGraphSpec): Record<string, Tensor> {
+export function trainingGraph(config: DecoderConfig, spec: TrainingGraphSpec): Record<string, Tensor> {
   const adapter = new Map<string, LoraInputs>();
   for (const [layer, shape] of adaptedLayers(config, spec.targets)) adapter.set(layer, loraInputs(layer, shape));
   const product = spec.merge ? mergedLinear : sideLinear;
-  const shapes = linearShapes(config);
+  const shapeOf = linearShapes(config);
   const linear = (x: Tensor, layer: string): Tensor => {
-    const weight = input(weightName(config, layer), shapes.get(layer)!);
+    const weight = input(weightName(config, layer), shapeOf(layer));
     const lora = adapter.get(layer);
     return lora ? product(x, weight, lora) : matmul(x, weight, { transB: true });
   };
-  const parameters: Qwen3Parameters = {
-    weight: (name, shape) => input(name, shape),
-    linear: (x, layers) => layers.map((layer) => linear(x, layer)),
-  };
-  const context: LayerContext = { config, parameters, positions: input("positions", ["rows"], "i32") };
+  const joined = (x: Tensor, layers: readonly string[]): Tensor[] => layers.map((layer) => linear(x, layer));
+  const parameters = { weight: input, linear, joined };
+  const context: DecoderContext = { config, parameters, positions: input("positions", ["rows"], "i32") };
 
   let x = embed(context, input("tokens", ["rows"], "i32"));
   for (let index = 0; index < config.numLayers; index++) {
@@ -87,24 +80,21 @@ export function trainingGraph(config: Qwen3Config, spec: TrainingGraphSpec): Rec
         )
       : layer(x);
   }
-  const final = finalNorm(context, x);
+  const final = headInput(context, x);
   const hidden = headRows(final, "active");
-  const headLora = adapter.get("lm_head");
-  const head = headAndLoss(spec, hidden, headLora, (rows) => linear(rows, "lm_head"));
+  const logits = (rows: Tensor): Tensor => linear(rows, headLayer);
+  const head = headAndLoss(spec, hidden, adapter.get(headLayer), logits);
   const outputs: Record<string, Tensor> = { logprobs: head.logprobs, losses: head.losses };
-  if (spec.idle) outputs["idle_logprobs"] = idleHead(headRows(final, "idle"), (rows) => linear(rows, "lm_head"));
+  if (spec.idle) outputs["idle_logprobs"] = idleHead(headRows(final, "idle"), logits);
   if (!spec.backward) return outputs;
 
-  const inner = [...adapter].filter(([layer]) => layer !== "lm_head");
+  const inner = [...adapter].filter(([layer]) => layer !== headLayer);
   const sources = inner.flatMap(([, { a, b }]) => [a, b]);
-  const pulled = pullBack([hidden], [head.hiddenGradient!], sources);
-  for (const [i, [layer]] of inner.entries()) {
+  // The head's layer is the last of an adapter.
+  const pulled = [...pullBack([hidden], [head.hiddenGradient!], sources), ...head.adapterGradients];
+  for (const [i, layer] of [...adapter.keys()].entries()) {
     outputs[`grad.${loraA(layer)}`] = pulled[2 * i]!;
     outputs[`grad.${loraB(layer)}`] = pulled[2 * i + 1]!;
-  }
-  if (headLora) {
-    outputs[`grad.${loraA("lm_head")}`] = head.adapterGradients[0]!;
-    outputs[`grad.${loraB("lm_head")}`] = head.adapterGradients[1]!;
   }
   return outputs;
 }

@@ -1,7 +1,7 @@
 // How much memory a training run takes, so that batches are cut to size and one that cannot fit is refused instead of taking
 // the process down.
 import { totalmem } from "node:os";
-import type { Qwen3Config } from "./model-types.ts";
+import type { DecoderConfig } from "./architecture.ts";
 import type { PackedRun } from "./packing.ts";
 
 /** Runs are planned to take about this much for activations, or a third of what one run may take. */
@@ -17,7 +17,7 @@ function plannedBytes(): number {
 }
 
 /** About how many tokens a run should have. */
-export function plannedTokens(config: Qwen3Config): number {
+export function plannedTokens(config: DecoderConfig): number {
   return Math.max(fewestTokens, Math.min(mostTokens, Math.floor(plannedBytes() / bytesPerToken(config))));
 }
 
@@ -31,7 +31,7 @@ export interface RunKind {
  * The bytes a run takes at its peak. A backward pass needs what every layer computed, or every layer's input and one layer
  * computed again; attention's weights come on top, thrice for the layer at work.
  */
-export function runBytes(config: Qwen3Config, run: PackedRun, { backward, recompute }: RunKind): number {
+export function runBytes(config: DecoderConfig, run: PackedRun, { backward, recompute }: RunKind): number {
   const pairs = run.blocks.reduce(
     (total, { groups, members, length, prefixLength }) => total + groups * members * length * (prefixLength + length),
     0,
@@ -44,11 +44,11 @@ export function runBytes(config: Qwen3Config, run: PackedRun, { backward, recomp
 }
 
 /** Layers are recomputed where keeping them would take far more than planned: runs of one very long sequence. */
-export function needsRecompute(config: Qwen3Config, run: PackedRun, backward: boolean): boolean {
+export function needsRecompute(config: DecoderConfig, run: PackedRun, backward: boolean): boolean {
   return backward && runBytes(config, run, { backward, recompute: false }) > 2 * plannedBytes();
 }
 
-function bytesPerToken(config: Qwen3Config): number {
+function bytesPerToken(config: DecoderConfig): number {
   const { hiddenSize, intermediateSize, numHeads, numKvHeads, headDim, numLayers } = config;
   return 4 * numLayers * (8 * hiddenSize + 6 * (numHeads + numKvHeads) * headDim + 8 * intermediateSize);
 }

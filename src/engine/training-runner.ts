@@ -1,8 +1,8 @@
 // Runs training graphs. What goes in and comes out are plain arrays, so that a run can be computed on another thread.
 import { Session, type Value, value } from "../graph/index.ts";
-import type { Qwen3Config, Weights } from "./model-types.ts";
-import { type RopeTables, ropeTables } from "./qwen3.ts";
+import type { DecoderConfig, Weights } from "./architecture.ts";
 import { type TrainingGraphSpec, trainingGraph } from "./training-graph.ts";
+import { RopeTables } from "./transformer.ts";
 
 export interface PlainValue {
   data: Float32Array | Int32Array;
@@ -28,14 +28,14 @@ export interface TrainingRunner {
 
 /** Computes on the calling thread, and blocks it meanwhile. */
 export class LocalRunner implements TrainingRunner {
-  readonly #config: Qwen3Config;
+  readonly #config: DecoderConfig;
   readonly #threads: number | undefined;
   readonly #base: Readonly<Record<string, Value>>;
   readonly #sessions = new Map<string, Promise<Session>>();
   #rope: RopeTables | undefined;
 
   /** The weights are used in place: they must not change. */
-  constructor(config: Qwen3Config, weights: Weights, options: { threads?: number } = {}) {
+  constructor(config: DecoderConfig, weights: Weights, options: { threads?: number } = {}) {
     this.#config = config;
     this.#threads = options.threads;
     this.#base = toValues(Object.fromEntries(weights));
@@ -46,7 +46,9 @@ export class LocalRunner implements TrainingRunner {
     const results: RunOutputs[] = [];
     for (const { graph, feeds } of runs) {
       const session = await this.#session(graph);
-      const rope = this.#ropeFeeds(feeds["positions"]!.data);
+      this.#rope ??= new RopeTables(this.#config);
+      // Up to the last position that is used.
+      const rope = this.#rope.feeds((feeds["positions"]!.data as Int32Array).reduce((a, b) => Math.max(a, b), 0) + 1);
       const outputs = await session.run({ ...this.#base, ...sharedValues, ...rope, ...toValues(feeds) });
       results.push(
         Object.fromEntries(Object.entries(outputs).map(([name, output]) => [name, output.data as Float32Array])),
@@ -59,16 +61,6 @@ export class LocalRunner implements TrainingRunner {
     const sessions = await Promise.all(this.#sessions.values());
     this.#sessions.clear();
     await Promise.all(sessions.map((session) => session.release()));
-  }
-
-  /** The rotary tables up to the last position that is used. */
-  #ropeFeeds(positions: ArrayLike<number>): Record<string, Value> {
-    this.#rope ??= ropeTables(this.#config, this.#config.maxPositions);
-    const { cos, sin, half } = this.#rope;
-    let count = 0;
-    for (let row = 0; row < positions.length; row++) count = Math.max(count, positions[row]! + 1);
-    const table = (data: Float32Array): Value => value(data.subarray(0, count * half), [count, half]);
-    return { rope_cos: table(cos), rope_sin: table(sin) };
   }
 
   #session(graph: TrainingGraphSpec): Promise<Session> {

@@ -2,8 +2,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { AdapterWeights, Weight } from "../../src/engine/architecture.ts";
 import type { AdamSettings, LoraSpec } from "../../src/engine/engine.ts";
-import type { AdapterWeights, Weight } from "../../src/engine/model-types.ts";
 import { SafetensorsFile } from "../../src/engine/safetensors.ts";
 
 export const goldenModels = ["grouped", "untied", "multiquery"] as const;

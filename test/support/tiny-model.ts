@@ -3,19 +3,24 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Random } from "../../src/core/random.ts";
-import { type Qwen3Config, type Weight, weightShapes } from "../../src/engine/model-types.ts";
+import { type DecoderConfig, type Weight, weightShapes } from "../../src/engine/architecture.ts";
+import { qwen3 } from "../../src/engine/architectures/qwen3.ts";
+import { ropeFrequencies } from "../../src/engine/config-file.ts";
 import { writeSafetensors } from "../../src/engine/write-safetensors.ts";
 
-export interface TinyModelOptions extends Partial<Qwen3Config> {
+export interface TinyModelOptions extends Partial<DecoderConfig> {
   seed?: number;
 }
+
+const ropeTheta = 10_000;
 
 const tokens = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"];
 
 /** Token ids: a byte is its own position in this order; the control tokens follow. */
 export const tinyTokens = { endOfText: 256, imStart: 257, imEnd: 258 } as const;
 
-export const tinyConfig: Qwen3Config = {
+export const tinyConfig: DecoderConfig = {
+  architecture: qwen3,
   hiddenSize: 32,
   intermediateSize: 64,
   numLayers: 2,
@@ -23,14 +28,14 @@ export const tinyConfig: Qwen3Config = {
   numKvHeads: 2,
   headDim: 16,
   vocabSize: 264,
-  ropeTheta: 10_000,
+  ropeFrequencies: ropeFrequencies(ropeTheta, 16),
   rmsNormEps: 1e-6,
   tieWordEmbeddings: true,
   maxPositions: 512,
 };
 
 /** Random weights: norms near 1, linear layers scaled to keep variance. */
-export function randomWeights(config: Qwen3Config, seed: number): Map<string, Weight> {
+export function randomWeights(config: DecoderConfig, seed: number): Map<string, Weight> {
   const weights = new Map<string, Weight>();
   for (const [name, shape] of weightShapes(config)) {
     const random = new Random("weights", seed, name);
@@ -44,7 +49,7 @@ export function randomWeights(config: Qwen3Config, seed: number): Map<string, We
 }
 
 /** Writes the model into `dir` (made if missing) and returns its configuration. */
-export function writeTinyModel(dir: string, options: TinyModelOptions = {}): Qwen3Config {
+export function writeTinyModel(dir: string, options: TinyModelOptions = {}): DecoderConfig {
   const { seed = 0, ...overrides } = options;
   const config = { ...tinyConfig, ...overrides };
   mkdirSync(dir, { recursive: true });
@@ -54,7 +59,7 @@ export function writeTinyModel(dir: string, options: TinyModelOptions = {}): Qwe
   return config;
 }
 
-export function writeConfig(dir: string, config: Qwen3Config): void {
+export function writeConfig(dir: string, config: DecoderConfig): void {
   writeJson(dir, "config.json", {
     architectures: ["Qwen3ForCausalLM"],
     model_type: "qwen3",
@@ -65,7 +70,7 @@ export function writeConfig(dir: string, config: Qwen3Config): void {
     num_key_value_heads: config.numKvHeads,
     head_dim: config.headDim,
     vocab_size: config.vocabSize,
-    rope_theta: config.ropeTheta,
+    rope_theta: ropeTheta,
     rms_norm_eps: config.rmsNormEps,
     tie_word_embeddings: config.tieWordEmbeddings,
     max_position_embeddings: config.maxPositions,

@@ -1,0 +1,5 @@
+// The architectures that the engine computes. Another one is a file of this folder and a line of this table.
+import type { Architecture } from "../architecture.ts";
+import { qwen3 } from "./qwen3.ts";
+
+export const architectures: readonly Architecture[] = [qwen3];
