@@ -94,7 +94,7 @@ export const metricSections: readonly MetricSection[] = [
   {
     title: "Money",
     about:
-      "Sums over the whole run up to the end of the step, evaluations included ([what is counted](money.md#what-is-counted)). `cost/` is in US dollars and absent where no price is known.",
+      "Sums over the whole run up to the end of the step, evaluations included ([what is counted](runs.md#what-is-counted)). `cost/` is in US dollars and absent where no price is known.",
     metrics: {
       "tokens/prefill_total": "prompt tokens read, each prompt once for all its samples",
       "tokens/prefill_cached_total": "those of them that the server had cached",
