@@ -4,6 +4,7 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { ConfigError, messageOf } from "../core/errors.ts";
+import { type LanguageName, languageOf } from "../core/languages/languages.ts";
 
 const text = z.string().min(1);
 
@@ -31,6 +32,8 @@ export interface Question {
   question: string;
   /** Counts as present when it has a character that is not blank. */
   starterCode?: string | null;
+  /** The language of the answer; default Python. */
+  language?: LanguageName | undefined;
   /** The function that the tests call; named in the prompt when there is no starter code. */
   call?: { functionName: string; argumentCount: number } | null;
 }
@@ -96,7 +99,8 @@ export function buildMessages(problem: Question, options: QuestionOptions = {}):
 /** Everything after the role sentence. */
 function buildTask(problem: Question, template: QuestionTemplate): string {
   const starter = hasStarterCode(problem) ? problem.starterCode : template.placeholder;
-  const fence = `\`\`\`python\n${starter}\n\`\`\``;
+  const { fence: tag } = languageOf(problem.language);
+  const fence = `\`\`\`${tag}\n${starter}\n\`\`\``;
   return `${problem.question}\n\n### Format: ${formatSentence(problem, template)}\n${fence}\n\n${template.answer}\n\n`;
 }
 

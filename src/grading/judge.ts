@@ -1,4 +1,5 @@
 // Judges one program: its rounds, each followed by the verdicts on it, and what they make together. A pass needs evidence for every test.
+import type { LanguageName } from "../core/languages/languages.ts";
 import { type Limits, maxSourceBytes, type TestOutcome } from "../sandbox/sandbox.ts";
 import { type Comparator, decodeOutput } from "./compare.ts";
 import { type Failure, failureOf, returned } from "./failure.ts";
@@ -55,6 +56,7 @@ export interface Judgement {
 }
 
 export interface JudgeRules {
+  language?: LanguageName | undefined;
   comparator: Comparator;
   limits: Limits;
   preamble: boolean;

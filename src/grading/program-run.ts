@@ -97,14 +97,14 @@ export class ProgramRun {
   /** Runs tests up to `end`, or until as much is printed as is to be in hand at the same moment. */
   async #part(end: number, ran: RanTest[]): Promise<void> {
     const { sandbox, place, signal } = this.#where;
-    const { limits, preamble, problemMs, everyTest } = this.#rules;
+    const { language, limits, preamble, problemMs, everyTest } = this.#rules;
     const tests = sandboxInputs(this.#tests).slice(this.outcomes.length, end);
     const evidence: (Evidence | Promise<Evidence>)[] = [];
     let inHand = 0;
     let endedItself = false;
     let asked = false;
     const outcomes = await sandbox.run(
-      { source: this.#source, tests, limits, preamble },
+      { language, source: this.#source, tests, limits, preamble },
       (outcome) => {
         const test = this.#tests[this.outcomes.length]!;
         inHand += outcome.stdout.length + (outcome.frame?.length ?? 0);

@@ -5,11 +5,11 @@ import { chmod, chown, mkdir } from "node:fs/promises";
 import { createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fewestUsers } from "./outer.ts";
+import { minUsers } from "./outer.ts";
 
 const tokenBytes = 16;
 const helloBytes = tokenBytes + 4;
-const mostRecent = 1_000;
+const maxRecent = 1_000;
 const helloTimeoutMs = 30_000;
 
 /** Receives a slot's connection: its number, its socket, and bytes that came right after the greeting. */
@@ -79,9 +79,9 @@ export class ControlServer {
   /** A number that no other slot of this jail has. Any: a program can see the user that is made of it, and must not see how many came before. */
   nextSlotId(): number {
     let id = randomInt(2 ** 32);
-    while (this.#recent.includes(id % fewestUsers)) id = randomInt(2 ** 32);
-    this.#recent.push(id % fewestUsers);
-    if (this.#recent.length > mostRecent) this.#recent.shift();
+    while (this.#recent.includes(id % minUsers)) id = randomInt(2 ** 32);
+    this.#recent.push(id % minUsers);
+    if (this.#recent.length > maxRecent) this.#recent.shift();
     return id;
   }
 

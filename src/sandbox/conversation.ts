@@ -1,5 +1,7 @@
 // What is said to a slot and what its answers mean: one test of a program, or one plain execution with files.
-import type { ExecuteRequest, ExecuteResult } from "./jail.ts";
+import { extname } from "node:path";
+import { languageOf } from "../core/languages/languages.ts";
+import { type ExecuteRequest, type ExecuteResult, emptyResult } from "./execute.ts";
 import type { Job, Limits, TestInput, TestOutcome, TestStatus } from "./sandbox.ts";
 import { type Slot, SlotLost } from "./slot.ts";
 
@@ -10,7 +12,6 @@ export interface Waiting {
 }
 
 const fetchBytesDefault = 8 * 1024 ** 2;
-const scriptName = "solution.py";
 const sigXcpu = 24;
 
 /** Limits as the supervisor takes them; treeBytes bounds the memory of all processes of a program together. */
@@ -25,7 +26,6 @@ interface Ended {
   waitedMs: number;
   cpuMs: number;
   maxRssBytes: number;
-  errorBytes: number;
 }
 
 interface Answer {
@@ -59,18 +59,15 @@ function readEnded(packed: Buffer): Ended {
     waitedMs: packed.readDoubleLE(18),
     cpuMs: packed.readDoubleLE(26),
     maxRssBytes: Number(packed.readBigUInt64LE(34)),
-    errorBytes: Number(packed.readBigUInt64LE(42)),
   };
 }
 
 /** Tells the slot which program it will run. */
 export function sendJob(slot: Slot, job: Job, limits: SlotLimits): void {
   const source = Buffer.from(job.source);
-  slot.send(
-    "J",
-    json({ mode: "run", limits, preamble: job.preamble, name: scriptName, argv: [], sourceBytes: source.length }),
-    source,
-  );
+  const { fileName: name, command } = languageOf(job.language);
+  const head = { mode: "run", limits, command, preamble: job.preamble, name, argv: [], sourceBytes: source.length };
+  slot.send("J", json(head), source);
 }
 
 /** Hands over one test and waits until every process of it is dead. */
@@ -80,33 +77,13 @@ export async function runTest(slot: Slot, test: TestInput, limits: Limits, waiti
   );
   slot.send("T", testHead(test.kind, input.length), input);
   const answer = await receiveAnswer(slot, waiting);
-  const { ended } = answer;
+  const { exitCode, signal, wallMs, waitedMs, cpuMs, maxRssBytes } = answer.ended;
   const status = test.kind === "stdin" ? scriptStatus(answer, limits) : callStatus(answer, limits);
   return {
-    status,
+    ...{ status, exitCode, signal, wallMs, waitedMs, cpuMs, maxRssBytes },
     stdout: answer.stdout,
     stderrTail: answer.stderr.toString("utf8"),
     ...(test.kind === "call" && status === "finished" ? { frame: answer.report.toString("utf8", 1) } : {}),
-    exitCode: ended.exitCode,
-    signal: ended.signal,
-    wallMs: ended.wallMs,
-    waitedMs: ended.waitedMs,
-    cpuMs: ended.cpuMs,
-    maxRssBytes: ended.maxRssBytes,
-  };
-}
-
-/** What stands for a test whose slot was lost because of it, again and again: no evidence. */
-export function withoutEvidence(): TestOutcome {
-  return {
-    status: "no-result",
-    stdout: new Uint8Array(),
-    stderrTail: "the program ended the process that watched it",
-    exitCode: null,
-    signal: null,
-    wallMs: 0,
-    cpuMs: 0,
-    maxRssBytes: 0,
   };
 }
 
@@ -148,7 +125,8 @@ function scriptStatus(answer: Answer, limits: Limits): TestStatus {
   return answer.ended.exitCode === 0 ? "finished" : "runtime-error";
 }
 
-const callStatuses = new Set<string>([
+/** Those that a call test's process reports of itself. */
+const reported = new Set<string>([
   "compile-error",
   "runtime-error",
   "memory-limit",
@@ -166,7 +144,7 @@ function callStatus(answer: Answer, limits: Limits): TestStatus {
   // What is in the frame is for the judge to read, who knows how large it may be.
   if (kind === "V" && ended.exitCode === 0) return isBracketed(report.subarray(1)) ? "finished" : "no-result";
   const word = report.toString("latin1", 1, 64);
-  if (kind === "S" && callStatuses.has(word)) return word as TestStatus;
+  if (kind === "S" && reported.has(word)) return word as TestStatus;
   return ended.exitCode === 0 ? "no-result" : "runtime-error";
 }
 
@@ -183,11 +161,13 @@ export async function runOnce(
   const source = Buffer.from(request.code);
   const stdin = typeof request.stdin === "string" ? Buffer.from(request.stdin) : request.stdin;
   const files = [...request.files];
+  const { fileName, command } = languageOf(request.language);
   const job = {
     mode: "execute",
     limits,
+    command,
     preamble: false,
-    name: freeName(new Set(request.files.keys())),
+    name: freeName(fileName, request.files),
     argv: request.argv ?? [],
     inputBytes: stdin.length,
     sourceBytes: source.length,
@@ -202,20 +182,17 @@ export async function runOnce(
   const fetched = await receiveFiles(slot, waiting);
   const status = scriptStatus(answer, limits);
   const limited = status === "time-limit" || status === "memory-limit" || status === "output-limit";
-  return {
+  const { exitCode, signal, wallMs, cpuMs, maxRssBytes } = ended;
+  return emptyResult({
+    ...{ exitCode, signal, wallMs, cpuMs, maxRssBytes },
     status: limited ? status : "finished",
-    exitCode: ended.exitCode,
-    signal: ended.signal,
     stdout: answer.stdout,
     stderr: answer.stderr,
     stdoutTruncated: ended.reason === "output-limit" && answer.stdout.length >= limits.outputBytes,
     stderrTruncated: ended.reason === "output-limit" && answer.stderr.length >= limits.outputBytes,
     oom: status === "memory-limit",
-    wallMs: ended.wallMs,
-    cpuMs: ended.cpuMs,
-    maxRssBytes: ended.maxRssBytes,
     ...fetched,
-  };
+  });
 }
 
 async function receiveFiles(
@@ -249,8 +226,9 @@ async function receiveFiles(
 }
 
 /** The script lies in the working directory too, under a name that no uploaded file has. */
-function freeName(taken: ReadonlySet<string>): string {
-  let name = "main.py";
-  for (let number = 2; taken.has(name); number++) name = `main${number}.py`;
+function freeName(fileName: string, taken: ReadonlyMap<string, unknown>): string {
+  const ending = extname(fileName);
+  let name = `main${ending}`;
+  for (let number = 2; taken.has(name); number++) name = `main${number}${ending}`;
   return name;
 }

@@ -1,16 +1,19 @@
 // The embedded jail: runs Python programs on this machine behind the strongest isolation that proves itself at start.
 // `run` is the judge's side (many tests, one program); `execute` runs one program once, as a plain script with files.
-import { availableParallelism, tmpdir } from "node:os";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../core/errors.ts";
+import type { Language } from "../core/languages/language.ts";
+import { languageOf, languages } from "../core/languages/languages.ts";
 import { Limiter } from "../core/limiter.ts";
+import { Cgroups } from "./cgroups.ts";
 import { ControlServer } from "./control.ts";
-import { runOnce, runTest, type SlotLimits, sendJob, withoutEvidence } from "./conversation.ts";
+import { runOnce, runTest, type SlotLimits, sendJob } from "./conversation.ts";
+import { checkFiles, type ExecuteRequest, type ExecuteResult, emptyResult } from "./execute.ts";
 import { HeldFiles } from "./files.ts";
-import { MemoryGroups } from "./groups.ts";
-import { mentioned } from "./imports.ts";
 import { findInterpreter, findOnPath, type Interpreter } from "./interpreter.ts";
+import { describeLevel, type JailLevel, whyUnavailable } from "./levels.ts";
 import {
   confinedCommand,
   confinedReadable,
@@ -21,7 +24,6 @@ import {
   slotUsers,
   unprivilegedUser,
 } from "./outer.ts";
-import { checkFiles } from "./paths.ts";
 import { Pool } from "./pool.ts";
 import {
   defaultLimits,
@@ -32,13 +34,13 @@ import {
   type SandboxDescription,
   SandboxError,
   type TestOutcome,
+  withoutEvidence,
 } from "./sandbox.ts";
 import { selfTest } from "./selftest.ts";
 import { type Slot, SlotLost } from "./slot.ts";
 import type { ZygotePlan } from "./zygote.ts";
 
-/** Isolation levels, strongest first. */
-export type JailLevel = "jail" | "landlock";
+export type { JailLevel } from "./levels.ts";
 
 export interface JailOptions {
   /** Interpreter or virtual environment (its folder or its bin/python). Default: the first `python3` on PATH. */
@@ -57,46 +59,9 @@ export interface JailOptions {
 const retries = 3;
 const retriesOfSilence = 1;
 const pauseMs = 100;
-const mostPools = 4;
-/** They take long to import, so programs that mention them start where they are imported. */
-const slowPackages = new Set(["numpy", "scipy", "pandas", "sympy", "networkx"]);
-/** Memory groups per zygote; each takes three descriptors. */
-const mostGroups = 100;
-
-export interface ExecuteRequest {
-  /** Python source; runs as a script in a fresh working directory. */
-  code: string;
-  stdin: Uint8Array | string;
-  /** Placed below the working directory before the program starts. Relative paths without `..`; otherwise sandbox/bad-path. */
-  files: ReadonlyMap<string, Uint8Array>;
-  /** Read back afterwards, whatever the outcome; missing ones, folders and symbolic links are left out. */
-  fetchFiles: readonly string[];
-  limits: Limits;
-  /** What the program sees after its own name in sys.argv. */
-  argv?: readonly string[];
-  /** Most bytes of fetched files, all together; a file that does not fit is left out and counted in `filesLeftOut`. Default 8 MiB. */
-  fetchBytes?: number;
-}
-
-export interface ExecuteResult {
-  /** "finished" says only that the program ended by itself: look at exitCode and signal. */
-  status: "finished" | "time-limit" | "memory-limit" | "output-limit";
-  exitCode: number | null;
-  signal: number | null;
-  /** At most limits.outputBytes each, from the start of the stream. */
-  stdout: Uint8Array;
-  stderr: Uint8Array;
-  stdoutTruncated: boolean;
-  stderrTruncated: boolean;
-  /** The program was killed for its memory, or ended with an uncaught MemoryError. */
-  oom: boolean;
-  wallMs: number;
-  cpuMs: number;
-  maxRssBytes: number;
-  /** Keys are exactly the requested paths. */
-  files: Map<string, Uint8Array>;
-  filesLeftOut: string[];
-}
+const maxPools = 4;
+/** Control groups per zygote; each takes three descriptors. */
+const maxCgroups = 100;
 
 export interface Jail extends Sandbox {
   /** Runs one program once. Rejects with SandboxError when the jail failed or a path is refused, never because of the program. */
@@ -125,68 +90,7 @@ export async function openJail(options: JailOptions = {}): Promise<Jail> {
       failures.push(`${level}: ${messageOf(error instanceof SandboxError && error.cause ? error.cause : error)}`);
     }
   }
-  throw new SandboxError("sandbox/unavailable", unavailable(failures));
-}
-
-function unavailable(failures: readonly string[]): string {
-  const noRoom = failures.every((failure) => /\b(ENOSPC|EDQUOT|EROFS|EACCES)\b/.test(failure));
-  return [
-    "No isolation level of the embedded jail works here, so no program was run.",
-    ...failures.map((failure) => `  ${failure}`),
-    noRoom
-      ? `To fix it: free some space in ${tmpdir()}, or set TMPDIR to a folder where you may write.`
-      : "To fix it: install bubblewrap (apt-get install bubblewrap) and allow unprivileged user namespaces " +
-        "(Ubuntu: sysctl kernel.apparmor_restrict_unprivileged_userns=0; Docker: --security-opt seccomp=unconfined " +
-        "--security-opt systempaths=unconfined), or run a kernel with Landlock (5.13 or later), or set SANDBOX_URL to a Sandbox Fusion server.",
-  ].join("\n");
-}
-
-function description(
-  level: JailLevel,
-  interpreter: Interpreter,
-  slots: number,
-  { groups, files }: { groups: boolean; files: boolean },
-): SandboxDescription {
-  const memory = groups ? ", memory control groups" : "";
-  const programs = `${slots} program${slots === 1 ? "" : "s"} at a time, Python ${interpreter.version}`;
-  if (level === "jail") {
-    const summary = `embedded jail: bubblewrap, namespaces per program, seccomp${memory}; ${programs}`;
-    return { kind: "jail", summary, lacks: [], python: interpreter.executable, programsAtOnce: slots };
-  }
-  const lacks = [
-    "programs cannot start processes (subprocess, fork, multiprocessing fail)",
-    "scratch space is watched, not bounded by a file system",
-    ...(files
-      ? []
-      : [
-          "the existence and attributes of files outside can be seen, not their content",
-          "names looked up in vain stay in the host's memory, where other programs find them",
-        ]),
-    "no /proc; changes of file modes and times report success and do nothing",
-    "numbers of threads, processes and files are the host's: they tell of others",
-  ];
-  if (process.geteuid?.() !== 0) lacks.push("all programs run as the calling user");
-  const summary = `embedded jail, second level: Landlock, seccomp without processes and sockets${memory}; ${programs}`;
-  return { kind: "landlock", summary, lacks, python: interpreter.executable, programsAtOnce: slots };
-}
-
-/** The result of a program that takes its supervisor with it every time. */
-function killed(): ExecuteResult {
-  return {
-    status: "finished",
-    exitCode: null,
-    signal: 9,
-    stdout: new Uint8Array(),
-    stderr: new Uint8Array(),
-    stdoutTruncated: false,
-    stderrTruncated: false,
-    oom: false,
-    wallMs: 0,
-    cpuMs: 0,
-    maxRssBytes: 0,
-    files: new Map(),
-    filesLeftOut: [],
-  };
+  throw new SandboxError("sandbox/unavailable", whyUnavailable(failures));
 }
 
 /** Files of the jail's own. The second level can do without, where it may not mount, and says so. */
@@ -207,39 +111,37 @@ async function holdFiles(
   }
 }
 
+/** What an embedded jail is made of. */
+interface JailParts {
+  level: JailLevel;
+  interpreter: Interpreter;
+  control: ControlServer;
+  plan: ZygotePlan;
+  /** With the packages that are installed; made with the first program that mentions one. */
+  withPackages: HeldFiles | undefined;
+  slots: number;
+  patienceMs: number;
+}
+
 class EmbeddedJail implements Jail {
   description: SandboxDescription;
-  readonly #control: ControlServer;
-  readonly #plan: ZygotePlan;
-  readonly #describe: (groups: boolean) => SandboxDescription;
-  /** With the packages that are installed; made with the first program that mentions one. */
-  readonly #withPackages: HeldFiles | undefined;
-  readonly #slots: number;
-  readonly #patienceMs: number;
+  readonly #parts: JailParts;
   readonly #limiter: Limiter;
   readonly #plain: Pool;
   /** Programs that mention packages that take long to import start where those are imported; a pool comes with the first of them. */
   readonly #warm = new Map<string, Pool>();
   #closed = false;
 
-  private constructor(
-    level: JailLevel,
-    interpreter: Interpreter,
-    control: ControlServer,
-    plan: ZygotePlan,
-    withPackages: HeldFiles | undefined,
-    slots: number,
-    patienceMs: number,
-  ) {
-    this.#describe = (groups) => description(level, interpreter, slots, { groups, files: plan.files !== undefined });
-    this.#withPackages = withPackages;
+  private constructor(parts: JailParts) {
+    this.#parts = parts;
     this.description = this.#describe(false);
-    this.#control = control;
-    this.#plan = plan;
-    this.#slots = slots;
-    this.#patienceMs = patienceMs;
-    this.#limiter = new Limiter(slots);
+    this.#limiter = new Limiter(parts.slots);
     this.#plain = this.#pool([]);
+  }
+
+  #describe(cgroups: boolean): SandboxDescription {
+    const { level, interpreter, slots, plan } = this.#parts;
+    return describeLevel(level, interpreter, slots, { cgroups, files: plan.files !== undefined });
   }
 
   static async open(level: JailLevel, interpreter: Interpreter, options: JailOptions): Promise<EmbeddedJail> {
@@ -248,7 +150,7 @@ class EmbeddedJail implements Jail {
     const user = unprivilegedUser();
     const slots = Math.max(1, options.slots ?? availableParallelism());
     const control = await ControlServer.open(user === null ? undefined : level === "jail" ? user : null);
-    const groups = MemoryGroups.open();
+    const cgroups = Cgroups.open();
     try {
       const parts = { interpreter, controlFolder: control.folder, socketName: control.socketName };
       const { argv, socketInside } = confinedCommand(parts);
@@ -256,28 +158,32 @@ class EmbeddedJail implements Jail {
         level === "jail" ? jailCommand(bwrap!, parts, holder) : heldCommand(parts, holder);
       const files = await holdFiles(level, control.folder, make);
       const confined = { readable: confinedReadable(interpreter), scratch: control.scratchFolder, ...slotUsers() };
-      const config = { level, preload: [], ...(level === "jail" ? {} : confined) };
-      const plan = { files, argv, socketInside: files?.command.socketInside ?? socketInside, config, groups, slots };
+      const slow = Object.values(languages).flatMap(({ slowModules }) => slowModules);
+      const config = { level, slow, preload: [], ...(level === "jail" ? {} : confined) };
+      const plan = { files, argv, socketInside: files?.command.socketInside ?? socketInside, config, cgroups, slots };
       const withPackages = files && new HeldFiles(control.folder, true, make);
-      return new EmbeddedJail(level, interpreter, control, plan, withPackages, slots, options.patienceMs ?? 20_000);
+      const patienceMs = options.patienceMs ?? 20_000;
+      return new EmbeddedJail({ level, interpreter, control, plan, withPackages, slots, patienceMs });
     } catch (error) {
-      await groups?.close();
+      await cgroups?.close();
       await control.close();
       throw error;
     }
   }
 
   get controlSocket(): string {
-    return join(this.#control.folder, this.#control.socketName);
+    const { folder, socketName } = this.#parts.control;
+    return join(folder, socketName);
   }
 
-  #pool(preload: readonly string[], files = this.#plan.files): Pool {
-    const zygotes = Math.min(this.#slots, availableParallelism());
-    const spare = Math.ceil(this.#slots / zygotes) + 1;
+  #pool(preload: readonly string[], files = this.#parts.plan.files): Pool {
+    const { slots, plan, control, patienceMs } = this.#parts;
+    const zygotes = Math.min(slots, availableParallelism());
+    const spare = Math.ceil(slots / zygotes) + 1;
     // Running ones, ready ones, and some that have ended and are not known to have.
-    const slots = Math.min(this.#slots + 2 * spare + 2, mostGroups);
-    const plan = { ...this.#plan, files, slots, config: { ...this.#plan.config, preload } };
-    return new Pool(plan, this.#control, zygotes, spare, this.#patienceMs);
+    const atOnce = Math.min(slots + 2 * spare + 2, maxCgroups);
+    const ownPlan = { ...plan, files, slots: atOnce, config: { ...plan.config, preload } };
+    return new Pool(ownPlan, control, zygotes, spare, patienceMs);
   }
 
   /** Starts the zygotes; rejects when one does not start or the kernel lacks what the level needs. */
@@ -286,25 +192,28 @@ class EmbeddedJail implements Jail {
     if (this.description.kind === "landlock" && facts.landlock === 0) {
       throw new Error("Landlock is not available: the kernel is older than 5.13, or it is switched off");
     }
-    this.description = this.#describe(facts.memoryGroups > 0);
+    this.description = this.#describe(facts.cgroups > 0);
   }
 
-  async #poolFor(texts: readonly string[]): Promise<Pool> {
-    const there = (await this.#plan.files?.ready())?.packages ?? this.#plain.facts?.slowPackages ?? [];
-    const used = mentioned(there, texts);
-    if (used.length === 0) return this.#plain;
-    const slow = used.filter((name) => slowPackages.has(name));
-    if (slow.length === 0 && !this.#withPackages) return this.#plain;
+  /** Programs start beside the packages that they mention. */
+  async #poolFor({ importedWords, slowModules }: Language, texts: readonly string[]): Promise<Pool> {
+    const { plan, withPackages } = this.#parts;
+    const installed = (await plan.files?.ready())?.packages ?? this.#plain.facts?.slowPackages ?? [];
+    if (installed.length === 0) return this.#plain;
+    const words = new Set(texts.flatMap((text) => [...importedWords(text)]));
+    const used = installed.filter((name) => words.has(name));
+    const slow = used.filter((name) => slowModules.includes(name));
+    if (used.length === 0 || (slow.length === 0 && !withPackages)) return this.#plain;
     const key = slow.join();
     const known = this.#warm.get(key);
     if (known) return known;
     // Every pool holds processes; past a few, numpy alone has to do, or nothing that is imported ahead.
-    if (this.#warm.size >= mostPools) {
+    if (this.#warm.size >= maxPools) {
       const other = this.#warm.get("numpy") ?? this.#warm.get("") ?? this.#warm.values().next().value;
       return other!;
     }
-    await this.#withPackages?.ready(); // takes its time, which is not a slot's
-    const pool = this.#warm.get(key) ?? this.#pool(slow, this.#withPackages);
+    await withPackages?.ready(); // takes its time, which is not a slot's
+    const pool = this.#warm.get(key) ?? this.#pool(slow, withPackages);
     this.#warm.set(key, pool);
     return pool;
   }
@@ -323,6 +232,7 @@ class EmbeddedJail implements Jail {
    * does nothing tells why: if that one runs, the loss follows the program, which then has `lost` for its result.
    */
   async #withSlot<Result>(
+    language: Language,
     texts: readonly string[],
     work: (slot: Slot) => Promise<Result>,
     lost: () => Result,
@@ -333,7 +243,7 @@ class EmbeddedJail implements Jail {
       let pool = this.#plain;
       let slot: Slot | undefined;
       try {
-        pool = await this.#poolFor(texts);
+        pool = await this.#poolFor(language, texts);
         slot = await pool.acquire();
         const result = await work(slot);
         pool.succeeded();
@@ -371,7 +281,7 @@ class EmbeddedJail implements Jail {
       const limits = this.#limits(defaultLimits);
       const tests = [{ kind: "stdin", stdin: "" }] as const;
       sendJob(slot, { source: "", tests, limits, preamble: false }, limits);
-      const outcome = await runTest(slot, tests[0], limits, { patienceMs: this.#patienceMs });
+      const outcome = await runTest(slot, tests[0], limits, { patienceMs: this.#parts.patienceMs });
       return outcome.status === "finished";
     } catch (error) {
       if (error instanceof SlotLost) return false;
@@ -388,7 +298,7 @@ class EmbeddedJail implements Jail {
   ): Promise<TestOutcome[]> {
     const outcomes: TestOutcome[] = [];
     const limits = this.#limits(job.limits);
-    const waiting = { ...options, patienceMs: this.#patienceMs };
+    const waiting = { ...options, patienceMs: this.#parts.patienceMs };
     const work = async (slot: Slot) => {
       sendJob(slot, job, limits);
       // A lost slot takes only its current test with it: the ones before keep their outcomes.
@@ -405,25 +315,28 @@ class EmbeddedJail implements Jail {
       return outcomes;
     };
     if (job.tests.length === 0) return Promise.resolve(outcomes);
-    return this.#limiter.run(() => this.#withSlot([job.source], work, lost), options);
+    return this.#limiter.run(() => this.#withSlot(languageOf(job.language), [job.source], work, lost), options);
   }
 
   async execute(request: ExecuteRequest, options: { signal?: AbortSignal } = {}): Promise<ExecuteResult> {
     const limits = this.#limits(request.limits);
-    checkFiles(request, limits);
-    const waiting = { ...options, patienceMs: this.#patienceMs };
+    checkFiles(request);
+    const waiting = { ...options, patienceMs: this.#parts.patienceMs };
     const work = (slot: Slot) => runOnce(slot, request, limits, waiting);
     // A program may lie in a file, and be imported or started by what runs.
     const programs = [...request.files.values()].filter((bytes) => bytes.length <= maxSourceBytes);
     const texts = [request.code, ...programs.map((bytes) => Buffer.from(bytes).toString("latin1"))];
-    return this.#limiter.run(() => this.#withSlot(texts, work, killed), options);
+    // The result of a program that takes its supervisor with it every time.
+    const lost = () => emptyResult({ signal: 9 });
+    return this.#limiter.run(() => this.#withSlot(languageOf(request.language), texts, work, lost), options);
   }
 
   async close(): Promise<void> {
+    const { plan, withPackages, control } = this.#parts;
     this.#closed = true;
     await Promise.all([this.#plain, ...this.#warm.values()].map((pool) => pool.close()));
-    await Promise.all([this.#plan.files?.close(), this.#withPackages?.close()]);
-    await this.#plan.groups?.close();
-    await this.#control.close();
+    await Promise.all([plan.files?.close(), withPackages?.close()]);
+    await plan.cgroups?.close();
+    await control.close();
   }
 }

@@ -1,7 +1,7 @@
 // How zygotes are started at each level: the bubblewrap command line, the environment programs see, the user they run as.
 import { existsSync, lstatSync, readFileSync, readlinkSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import type { ZygoteGroups } from "./groups.ts";
+import type { ZygoteCgroups } from "./cgroups.ts";
 import { type Interpreter, outermost } from "./interpreter.ts";
 
 export const pythonFolder = fileURLToPath(new URL("./python", import.meta.url));
@@ -12,7 +12,7 @@ const controlInside = "/tmp";
 /** Where the copies are made that become the root of everything inside. */
 const filesInside = "/files";
 /** Of packages for programs; the largest of more are left out. */
-const mostPackageBytes = 512 * 1024 ** 2;
+const maxPackageBytes = 512 * 1024 ** 2;
 /** Where it shows an interpreter whose own folder is one that the jail covers, such as a virtual environment under /tmp. */
 const movedInside = "/opt/interpreter";
 const coveredFolders = ["/tmp", "/dev", "/proc"];
@@ -25,7 +25,7 @@ const deviceFiles = ["null", "full", "random", "urandom"];
 
 /** What a zygote needs to be spawned: argv, and the path by which its slots reach the control socket. */
 export interface ZygoteCommand {
-  argv: (groups: ZygoteGroups | null) => string[];
+  argv: (cgroups: ZygoteCgroups | null) => string[];
   socketInside: string;
 }
 
@@ -87,9 +87,27 @@ function enter(parts: CommandParts, command: string[], user: number | null) {
   return { command, environment: zygoteEnvironment, user, paths, stackBytes };
 }
 
-/** A zygote that a holder starts among the files it holds. */
-function held(parts: CommandParts, { door }: HolderParts): ZygoteCommand["argv"] {
-  return (groups) => [...startOf(parts), JSON.stringify({ knock: door, user: null, groups })];
+/** What hold.py is told, whatever it runs in. */
+const holding = (python: readonly string[], code: string, { packages }: HolderParts, place: object) => ({
+  ...place,
+  code,
+  packages,
+  maxBytes: maxPackageBytes,
+  command: [...python, `${code}/zygote.py`],
+  environment: zygoteEnvironment,
+});
+
+/** A holder that `command` starts as `user`, and the zygotes that it starts among its files. */
+function heldBy(
+  parts: CommandParts,
+  { door }: HolderParts,
+  { command, user, controlFolder }: { command: string[]; user: number | null; controlFolder: string },
+): HeldCommand {
+  return {
+    holder: [...startOf(parts), JSON.stringify({ ...enter(parts, command, user), door })],
+    argv: (cgroups) => [...startOf(parts), JSON.stringify({ knock: door, user: null, cgroups })],
+    socketInside: `${controlFolder}/${parts.socketName}`,
+  };
 }
 
 /** Level "jail": bubblewrap around the holder and all zygotes. Only copies of system files and of the interpreter are visible, read-only; no network. */
@@ -98,16 +116,8 @@ export function jailCommand(bwrap: string, parts: CommandParts, holder: HolderPa
   const bound = interpreter.folders.filter((folder) => !isBelow(folder, "/usr"));
   const shown = new Map(bound.map((folder, index) => [folder, isCovered(folder) ? `${movedInside}/${index}` : folder]));
   const python = [executableInside(interpreter.executable, shown), ...zygoteFlags];
-  const config = {
-    namespaces: true,
-    target: filesInside,
-    keep: { "/proc": "/proc", "/dev": "/dev", [controlInside]: controlInside },
-    code: codeInside,
-    packages: holder.packages,
-    mostBytes: mostPackageBytes,
-    command: [...python, `${codeInside}/zygote.py`],
-    environment: zygoteEnvironment,
-  };
+  const keep = { "/proc": "/proc", "/dev": "/dev", [controlInside]: controlInside };
+  const config = holding(python, codeInside, holder, { namespaces: true, target: filesInside, keep });
   const command = [
     bwrap,
     ...["--unshare-all", "--unshare-user", "--die-with-parent", "--new-session"],
@@ -126,32 +136,17 @@ export function jailCommand(bwrap: string, parts: CommandParts, holder: HolderPa
     ...["--tmpfs", filesInside, "--remount-ro", "/", "--chdir", "/", "--"],
     ...[...python, `${codeInside}/hold.py`, JSON.stringify(config)],
   ];
-  return {
-    holder: [...startOf(parts), JSON.stringify({ ...enter(parts, command, unprivilegedUser()), door: holder.door })],
-    argv: held(parts, holder),
-    socketInside: `${controlInside}/${parts.socketName}`,
-  };
+  return heldBy(parts, holder, { command, user: unprivilegedUser(), controlFolder: controlInside });
 }
 
 /** Level "landlock": every slot confines its own programs. As root, among files that are held for them; the paths are the host's. */
 export function heldCommand(parts: CommandParts, holder: HolderParts): HeldCommand {
   const python = [parts.interpreter.executable, ...zygoteFlags];
-  const config = {
-    namespaces: false,
-    target: holder.target,
-    keep: { [parts.controlFolder]: parts.controlFolder },
-    code: pythonFolder,
-    packages: holder.packages,
-    mostBytes: mostPackageBytes,
-    command: [...python, `${pythonFolder}/zygote.py`],
-    environment: zygoteEnvironment,
-  };
+  const { controlFolder } = parts;
+  const keep = { [controlFolder]: controlFolder };
+  const config = holding(python, pythonFolder, holder, { namespaces: false, target: holder.target, keep });
   const command = [...python, `${pythonFolder}/hold.py`, JSON.stringify(config)];
-  return {
-    holder: [...startOf(parts), JSON.stringify({ ...enter(parts, command, null), door: holder.door })],
-    argv: held(parts, holder),
-    socketInside: `${parts.controlFolder}/${parts.socketName}`,
-  };
+  return heldBy(parts, holder, { command, user: null, controlFolder });
 }
 
 /** Level "landlock" where no files can be held: the zygote runs bare, among the host's. */
@@ -159,7 +154,7 @@ export function confinedCommand(parts: CommandParts): ZygoteCommand {
   const command = [parts.interpreter.executable, ...zygoteFlags, `${pythonFolder}/zygote.py`];
   const config = enter(parts, command, null);
   return {
-    argv: (groups) => [...startOf(parts), JSON.stringify({ ...config, groups })],
+    argv: (cgroups) => [...startOf(parts), JSON.stringify({ ...config, cgroups })],
     socketInside: `${parts.controlFolder}/${parts.socketName}`,
   };
 }
@@ -179,14 +174,14 @@ export function confinedReadable(interpreter: Interpreter): string[] {
 }
 
 /** Where not every number is a user's; elsewhere a multiple. */
-export const fewestUsers = 20_000;
+export const minUsers = 20_000;
 
 /** User ids for slots at the "landlock" level when we are root: every slot its own, so that slots cannot touch each other. */
 export function slotUsers(): { firstUser: number | null; users: number } {
   if (process.geteuid?.() !== 0) return { firstUser: null, users: 0 };
   const [first = 0, , length = 0] = readFileSync("/proc/self/uid_map", "utf8").trim().split(/\s+/).map(Number);
   const everyId = first === 0 && length > 2_000_000_000;
-  return everyId ? { firstUser: 1_900_000_000, users: 500 * fewestUsers } : { firstUser: 40_000, users: fewestUsers };
+  return everyId ? { firstUser: 1_900_000_000, users: 500 * minUsers } : { firstUser: 40_000, users: minUsers };
 }
 
 function systemFolder(name: string): string[] {

@@ -1,7 +1,8 @@
-// "Run this program under these limits, tell me what happened." Two implementations: the embedded jail and a client of Sandbox
+// "Run this program under these limits and say what happened." Two implementations: the embedded jail and a client of Sandbox
 // Fusion. A sandbox never sees an expected output, never judges, and never throws because of what a program did: it throws
 // only when it could not run the program at all (SandboxError), which is never a verdict.
 import { WhetstoneError } from "../core/errors.ts";
+import type { LanguageName } from "../core/languages/languages.ts";
 
 /** What a program may use. */
 export interface Limits {
@@ -45,7 +46,8 @@ export type TestInput =
 
 /** A program, and what it is run on. */
 export interface Job {
-  /** Python source. */
+  /** Default Python. */
+  language?: LanguageName | undefined;
   source: string;
   /** Each is run in a fresh process. */
   tests: readonly TestInput[];
@@ -55,19 +57,22 @@ export interface Job {
   preamble: boolean;
 }
 
+/** Every way in which one test's process can end. */
+export const testStatuses = [
+  "finished",
+  "compile-error",
+  "runtime-error",
+  "time-limit",
+  "memory-limit",
+  "output-limit",
+  "no-result",
+  "unserialisable",
+  "target-not-found",
+  "missing-module",
+  "bad-arguments",
+] as const;
 /** How one test's process ended. Only "finished" carries evidence; the judge decides whether it is the right one. */
-export type TestStatus =
-  | "finished"
-  | "compile-error"
-  | "runtime-error"
-  | "time-limit"
-  | "memory-limit"
-  | "output-limit"
-  | "no-result"
-  | "unserialisable"
-  | "target-not-found"
-  | "missing-module"
-  | "bad-arguments";
+export type TestStatus = (typeof testStatuses)[number];
 
 /** What happened in one test. */
 export interface TestOutcome {
@@ -93,6 +98,18 @@ export interface TestOutcome {
   maxRssBytes: number;
 }
 
+/** A test that took away what watched it, again and again: it left no evidence. */
+export const withoutEvidence = (): TestOutcome => ({
+  status: "no-result",
+  stdout: new Uint8Array(),
+  stderrTail: "the program ended the process that watched it",
+  exitCode: null,
+  signal: null,
+  wallMs: 0,
+  cpuMs: 0,
+  maxRssBytes: 0,
+});
+
 /** What a sandbox is and gives. */
 export interface SandboxDescription {
   /** The embedded jail, its second level, or a Sandbox Fusion server. */
@@ -101,7 +118,7 @@ export interface SandboxDescription {
   summary: string;
   /** What this level does not give, each as a short phrase; empty for the full jail. */
   lacks: readonly string[];
-  /** The version of Python that runs the programs. */
+  /** The Python that runs programs: the path of the interpreter where it is known. */
   python: string;
   /** Programs that run at the same moment; more wait inside the sandbox. */
   programsAtOnce?: number;

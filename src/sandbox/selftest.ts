@@ -5,7 +5,8 @@ import { rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Jail, JailLevel } from "./jail.ts";
+import type { Jail } from "./jail.ts";
+import type { JailLevel } from "./levels.ts";
 import { programEnvironment, pythonFolder } from "./outer.ts";
 import { defaultLimits, type Limits, type TestInput, type TestOutcome, type TestStatus } from "./sandbox.ts";
 
@@ -95,7 +96,8 @@ export async function selfTest(jail: Jail, level: JailLevel, controlSocket: stri
 }
 
 async function run(jail: Jail, probe: Pick<Probe, "source" | "tests" | "limits">): Promise<TestOutcome[]> {
-  const job = { source: probe.source, tests: probe.tests, limits: { ...limits, ...probe.limits }, preamble: true };
+  const { source, tests } = probe;
+  const job = { source, tests, limits: { ...limits, ...probe.limits }, preamble: true };
   return jail.run(job, () => "continue");
 }
 

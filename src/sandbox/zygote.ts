@@ -4,9 +4,9 @@ import { randomBytes } from "node:crypto";
 import { closeSync, openSync } from "node:fs";
 import type { Duplex } from "node:stream";
 import { fileURLToPath } from "node:url";
+import type { Cgroups, ZygoteCgroups } from "./cgroups.ts";
 import type { ControlServer } from "./control.ts";
 import type { HeldFiles } from "./files.ts";
-import type { MemoryGroups, ZygoteGroups } from "./groups.ts";
 import { Slot, SlotLost } from "./slot.ts";
 
 const startTimeoutMs = 30_000;
@@ -22,8 +22,8 @@ export interface ZygoteFacts {
   slowPackages: string[];
   /** Landlock ABI; 0: none. */
   landlock: number;
-  /** Slots that have a memory group. */
-  memoryGroups: number;
+  /** Slots that have a control group. */
+  cgroups: number;
 }
 
 export interface ZygoteEvents {
@@ -37,9 +37,9 @@ export interface ZygotePlan {
   /** The files it will run among are there once `ready` resolves; the host's own where there are none. */
   files: HeldFiles | undefined;
   /** Without files. */
-  argv: (groups: ZygoteGroups | null) => readonly string[];
-  /** Where memory groups can be made, and for how many slots at a time. */
-  groups: MemoryGroups | undefined;
+  argv: (cgroups: ZygoteCgroups | null) => readonly string[];
+  /** Where control groups can be made, and for how many slots at a time. */
+  cgroups: Cgroups | undefined;
   slots: number;
   /** Handed to zygote.py; the socket and the token are added. */
   config: Record<string, unknown>;
@@ -47,9 +47,9 @@ export interface ZygotePlan {
 }
 
 /** One for each slot; none where they cannot be made any more, and programs are counted instead. */
-function groupsFor(plan: ZygotePlan): ZygoteGroups | null {
+function cgroupsFor(plan: ZygotePlan): ZygoteCgroups | null {
   try {
-    return plan.groups?.forZygote(plan.slots) ?? null;
+    return plan.cgroups?.forZygote(plan.slots) ?? null;
   } catch {
     return null;
   }
@@ -66,7 +66,7 @@ export class Zygote {
   readonly #awaited = new Set<number>();
   /** Questions that wait for their answer. */
   readonly #answers = new Map<number, () => void>();
-  readonly #groups: ZygoteGroups | null;
+  readonly #cgroups: ZygoteCgroups | null;
   readonly #files: HeldFiles | undefined;
   #stderr = "";
   #dead = false;
@@ -76,9 +76,9 @@ export class Zygote {
     this.#control = control;
     this.#events = events;
     this.#token = randomBytes(16).toString("hex");
-    this.#groups = groupsFor(plan);
+    this.#cgroups = cgroupsFor(plan);
     this.#files = plan.files;
-    const [command, ...args] = (plan.files?.command.argv ?? plan.argv)(this.#groups);
+    const [command, ...args] = (plan.files?.command.argv ?? plan.argv)(this.#cgroups);
     // Any regular file, never read: sys.stdin is made once, here, and can seek only if it was made over a file.
     const stdin = openSync(fileURLToPath(import.meta.url), "r");
     try {
@@ -99,7 +99,7 @@ export class Zygote {
       });
       // "close", not "exit": stderr has been read to its end by then.
       this.#child.once("close", (code, signal) => {
-        if (this.#groups) plan.groups?.remove(this.#groups);
+        if (this.#cgroups) plan.cgroups?.remove(this.#cgroups);
         this.#die(`exit ${signal ?? code}${this.#stderr ? `: ${this.#stderr.trim()}` : ""}`);
         resolve();
       });
@@ -121,8 +121,8 @@ export class Zygote {
   ): Promise<{ zygote: Zygote; facts: ZygoteFacts }> {
     await plan.files?.ready();
     const zygote = new Zygote(plan, control, events);
-    const groups = zygote.#groups?.folders.length ?? 0;
-    const config = { ...plan.config, socket: plan.socketInside, token: zygote.#token, groups };
+    const cgroups = zygote.#cgroups?.folders.length ?? 0;
+    const config = { ...plan.config, socket: plan.socketInside, token: zygote.#token, cgroups };
     try {
       const facts = await zygote.#greet(Buffer.from(JSON.stringify(config)));
       return { zygote, facts };

@@ -1,6 +1,6 @@
 // Sandbox Fusion as a sandbox: tests travel in chunks, one after another whatever the answers were. Inputs go in; outcomes come back signed;
 // what is expected never leaves this process.
-import { type Job, type Sandbox, SandboxError, type TestInput, type TestOutcome } from "../sandbox.ts";
+import { type Job, type Sandbox, SandboxError, type TestInput, type TestOutcome, withoutEvidence } from "../sandbox.ts";
 import { FusionClient, type FusionOptions } from "./client.ts";
 import { type LauncherResult, launcherRequest, readResult, resultFile } from "./launcher.ts";
 
@@ -61,7 +61,7 @@ class FusionSandbox implements Sandbox {
     const result = await this.#ask(job, tests, signal);
     if (result.outcomes.length > 0) return result.outcomes;
     // Signed by the keeper: the test ended the process that watched it.
-    if (result.workerDied) return [withoutResult()];
+    if (result.workerDied) return [withoutEvidence()];
     // Nothing verifiable came back although the request ran. Either the program attacked its launcher or the server is in trouble: the test
     // by itself and a program that does nothing take turns, and a loss that follows the program is its own. Where the server calls the run a
     // success, it may have lost the file now and then, so that takes more turns.
@@ -73,7 +73,7 @@ class FusionSandbox implements Sandbox {
       if (again.lost) turns = turnsWhenLost;
       if (control.outcomes[0]?.status !== "finished") problem = control.note || again.note || "no message";
     }
-    if (problem === "") return [withoutResult()];
+    if (problem === "") return [withoutEvidence()];
     throw new SandboxError(
       "sandbox/fusion-no-result",
       `Sandbox Fusion at ${this.#client.urls.join(", ")} ran a request and brought no result back (${problem}). Check that its python is 3.8 or newer and that it returns fetch_files.`,
@@ -110,18 +110,4 @@ function fitting(tests: readonly TestInput[]): readonly TestInput[] {
     return length > chunkInputLength;
   });
   return tooMany < 0 ? tests : tests.slice(0, Math.max(1, tooMany));
-}
-
-/** A test that left no evidence. */
-function withoutResult(): TestOutcome {
-  return {
-    status: "no-result",
-    stdout: new Uint8Array(),
-    stderrTail: "the program ended the process that ran it",
-    exitCode: null,
-    signal: null,
-    wallMs: 0,
-    cpuMs: 0,
-    maxRssBytes: 0,
-  };
 }

@@ -4,13 +4,13 @@ import { readFileSync } from "node:fs";
 import { promisify } from "node:util";
 import { deflate } from "node:zlib";
 import { z } from "zod";
-import { importedWords } from "../imports.ts";
-import { type Job, SandboxError, type TestInput, type TestOutcome, type TestStatus } from "../sandbox.ts";
+import { languageOf } from "../../core/languages/languages.ts";
+import { type Job, SandboxError, type TestInput, type TestOutcome, testStatuses } from "../sandbox.ts";
 import type { RunCodeRequest } from "./api.ts";
 
 export const resultFile = "whetstone-result.bin";
 const jobFile = "whetstone-job.bin";
-const mostImports = 16 * 1024;
+const maxImports = 16 * 1024;
 const deflateAsync = promisify(deflate);
 
 let launcherCode: string | undefined;
@@ -34,16 +34,15 @@ export interface LauncherRequest {
 export async function launcherRequest(job: Job, tests: readonly TestInput[]): Promise<LauncherRequest> {
   const key = randomBytes(32);
   const { source, limits, preamble } = job;
-  const content = Buffer.from(
-    JSON.stringify({ source: wellFormed(source), limits, preamble, tests: tests.map(wellFormedTest) }),
-  );
-  const packed = await deflateAsync(content, { level: 1 });
+  const { fileName: name, command, importedWords } = languageOf(job.language);
+  const content = { name, command, source: wellFormed(source), limits, preamble, tests: tests.map(wellFormedTest) };
+  const packed = await deflateAsync(JSON.stringify(content), { level: 1 });
   return {
     key,
     request: {
       // The program itself is packed: what it imports is said where a server can see it.
-      code: `${launcher()}# import ${[...importedWords(source)].join(" ").slice(0, mostImports)}\n`,
-      language: "python",
+      code: `${launcher()}# import ${[...importedWords(source)].join(" ").slice(0, maxImports)}\n`,
+      language: "python", // the launcher's own; the program's is in the job
       run_timeout: Math.ceil((limits.wallMs / 1000 + 1) * tests.length + 10),
       stdin: key.toString("hex"),
       files: { [jobFile]: packed.toString("base64") },
@@ -104,23 +103,10 @@ class Reader {
   }
 }
 
-const statuses = [
-  "finished",
-  "compile-error",
-  "runtime-error",
-  "time-limit",
-  "memory-limit",
-  "output-limit",
-  "no-result",
-  "unserialisable",
-  "target-not-found",
-  "missing-module",
-  "bad-arguments",
-] as const satisfies TestStatus[];
 const amount = z.number().min(0);
 
 const outcomeHead = z.object({
-  status: z.enum(statuses),
+  status: z.enum(testStatuses),
   exitCode: z.int().nullable(),
   signal: z.int().nullable(),
   wallMs: amount,

@@ -86,7 +86,7 @@ def test_process(program, job, preamble, kind, folder, uid, stdin, stdout, stder
         sys.stdout = sys.__stdout__ = io.open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)
         sys.stderr = sys.__stderr__ = io.open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
         source = job["source"].encode("utf-8", "surrogatepass")
-        filename = os.path.join(folder, "solution.py")
+        filename = os.path.join(folder, job["name"])
         with open(filename, "wb") as script:  # programs read themselves, and processes they spawn import them
             script.write(source)
         sys.argv[:] = [filename]

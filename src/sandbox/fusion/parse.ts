@@ -1,10 +1,12 @@
 // Reads the body of /run_code as Sandbox Fusion does: unknown fields are ignored, numbers may be texts, and what is wrong is named
 // field by field in the shape of a 422 answer.
 import { isInside } from "../../core/files.ts";
+import { isLanguage, type LanguageName, languages } from "../../core/languages/languages.ts";
 import { fusionLanguages } from "./api.ts";
 import { excessOf } from "./modest.ts";
 
 export interface ParsedRequest {
+  language: LanguageName;
   code: string;
   runTimeoutS: number;
   memoryBytes: number;
@@ -79,13 +81,11 @@ export function parseRunCode(body: Uint8Array, rules: ParseRules): ParsedRequest
   if (language === undefined) wrong("missing", "language", "Field required");
   else if (typeof language !== "string" || !fusionLanguages.includes(language))
     wrong("enum", "language", `Input should be one of: ${fusionLanguages.join(", ")}`, language);
-  else if (language !== "python")
-    wrong(
-      "unsupported_language",
-      "language",
-      `This server runs python; there is no runtime for ${language} here`,
-      language,
-    );
+  else if (!isLanguage(language)) {
+    const known = Object.keys(languages).join(", ");
+    const msg = `This server runs ${known}; there is no runtime for ${language} here`;
+    wrong("unsupported_language", "language", msg, language);
+  }
 
   number("compile_timeout", 10, false);
   const runTimeoutS = Math.min(number("run_timeout", 10, false), rules.maxRunTimeoutS);
@@ -120,6 +120,7 @@ export function parseRunCode(body: Uint8Array, rules: ParseRules): ParsedRequest
 
   if (problems.length > 0) return { problems };
   return {
+    language: language as LanguageName,
     code: code as string,
     runTimeoutS,
     memoryBytes: memory > 0 ? Math.min(memory * 1024 ** 2, rules.memoryBytes) : rules.memoryBytes,

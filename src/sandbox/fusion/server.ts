@@ -7,7 +7,8 @@ import type { AddressInfo } from "node:net";
 import { messageOf } from "../../core/errors.ts";
 import { Limiter } from "../../core/limiter.ts";
 import { isJson, isLoopback, refusalOf } from "../../core/loopback.ts";
-import type { ExecuteResult, Jail } from "../jail.ts";
+import { type ExecuteResult, emptyResult } from "../execute.ts";
+import type { Jail } from "../jail.ts";
 import { defaultLimits, SandboxError } from "../sandbox.ts";
 import type { CommandRunResult, RunCodeResponse } from "./api.ts";
 import { type ParsedRequest, type ParseRules, parseRunCode, type RequestProblem } from "./parse.ts";
@@ -164,7 +165,7 @@ class Handler {
   }
 
   async #run(request: ParsedRequest, response: ServerResponse): Promise<Answer> {
-    if (request.runTimeoutS <= 0) return answerOf(expired(), 0);
+    if (request.runTimeoutS <= 0) return answerOf(emptyResult({ status: "time-limit" }), 0);
     const gone = new AbortController();
     response.once("close", () => gone.abort());
     const signal = AbortSignal.any([gone.signal, this.#stopping.signal]);
@@ -173,6 +174,7 @@ class Handler {
         () =>
           this.#options.jail.execute(
             {
+              language: request.language,
               code: request.code,
               stdin: request.stdin,
               files: request.files,
@@ -212,22 +214,6 @@ const emptyAnswer = (): Answer => ({
   run_result: null,
   executor_pod_name: process.env["MY_POD_NAME"] ?? null,
   files: {},
-});
-
-const expired = (): ExecuteResult => ({
-  status: "time-limit",
-  exitCode: null,
-  signal: null,
-  stdout: new Uint8Array(),
-  stderr: new Uint8Array(),
-  stdoutTruncated: false,
-  stderrTruncated: false,
-  oom: false,
-  wallMs: 0,
-  cpuMs: 0,
-  maxRssBytes: 0,
-  files: new Map(),
-  filesLeftOut: [],
 });
 
 const text = (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");

@@ -1,8 +1,8 @@
 """Starts what a jail consists of. Sets what an exec inherits, gives up root, makes paths reachable, then becomes the command: the outer jail
 with the holder of files in it (hold.py), or, where no files are held, a bare zygote. Or asks a holder for a zygote, and stands for it.
 
-Argument: JSON {"command": [...], "environment": {...}, "user": id or null, "paths": [...], "stackBytes": n, "groups": see groups.py, or null,
-"door": where a holder listens, or null}, or {"knock": the same place, "groups": …, "user": …}.
+Argument: JSON {"command": [...], "environment": {...}, "user": id or null, "paths": [...], "stackBytes": n, "cgroups": see cgroups.py, or null,
+"door": where a holder listens, or null}, or {"knock": the same place, "cgroups": …, "user": …}.
 `paths` must be readable for the new user. Where a folder above one is closed to others (interpreters below /root), a private mount
 namespace shows the same path through an empty, open copy of that folder; nothing outside this process sees it.
 """
@@ -85,7 +85,7 @@ def _listen(path):
 
 
 def _knock(path, first, count):
-    """Hands descriptors 0 to 3 and those of the groups to the holder; ends as the zygote does, which ends with this process."""
+    """Hands descriptors 0 to 3 and those of the cgroups to the holder; ends as the zygote does, which ends with this process."""
     import array
     import socket
     import struct
@@ -109,12 +109,12 @@ def main():
     os.umask(0o022)
     _die_first()
     first = count = 0
-    if config.get("groups"):
+    if config.get("cgroups"):
         sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-        import groups
+        import cgroups
 
-        groups.open_all(config["groups"]["version"], config["groups"]["folders"], _NOBODY if os.geteuid() == 0 else None)
-        first, count = groups.FIRST, 3 * groups.there(len(config["groups"]["folders"]))
+        cgroups.open_all(config["cgroups"]["version"], config["cgroups"]["folders"], _NOBODY if os.geteuid() == 0 else None)
+        first, count = cgroups.FIRST, 3 * cgroups.there(len(config["cgroups"]["folders"]))
     if config.get("knock"):
         _knock(config["knock"], first, count)
     if config.get("door"):

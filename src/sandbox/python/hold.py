@@ -5,7 +5,7 @@ everything else, and says so on its output. Then enter.py comes once for each zy
 descriptors that the zygote is to have; a zygote lives as long as that connection.
 
 Argument: JSON {"namespaces": a pid and a mount namespace for each zygote?, "target": the folder of the tmpfs, "keep": {path: path in the new
-root} (mounts that come along), "code": where these files are shown, "packages": do they come along?, "mostBytes": of packages,
+root} (mounts that come along), "code": where these files are shown, "packages": do they come along?, "maxBytes": of packages,
 "command": [...], "environment": {...}}.
 """
 
@@ -23,7 +23,7 @@ _LIBRARY = [path for path in sys.path if path != _OWN and os.path.exists(path)]
 sys.path.insert(0, _OWN)
 
 import files  # noqa: E402
-import groups  # noqa: E402
+import cgroups  # noqa: E402
 import kernel  # noqa: E402
 
 _ALIVE, DOOR = 3, 4
@@ -62,7 +62,7 @@ def _move_in(config):
     if not config["namespaces"]:
         _mount_ourselves(target)
     found = files.package_folders(_LIBRARY)
-    left_out = files.fill(target, _LIBRARY, found if config["packages"] else [], sys.executable, config["code"], config["mostBytes"])
+    left_out = files.fill(target, _LIBRARY, found if config["packages"] else [], sys.executable, config["code"], config["maxBytes"])
     for source, place in config["keep"].items():
         os.makedirs(target + place, exist_ok=True)
         _bind(source, target + place, kernel.MS_REC if config["namespaces"] else 0)
@@ -117,13 +117,13 @@ class Zygote:
 
     def _become(self, config):
         count = len(self.descriptors)
-        high = groups.FIRST + count
+        high = cgroups.FIRST + count
         for index, descriptor in enumerate(self.descriptors):
             os.dup2(descriptor, high + index)
         for index in range(count):
-            os.dup2(high + index, index if index < 4 else groups.FIRST + index - 4)
-        kernel.close_range(4, groups.FIRST)
-        kernel.close_from(groups.FIRST + max(0, count - 4))
+            os.dup2(high + index, index if index < 4 else cgroups.FIRST + index - 4)
+        kernel.close_range(4, cgroups.FIRST)
+        kernel.close_from(cgroups.FIRST + max(0, count - 4))
         if config["namespaces"]:
             flags = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
             kernel.mount(b"proc", b"/proc", b"proc", flags)

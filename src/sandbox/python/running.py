@@ -110,7 +110,7 @@ class Watch:
                     break
             if now >= sample_at:
                 self.slot.level.look_at(self)
-                if self.slot.group.exceeded():
+                if self.slot.cgroup.exceeded():
                     self.reason = "memory-limit"
                 sample_at = time.monotonic() + _SAMPLE_NEXT_S
             if now >= sign_at:
@@ -229,7 +229,7 @@ class Watch:
         _pid, status, usage = os.wait4(self.child, 0)
         self.slot.level.reap_all()
         # A short test that ended well cannot have used much; of a longer one, a process may have been killed and the program gone on.
-        if (status != 0 or self.wall_ms > _SAMPLE_FIRST_S * 1000) and self.slot.group.exceeded():
+        if (status != 0 or self.wall_ms > _SAMPLE_FIRST_S * 1000) and self.slot.cgroup.exceeded():
             self.reason = "memory-limit"
         self.exit_code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
         self.signal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None

@@ -96,11 +96,11 @@ def _rest(parts, sent):
 
 
 class Slot:
-    """`level` knows how to make a scratch folder and how to lock a process in (levels.py), `group` bounds memory (groups.py)."""
+    """`level` knows how to make a scratch folder and how to lock a process in (levels.py), `cgroup` bounds memory (cgroups.py)."""
 
-    def __init__(self, link, level, space, group):
+    def __init__(self, link, level, space, cgroup):
         self.link = link
-        self.group = group
+        self.cgroup = cgroup
         self.level = level
         self.space = space
         self.input = private_buffer(BUFFER_BYTES)
@@ -112,7 +112,7 @@ class Slot:
 
     def serve(self):
         self.job = job = self.link.job()
-        self.group.bound(job["limits"])
+        self.cgroup.bound(job["limits"])
         self.source = bytes(self.link.receive(job["sourceBytes"]))
         self.marshalled = None
         kernel.keep(self, program.Space)

@@ -19,7 +19,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import accounts  # noqa: E402
-import groups  # noqa: E402
+import cgroups  # noqa: E402
 import kernel  # noqa: E402
 import levels  # noqa: E402
 import program  # noqa: E402
@@ -31,8 +31,6 @@ _COMMAND = struct.Struct("<cI")
 _NOTICE = struct.Struct("<cIi")
 _THREAD_STACK = 8 * 1024 * 1024
 _WARM = "array contextlib dataclasses decimal enum fractions numbers queue time types cmath struct".split()
-# No more than programs often need: whatever is here is copied with every fork.
-_SLOW = "numpy scipy pandas sympy networkx".split()
 _WARM_PROGRAM = """
 import sys, math
 from collections import defaultdict, deque, Counter
@@ -65,9 +63,9 @@ class Zygote:
             os.dup2(null, descriptor)
         self.config = json.loads(self._read(struct.unpack("<I", self._read(4))[0]))
         self.pids = {}
-        self.groups = groups.there(self.config["groups"])
-        self.free_groups = list(range(self.groups))
-        self.group_of = {}
+        self.cgroups = cgroups.there(self.config["cgroups"])
+        self.free_cgroups = list(range(self.cgroups))
+        self.cgroup_of = {}
 
     def _read(self, count):
         data = b""
@@ -93,7 +91,7 @@ class Zygote:
         kernel.set_thread_stack(_THREAD_STACK)
         kernel.no_new_privileges()
         kernel.Filter(*seccomp.allow_list()).install()
-        for name in ("accounts", "groups", "kernel", "levels", "program", "running", "seccomp", "semaphores", "slot"):
+        for name in ("accounts", "cgroups", "kernel", "levels", "program", "running", "seccomp", "semaphores", "slot"):
             sys.modules.pop(name, None)  # a program's own `import program` must not find these
         sys.path.pop(0)
         sys.setrecursionlimit(1000)
@@ -107,9 +105,9 @@ class Zygote:
         about = {
             "version": sys.version.split()[0],
             "pid": os.getpid(),
-            "slowPackages": [name for name in _SLOW if importlib.util.find_spec(name) is not None],
+            "slowPackages": [name for name in self.config["slow"] if importlib.util.find_spec(name) is not None],
             "landlock": kernel.landlock_version(),
-            "memoryGroups": self.groups,
+            "cgroups": self.cgroups,
         }
         data = json.dumps(about).encode()
         os.write(self.control, struct.pack("<I", len(data)) + data)
@@ -156,28 +154,28 @@ class Zygote:
             for slot_id, known in self.pids.items():
                 if known == pid:
                     del self.pids[slot_id]
-                    self._give_back(self.group_of.pop(slot_id))
+                    self._give_back(self.cgroup_of.pop(slot_id))
                     if status != 0:  # others have connected, and their end shows there
                         self._notify(b"D", slot_id, status)
                     break
 
-    def _give_back(self, group):
-        if group is not None:
-            self.free_groups.append(group)
+    def _give_back(self, cgroup):
+        if cgroup is not None:
+            self.free_cgroups.append(cgroup)
 
     def _start(self, slot_id):
-        group = self.free_groups.pop(0) if self.free_groups else None
+        cgroup = self.free_cgroups.pop(0) if self.free_cgroups else None
         try:
             pid = self.level.fork(slot_id)
         except OSError as error:
-            self._give_back(group)
+            self._give_back(cgroup)
             self._notify(b"E", slot_id, error.errno or 0)
             return
         if pid:
             self.pids[slot_id] = pid
-            self.group_of[slot_id] = group
+            self.cgroup_of[slot_id] = cgroup
             return
-        self._be_slot(slot_id, group)  # comes back by program.Begin only, in a test's process
+        self._be_slot(slot_id, cgroup)  # comes back by program.Begin only, in a test's process
 
     def _be_slot(self, slot_id, number):
         link, leave = None, True
@@ -186,11 +184,11 @@ class Zygote:
             _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
             for descriptor in (self.control, *self.wake):
                 os.close(descriptor)
-            group = groups.Group(number, self.groups)
+            cgroup = cgroups.Cgroup(number, self.cgroups)
             link = slot.connect(self.config["socket"], bytes.fromhex(self.config["token"]), slot_id)
             self.config = None
             self.level.enter()
-            slot.Slot(link, self.level, self.space, group).serve()
+            slot.Slot(link, self.level, self.space, cgroup).serve()
         except slot.Gone:
             pass
         except program.Begin:

@@ -4,14 +4,14 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileS
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** A folder in which groups can be made. */
+/** A folder in which control groups can be made. */
 interface Place {
   version: 1 | 2;
   folder: string;
 }
 
-/** What a zygote is told: one group for each of its slots. */
-export interface ZygoteGroups {
+/** One control group for each slot of a zygote. */
+export interface ZygoteCgroups {
   version: 1 | 2;
   folders: readonly string[];
 }
@@ -87,14 +87,14 @@ function remove(folder: string): boolean {
   }
 }
 
-/** Left behind by nothing but a kill. */
-const made = new Set<MemoryGroups>();
+/** Only a kill leaves these behind. */
+const made = new Set<Cgroups>();
 process.on("exit", () => {
-  for (const groups of made) remove(groups.folder);
+  for (const { folder } of made) remove(folder);
 });
 let numbers = 0;
 
-export class MemoryGroups {
+export class Cgroups {
   readonly folder: string;
   readonly #version: 1 | 2;
   #last = 0;
@@ -104,29 +104,29 @@ export class MemoryGroups {
     this.folder = join(place.folder, `${prefix}${process.pid}-${++numbers}`);
   }
 
-  /** Undefined where no group can be made. */
-  static open(): MemoryGroups | undefined {
+  /** Undefined where none can be made. */
+  static open(): Cgroups | undefined {
     for (const place of places()) {
       try {
         removeStale(place.folder);
-        const groups = new MemoryGroups(place);
-        mkdirSync(groups.folder);
-        made.add(groups);
+        const cgroups = new Cgroups(place);
+        mkdirSync(cgroups.folder);
+        made.add(cgroups);
         try {
-          if (place.version === 2) writeFileSync(join(groups.folder, "cgroup.subtree_control"), "+memory");
-          groups.remove(groups.forZygote(1));
-          return groups;
+          if (place.version === 2) writeFileSync(join(cgroups.folder, "cgroup.subtree_control"), "+memory");
+          cgroups.remove(cgroups.forZygote(1));
+          return cgroups;
         } catch {
-          remove(groups.folder);
-          made.delete(groups);
+          remove(cgroups.folder);
+          made.delete(cgroups);
         }
       } catch {} // not ours to write
     }
     return undefined;
   }
 
-  /** New groups, one for each slot that a zygote can have at a time. */
-  forZygote(slots: number): ZygoteGroups {
+  /** New ones, one for each slot that a zygote can have at a time. */
+  forZygote(slots: number): ZygoteCgroups {
     const folders = Array.from({ length: slots }, () => join(this.folder, String(++this.#last)));
     for (const folder of folders) {
       mkdirSync(folder);
@@ -140,8 +140,8 @@ export class MemoryGroups {
   }
 
   /** True when they are gone; tried again when all of them are closed. */
-  remove(groups: ZygoteGroups): boolean {
-    return groups.folders.map(remove).every(Boolean);
+  remove({ folders }: ZygoteCgroups): boolean {
+    return folders.map(remove).every(Boolean);
   }
 
   /** After the zygotes: processes that were killed leave a moment later. */

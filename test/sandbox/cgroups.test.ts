@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { MemoryGroups } from "../../src/sandbox/groups.ts";
+import { Cgroups } from "../../src/sandbox/cgroups.ts";
 import { type Jail, openJail } from "../../src/sandbox/jail.ts";
 import { pythonFolder } from "../../src/sandbox/outer.ts";
 import { job, stdin, textOf } from "./plain.ts";
@@ -14,10 +14,10 @@ const megabyte = 1024 ** 2;
 const holder = `
 import json, mmap, os, sys
 sys.path.insert(0, sys.argv[1])
-import groups
+import cgroups
 told = json.loads(sys.argv[2])
-if told: groups.open_all(told["version"], told["folders"])
-group = groups.Group(0 if told else None, 1)
+if told: cgroups.open_all(told["version"], told["folders"])
+group = cgroups.Cgroup(0 if told else None, 1)
 group.bound({"treeBytes": 32 << 20, "scratchBytes": 0})
 def hold(name, make):
     child = os.fork()
@@ -46,7 +46,7 @@ const hold = (groups: unknown) =>
     .trim()
     .split("\n");
 
-const groups = MemoryGroups.open();
+const groups = Cgroups.open();
 if (!groups) console.warn("memory groups: none can be made here, so programs are counted and these tests skip");
 
 describe.runIf(groups)("memory control groups", () => {
@@ -60,7 +60,7 @@ describe.runIf(groups)("memory control groups", () => {
   test("groups of a process that was killed are removed by the next one, those of a living one are not", async () => {
     const stale = join(dirname(groups!.folder), "whetstone-999999999-1");
     mkdirSync(join(stale, "1"), { recursive: true });
-    const other = MemoryGroups.open()!;
+    const other = Cgroups.open()!;
     expect(existsSync(stale)).toBe(false);
     expect(existsSync(groups!.folder)).toBe(true);
     await other.close();

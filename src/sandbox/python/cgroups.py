@@ -53,7 +53,7 @@ def _try(descriptor, user):
 
 
 def there(count):
-    """How many groups came along."""
+    """How many cgroups came along."""
     try:
         os.fstat(FIRST + 3 * count - 1)
         return count
@@ -61,7 +61,7 @@ def there(count):
         return 0
 
 
-class Group:
+class Cgroup:
     """The group of one slot; without a number, none: everything is allowed and nothing is known."""
 
     def __init__(self, number, count):
