@@ -201,16 +201,15 @@ export async function openGrader(
     say: (line) => console.error(`whetstone: ${line}`),
     maxConcurrency: config.sandbox_max_concurrency === 0 ? undefined : config.sandbox_max_concurrency,
   });
+  // A share is one of all tests, so none is left out after a failure.
+  const byShare = config.reward === "fraction";
   const rules = {
     sandbox,
     comparator: config.comparator,
-    rewardTimeoutS: config.reward_timeout,
-    formatCoef: config.format_coef,
-    // A share is one of all tests, so none is left out after a failure.
-    ...(config.reward === "fraction" && { fractional: true, everyTest: true }),
-    maxTests: config.max_tests,
-    limits: { memoryBytes: config.sandbox_memory_mb * 1024 ** 2 },
-    seed: config.seed,
+    limits: { rewardTimeoutS: config.reward_timeout, memoryBytes: config.sandbox_memory_mb * 1024 ** 2 },
+    reward: { formatCoef: config.format_coef, fractional: byShare },
+    tests: { maxTests: config.max_tests, seed: config.seed },
+    everyTest: byShare,
     ...(config.sandbox_max_concurrency > 0 ? { concurrency: config.sandbox_max_concurrency } : {}),
   };
   // For whoever counts what was run: the canary's programs are not the run's.
@@ -220,7 +219,7 @@ export async function openGrader(
     description: sandbox.description,
     check: async (signal) => {
       const { surprises } = await runCanary(
-        createGrader({ ...rules, comparator: "tolerant", maxTests: 0, cacheSize: 0 }),
+        createGrader({ ...rules, comparator: "tolerant", tests: {}, cacheSize: 0 }),
         { signal },
       );
       if (surprises.length === 0) return;

@@ -63,11 +63,12 @@ test("the reward table: no block, a wrong program, a right one", async () => {
   expect(sandbox.jobs.map((job) => job.source)).toEqual(["wrong", "right"]);
 });
 
-test("an answer without its stop token fails the format only when that is asked for", async () => {
-  const request = { problem, response: fenced("x"), truncated: true };
-  expect((await createGrader({ sandbox: echo() }).grade(request)).reward).toBe(1);
-  const strict = createGrader({ sandbox: echo(), formatRequiresStop: true, formatCoef: 0.5 });
-  expect(await strict.grade(request)).toMatchObject({ reward: -0.5, status: "format_error", truncated: true });
+test("an answer that was cut off is graded by its code; the format weighs what is asked for", async () => {
+  const grader = createGrader({ sandbox: echo(), reward: { formatCoef: 0.5 } });
+  const graded = await grader.grade({ problem, response: fenced("x"), truncated: true });
+  expect(graded).toMatchObject({ reward: 1, status: "pass", truncated: true });
+  const without = await grader.grade({ problem, response: "x", truncated: true });
+  expect(without).toMatchObject({ reward: -0.5, status: "format_error", truncated: true });
 });
 
 test("counts what passed before the first failure; fractional credit only when asked for", async () => {
@@ -84,7 +85,10 @@ test("counts what passed before the first failure; fractional credit only when a
     printed: "no",
     stderr: "",
   });
-  const fractional = await createGrader({ sandbox: half(), fractional: true }).grade({ problem, code: "x" });
+  const fractional = await createGrader({ sandbox: half(), reward: { fractional: true } }).grade({
+    problem,
+    code: "x",
+  });
   expect(fractional.reward).toBeCloseTo(1 / 3);
 });
 
@@ -196,7 +200,7 @@ test("a sandbox that loses tests gives no verdict", async () => {
 
 test("the whole problem has a time limit too", async () => {
   const sandbox = new FunctionSandbox((input) => outcome(input, { wallMs: 20_000 }));
-  const result = await createGrader({ sandbox, rewardTimeoutS: 6 }).grade({ problem, code: "x" });
+  const result = await createGrader({ sandbox, limits: { rewardTimeoutS: 6 } }).grade({ problem, code: "x" });
   expect(result).toMatchObject({ verdict: "fail", status: "time_limit", ran: 2 });
 });
 
@@ -266,9 +270,12 @@ test("at most `concurrency` programs are in the sandbox", async () => {
 test("max_tests picks tests by position, by size, or by seed, always in data order", async () => {
   const inputs = ["1", "22", "333", "4", "55555"];
   const { tests } = normalizeTests({ inputs, outputs: inputs });
-  const picked = async (testSelection: "first" | "longest_input" | "random", seed = 0) => {
+  const picked = async (selection: "first" | "longest_input" | "random", seed = 0) => {
     const sandbox = echo();
-    await createGrader({ sandbox, maxTests: 2, testSelection, seed }).grade({ problem: { id: "p", tests }, code: "x" });
+    await createGrader({ sandbox, tests: { maxTests: 2, selection, seed } }).grade({
+      problem: { id: "p", tests },
+      code: "x",
+    });
     return sandbox.jobs[0]!.tests.map((input) => (input.kind === "stdin" ? input.stdin : ""));
   };
   expect(await picked("first")).toEqual(["1", "22"]);

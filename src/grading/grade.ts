@@ -1,6 +1,7 @@
 // The grader: an answer in, a verdict and a reward out. It takes the program out of the answer, runs it on the problem's tests
 // with bounded concurrency, and turns failures of the sandbox into "ungraded", which has no reward.
 import { createHash } from "node:crypto";
+import { type LanguageName, languageOf } from "../core/languages/languages.ts";
 import { Limiter, type TaskOptions } from "../core/limiter.ts";
 import { defaultLimits, type Limits, type Sandbox, type SandboxDescription, SandboxError } from "../sandbox/sandbox.ts";
 import { testsFingerprint, VerdictCache } from "./cache.ts";
@@ -10,8 +11,8 @@ import { passFlags, sourceFlags } from "./flags.ts";
 import { type GradeStatus, isTooLong, type Judgement, judge, type TestReport, tooLong } from "./judge.ts";
 import { extractInThread } from "./judge-thread.ts";
 import type { NormalizedTest } from "./normalize.ts";
-import { defaultRewardRules, rewardOf } from "./reward.ts";
-import { selectTests, type TestSelection } from "./select.ts";
+import { defaultRewardRules, type RewardRules, rewardOf } from "./reward.ts";
+import { type SelectionRules, selectTests } from "./select.ts";
 import { Siblings, type Turn } from "./siblings.ts";
 
 /** What a grader works with, and its rules. */
@@ -20,37 +21,28 @@ export interface GraderOptions {
   sandbox: Sandbox;
   /** Default "tolerant"; a problem may name its own. */
   comparator?: Comparator;
-  /** Wall seconds per test; default 6. */
-  rewardTimeoutS?: number;
-  /** Default 0.1. */
-  formatCoef?: number;
-  /** Share of tests passed as correctness; default off. */
-  fractional?: boolean;
-  /** An answer cut off before its stop token is a format failure; default off. */
-  formatRequiresStop?: boolean;
-  /** Programs in work at the same moment; default twice what the sandbox runs at once, so that one is always waiting for it. */
-  concurrency?: number;
-  /** Verdicts remembered; default 5,000, 0 for none. */
-  cacheSize?: number;
-  /** 0 runs every test (the default). */
-  maxTests?: number;
-  /** Which tests are taken when there are more than `maxTests`. */
-  testSelection?: TestSelection;
-  /** For testSelection "random"; default 0. */
-  seed?: number;
+  /** `rewardTimeoutS`: wall seconds per test, default 6. The others default to `defaultLimits`. */
+  limits?: Partial<Omit<Limits, "wallMs" | "cpuMs">> & { rewardTimeoutS?: number };
+  /** How a verdict becomes a reward. */
+  reward?: Partial<RewardRules>;
+  /** Which tests of a problem are run; default all. */
+  tests?: Partial<SelectionRules>;
   /** The usual modules' names are there without an import; default on. */
   preamble?: boolean;
   /** Run every test although one has failed, and report all failures; verdict and reward stay what they are without. Default off. */
   everyTest?: boolean;
-  /** Limits other than time. */
-  limits?: Partial<Omit<Limits, "wallMs" | "cpuMs">>;
+  /** Programs in work at the same moment; default twice what the sandbox runs at once, so that one is always waiting for it. */
+  concurrency?: number;
+  /** Verdicts remembered; default 5,000, 0 for none. */
+  cacheSize?: number;
 }
 
 /** One answer to one problem. */
 export interface GradeRequest {
-  /** The problem's tests, its id for messages and caches, and its own comparator. */
+  /** The problem's tests, its id for messages and caches, the language of its answers (default Python) and its own comparator. */
   problem: {
     id?: string | undefined;
+    language?: LanguageName | undefined;
     tests: readonly NormalizedTest[];
     comparator?: Comparator | undefined;
   };
@@ -124,30 +116,18 @@ export interface Grader {
   readonly description: SandboxDescription;
 }
 
-/** Limits for one test of `rewardTimeoutS` seconds: a short grace on the wall, a second more on the CPU clock. */
-export function limitsFor(rewardTimeoutS: number, other: Partial<Limits> = {}): Limits {
-  const wallMs = Math.round(rewardTimeoutS * 1000) + 250;
+/** Limits for one test of `rewardTimeoutS` seconds: what a start may take comes on top, and a second more on the CPU clock. */
+export function limitsFor(rewardTimeoutS: number, other: Partial<Limits> = {}, language?: LanguageName): Limits {
+  const wallMs = Math.round(rewardTimeoutS * 1000) + languageOf(language).startMs;
   return { ...defaultLimits, ...other, wallMs, cpuMs: (Math.ceil(rewardTimeoutS) + 1) * 1000 };
 }
 
 /** Creates a grader over a sandbox, which stays the caller's to close. */
 export function createGrader(options: GraderOptions): Grader {
-  const {
-    sandbox,
-    comparator = "tolerant",
-    rewardTimeoutS = 6,
-    formatCoef = defaultRewardRules.formatCoef,
-    fractional = defaultRewardRules.fractional,
-    formatRequiresStop = false,
-    preamble = true,
-    everyTest = false,
-  } = options;
-  const selection = {
-    maxTests: options.maxTests ?? 0,
-    selection: options.testSelection ?? ("first" as const),
-    seed: options.seed ?? 0,
-  };
-  const limits = limitsFor(rewardTimeoutS, options.limits);
+  const { sandbox, comparator = "tolerant", preamble = true, everyTest = false } = options;
+  const { rewardTimeoutS = 6, ...otherLimits } = options.limits ?? {};
+  const rewards = { ...defaultRewardRules, ...options.reward };
+  const selection: SelectionRules = { maxTests: 0, selection: "first", seed: 0, ...options.tests };
   const limiter = new Limiter(options.concurrency ?? 2 * (sandbox.description.programsAtOnce ?? 4));
   const cache = new VerdictCache(options.cacheSize ?? 5_000);
   const unremembered = new VerdictCache(0);
@@ -192,21 +172,12 @@ export function createGrader(options: GraderOptions): Grader {
     ): GradeResult => {
       const verdict = judgement.status === "pass" ? "pass" : judgement.status === "sandbox_error" ? "ungraded" : "fail";
       const formatOk = code !== null;
-      const { passed, total } = judgement;
+      const { status, tests = [], passed, total, ran, firstFailed, failure, failures } = judgement;
       return {
-        verdict,
-        status: judgement.status,
-        reward: rewardOf({ verdict, formatOk, passed, total }, { formatCoef, fractional }),
-        formatOk,
-        truncated,
-        code,
-        passed,
-        total,
-        ran: judgement.ran,
-        firstFailed: judgement.firstFailed,
-        tests: judgement.tests ?? [],
-        ...(judgement.failure ? { failure: judgement.failure } : {}),
-        ...(judgement.failures ? { failures: judgement.failures } : {}),
+        ...{ verdict, status, formatOk, truncated, code, passed, total, ran, firstFailed, tests },
+        reward: rewardOf({ verdict, formatOk, passed, total }, rewards),
+        ...(failure ? { failure } : {}),
+        ...(failures ? { failures } : {}),
         wallMs: performance.now() - start,
         ...spent,
         cached: extra.cached ?? false,
@@ -221,8 +192,7 @@ export function createGrader(options: GraderOptions): Grader {
     let isRun = false;
     try {
       const thinking = request.thinking ?? false;
-      if (code === null && !(formatRequiresStop && truncated))
-        code = await extractInThread(request.response ?? "", { thinking });
+      code ??= await extractInThread(request.response ?? "", { thinking });
       if (code === null) return finish({ ...nothingRan, status: "format_error" });
       // Without tests there can be no evidence.
       if (tests.length === 0) return finish({ ...nothingRan, status: "bad_test" });
@@ -230,14 +200,16 @@ export function createGrader(options: GraderOptions): Grader {
       // Looked for whatever the verdict will be, so that nothing afterwards takes longer for one than for another.
       flags = { always: sourceFlags(code, tests), ofPass: passFlags(code, tests) };
       const source = code;
+      const { language } = request.problem;
       const rule = request.problem.comparator ?? comparator;
+      const limits = limitsFor(rewardTimeoutS, otherLimits, language);
       const key = createHash("sha256")
-        .update(JSON.stringify([testsFingerprint(tests), limits, preamble, rule]))
+        .update(JSON.stringify([testsFingerprint(tests), language, limits, preamble, rule]))
         .update("\0")
         .update(source)
         .digest("base64");
       const problemMs = ((rewardTimeoutS + 1) * tests.length + 5) * 1000;
-      const rules = { comparator: rule, limits, preamble, problemMs, everyTest };
+      const rules = { language, comparator: rule, limits, preamble, problemMs, everyTest };
       const compute = (runSignal: AbortSignal) => {
         isRun = true;
         const turn = turns(spent, { signal: runSignal, canWait });

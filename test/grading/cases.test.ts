@@ -97,7 +97,7 @@ describe.each(["embedded jail", "embedded jail, second level", "Sandbox Fusion's
   test.skipIf(!casesAreThere)("every case gets the wanted verdict and status", async (context) => {
     if (!sandbox) return context.skip(missing);
     const [grader, hasty] = [2, 0.5].map((rewardTimeoutS) =>
-      createGrader({ sandbox: sandbox!, rewardTimeoutS, concurrency: 4, cacheSize: 0 }),
+      createGrader({ sandbox: sandbox!, limits: { rewardTimeoutS }, concurrency: 4, cacheSize: 0 }),
     ) as [Grader, Grader];
     // What never ends need not be waited for as long as what may be late.
     const graderOf = ({ status }: GradingCase) => (status === "time_limit" ? hasty : grader);

@@ -332,7 +332,7 @@ describe("grading over HTTP", () => {
   test("a program that ends its launcher fails, and the next one is graded", async () => {
     const sandbox = await openFusion({ url: server.url });
     closing.push(() => sandbox.close());
-    const grader = createGrader({ sandbox, rewardTimeoutS: 2 });
+    const grader = createGrader({ sandbox, limits: { rewardTimeoutS: 2 } });
     const killers = [
       "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\nprint(3)",
       "import os, signal\nfor pid in range(2, 60):\n    try:\n        if pid != os.getpid(): os.kill(pid, signal.SIGKILL)\n    except OSError: pass\nprint(3)",
@@ -406,7 +406,7 @@ print(test > child, children_of(os.getpid()), kill_descendants((os.getpid(),), t
   test("a program cannot forge, keep or read the result file", async () => {
     const sandbox = await openFusion({ url: server.url });
     closing.push(() => sandbox.close());
-    const grader = createGrader({ sandbox, rewardTimeoutS: 3 });
+    const grader = createGrader({ sandbox, limits: { rewardTimeoutS: 3 } });
     const forgers = [
       "import os\nfor folder in ['.', '..', '/tmp', '/tmp/work', os.path.expanduser('~')]:\n    try: open(folder + '/whetstone-result.bin', 'wb').write(b'x' * 100)\n    except OSError: pass\nprint(0)",
       "import os\nfor folder in ['.', '..']:\n    try: os.symlink('/etc/passwd', folder + '/whetstone-result.bin')\n    except OSError: pass\nprint(0)",

@@ -71,7 +71,7 @@ describe.each(["jail", "landlock", "over HTTP"] as const)("hostile programs, %s"
       closing.unshift(() => sandbox.close());
     }
     const limits = { memoryBytes: 700 * 1024 ** 2, processes: 32, outputBytes: 1024 ** 2 };
-    grader = createGrader({ sandbox, rewardTimeoutS: 1, limits, cacheSize: 0, concurrency: 8 });
+    grader = createGrader({ sandbox, limits: { ...limits, rewardTimeoutS: 1 }, cacheSize: 0, concurrency: 8 });
   }, 60_000);
   afterAll(async () => {
     for (const close of closing) await close();

@@ -25,9 +25,9 @@ let strict: Grader;
 beforeAll(async () => {
   jail = await openJail();
   grader = createGrader({ sandbox: jail, concurrency: 4 });
-  patient = createGrader({ sandbox: jail, concurrency: 4, rewardTimeoutS: 60 });
+  patient = createGrader({ sandbox: jail, concurrency: 4, limits: { rewardTimeoutS: 60 } });
   // The records do not say which limit a submission missed; one of them needs 3.7 s on a quick machine.
-  strict = createGrader({ sandbox: jail, concurrency: 4, rewardTimeoutS: 2 });
+  strict = createGrader({ sandbox: jail, concurrency: 4, limits: { rewardTimeoutS: 2 } });
 });
 afterAll(() => jail?.close());
 

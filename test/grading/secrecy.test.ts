@@ -61,7 +61,7 @@ test.each(["jail", "fusion"])("a program finds its own input and no expected out
   if (backend === "fusion" && jail.description.kind === "landlock")
     return console.warn("skipping the search over HTTP: the jail of this machine cannot start processes");
   const sandbox = backend === "jail" ? jail : fusion;
-  const grader = createGrader({ sandbox, rewardTimeoutS: 20, cacheSize: 0 });
+  const grader = createGrader({ sandbox, limits: { rewardTimeoutS: 20 }, cacheSize: 0 });
   // Two tests, the second in the same chunk as others: inputs of later tests must not be there either.
   const inputs = ["aaaaaaaa", "bbbbbbbb", "cccccccc", "dddddddd"].map((text) => `Q9Z-${text}\n`);
   const outputs = inputs.map((_, index) => `Q9Z-${String(index).repeat(8)}`);

@@ -98,10 +98,8 @@ async function certifyFile(
     const grader = createGrader({
       sandbox,
       comparator: options.comparator,
-      rewardTimeoutS: limitS,
-      maxTests: options.max_tests,
-      testSelection: options.test_selection,
-      limits: { memoryBytes: options.memory_mb * 1024 ** 2 },
+      limits: { rewardTimeoutS: limitS, memoryBytes: options.memory_mb * 1024 ** 2 },
+      tests: { maxTests: options.max_tests, selection: options.test_selection },
       ...(options.concurrency === undefined ? {} : { concurrency: options.concurrency }),
       cacheSize: 0,
     });

@@ -110,14 +110,11 @@ async function openGrader(options: z.output<typeof GradeOptions>): Promise<{ gra
     maxConcurrency: options.concurrency,
   });
   const grader = createGrader({
-    rewardTimeoutS: options.reward_timeout,
-    formatCoef: options.format_coef,
     sandbox,
     comparator: options.comparator,
-    fractional: options.fractional,
-    maxTests: options.max_tests,
-    testSelection: options.test_selection,
-    limits: { memoryBytes: options.memory_mb * 1024 ** 2 },
+    limits: { rewardTimeoutS: options.reward_timeout, memoryBytes: options.memory_mb * 1024 ** 2 },
+    reward: { formatCoef: options.format_coef, fractional: options.fractional },
+    tests: { maxTests: options.max_tests, selection: options.test_selection },
     everyTest: options.details,
     ...(options.concurrency === undefined ? {} : { concurrency: options.concurrency }),
   });
