@@ -73,7 +73,7 @@ export const benchmark: Benchmark = {
 
 function measure(path: string): Measured {
   const view = RunView.read(path);
-  const last = [...view.evaluations.entries()].sort(([a], [b]) => a - b).at(-1)![1];
+  const last = [...view.evaluations.entries()].sort(([a], [b]) => a - b).at(-1)![1].outcomes;
   const { pass1 } = summarizeOutcomes(last);
   const steps = view.records.filter((record) => record["mean_correct"] !== undefined);
   let seconds = 0;

@@ -87,7 +87,7 @@ export async function measureAt(path: string, step: number, end: number): Promis
 export async function train(path: string, steps: readonly number[], keys: readonly string[]): Promise<Point[]> {
   await whet("train", ...settingsOf(path, steps.at(-1)!, steps[0] || 1_000_000), "save_every=0", ...keys);
   const { evaluations } = RunView.read(path);
-  return steps.map((step) => pointAt(path, step, evaluations.get(step) ?? []));
+  return steps.map((step) => pointAt(path, step, evaluations.get(step)?.outcomes ?? []));
 }
 
 const settingsOf = (path: string, steps: number, every: number) => [

@@ -60,7 +60,7 @@ export const faults: Record<string, Fault> = {
   "too-easy": fault(["reward-flat-one", "groups-equal"], async (path) => {
     // What the model solves before any training, at a temperature that leaves it no other answer.
     await train(`${path}.first`, { max_steps: 1, eval_every: 100, eval_max_problems: 150 });
-    const outcomes = RunView.read(`${path}.first`).evaluations.get(0) ?? [];
+    const outcomes = RunView.read(`${path}.first`).evaluations.get(0)?.outcomes ?? [];
     const solved = new Set(
       outcomes.filter(({ samples, passed }) => samples > 0 && passed === samples).map(({ id }) => id),
     );

@@ -7,7 +7,7 @@ import { nearest } from "../core/nearest.ts";
 import { whet } from "../core/program.ts";
 import { visibleLine } from "../core/visible.ts";
 import { readRunConfig, runFiles, runsFolder } from "../runs/directory.ts";
-import { findRuns, lastWritten, looksLikeRun } from "../runs/overview.ts";
+import { findRuns, journalFiles, looksLikeRun } from "../runs/overview.ts";
 import { refuseWords } from "./options.ts";
 
 /** The key of every command that is about a run. */
@@ -24,9 +24,9 @@ export function knownRuns(folder?: string): KnownRun[] {
   const folders = folder === undefined ? [runsFolder(), process.cwd()] : [resolve(folder)];
   const paths = new Map(folders.flatMap((place) => findRuns(place)).map((path) => [realpathSync(path), path]));
   return [...paths.values()]
-    .map((path) => ({ name: nameOf(path), path, written: lastWritten(path) ?? 0 }))
-    .sort((a, b) => b.written - a.written)
-    .map(({ name, path }) => ({ name, path }));
+    .map((path) => ({ path, ...journalFiles(path) }))
+    .sort((a, b) => b.changedAt - a.changedAt)
+    .map(({ path }) => ({ name: nameOf(path), path }));
 }
 
 /** The shortest word that finds the run from here. */

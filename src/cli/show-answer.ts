@@ -1,7 +1,7 @@
 // One answer as text: what the model wrote, the program in it, why it failed, and how sure the model was.
 import { visibleLine } from "../core/visible.ts";
 import { extractCode } from "../grading/index.ts";
-import { type AnswerLogprobs, answerLogprobs, type DrilledBatch, type DrilledGroup } from "../runs/drill.ts";
+import type { AnswerLogprobs, Batch, BatchGroup } from "../runs/batch.ts";
 import { maxResponseCharacters } from "../runs/rollouts.ts";
 import type { Tokenizer } from "../tokenizer/index.ts";
 import { describeFailure } from "./failure-text.ts";
@@ -9,6 +9,8 @@ import { batchKey, block, number, question } from "./show-batch.ts";
 import { showCommand } from "./show-command.ts";
 
 export interface AnswerOptions {
+  /** Undefined: its tokens are no longer in the journal. */
+  logprobs: AnswerLogprobs | undefined;
   /** A text says why there is none. */
   tokenizer: Tokenizer | string;
   /** Show the answer from its tokens, reasoning and control tokens included. */
@@ -17,15 +19,14 @@ export interface AnswerOptions {
 
 export function describeSample(
   run: string,
-  batch: DrilledBatch,
-  group: DrilledGroup,
+  batch: Batch,
+  group: BatchGroup,
   sample: number,
-  { tokenizer, raw }: AnswerOptions,
+  { logprobs, tokenizer, raw }: AnswerOptions,
 ): string {
   const { sampled, judged } = group;
   const answer = sampled.samples[sample]!;
   const grade = group.graded[sample]?.grade;
-  const logprobs = answerLogprobs(batch, group, sample);
   const lines = [
     `${batchKey(batch)} group ${sampled.group} sample ${sample}: ${visibleLine(sampled.problem, 100)}`,
     `  verdict   ${grade ? `${grade.verdict}, ${grade.status}; ${grade.passed} of ${grade.total} tests passed${grade.cached ? "; known from an equal program" : ""}` : "not graded yet"}`,

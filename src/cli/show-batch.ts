@@ -1,25 +1,28 @@
 // A step or an evaluation as text: its groups; and one group: its answers, side by side.
 import { visible, visibleLine } from "../core/visible.ts";
+import type { Batch, BatchGroup, Phase } from "../runs/batch.ts";
 import { clock } from "../runs/display.ts";
-import type { DrilledBatch, DrilledGroup } from "../runs/drill.ts";
+import type { RunView } from "../runs/view.ts";
 import { showCommand } from "./show-command.ts";
 import { textTable } from "./text-table.ts";
 
+export const wordFor = (phase: Phase) => (phase === "train" ? "step" : "evaluation");
+
 /** `step=3` or `evaluation=25`: how a batch is named on the command line. */
-export const batchKey = ({ phase, batch }: Pick<DrilledBatch, "phase" | "batch">) =>
-  `${phase === "train" ? "step" : "evaluation"}=${batch}`;
+export const batchKey = ({ phase, batch }: Pick<Batch, "phase" | "batch">) => `${wordFor(phase)}=${batch}`;
 
 export const number = (value: number | null | undefined, digits = 3) =>
   value === null || value === undefined ? "–" : value.toFixed(digits);
 
 /** A step: its figures and its groups. */
-export function describeBatch(run: string, batch: DrilledBatch): string {
-  const metrics = batch.done?.metrics ?? {};
+export function describeBatch(run: string, view: RunView, batch: Batch): string {
   const evaluation = batch.phase === "eval";
+  const done = evaluation ? undefined : view.steps.find(({ step }) => step === batch.batch);
+  const metrics = done?.metrics ?? {};
   const lines = [
     evaluation
       ? `evaluation after ${batch.batch} steps: ${batch.groups.length} problems`
-      : `step ${batch.batch}: ${batch.groups.length} groups${batch.done ? "" : batch.submitted ? ", being trained" : ", being sampled and graded"}`,
+      : `step ${batch.batch}: ${batch.groups.length} groups${done ? "" : view.updates.has(batch.batch) ? ", being trained" : ", being sampled and graded"}`,
   ];
   const facts: [string, string | undefined][] = [
     ["reward", metrics["mean_reward"]?.toFixed(3)],
@@ -59,7 +62,7 @@ export function describeBatch(run: string, batch: DrilledBatch): string {
 }
 
 /** A group: its answers and what became of each. */
-export function describeGroup(run: string, batch: DrilledBatch, group: DrilledGroup): string {
+export function describeGroup(run: string, batch: Batch, group: BatchGroup): string {
   const { sampled, judged } = group;
   const lines = [
     `${batchKey(batch)} group ${sampled.group}: ${visibleLine(sampled.problem, 100)} (${visibleLine(sampled.source, 40)})`,
@@ -103,11 +106,11 @@ export const block = (text: string): string[] =>
     .map((line) => `  │ ${line}`);
 
 /** What was asked, where the journal has it. */
-export const question = ({ question: text }: DrilledGroup["sampled"]): string[] =>
+export const question = ({ question: text }: BatchGroup["sampled"]): string[] =>
   text === undefined ? [] : ["", "question", ...block(text)];
 
 /** One line about the first failing test. */
-function reasonOf(group: DrilledGroup, sample: number): string {
+function reasonOf(group: BatchGroup, sample: number): string {
   const grade = group.graded[sample]?.grade;
   if (!grade || grade.verdict === "pass")
     return grade && grade.flags.length > 0 ? `flags: ${grade.flags.join(", ")}` : "";
@@ -120,7 +123,7 @@ function reasonOf(group: DrilledGroup, sample: number): string {
   return `${test}expected ${visibleLine(failure.expected.trim(), 24)}, got ${visibleLine(failure.printed.trim(), 24) || "nothing"}`;
 }
 
-function outcomeSoFar({ sampled, graded }: DrilledGroup): string {
+function outcomeSoFar({ sampled, graded }: BatchGroup): string {
   const verdicts = graded.flatMap((event) => (event ? [event.grade.verdict] : []));
   if (verdicts.length < sampled.samples.length) return "being graded";
   const passed = verdicts.filter((verdict) => verdict === "pass").length;

@@ -3,37 +3,31 @@ import { visibleLine } from "../core/visible.ts";
 import { summarizeOutcomes } from "../rl/evaluate.ts";
 import { Meter } from "../rl/meter.ts";
 import { costLines, groupLine } from "../rl/report.ts";
+import { type BatchGroup, type Phase, type ReadableRun, readBatch } from "../runs/batch.ts";
 import { clock, sparkline } from "../runs/display.ts";
-import { type Attempt, drillBatch, type ProblemHistory, Problems } from "../runs/drill.ts";
+import { type Problem, problemsOf } from "../runs/problems.ts";
 import { readJournal } from "../runs/read-journal.ts";
 import type { MetricsRecord } from "../runs/records.ts";
-import { RunView } from "../runs/view.ts";
 import type { Tokenizer } from "../tokenizer/index.ts";
-import { block, percent, statusesOf } from "./show-batch.ts";
+import { block, percent, statusesOf, wordFor } from "./show-batch.ts";
 import { showCommand } from "./show-command.ts";
 import { textTable } from "./text-table.ts";
 
 /** Steps and problems that are listed. */
-const mostSteps = 12;
-const mostProblems = 8;
+const maxSteps = 12;
+const maxProblems = 8;
 
-export function describeRun(run: string): string {
-  const view = new RunView();
-  const problems = new Problems();
-  const meter = new Meter();
-  for (const { event } of readJournal(run)) {
-    view.take(event);
-    problems.take(event);
-    meter.take(event);
-  }
+export function describeRun(run: string, readable: ReadableRun): string {
+  const { view } = readable;
+  const meter = Meter.over(readJournal(run));
   const steps = view.records.filter((record) => record["groups_total"] !== undefined);
-  const evaluations = [...view.evaluations].sort(([a], [b]) => a - b);
+  const evaluations = [...view.evaluations.values()].sort((a, b) => a.step - b.step);
   const started = view.sessions.filter((session) => session.started);
   const last = started.at(-1);
   const state = last?.outcome
     ? `${last.outcome}${last.error ? `: ${visibleLine(last.error, 200)}` : ""}`
     : last
-      ? `not ended; last word ${ago(last.lastAt)} ago`
+      ? `not ended; last written ${ago(last.lastAt)} ago`
       : "did not begin";
   const lines = [
     `${run}: ${visibleLine(String(view.config["model_name"] ?? "?"), 80)} on ${visibleLine(String(view.config["engine"] ?? "?"), 20)}`,
@@ -52,7 +46,7 @@ export function describeRun(run: string): string {
       );
   }
   if (evaluations.length > 0) {
-    const rows = evaluations.map(([step, outcomes]) => {
+    const rows = evaluations.map(({ step, outcomes }) => {
       const { pass1, formatRate } = summarizeOutcomes(outcomes);
       const rate = pass1
         ? `${(100 * pass1.rate).toFixed(1)}% [${(100 * pass1.low).toFixed(1)}, ${(100 * pass1.high).toFixed(1)}]`
@@ -62,19 +56,19 @@ export function describeRun(run: string): string {
     lines.push("", ...indented(textTable(["evaluation", "Pass@1", "problems", "format"], rows, "rlrr")));
   }
   if (steps.length > 0) lines.push("", ...groupLine(steps), "", ...indented(stepTable(steps)));
-  lines.push(...hardest(problems));
+  lines.push(...hardest(readable));
   const cost = costLines({ meter });
   if (cost.length > 0) lines.push("", ...cost);
   const next = steps.at(-1)?.step;
   lines.push("", `  one step: ${showCommand(run, `step=${next ?? 0}`)}`);
   if (evaluations.length > 0)
-    lines.push(`  one evaluation: ${showCommand(run, `evaluation=${evaluations.at(-1)![0]}`)}`);
+    lines.push(`  one evaluation: ${showCommand(run, `evaluation=${evaluations.at(-1)!.step}`)}`);
   return lines.join("\n");
 }
 
 /** The newest steps. */
 function stepTable(steps: readonly MetricsRecord[]): string[] {
-  const shown = steps.slice(-mostSteps);
+  const shown = steps.slice(-maxSteps);
   const show = (record: MetricsRecord, name: string, digits = 0) => record[name]?.toFixed(digits) ?? "–";
   const rows = shown.map((record) => [
     String(record.step),
@@ -96,76 +90,97 @@ function stepTable(steps: readonly MetricsRecord[]): string[] {
 }
 
 /** Problems that training met most often without a right answer. */
-function hardest(problems: Problems): string[] {
-  const rows = problems.all
-    .map((problem) => ({ problem, ...counted(problem.attempts.filter(({ phase }) => phase === "train")) }))
+function hardest(readable: ReadableRun): string[] {
+  const rows = [...problemsOf(readable.view).values()]
+    .map((problem) => ({ problem, ...countsOf(problem) }))
     .filter(({ graded }) => graded > 0)
     .sort((a, b) => a.passed / a.graded - b.passed / b.graded || b.graded - a.graded)
-    .slice(0, mostProblems);
+    .slice(0, maxProblems);
   if (rows.length === 0) return [];
-  const cells = rows.map(({ problem, passed, graded, statuses }) => [
+  // A batch may have several of them.
+  const batches = new Map<number, readonly BatchGroup[]>();
+  const groupsOf = (step: number) => {
+    const groups = batches.get(step) ?? readBatch(readable, "train", step).groups;
+    batches.set(step, groups);
+    return groups;
+  };
+  const cells = rows.map(({ problem: { id, attempts, evaluations }, passed, graded }) => [
     `${passed}/${graded}`,
-    String(problem.attempts.length),
-    statuses,
-    visibleLine(problem.id, 60),
+    String(attempts.length + evaluations.length),
+    statusesOf(attempts.flatMap(({ step, group }) => statusesIn(groupsOf(step)[group]))),
+    visibleLine(id, 60),
   ]);
   return ["", "  hardest problems", ...indented(textTable(["passed", "groups", "why not", "problem"], cells, "rrll"))];
 }
 
+/** Answers of training with a verdict, and those that passed. */
+const countsOf = ({ attempts }: Problem) => ({
+  passed: attempts.reduce((sum, { passed }) => sum + passed, 0),
+  graded: attempts.reduce((sum, { graded }) => sum + graded, 0),
+});
+
+const statusesIn = (group: BatchGroup | undefined): string[] =>
+  group?.graded.flatMap((event) => (event ? [event.grade.status] : [])) ?? [];
+
 /** A problem: what it asks, and every attempt. */
-export function describeProblem(run: string, problem: ProblemHistory, tokenizer: Tokenizer | string): string {
-  const { id, source, attempts } = problem;
-  const whole = counted(attempts);
+export function describeProblem(
+  run: string,
+  readable: ReadableRun,
+  { id, attempts, evaluations }: Problem,
+  tokenizer: Tokenizer | string,
+): string {
+  const tries = [
+    ...evaluations.map(({ samples: graded, ...rest }) => ({ ...rest, graded, phase: "eval" as Phase, outcome: "" })),
+    ...attempts.map((attempt) => ({ ...attempt, phase: "train" as Phase })),
+  ]
+    .sort((a, b) => a.step - b.step)
+    .map((attempt) => {
+      const [group] = readBatch(readable, attempt.phase, attempt.step, attempt.group).groups;
+      return { ...attempt, found: group };
+    });
+  const sum = (pick: (attempt: (typeof tries)[number]) => number) =>
+    tries.reduce((all, attempt) => all + pick(attempt), 0);
+  const first = tries.find(({ found }) => found)?.found;
   const lines = [
-    `${visibleLine(id, 200)} (${visibleLine(source, 60)})`,
-    `  ${whole.passed} of ${whole.graded} graded answers passed, in ${attempts.length} groups`,
+    `${visibleLine(id, 200)}${first ? ` (${visibleLine(first.sampled.source, 60)})` : ""}`,
+    `  ${sum(({ passed }) => passed)} of ${sum(({ graded }) => graded)} graded answers passed, in ${tries.length} groups`,
   ];
-  const rates = attempts.filter(({ phase }) => phase === "train").map((attempt) => counted([attempt]));
-  const known = rates.filter(({ graded }) => graded > 0).map(({ passed, graded }) => passed / graded);
+  const known = attempts.filter(({ graded }) => graded > 0).map(({ passed, graded }) => passed / graded);
   if (known.length > 1) lines.push(`  solve rate over time ${sparkline(thinned(known, 60), 0, 1)}`);
-  lines.push("", "prompt", ...promptOf(run, attempts[0]!, tokenizer), "");
-  const rows = attempts.map((attempt) => [
-    `${attempt.phase === "train" ? "step" : "evaluation"} ${attempt.batch}`,
-    String(attempt.group),
-    String(attempt.policy),
-    `${attempt.passed}/${attempt.samples - attempt.ungraded}`,
-    attempt.outcome ?? "",
-    String(Math.round(attempt.tokens / Math.max(1, attempt.samples))),
-    statusesOf(Object.entries(attempt.statuses).flatMap(([status, count]) => Array<string>(count).fill(status))),
-  ]);
+  lines.push("", "prompt", ...promptOf(first, tokenizer), "");
+  const rows = tries.map(({ phase, step, group, graded, passed, outcome, found }) => {
+    const samples = found?.sampled.samples ?? [];
+    const tokens = samples.reduce((all, sample) => all + sample.tokens, 0);
+    return [
+      `${wordFor(phase)} ${step}`,
+      String(group),
+      String(found?.sampled.policy ?? "–"),
+      `${passed}/${graded}`,
+      outcome,
+      String(Math.round(tokens / Math.max(1, samples.length))),
+      statusesOf(statusesIn(found)),
+    ];
+  });
   lines.push(
     ...indented(textTable(["when", "group", "policy", "passed", "outcome", "tokens", "why not"], rows, "lrrrlrl")),
   );
-  const last = attempts.at(-1)!;
-  const key = last.phase === "train" ? "step" : "evaluation";
-  lines.push("", `  the last: ${showCommand(run, `${key}=${last.batch}`, `group=${last.group}`)}`);
+  const last = tries.at(-1)!;
+  lines.push("", `  the last: ${showCommand(run, `${wordFor(last.phase)}=${last.step}`, `group=${last.group}`)}`);
   return lines.join("\n");
 }
 
-function promptOf(run: string, { phase, batch, group }: Attempt, tokenizer: Tokenizer | string): string[] {
+function promptOf(group: BatchGroup | undefined, tokenizer: Tokenizer | string): string[] {
   if (typeof tokenizer === "string") return [`  (cannot be shown: ${tokenizer})`];
-  const found = drillBatch(run, phase, batch).groups.find(({ sampled }) => sampled.group === group);
-  const prompt = found?.arrays()["prompt"];
+  const prompt = group?.arrays()["prompt"];
   if (!(prompt instanceof Int32Array)) return ["  (its tokens were dropped from the journal: keep_journal=checkpoint)"];
   return block(tokenizer.decode(prompt));
-}
-
-function counted(attempts: readonly Attempt[]): { passed: number; graded: number; statuses: string } {
-  const statuses = attempts.flatMap((attempt) =>
-    Object.entries(attempt.statuses).flatMap(([status, count]) => Array<string>(count).fill(status)),
-  );
-  return {
-    passed: attempts.reduce((sum, { passed }) => sum + passed, 0),
-    graded: attempts.reduce((sum, { samples, ungraded }) => sum + samples - ungraded, 0),
-    statuses: statusesOf(statuses),
-  };
 }
 
 const indented = (lines: readonly string[]) => lines.map((line) => `  ${line}`);
 
 const ago = (at: number) => clock((Date.now() - at) / 1000);
 
-function thinned(values: readonly number[], most: number): number[] {
-  if (values.length <= most) return [...values];
-  return Array.from({ length: most }, (_, index) => values[Math.floor((index * values.length) / most)]!);
+function thinned(values: readonly number[], count: number): number[] {
+  if (values.length <= count) return [...values];
+  return Array.from({ length: count }, (_, index) => values[Math.floor((index * values.length) / count)]!);
 }

@@ -1,7 +1,7 @@
-// What the head of a run's page shows, as the page gets it.
-
+// What the head of a run's page shows, and the figures of its steps, as the page gets them.
+import { stateOf, writerOf } from "../runs/overview.ts";
+import type { DoneStep } from "../runs/view.ts";
 import type { RunIndex } from "./run-index.ts";
-import { writerOf } from "./run-list.ts";
 
 /** The figures that the overview draws; others are asked for by name. */
 export const chartedNames: readonly string[] = [
@@ -39,49 +39,61 @@ export const chartedNames: readonly string[] = [
   "grade/ungraded_rate",
 ];
 
-export type RunState = "running" | "finished" | "interrupted" | "failed" | "ended";
-
 /** What changes with every event: where the run is. */
 export function pulseOf(index: RunIndex) {
-  const { fold } = index;
+  const { view } = index;
   return {
-    state: stateOf(index),
+    state: stateOf(index.path, view, index.problem),
     pid: writerOf(index.path) ?? null,
-    step: fold.columns.length > 0 ? fold.columns.step(fold.columns.length - 1) : -1,
-    rows: fold.columns.length,
-    lastAt: fold.lastAt,
-    sinceStep: { ...fold.sinceStep },
+    step: view.steps.at(-1)?.step ?? -1,
+    rows: view.steps.length,
+    lastAt: view.lastAt,
+    sinceStep: { ...view.sinceStep },
     walked: index.isWalking ? index.progress : 1,
     problem: index.problem ?? null,
   };
 }
 
 /** What changes now and then. */
-export function infoOf(index: RunIndex) {
-  const { fold } = index;
+export function infoOf({ view }: RunIndex) {
   return {
-    config: fold.config,
-    sessions: fold.sessions,
-    seconds:
-      fold.sessions.reduce((sum, { openedAt, lastAt, started }) => (started ? sum + lastAt - openedAt : sum), 0) / 1000,
-    metricNames: fold.columns.names.sort(),
-    evaluations: [...fold.evaluations.values()]
+    config: view.config,
+    sessions: view.sessions,
+    seconds: view.seconds,
+    metricNames: [...view.metricNames].sort(),
+    evaluations: [...view.evaluations.values()]
       .sort((a, b) => a.step - b.step)
       .map(({ step, final, metrics, start, end }) => ({ step, final, metrics, start, end })),
-    checkpoints: fold.checkpoints.map(({ name, step, final }) => ({ name, step, final: final ?? false })),
-    controls: { paused: fold.paused },
-    causes: fold.findings.causes.map(({ root: { finding, ...root }, symptoms, level }) => ({
+    checkpoints: view.checkpoints.map(({ name, step, final }) => ({ name, step, final: final ?? false })),
+    controls: { paused: view.paused },
+    causes: view.findings.causes.map(({ root: { finding, ...root }, symptoms, level }) => ({
       ...finding,
       ...root,
       level,
       symptoms: symptoms.map(({ since, finding: { id, message, steps } }) => ({ id, message, steps, since })),
     })),
-    notes: fold.notes.filter(({ level, type }) => level !== "INFO" || type !== "log").slice(-100),
+    notes: view.notes.filter(({ level, type }) => level !== "INFO" || type !== "log").slice(-100),
   };
 }
 
-function stateOf(index: RunIndex): RunState {
-  if (writerOf(index.path) !== undefined) return "running";
-  const outcome = index.fold.sessions.at(-1)?.outcome;
-  return (outcome as RunState | undefined) ?? "ended";
+/** Figures of some steps by name. */
+export interface Slice {
+  /** The row of the first. */
+  from: number;
+  steps: number[];
+  columns: Record<string, (number | null)[]>;
 }
+
+/** Rows of some figures, rounded to what a chart can show; null where a figure is missing or not finite. */
+export function sliceOf(steps: readonly DoneStep[], names: readonly string[], from = 0, to = steps.length): Slice {
+  const rows = steps.slice(from, to);
+  const columns: Slice["columns"] = {};
+  for (const name of names) {
+    const column = rows.map(({ metrics }) => shown(metrics[name]));
+    if (column.some((value) => value !== null)) columns[name] = column;
+  }
+  return { from, steps: rows.map(({ step }) => step), columns };
+}
+
+const shown = (value: number | undefined) =>
+  value !== undefined && Number.isFinite(value) ? Number(value.toPrecision(6)) : null;

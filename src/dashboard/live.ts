@@ -2,7 +2,7 @@
 // happened: a browser that reads slowly is sent the rest when it has caught up, and one that comes back says where it was.
 import { randomBytes } from "node:crypto";
 import type { ServerResponse } from "node:http";
-import { chartedNames, infoOf, pulseOf } from "./info.ts";
+import { chartedNames, infoOf, pulseOf, sliceOf } from "./info.ts";
 import type { RunIndex } from "./run-index.ts";
 
 /** Tells positions of this process from those of another that served the same address. */
@@ -29,14 +29,14 @@ export class LiveStream {
     const [life, generation, rows] = (lastEventId ?? "").split(".");
     if (life === boot && Number(generation) === index.generation) {
       this.#generation = index.generation;
-      this.#rows = Math.min(Number(rows) || 0, index.fold.columns.length);
+      this.#rows = Math.min(Number(rows) || 0, index.view.steps.length);
     }
     response.write("retry: 1000\n\n");
   }
 
   /** Sends what is new, as far as the browser takes it. */
   flush(): void {
-    const { fold, generation } = this.#index;
+    const { view, generation } = this.#index;
     if (this.#isSlow) return;
     if (generation !== this.#generation) {
       this.#generation = generation;
@@ -44,13 +44,13 @@ export class LiveStream {
       this.#info = "";
       this.#send("reset", {});
     }
-    if (fold.revision !== this.#revision || !this.#index.isWalking) {
-      this.#revision = fold.revision;
+    if (view.revision !== this.#revision || !this.#index.isWalking) {
+      this.#revision = view.revision;
       this.#info = this.#sendIfNew("info", this.#info, infoOf(this.#index));
     }
-    while (this.#rows < fold.columns.length && !this.#isSlow) {
-      const to = Math.min(fold.columns.length, this.#rows + rowsPerEvent);
-      const slice = fold.columns.slice(chartedNames, this.#rows, to);
+    while (this.#rows < view.steps.length && !this.#isSlow) {
+      const to = Math.min(view.steps.length, this.#rows + rowsPerEvent);
+      const slice = sliceOf(view.steps, chartedNames, this.#rows, to);
       this.#rows = to;
       this.#send("rows", slice, `${boot}.${generation}.${to}`);
     }

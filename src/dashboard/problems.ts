@@ -1,85 +1,47 @@
-// The run by problem: every attempt over the run, how often it was solved, and what two evaluations say of each.
+// The run by problem as the page gets it: how often each was solved, one with every attempt, and what two evaluations say of each.
+import { problemsOf } from "../runs/problems.ts";
 import { ratesBySource } from "../runs/rates.ts";
+import type { RunView } from "../runs/view.ts";
 import { notFound } from "./errors.ts";
-import type { GroupEntry } from "./run-fold.ts";
-import type { RunIndex } from "./run-index.ts";
-
-export interface ProblemSummary {
-  id: string;
-  /** Groups of training; answers that were judged, and those that passed. */
-  attempts: number;
-  graded: number;
-  passed: number;
-  lastStep: number | null;
-  outcomes: Record<string, number>;
-  /** In evaluations: passed / judged, first and last. */
-  evaluated: { first: number | null; last: number | null } | null;
-}
 
 /** Every problem that the run met, in the order it met them. */
-export function problemsOf(index: RunIndex): ProblemSummary[] {
-  const problems = new Map<string, ProblemSummary>();
-  const of = (id: string): ProblemSummary => {
-    let known = problems.get(id);
-    if (!known) {
-      known = { id, attempts: 0, graded: 0, passed: 0, lastStep: null, outcomes: {}, evaluated: null };
-      problems.set(id, known);
-    }
-    return known;
-  };
-  for (const { step, entry } of index.fold.attempts()) {
-    const problem = of(entry.problem);
-    problem.attempts++;
-    problem.lastStep = step;
-    problem.outcomes[entry.outcome] = (problem.outcomes[entry.outcome] ?? 0) + 1;
-    if (entry.graded >= 0) {
-      problem.graded += entry.graded;
-      problem.passed += entry.passed;
-    }
-  }
-  for (const { outcomes } of ordered(index))
-    for (const { id, samples, passed } of outcomes) {
-      const problem = of(id);
-      const rate = samples > 0 ? passed / samples : null;
-      problem.evaluated = { first: problem.evaluated ? problem.evaluated.first : rate, last: rate };
-    }
-  return [...problems.values()];
-}
+export const listProblems = (view: RunView) =>
+  [...problemsOf(view).values()].map(({ id, attempts, evaluations }) => {
+    const sum = (pick: (attempt: (typeof attempts)[number]) => number) =>
+      attempts.reduce((all, attempt) => all + pick(attempt), 0);
+    const outcomes: Record<string, number> = {};
+    for (const { outcome } of attempts) outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
+    const [first, last] = [evaluations[0], evaluations.at(-1)];
+    return {
+      id,
+      /** Groups of training; answers that were judged, and those that passed. */
+      attempts: attempts.length,
+      graded: sum(({ graded }) => graded),
+      passed: sum(({ passed }) => passed),
+      lastStep: attempts.at(-1)?.step ?? null,
+      outcomes,
+      /** In evaluations: the share that passed, first and last. */
+      evaluated: first && last ? { first: rate(first), last: rate(last) } : null,
+    };
+  });
 
 /** One problem: each attempt with what it came to, and each evaluation. */
-export function problemOf(index: RunIndex, id: string) {
-  const attempts: ({ step: number; group: number } & Omit<GroupEntry, "problem">)[] = [];
-  for (const { step, group, entry } of index.fold.attempts()) {
-    if (wellFormed(entry.problem) !== id) continue;
-    const { problem: _, ...rest } = entry;
-    attempts.push({ step, group, ...rest });
-  }
-  const evaluations = ordered(index).flatMap(({ step, outcomes }) => {
-    const group = outcomes.findIndex((outcome) => wellFormed(outcome.id) === id);
-    return group < 0 ? [] : [{ step, group, ...outcomes[group]! }];
-  });
-  if (attempts.length === 0 && evaluations.length === 0) throw notFound(`Problem ${id}`);
-  return { id, attempts, evaluations };
+export function problemOf(view: RunView, id: string) {
+  // As an address can hold it.
+  for (const problem of problemsOf(view).values()) if (wellFormed(problem.id) === id) return { ...problem, id };
+  throw notFound(`Problem ${id}`);
 }
 
 /** What one evaluation solved and another did not, problem by problem. */
-export function compareEvaluationsOf(index: RunIndex, a: number, b: number) {
-  const [before, after] = [index.fold.evaluations.get(a), index.fold.evaluations.get(b)];
+export function compareEvaluationsOf({ evaluations }: RunView, a: number, b: number) {
+  const [before, after] = [evaluations.get(a), evaluations.get(b)];
   if (!before || !after) throw notFound(`The evaluation of step ${before ? b : a}`);
   const known = new Map(before.outcomes.map((outcome, group) => [outcome.id, { outcome, group }]));
-  const rows = after.outcomes.flatMap((outcome, group) => {
+  const rows = after.outcomes.flatMap((outcome, groupAfter) => {
     const was = known.get(outcome.id);
     if (!was) return [];
-    return [
-      {
-        id: outcome.id,
-        source: outcome.source,
-        before: rate(was.outcome),
-        after: rate(outcome),
-        groupBefore: was.group,
-        groupAfter: group,
-      },
-    ];
+    const { id, source } = outcome;
+    return [{ id, source, before: rate(was.outcome), after: rate(outcome), groupBefore: was.group, groupAfter }];
   });
   const [from, to] = [ratesBySource(before.outcomes), ratesBySource(after.outcomes)];
   const sources = [...new Set([...Object.keys(from), ...Object.keys(to)])];
@@ -91,9 +53,6 @@ export function compareEvaluationsOf(index: RunIndex, a: number, b: number) {
   };
 }
 
-/** As an address can hold it. */
 const wellFormed = (text: string) => text.replaceAll(/\p{Cs}/gu, "\uFFFD");
 
 const rate = ({ samples, passed }: { samples: number; passed: number }) => (samples > 0 ? passed / samples : null);
-
-const ordered = (index: RunIndex) => [...index.fold.evaluations.values()].sort((a, b) => a.step - b.step);

@@ -1,10 +1,11 @@
 // A run as one page to send to a colleague: curves as SVG, no script, nothing loaded from anywhere. Read from the journal.
 import { createHash } from "node:crypto";
 import { basename } from "node:path";
+import { readBatch } from "../runs/batch.ts";
 import type { Rate } from "../runs/rates.ts";
-import { readGroup, readGroups } from "./details.ts";
+import { detailsOf, readGroups, type SampleDetail } from "./details.ts";
 import { escapeHtml, pythonHtml, untrustedHtml } from "./html.ts";
-import { infoOf, pulseOf } from "./info.ts";
+import { infoOf, pulseOf, sliceOf } from "./info.ts";
 import { kindOf, signs } from "./page/text.js";
 import { compareEvaluationsOf } from "./problems.ts";
 import { reportStyle } from "./report-style.ts";
@@ -51,11 +52,7 @@ function headOf(index: RunIndex, now: Date): string {
   const pulse = pulseOf(index);
   const measured = evaluations.filter(({ metrics }) => metrics["eval/pass@1"] !== undefined);
   const pass1 = (at: number) => measured.at(at)?.metrics;
-  const rewards = index.fold.columns.slice(
-    ["mean_reward", "mean_correct", "cost/total"],
-    0,
-    index.fold.columns.length,
-  ).columns;
+  const rewards = sliceOf(index.view.steps, ["mean_reward", "mean_correct", "cost/total"]).columns;
   const mean = (name: string, from: number, to?: number) => {
     const values = (rewards[name] ?? []).slice(from, to).filter((value) => value !== null);
     return values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0) / values.length;
@@ -97,7 +94,7 @@ const reasonOf = (text: string | undefined) =>
   text === undefined ? "" : `<p class="bad"><b>The run failed:</b> ${untrustedHtml(text)}</p>`;
 
 function findingsOf(index: RunIndex): string {
-  const { causes } = index.fold.findings;
+  const { causes } = index.view.findings;
   if (causes.length === 0) return "";
   const items = causes.map(({ level, root: { since, finding }, symptoms }) =>
     [
@@ -118,9 +115,8 @@ function findingsOf(index: RunIndex): string {
 }
 
 function curvesOf(index: RunIndex): string {
-  const { columns } = index.fold;
-  const names = columns.names;
-  const { steps, columns: figures } = columns.slice(names, 0, columns.length);
+  const { steps: done, metricNames } = index.view;
+  const { steps, columns: figures } = sliceOf(done, [...metricNames]);
   const line = (name: string, label: string, color: string) => ({ label, color, values: figures[name] ?? [] });
   const evaluations = infoOf(index).evaluations.filter(({ metrics }) => metrics["eval/pass@1"] !== undefined);
   const figure = (name: string) => evaluations.map(({ metrics }) => Number(metrics[name]));
@@ -205,10 +201,10 @@ function curvesOf(index: RunIndex): string {
 }
 
 function evaluationsOf(index: RunIndex): string {
-  const steps = [...index.fold.evaluations.keys()].sort((a, b) => a - b);
+  const steps = [...index.view.evaluations.keys()].sort((a, b) => a - b);
   if (steps.length < 2) return "";
   const [from, to] = [steps[0]!, steps.at(-1)!];
-  const { rows, sources } = compareEvaluationsOf(index, from, to);
+  const { rows, sources } = compareEvaluationsOf(index.view, from, to);
   const questions = new Map(readGroups(index, "eval", to).map(({ group, question }) => [group, question]));
   const known = rows.filter(
     (row): row is typeof row & { before: number; after: number } => row.before !== null && row.after !== null,
@@ -251,7 +247,7 @@ function evaluationsOf(index: RunIndex): string {
 
 /** Of a few steps over the run, a group from which something could be learnt: what passed, and why the others failed. */
 function programsOf(index: RunIndex): string {
-  const steps = [...index.fold.steps.keys()];
+  const steps = [...index.view.updates.keys()];
   const chosen = [
     ...new Set(
       Array.from(
@@ -261,11 +257,12 @@ function programsOf(index: RunIndex): string {
     ),
   ];
   const parts = chosen.flatMap((step) => {
-    const groups = step === undefined ? undefined : index.fold.steps.get(step)?.groups;
+    const groups = step === undefined ? undefined : index.view.updates.get(step)?.groups;
     if (step === undefined || !groups || groups.length === 0) return [];
     const best = groups.findIndex(({ outcome }) => outcome === "mixed");
-    const group = readGroup(index, "train", step, Math.max(0, best));
-    if (!group) return [];
+    const [found] = readBatch(index, "train", step, Math.max(0, best)).groups;
+    if (!found) return [];
+    const group = detailsOf(found);
     const ordered = [...group.samples].sort((a, b) => (b.reward ?? -9) - (a.reward ?? -9));
     const seen = new Set<string>();
     const different = ordered.filter(({ code, text }) => {
@@ -284,9 +281,7 @@ function programsOf(index: RunIndex): string {
   return parts.length === 0 ? "" : `<section><h2>Programs</h2>${parts.join("\n")}</section>`;
 }
 
-type Sample = NonNullable<ReturnType<typeof readGroup>>["samples"][number];
-
-function programOf(sample: Sample): string {
+function programOf(sample: SampleDetail): string {
   const { failure } = sample;
   const row = (name: string, text: string) => `<dt>${name}</dt><dd><pre>${untrustedHtml(text, 800)}</pre></dd>`;
   return [

@@ -1,10 +1,11 @@
 // What the page can ask for, as a table: one line per address below /api/run/ID. Everything is read from the journal.
 
+import { answerLogprobs, type Phase, readBatch } from "../runs/batch.ts";
 import { ratesBySource } from "../runs/rates.ts";
-import { type Phase, readGroup, readGroups, readSample, readTokens } from "./details.ts";
+import { detailsOf, readGroups, readSample } from "./details.ts";
 import { DashboardError, notFound } from "./errors.ts";
-import { infoOf, pulseOf } from "./info.ts";
-import { compareEvaluationsOf, problemOf, problemsOf } from "./problems.ts";
+import { infoOf, pulseOf, sliceOf } from "./info.ts";
+import { compareEvaluationsOf, listProblems, problemOf } from "./problems.ts";
 import type { RunIndex } from "./run-index.ts";
 import { pieces, promptText } from "./tokens.ts";
 
@@ -30,9 +31,9 @@ const table: readonly [path: string, handler: Handler][] = [
   ["/eval/:n/group/:n", (asked) => groupOf(asked, "eval")],
   ["/eval/:n/group/:n/sample/:n", (asked) => sampleOf(asked, "eval")],
   ["/eval/:n/group/:n/sample/:n/tokens", (asked) => tokensOf(asked, "eval")],
-  ["/evals/:n/:n", ({ index, numbers: [a, b] }) => compareEvaluationsOf(index, a!, b!)],
-  ["/problems", ({ index }) => problemsOf(index)],
-  ["/problem", ({ index, query }) => problemOf(index, query.get("id") ?? "")],
+  ["/evals/:n/:n", ({ index, numbers: [a, b] }) => compareEvaluationsOf(index.view, a!, b!)],
+  ["/problems", ({ index }) => listProblems(index.view)],
+  ["/problem", ({ index, query }) => problemOf(index.view, query.get("id") ?? "")],
 ];
 
 const routes = table.map(([path, handler]) => ({
@@ -52,55 +53,48 @@ export async function answer(index: RunIndex, path: string, query: URLSearchPara
   throw notFound(path);
 }
 
-function seriesOf(index: RunIndex, query: URLSearchParams) {
-  const { columns } = index.fold;
-  const names = query.getAll("name").slice(0, 50);
-  return columns.slice(names, Math.min(columns.length, Number(query.get("from")) || 0), columns.length);
+function seriesOf({ view }: RunIndex, query: URLSearchParams) {
+  const from = Math.min(view.steps.length, Number(query.get("from")) || 0);
+  return sliceOf(view.steps, query.getAll("name").slice(0, 50), from);
 }
 
-/** The stages of some rows, and the evaluations and checkpoints that ran beside them. */
-function spansOf(index: RunIndex, query: URLSearchParams) {
-  const { columns, spans, evaluations } = index.fold;
-  const to = Math.min(columns.length, query.has("to") ? Number(query.get("to")) || 0 : columns.length);
+/** The stages of some rows, and the evaluations that ran beside them. */
+function spansOf({ view }: RunIndex, query: URLSearchParams) {
+  const rows = view.steps.length;
+  const to = Math.min(rows, query.has("to") ? Number(query.get("to")) || 0 : rows);
   const from = Math.max(0, Math.min(to, query.has("from") ? Number(query.get("from")) || 0 : to - 30), to - 500);
-  const steps = Array.from({ length: to - from }, (_, offset) => ({
-    step: columns.step(from + offset),
-    lag: columns.row(from + offset)["pipeline/lag"] ?? null,
-    spans: spans[from + offset] ?? [],
-  }));
+  const steps = view.steps
+    .slice(from, to)
+    .map(({ step, metrics, spans }) => ({ step, lag: metrics["pipeline/lag"] ?? null, spans }));
   const times = steps.flatMap(({ spans: list }) => list.flatMap(({ start, end }) => [start, end]));
   const [first, last] = [Math.min(...times), Math.max(...times)];
-  const beside = [...evaluations.values()]
+  const beside = [...view.evaluations.values()]
     .filter(({ start, end }) => end >= first && start <= last)
     .map(({ step, start, end }) => ({ step, start, end }));
-  return { from, to, rows: columns.length, steps, evaluations: beside };
+  return { from, to, rows, steps, evaluations: beside };
 }
 
 function stepOf(index: RunIndex, step: number) {
-  const { fold } = index;
-  const row = fold.columns.rowOf(step);
+  const { steps, updates } = index.view;
+  const row = steps.findLastIndex((done) => done.step === step);
   const groups = readGroups(index, "train", step);
   if (row < 0 && groups.length === 0) throw notFound(`Step ${step}`);
+  // One that is not over comes after all that are.
+  const place = row < 0 ? steps.length : row;
   return {
     step,
     done: row >= 0,
-    previous: neighbour(index, row, step, -1),
-    next: neighbour(index, row, step, 1),
-    learningRate: fold.steps.get(step)?.learningRate ?? null,
-    metrics: row >= 0 ? finite(fold.columns.row(row)) : {},
-    spans: row >= 0 ? fold.spans[row] : [],
+    previous: steps[place - 1]?.step ?? null,
+    next: steps[place + 1]?.step ?? null,
+    learningRate: updates.get(step)?.learningRate ?? null,
+    metrics: finite(steps[row]?.metrics ?? {}),
+    spans: steps[row]?.spans ?? [],
     groups,
   };
 }
 
-function neighbour({ fold: { columns } }: RunIndex, row: number, step: number, by: -1 | 1): number | null {
-  const wanted = row >= 0 ? row + by : columns.length + Math.min(0, by);
-  if (wanted < 0 || wanted >= columns.length || columns.step(wanted) === step) return null;
-  return columns.step(wanted);
-}
-
 function evaluationOf(index: RunIndex, step: number) {
-  const evaluation = index.fold.evaluations.get(step);
+  const evaluation = index.view.evaluations.get(step);
   const groups = readGroups(index, "eval", step);
   if (!evaluation && groups.length === 0) throw notFound(`The evaluation of step ${step}`);
   const sources = ratesBySource(evaluation?.outcomes ?? []);
@@ -108,14 +102,14 @@ function evaluationOf(index: RunIndex, step: number) {
 }
 
 async function groupOf({ index, numbers: [batch, group] }: Asked, phase: Phase) {
-  const found = readGroup(index, phase, batch!, group!);
+  const [found] = readBatch(index, phase, batch!, group).groups;
   if (!found) throw notFound(`Group ${group} of step ${batch}`);
-  const { config } = index.fold;
-  const tokens = readTokens(index, phase, batch!, group!);
-  const prompt = tokens
-    ? await promptText(config, tokens.prompt)
-    : { text: null, note: "The journal no longer has the tokens of this step (keep_journal=checkpoint)." };
-  return { ...found, phase, batch, prompt };
+  const ids = found.arrays()["prompt"];
+  const prompt =
+    ids instanceof Int32Array
+      ? await promptText(index.view.config, ids)
+      : { text: null, note: "The journal no longer has the tokens of this step (keep_journal=checkpoint)." };
+  return { ...detailsOf(found), phase, batch, prompt };
 }
 
 function sampleOf({ index, numbers: [batch, group, sample] }: Asked, phase: Phase) {
@@ -124,9 +118,11 @@ function sampleOf({ index, numbers: [batch, group, sample] }: Asked, phase: Phas
   return found;
 }
 
-async function tokensOf({ index, numbers: [batch, group, sample] }: Asked, phase: Phase) {
-  const tokens = readTokens(index, phase, batch!, group!)?.samples[sample!];
-  if (!tokens)
+async function tokensOf({ index, numbers: [number, group, sample] }: Asked, phase: Phase) {
+  const batch = readBatch(index, phase, number!);
+  const found = batch.groups.find(({ sampled }) => sampled.group === group);
+  const logprobs = found?.sampled.samples[sample!] && answerLogprobs(index, batch, found, sample!);
+  if (!logprobs)
     throw new DashboardError(
       404,
       "dashboard/no-tokens",
@@ -135,16 +131,14 @@ async function tokensOf({ index, numbers: [batch, group, sample] }: Asked, phase
   const list = (array: Float32Array | undefined) =>
     array ? Array.from(array, (value) => (Number.isFinite(value) ? Number(value.toPrecision(5)) : null)) : null;
   return {
-    ...(await pieces(index.fold.config, tokens.tokens)),
-    logprobs: list(tokens.logprobs),
-    trained: list(tokens.trained),
+    ...(await pieces(index.view.config, logprobs.tokens)),
+    logprobs: list(logprobs.sampler),
+    trained: list(logprobs.trainer),
   };
 }
 
-const finite = (figures: Readonly<Record<string, unknown>>) =>
+/** What JSON has no number for, as text. */
+const finite = (figures: Readonly<Record<string, number>>) =>
   Object.fromEntries(
-    Object.entries(figures).map(([name, value]) => [
-      name,
-      Number.isFinite(Number(value)) ? Number(value) : String(value),
-    ]),
+    Object.entries(figures).map(([name, value]) => [name, Number.isFinite(value) ? value : String(value)]),
   );

@@ -4,14 +4,15 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { writeRun } from "../../bench/dashboard-run.ts";
 import { foldersInMemory } from "../../test/support/folders.ts";
+import { answerLogprobs, readBatch } from "../runs/batch.ts";
 import { encodeFrame } from "../runs/frames.ts";
 import { Journal } from "../runs/journal.ts";
 import { readJournal } from "../runs/read-journal.ts";
 import { journalSegments } from "../runs/segments.ts";
 import { RunView } from "../runs/view.ts";
-import { readGroup, readGroups, readTokens } from "./details.ts";
+import { detailsOf, readGroups } from "./details.ts";
 import { infoOf } from "./info.ts";
-import { problemOf, problemsOf } from "./problems.ts";
+import { listProblems, problemOf } from "./problems.ts";
 import { RunIndex } from "./run-index.ts";
 
 const folder = foldersInMemory();
@@ -24,17 +25,7 @@ async function indexed(path: string): Promise<RunIndex> {
 
 /** The same figures in the same order, as far as both have them. */
 function expectSameFigures(index: RunIndex, view: RunView): void {
-  const { columns } = index.fold;
-  expect(columns.length).toBe(view.records.filter((record) => record["mean_reward"] !== undefined).length);
-  for (let row = 0; row < columns.length; row++) {
-    const record = view.records.find(
-      ({ step, mean_reward }) => step === columns.step(row) && mean_reward !== undefined,
-    )!;
-    const { step: _, ...figures } = record;
-    expect(Object.fromEntries(Object.entries(figures).filter(([name]) => !name.startsWith("eval/")))).toEqual(
-      columns.row(row),
-    );
-  }
+  expect(index.view.steps).toEqual(view.steps);
 }
 
 test("figures, groups, answers and tokens are those of the journal", async () => {
@@ -45,13 +36,15 @@ test("figures, groups, answers and tokens are those of the journal", async () =>
   expect(index.problem).toBeUndefined();
   for (const { event, arrays } of readJournal(path)) {
     if (event.type !== "group-sampled") continue;
-    const group = readGroup(index, "train", event.batch, event.group)!;
+    const batch = readBatch(index, "train", event.batch);
+    const found = batch.groups[event.group]!;
+    const group = detailsOf(found);
     expect(group.samples.map(({ text }) => text)).toEqual(event.samples.map(({ text }) => text));
     expect(group.problem).toBe(event.problem);
     const { tokens, logprobs } = arrays() as { tokens: Int32Array; logprobs: Float32Array };
-    const read = readTokens(index, "train", event.batch, event.group)!;
-    expect(read.samples.flatMap((sample) => [...sample.tokens])).toEqual([...tokens]);
-    expect(read.samples.flatMap((sample) => [...sample.logprobs])).toEqual([...logprobs]);
+    const read = event.samples.map((_, sample) => answerLogprobs(index, batch, found, sample)!);
+    expect(read.flatMap((sample) => [...sample.tokens])).toEqual([...tokens]);
+    expect(read.flatMap((sample) => [...sample.sampler])).toEqual([...logprobs]);
   }
   const graded = [...readJournal(path)].flatMap(({ event }) =>
     event.type === "graded" && event.batch === 7 ? [event] : [],
@@ -64,12 +57,12 @@ test("figures, groups, answers and tokens are those of the journal", async () =>
       .map(({ group, sample, grade: { verdict, status, reward } }) => ({ group, sample, verdict, status, reward }))
       .sort((a, b) => a.group - b.group || a.sample - b.sample),
   );
-  const problems = problemsOf(index);
+  const problems = listProblems(index.view);
   expect(problems.filter(({ attempts }) => attempts > 0)).toHaveLength(96);
   expect(problems.reduce((sum, { passed }) => sum + passed, 0)).toBe(
     [...readJournal(path)].filter(({ event }) => event.type === "graded" && event.grade.verdict === "pass").length,
   );
-  expect(problemOf(index, "starter-train-0009").attempts).toMatchObject([{ step: 1, group: 1, graded: 16 }]);
+  expect(problemOf(index.view, "starter-train-0009").attempts).toMatchObject([{ step: 1, group: 1, graded: 16 }]);
 });
 
 test("the run's seconds are those of all its processes, as the view counts them", async () => {
@@ -96,11 +89,11 @@ test("what is written is seen when it is whole, and a torn end waits", async () 
   const file = join(path, "journal/000000.wj");
   writeFileSync(file, "");
   const index = await indexed(path);
-  const seen = [index.fold.columns.length];
+  const seen = [index.view.steps.length];
   for (let from = 0; from < bytes.length; from += 40_000) {
     appendFileSync(file, bytes.subarray(from, from + 40_000));
     await index.catchUp();
-    seen.push(index.fold.columns.length);
+    seen.push(index.view.steps.length);
   }
   expect(index.problem).toBeUndefined();
   expect(seen).toEqual([...seen].sort((a, b) => a - b));
@@ -113,7 +106,7 @@ test("what is written is seen when it is whole, and a torn end waits", async () 
   truncateSync(file, bytes.length);
   appendFileSync(file, Buffer.concat(encodeFrame(JSON.stringify({ type: "opened", at: 5, pid: 77 }), {})));
   await index.catchUp();
-  expect(index.fold.sessions.at(-1)?.pid).toBe(77);
+  expect(index.view.sessions.at(-1)?.pid).toBe(77);
 });
 
 test("steps that were rewound are gone, with their groups", async () => {
@@ -124,7 +117,7 @@ test("steps that were rewound are gone, with their groups", async () => {
   const journal = await Journal.open(path);
   await journal.append({ type: "rewound", to: 3, reason: "a checkpoint is gone" });
   await index.catchUp();
-  expect(index.fold.columns.length).toBe(3);
+  expect(index.view.steps.length).toBe(3);
   expect(index.generation).toBeGreaterThan(before);
   expect(await index.read(() => readGroups(index, "train", 4))).toEqual([]);
   expect(await index.read(() => readGroups(index, "train", 2))).toHaveLength(8);
@@ -143,7 +136,7 @@ test("a journal that was rewritten is walked anew", async () => {
   writeFileSync(file, readFileSync(journalSegments(other)[0]!));
   expect(await index.read(() => readGroups(index, "train", 1))).toHaveLength(8);
   await index.catchUp();
-  expect(index.fold.columns.length).toBe(2);
+  expect(index.view.steps.length).toBe(2);
 });
 
 test("damage in the middle is named, and what stands before it is shown", async () => {
@@ -156,6 +149,6 @@ test("damage in the middle is named, and what stands before it is shown", async 
   writeFileSync(file, bytes);
   const index = await indexed(path);
   expect(index.problem).toMatch(/is damaged at byte \d+/);
-  expect(index.fold.columns.length).toBeGreaterThan(0);
-  expect(index.fold.columns.length).toBeLessThan(5);
+  expect(index.view.steps.length).toBeGreaterThan(0);
+  expect(index.view.steps.length).toBeLessThan(5);
 });

@@ -3,17 +3,19 @@
 import { statSync } from "node:fs";
 import { messageOf } from "../core/errors.ts";
 import { nextTurn } from "../core/turns.ts";
-import { type Frame, isBefore, JournalCursor, type JournalPosition, JournalReplaced } from "../runs/cursor.ts";
+import type { ReadableRun } from "../runs/batch.ts";
+import { type Frame, JournalCursor, JournalReplaced } from "../runs/cursor.ts";
+import { framesOf } from "../runs/read-journal.ts";
 import { journalSegments } from "../runs/segments.ts";
-import { RunFold } from "./run-fold.ts";
+import { type JournalWindow, RunView } from "../runs/view.ts";
 
 /** How long the walk goes on before others get their turn, and how often it says how far it is. */
 const sliceMs = 12;
 const tellMs = 200;
 
-export class RunIndex {
+export class RunIndex implements ReadableRun {
   readonly path: string;
-  #fold = new RunFold();
+  #view = new RunView();
   #cursor: JournalCursor;
   #walking: Promise<void> | undefined;
   /** Counts up when what was sent before no longer holds: a rewind, or another journal. */
@@ -23,14 +25,15 @@ export class RunIndex {
   /** Called while the walk goes on, and when it has reached the end. */
   onProgress: () => void = () => {};
   #closed = false;
+  #rewinds = 0;
 
   constructor(path: string) {
     this.path = path;
     this.#cursor = new JournalCursor(path);
   }
 
-  get fold(): RunFold {
-    return this.#fold;
+  get view(): RunView {
+    return this.#view;
   }
 
   /** The share of the journal that was walked. */
@@ -58,17 +61,9 @@ export class RunIndex {
     return this.#walking;
   }
 
-  /** The frames between two positions, each decoded as it is asked for. */
-  *frames(from: JournalPosition, to: JournalPosition | undefined): Generator<Frame, void, undefined> {
-    const cursor = new JournalCursor(this.path, { from, inodes: this.#cursor.inodes });
-    try {
-      for (let frame = cursor.next(); frame; frame = cursor.next()) {
-        if (to && !isBefore(frame.position, to)) return;
-        yield frame;
-      }
-    } finally {
-      cursor.close();
-    }
+  /** The frames of a window, each decoded as it is asked for. */
+  frames(window: JournalWindow): Iterable<Frame> {
+    return framesOf(this.path, { ...window, inodes: this.#cursor.inodes });
   }
 
   /** Reads from the journal; when its files turn out to be others than they were, walks anew and reads again. */
@@ -97,10 +92,12 @@ export class RunIndex {
       for (;;) {
         const frame = this.#next();
         if (!frame || this.#closed) break;
-        this.#take(frame);
+        this.#view.takeFrame(frame);
+        if (this.#view.rewinds > this.#rewinds) this.generation++;
+        this.#rewinds = this.#view.rewinds;
         if ((++seen & 63) !== 0 || performance.now() < deadline) continue;
         // The first figures at once, the rest now and then: telling costs as well.
-        if (deadline - told > tellMs || this.#fold.columns.length < 50) {
+        if (deadline - told > tellMs || this.#view.steps.length < 50) {
           told = deadline;
           this.onProgress();
         }
@@ -125,14 +122,11 @@ export class RunIndex {
     }
   }
 
-  #take(frame: Frame): void {
-    if (this.#fold.take(frame)) this.generation++;
-  }
-
   #restart(): void {
     this.#cursor.close();
     this.#cursor = new JournalCursor(this.path);
-    this.#fold = new RunFold();
+    this.#view = new RunView();
+    this.#rewinds = 0;
     this.generation++;
   }
 }

@@ -89,7 +89,7 @@ const stepsOf = (view: RunView) => [...view.evaluations.keys()].sort((first, sec
 
 function lastEvaluation(view: RunView): Evaluation | undefined {
   const step = stepsOf(view).at(-1);
-  return step === undefined ? undefined : summarizeOutcomes(view.evaluations.get(step)!);
+  return step === undefined ? undefined : summarizeOutcomes(view.evaluations.get(step)!.outcomes);
 }
 
 function results(view: RunView, checkpoint: CheckpointRecord): string[] {
@@ -97,7 +97,7 @@ function results(view: RunView, checkpoint: CheckpointRecord): string[] {
   const picture = "![reward, format rate and Pass@1 over the steps](curves.svg)";
   if (steps.length === 0) return ["It was not measured on test problems.", picture];
   const rows = steps.map((step) => {
-    const { pass1, formatRate } = summarizeOutcomes(view.evaluations.get(step)!);
+    const { pass1, formatRate } = summarizeOutcomes(view.evaluations.get(step)!.outcomes);
     return `| ${step} | ${pass1 ? rate(pass1) : "nothing graded"} | ${pass1?.problems ?? 0} | ${percent(formatRate)} |`;
   });
   const [first, last] = [steps[0]!, steps.at(-1)!];
@@ -111,8 +111,8 @@ function results(view: RunView, checkpoint: CheckpointRecord): string[] {
     );
   if (last !== first) {
     const { gained, lost, problems, pValue } = compareEvaluations(
-      view.evaluations.get(first)!,
-      view.evaluations.get(last)!,
+      view.evaluations.get(first)!.outcomes,
+      view.evaluations.get(last)!.outcomes,
     );
     const test = Number(view.config["eval_num_samples"] ?? 1) > 1 ? "sign test" : "McNemar's exact test";
     parts.push(

@@ -77,7 +77,7 @@ function keptBy(rule: KeepRule, view: RunView, newestFirst: readonly CheckpointR
   if (rule.final) for (const record of newestFirst) if (record.final) keep(record, "final");
   if (rule.best) {
     const rates = newestFirst.flatMap((record) => {
-      const outcomes = view.evaluations.get(record.step);
+      const outcomes = view.evaluations.get(record.step)?.outcomes;
       const rate = outcomes && summarizeOutcomes(outcomes).pass1?.rate;
       return rate === undefined ? [] : [{ record, rate }];
     });

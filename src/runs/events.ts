@@ -4,10 +4,22 @@
 import { z } from "zod";
 import { CheckpointRecord } from "./checkpoints.ts";
 import { Control } from "./controls.ts";
-import { Finding, figure } from "./findings.ts";
+import { asFigure, Finding, figure } from "./findings.ts";
 
 const index = z.int().min(0);
-const figures = z.record(z.string(), figure);
+/** Figures by name; a step has a hundred, so they are checked in one go. */
+const figures = z.transform((input, context): Record<string, number> => {
+  const known = (typeof input === "object" && input ? input : { "": input }) as Record<string, unknown>;
+  const texts: Record<string, number> = {};
+  for (const name in known) {
+    const value = known[name];
+    if (typeof value === "number") continue;
+    const number = asFigure(value);
+    if (number !== undefined) texts[name] = number;
+    else context.issues.push({ code: "custom", input: value, path: [name], message: "expected a number" });
+  }
+  return Object.assign(known as Record<string, number>, texts);
+});
 
 /** A piece of work: when it began and when it ended. A span may run beside others. */
 export const Span = z.object({ name: z.string(), start: z.number(), end: z.number() });

@@ -2,9 +2,14 @@
 import { z } from "zod";
 import type { EventOf, RunEvent } from "./events.ts";
 
-/** JSON has no NaN or infinity: the journal writes those as text (core/jsonl.ts). */
+/** JSON has no NaN or infinity: the journal writes those as text (core/jsonl.ts). Undefined for what is no figure. */
+export function asFigure(value: unknown): number | undefined {
+  if (typeof value === "number") return value;
+  return value === "NaN" || value === "Infinity" || value === "-Infinity" ? Number(value) : undefined;
+}
+
 export const figure = z.preprocess(
-  (value) => (value === "NaN" || value === "Infinity" || value === "-Infinity" ? Number(value) : value),
+  asFigure,
   z.custom<number>((value) => typeof value === "number"),
 );
 

@@ -1,18 +1,76 @@
-// What a list of runs says of one: its state, steps, Pass@1 before and after. It reads a few small files and the journal's last event, so
-// that a folder of long runs is listed at once; whatever is broken in a run is said of it and ends nothing.
+// The runs in a folder, and what a list says of one: its state, steps, Pass@1 before and after, cost. Whatever is broken in a run is said
+// of it and ends nothing.
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "../core/errors.ts";
-import { readJsonLines } from "../core/jsonl.ts";
 import { lockHolder } from "../core/lock-file.ts";
 import { readRunConfig, runFiles } from "./directory.ts";
-import { Finding, FoundFindings } from "./findings.ts";
-import { lastEvent } from "./read-journal.ts";
-import type { MetricsRecord } from "./records.ts";
+import { framesOf } from "./read-journal.ts";
 import { journalSegments } from "./segments.ts";
+import { RunView } from "./view.ts";
 
-/** live: a process writes it; stopped: it was told to; crashed: its process ended without a word. */
+/** live: a process writes it; stopped: it was asked to; crashed: its process was killed; broken: it cannot be read. */
 export type RunState = "live" | "finished" | "stopped" | "failed" | "crashed" | "broken";
+
+/** Folders that are looked into below one, and in how many at most: a home directory is not searched. */
+const maxDepth = 2;
+const maxFolders = 5000;
+
+/** Run directories in a folder and the folders in it, or the folder itself where it is one. */
+export function findRuns(folder: string): string[] {
+  let looked = 0;
+  const look = (path: string, depth: number): string[] => {
+    if (++looked > maxFolders) return [];
+    if (looksLikeRun(path)) return [path];
+    return depth === maxDepth ? [] : foldersIn(path).flatMap((name) => look(join(path, name), depth + 1));
+  };
+  return look(folder, 0);
+}
+
+function foldersIn(path: string): string[] {
+  try {
+    return readdirSync(path, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory() && !entry.name.startsWith(".") && entry.name !== "node_modules")
+      .map(({ name }) => name)
+      .sort();
+  } catch {
+    // A folder that may not be read holds no run for this user.
+    return [];
+  }
+}
+
+/** A run, whole or damaged: its journal is there, or the files that only a run has. */
+export function looksLikeRun(folder: string): boolean {
+  const has = (name: string) => existsSync(join(folder, name));
+  return (
+    journalSegments(folder).length > 0 ||
+    readRunConfig(folder) !== undefined ||
+    (has(runFiles.metrics) && has(runFiles.log))
+  );
+}
+
+/** The live process that writes a run. */
+export const writerOf = (path: string): number | undefined => lockHolder(join(path, runFiles.lock));
+
+/** What the file system says of a run's journal: when it was last written, in milliseconds since the epoch, and its size. */
+export function journalFiles(path: string): { changedAt: number; bytes: number } {
+  const files = journalSegments(path).flatMap((segment) => statSync(segment, { throwIfNoEntry: false }) ?? []);
+  const folder = statSync(path, { throwIfNoEntry: false });
+  return {
+    changedAt: files.length === 0 ? (folder?.mtimeMs ?? 0) : Math.max(...files.map(({ mtimeMs }) => mtimeMs)),
+    bytes: files.reduce((sum, { size }) => sum + size, 0),
+  };
+}
+
+/** Where a run is; `damage`: why its journal cannot be read further. */
+export function stateOf(path: string, { sessions }: RunView, damage?: string): RunState {
+  if (writerOf(path) !== undefined) return "live";
+  const last = sessions.at(-1);
+  if (damage !== undefined || !last) return "broken";
+  const { outcome } = last;
+  if (outcome === undefined) return sessions.some(({ started }) => started) ? "crashed" : "broken";
+  return outcome === "interrupted" ? "stopped" : outcome;
+}
 
 export interface RunOverview {
   path: string;
@@ -32,114 +90,42 @@ export interface RunOverview {
   lastAt?: number;
 }
 
-/** Run directories in a folder and the folders in it, or the folder itself where it is one. */
-export function findRuns(folder: string, depth = 2): string[] {
-  if (looksLikeRun(folder)) return [folder];
-  if (depth === 0) return [];
-  let names: string[];
-  try {
-    names = readdirSync(folder, { withFileTypes: true }).flatMap((entry) =>
-      entry.isDirectory() && !entry.name.startsWith(".") && entry.name !== "node_modules" ? [entry.name] : [],
-    );
-  } catch {
-    return [];
-  }
-  return names.flatMap((name) => findRuns(join(folder, name), depth - 1));
-}
-
-/** A run, whole or damaged: its journal is there, or the files that only a run has. */
-export function looksLikeRun(folder: string): boolean {
-  const has = (name: string) => existsSync(join(folder, name));
-  return (
-    journalSegments(folder).length > 0 ||
-    readRunConfig(folder) !== undefined ||
-    (has(runFiles.metrics) && has(runFiles.log))
-  );
-}
-
-/** What is to be said of a run. Never throws. */
+/** What is to be said of a run, as far as its journal can be read. */
 export function overviewOf(path: string): RunOverview {
+  const view = new RunView();
+  let damage: string | undefined;
   try {
-    return readOverview(path);
+    for (const frame of framesOf(path)) view.takeFrame(frame);
   } catch (error) {
-    return { path, state: "broken", problem: messageOf(error), steps: 0, ...folderWritten(path) };
+    damage = messageOf(error);
   }
-}
-
-function readOverview(path: string): RunOverview {
-  const config = readRunConfig(path);
-  const last = lastEvent(path);
-  const holder = lockHolder(join(path, runFiles.lock));
-  const records = readRecords(path);
-  const measured = records.flatMap((record) => record["eval/pass@1"] ?? []);
-  const { started_at: started, model_name: model, max_steps: maxSteps } = config ?? {};
-  const startedAt = typeof started === "string" ? Date.parse(started) : Number.NaN;
-  const facts = {
+  const state = stateOf(path, view, damage);
+  const { config, steps } = view;
+  const { model_name: model, max_steps: maxSteps } = config;
+  const measured = [...view.evaluations.values()]
+    .sort((a, b) => a.step - b.step)
+    .flatMap(({ metrics }) => metrics["eval/pass@1"] ?? []);
+  const cost = steps.findLast(({ metrics }) => metrics["cost/total"] !== undefined)?.metrics["cost/total"];
+  const problem = problemOf(view, state, damage);
+  return {
     path,
-    steps: records.filter((record) => record["mean_reward"] !== undefined).length,
+    state,
+    steps: steps.length,
+    ...(problem === undefined ? {} : { problem }),
     ...(typeof model === "string" ? { model } : {}),
     ...(typeof maxSteps === "number" && maxSteps >= 0 ? { maxSteps } : {}),
     ...(measured.length > 0 ? { before: measured[0]! } : {}),
     ...(measured.length > 1 ? { after: measured.at(-1)! } : {}),
-    ...costOf(records),
-    ...(Number.isNaN(startedAt) ? {} : { startedAt }),
-    ...worstFinding(path),
-    ...(last ? { lastAt: last.at } : folderWritten(path)),
+    ...(cost === undefined ? {} : { cost }),
+    ...(view.sessions.length > 0 ? { startedAt: view.sessions[0]!.openedAt } : {}),
+    lastAt: view.lastAt || journalFiles(path).changedAt,
   };
-  if (holder !== undefined) return { ...facts, state: "live" };
-  if (!config)
-    return {
-      ...facts,
-      state: "broken",
-      problem: existsSync(join(path, runFiles.config))
-        ? `${runFiles.config} cannot be read`
-        : "it ended before it began",
-    };
-  if (!last) return { ...facts, state: "broken", problem: "it has no journal" };
-  if (last.type !== "stopped") return { ...facts, state: "crashed" };
-  if (last.outcome === "failed") return { ...facts, state: "failed", ...(last.error ? { problem: last.error } : {}) };
-  return { ...facts, state: last.outcome === "finished" ? "finished" : "stopped" };
 }
 
-/** The cause of the worst error that was found; nothing where none was. */
-function worstFinding(path: string): { problem?: string } {
-  const findings = new FoundFindings();
-  for (const line of readJsonLines(join(path, runFiles.findings), () => {})) {
-    const finding = Finding.safeParse(line);
-    if (finding.success)
-      findings.add({ step: Number((line as { step: unknown }).step), action: "none", finding: finding.data });
-  }
+function problemOf({ sessions, findings }: RunView, state: RunState, damage: string | undefined): string | undefined {
+  if (damage !== undefined) return damage;
+  if (state === "broken") return sessions.length === 0 ? "it has no journal" : "it ended before it began";
+  const error = state === "failed" ? sessions.at(-1)!.error : undefined;
   const worst = findings.causes.find(({ level }) => level === "error")?.root;
-  return worst ? { problem: `${worst.finding.id} after step ${worst.since}: ${worst.finding.message}` } : {};
-}
-
-/** The steps so far; a last line that is being written is left out. */
-function readRecords(path: string): MetricsRecord[] {
-  const file = join(path, runFiles.metrics);
-  if (!existsSync(file)) return [];
-  return readJsonLines(file).filter(
-    (value): value is MetricsRecord => typeof value === "object" && value !== null && "step" in value,
-  );
-}
-
-function costOf(records: readonly MetricsRecord[]): { cost?: number } {
-  const cost = records.findLast((record) => record["cost/total"] !== undefined)?.["cost/total"];
-  return cost === undefined ? {} : { cost };
-}
-
-/** When something was last written into a run: its journal says, or its folder. */
-export function lastWritten(path: string): number | undefined {
-  try {
-    return lastEvent(path)?.at ?? folderWritten(path).lastAt;
-  } catch {
-    return folderWritten(path).lastAt;
-  }
-}
-
-function folderWritten(path: string): { lastAt?: number } {
-  try {
-    return { lastAt: statSync(path).mtimeMs };
-  } catch {
-    return {};
-  }
+  return error ?? (worst && `${worst.finding.id} after step ${worst.since}: ${worst.finding.message}`);
 }

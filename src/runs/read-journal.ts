@@ -1,8 +1,7 @@
 // Reads a journal: its segments in order, event by event. Arrays are read only when asked for. A last frame that a crash left
 // incomplete is left out; damage anywhere else is an error that names file and offset.
-import { type Frame, JournalCursor, type JournalPosition } from "./cursor.ts";
+import { type CursorOptions, type Frame, isBefore, JournalCursor, type JournalPosition } from "./cursor.ts";
 import type { Arrays, RunEvent } from "./events.ts";
-import { wholeSegments } from "./segments.ts";
 
 export interface JournalEntry {
   event: RunEvent;
@@ -13,33 +12,24 @@ export interface JournalEntry {
 
 /** Every event of a run, oldest first. */
 export function* readJournal(runPath: string, from?: JournalPosition): Generator<JournalEntry, void, undefined> {
-  for (const frame of framesOf(runPath, from)) {
-    const { hasArrays } = frame;
-    yield { event: frame.event(), hasArrays, arrays: frame.arrays };
+  for (const frame of framesOf(runPath, { from })) {
+    const { hasArrays, arrays } = frame;
+    yield { event: frame.event(), hasArrays, arrays };
   }
 }
 
-/** Every whole frame from a position on. */
-export function* framesOf(runPath: string, from?: JournalPosition): Generator<Frame, void, undefined> {
-  const cursor = new JournalCursor(runPath, { from, isChecked: true });
+/** Every whole frame from one position to another, each decoded as it is asked for. */
+export function* framesOf(
+  runPath: string,
+  { to, ...options }: Omit<CursorOptions, "isChecked"> & { to?: JournalPosition | undefined } = {},
+): Generator<Frame, void, undefined> {
+  const cursor = new JournalCursor(runPath, { ...options, isChecked: true });
   try {
-    for (let frame = cursor.next(); frame; frame = cursor.next()) yield frame;
+    for (let frame = cursor.next(); frame; frame = cursor.next()) {
+      if (to && !isBefore(frame.position, to)) return;
+      yield frame;
+    }
   } finally {
     cursor.close();
   }
-}
-
-/** The last whole event of a run, without decoding those before it; undefined where there is none. */
-export function lastEvent(runPath: string): RunEvent | undefined {
-  for (let segment = wholeSegments(runPath).length - 1; segment >= 0; segment--) {
-    const cursor = new JournalCursor(runPath, { from: { segment, offset: 0 } });
-    try {
-      let last: Frame | undefined;
-      for (let frame = cursor.next(); frame; frame = cursor.next()) last = frame;
-      if (last) return last.event();
-    } finally {
-      cursor.close();
-    }
-  }
-  return undefined;
 }

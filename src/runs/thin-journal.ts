@@ -18,7 +18,7 @@ export function thinSegments(runPath: string, current: number, step: number): vo
     replaceFile(path, (temporary) => {
       const descriptor = openSync(temporary, "w");
       try {
-        for (const frame of framesOf(runPath, { segment, offset: 0 })) {
+        for (const frame of framesOf(runPath, { from: { segment, offset: 0 } })) {
           if (frame.position.segment !== segment) break;
           const event = frame.event();
           const arrays = belongsBefore(event, step) ? {} : frame.arrays();

@@ -183,7 +183,7 @@ describe.skipIf(!chromiumPath)("a run in the browser", () => {
     const saved = events(run).flatMap((event) => (event.type === "saved" ? [event.record.step] : []));
     expect(saved.length).toBeGreaterThan(1);
     expect(Math.max(...saved)).toBe(stepsDone(run));
-    await page.locator(".state", { hasText: "interrupted" }).waitFor();
+    await page.locator(".state", { hasText: "stopped" }).waitFor();
     await page.locator(".state", { hasText: "the dashboard has ended" }).waitFor();
     const { readdirSync, readFileSync } = await import("node:fs");
     const secret = new URL(link).pathname.split("/")[1]!;

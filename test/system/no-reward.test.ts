@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { diagnose } from "../../src/diagnosis/diagnosis.ts";
-import { Problems } from "../../src/runs/drill.ts";
+import { readableRun, readBatch } from "../../src/runs/batch.ts";
 import { eventsOf, loopRig, newFolder } from "../support/loop-rig.ts";
 
 test("who has no sandbox is not sent to one", async () => {
@@ -23,11 +23,12 @@ test("who has no sandbox is not sent to one", async () => {
   isDown = false;
   expect(await rig.train(path, { reward })).toMatchObject({ step: 6, interrupted: false });
   // Judged at last, and counted once.
-  const all = Problems.read(path).all.flatMap((problem) => problem.attempts);
-  const attempts = all.filter(({ phase }) => phase === "train");
-  expect(attempts).toHaveLength(24);
-  for (const attempt of attempts) {
-    expect(attempt.ungraded).toBe(0);
-    expect(Object.values(attempt.statuses).reduce((sum, answers) => sum + answers, 0)).toBe(attempt.samples);
+  const run = readableRun(path);
+  const groups = run.view.steps.flatMap(({ step }) => readBatch(run, "train", step).groups);
+  expect(groups).toHaveLength(24);
+  for (const { sampled, graded, judged } of groups) {
+    expect(judged!.graded).toBe(sampled.samples.length);
+    expect(graded.map((event) => event?.grade.verdict)).not.toContain("ungraded");
+    expect(graded).toHaveLength(sampled.samples.length);
   }
 });

@@ -171,7 +171,7 @@ test("every reader takes the checkpoint that was gone back to, until there is a 
   expect(nextCommands(path, view, undefined, undefined)[0]!.command).toContain("checkpoint=base,000004");
   const index = new RunIndex(path);
   await index.catchUp();
-  expect(index.fold.checkpoints).toEqual(view.checkpoints);
+  expect(index.view.checkpoints).toEqual(view.checkpoints);
   index.close();
   expect(readCheckpoints(path)).toEqual(view.checkpoints);
   const { names, needed } = runCheckpoints(() => readJournal(path));

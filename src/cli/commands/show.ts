@@ -4,8 +4,10 @@ import { z } from "zod";
 import { ConfigError } from "../../core/errors.ts";
 import { whet } from "../../core/program.ts";
 import { visible, visibleLine } from "../../core/visible.ts";
+import { answerLogprobs, type Batch, type BatchGroup, type Phase, readableRun, readBatch } from "../../runs/batch.ts";
 import { readRunConfig } from "../../runs/directory.ts";
-import { type DrilledBatch, type DrilledGroup, drillBatch, type Phase, Problems } from "../../runs/drill.ts";
+import { type Problem, problemsOf } from "../../runs/problems.ts";
+import type { RunView } from "../../runs/view.ts";
 import { loadTokenizer, type Tokenizer } from "../../tokenizer/index.ts";
 import type { Command } from "../command.ts";
 import { runKey, runOf } from "../find-run.ts";
@@ -13,7 +15,7 @@ import { describeOptions } from "../help-text.ts";
 import { interruptible } from "../interrupt.ts";
 import { parseArguments } from "../options.ts";
 import { describeSample } from "../show-answer.ts";
-import { describeBatch, describeGroup } from "../show-batch.ts";
+import { describeBatch, describeGroup, wordFor } from "../show-batch.ts";
 import { showCommand } from "../show-command.ts";
 import { describeProblem, describeRun } from "../show-run.ts";
 
@@ -62,6 +64,8 @@ async function describe(options: ShowOptions, signal: AbortSignal): Promise<stri
       "config/conflict",
       `step=${step} and evaluation=${evaluation} name two things. Leave one of them out.`,
     );
+  const readable = readableRun(run);
+  const { view } = readable;
   const batch = step ?? evaluation;
   if (batch === undefined) {
     if (sample !== undefined || group !== undefined)
@@ -69,40 +73,35 @@ async function describe(options: ShowOptions, signal: AbortSignal): Promise<stri
         "config/incomplete",
         `${sample === undefined ? `group=${group}` : `sample=${sample}`} is one of a step. Name the step too: step=N, and problem=ID or group=N for a sample.`,
       );
-    if (problem === "") return describeRun(run);
-    return describeProblem(run, findProblem(run, problem), await tokenizerOf(run, signal));
+    if (problem === "") return describeRun(run, readable);
+    return describeProblem(run, readable, findProblem(run, view, problem), await tokenizerOf(run, signal));
   }
   const phase = step === undefined ? "eval" : "train";
-  const drilled = drillBatch(run, phase, batch);
-  if (drilled.groups.length === 0) throw notThere(run, phase, batch);
+  const found = readBatch(readable, phase, batch);
+  if (found.groups.length === 0) throw notThere(run, view, phase, batch);
   if (group === undefined && problem === "") {
     if (sample !== undefined)
       throw new ConfigError(
         "config/incomplete",
         `sample=${sample} is one of a group. Name the group too: problem=ID or group=N; ${showCommand(run, `${wordFor(phase)}=${batch}`)} lists them.`,
       );
-    return describeBatch(run, drilled);
+    return describeBatch(run, view, found);
   }
-  const chosen = findGroup(run, drilled, options);
-  if (sample === undefined) return describeGroup(run, drilled, chosen);
+  const chosen = findGroup(run, found, options);
+  if (sample === undefined) return describeGroup(run, found, chosen);
   if (sample >= chosen.sampled.samples.length)
     throw new ConfigError(
       "config/not-in-run",
       `sample=${sample} is not there: the group has samples 0 to ${chosen.sampled.samples.length - 1}.`,
     );
   const tokenizer = await tokenizerOf(run, signal);
-  return describeSample(run, drilled, chosen, sample, { tokenizer, raw: options.raw });
+  const logprobs = answerLogprobs(readable, found, chosen, sample);
+  return describeSample(run, found, chosen, sample, { logprobs, tokenizer, raw: options.raw });
 }
 
-const wordFor = (phase: Phase) => (phase === "train" ? "step" : "evaluation");
-
-function notThere(run: string, phase: Phase, batch: number): ConfigError {
+function notThere(run: string, view: RunView, phase: Phase, batch: number): ConfigError {
   const word = wordFor(phase);
-  const there = Problems.read(run)
-    .all.flatMap(({ attempts }) => attempts)
-    .filter((attempt) => attempt.phase === phase)
-    .map((attempt) => attempt.batch);
-  const known = ranges([...new Set(there)].sort((a, b) => a - b));
+  const known = ranges([...(phase === "train" ? view.updates : view.evaluations).keys()].sort((a, b) => a - b));
   return new ConfigError(
     "config/not-in-run",
     `${word}=${batch} is not in ${run}. ${known === "" ? `It has no ${word} yet.` : `It has ${word} ${known}.`}`,
@@ -120,11 +119,11 @@ export function ranges(numbers: readonly number[]): string {
   return parts.map(([from, to]) => (from === to ? `${from}` : `${from} to ${to}`)).join(", ");
 }
 
-function findProblem(run: string, id: string) {
-  const problems = Problems.read(run);
-  const found = problems.find(id);
-  if (found && found.attempts.length > 0) return found;
-  const all = problems.all.map((problem) => problem.id);
+function findProblem(run: string, view: RunView, id: string): Problem {
+  const problems = problemsOf(view);
+  const found = problems.get(id);
+  if (found) return found;
+  const all = [...problems.keys()];
   const near = all.filter((known) => known.includes(id));
   const shown = (near.length > 0 ? near : all).slice(0, 5).map((known) => visibleLine(known, 80));
   throw new ConfigError(
@@ -133,7 +132,7 @@ function findProblem(run: string, id: string) {
   );
 }
 
-function findGroup(run: string, { phase, batch, groups }: DrilledBatch, options: ShowOptions): DrilledGroup {
+function findGroup(run: string, { phase, batch, groups }: Batch, options: ShowOptions): BatchGroup {
   const where = `${wordFor(phase)}=${batch}`;
   const byNumber = groups.filter(({ sampled }) => options.group === undefined || sampled.group === options.group);
   const fitting = byNumber.filter(({ sampled }) => options.problem === "" || sampled.problem === options.problem);

@@ -54,7 +54,7 @@ export function controls(context) {
     element,
     update() {
       const { pulse, info } = context.store ?? {};
-      const live = pulse?.state === "running" && info?.controls !== undefined;
+      const live = pulse?.state === "live" && info?.controls !== undefined;
       const state = live ? (info.controls.paused ? "paused" : "live") : "none";
       if (state === drawn) return;
       drawn = state;

@@ -11,14 +11,6 @@ let context = null;
 /** @type {{ state: HTMLElement, bar: HTMLElement, controls: ReturnType<typeof controls> | null } | null} */
 let parts = null;
 
-const states = {
-  running: "running",
-  finished: "finished",
-  interrupted: "interrupted",
-  failed: "failed",
-  ended: "ended without a word",
-};
-
 /** Draws the head of a view, or (null) brings the one that is there up to date. @param {HTMLElement} head @param {import("./app.js").Context | null} next */
 export function drawHead(head, next) {
   if (next) build(head, next);
@@ -106,11 +98,11 @@ function update() {
   if (!pulse) return;
   const { state, step, walked, sinceStep } = pulse;
   const most = Number(info?.config?.max_steps ?? -1);
-  const texts = walked < 1 ? [] : [states[/** @type {keyof typeof states} */ (state)] ?? state];
+  const texts = walked < 1 ? [] : [state];
   const worst = worstError(info);
   if (worst) texts.push(plain(worst.id));
   if (step >= 0) texts.push(most > step ? `step ${step + 1} of ${most}` : `step ${count(step + 1)}`);
-  if (state === "running" && sinceStep.groups + sinceStep.graded > 0)
+  if (state === "live" && sinceStep.groups + sinceStep.graded > 0)
     texts.push(`${sinceStep.groups} groups sampled, ${sinceStep.graded} answers judged since`);
   if (info?.seconds) texts.push(clock(info.seconds));
   if (walked < 1) texts.push(`reading the journal: ${percent(walked)}`);

@@ -58,7 +58,7 @@ export async function runsView(place, context) {
           }),
         ),
         h("th", { scope: "row" }, h("a", { href: `#/run/${inAddress(run.id)}` }, untrusted(run.id))),
-        h("td", {}, run.pid === null ? "" : [h("span", { class: "dot running", "aria-hidden": "true" }), "running"]),
+        h("td", {}, run.pid === null ? "" : [h("span", { class: "dot live", "aria-hidden": "true" }), "live"]),
         h("td", {}, "…"),
         h("td", {}, "…"),
         h("td", {}, "…"),

@@ -9,8 +9,8 @@ export function drawReason(place, { info, pulse }) {
     pulse?.problem ??
     (pulse?.state === "failed"
       ? (error ?? "It did not say why.")
-      : pulse?.state === "ended" && pulse.walked === 1
-        ? "Its process ended without a word: it was killed, or the machine stopped. The same command goes on where it ended."
+      : pulse?.state === "crashed" && pulse.walked === 1
+        ? "Its process was killed, or the machine stopped. The same command goes on where it ended."
         : "");
   if (place.dataset.drawn === text) return;
   place.dataset.drawn = text;
@@ -58,10 +58,10 @@ export function drawMessages(place, store) {
             {},
             `session ${index + 1}: ${when(openedAt)}, ${clock((lastAt - openedAt) / 1000)}, `,
             outcome ??
-              (index === info.sessions.length - 1 && pulse.state === "running"
-                ? "running"
+              (index === info.sessions.length - 1 && pulse.state === "live"
+                ? "live"
                 : started
-                  ? "ended without a word"
+                  ? "crashed"
                   : "did not begin"),
             error ? [": ", h("span", { class: "bad" }, untrusted(error))] : null,
           ),

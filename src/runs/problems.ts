@@ -1,0 +1,26 @@
+// A run by problem: what training made of each group of it, and what every evaluation said of it.
+import type { ProblemOutcome } from "./events.ts";
+import type { GroupEntry, RunView } from "./view.ts";
+
+export interface Problem {
+  id: string;
+  /** Groups of training, in the order of steps. */
+  attempts: ({ step: number; group: number } & GroupEntry)[];
+  /** By the version that was measured, in order. */
+  evaluations: ({ step: number; group: number } & ProblemOutcome)[];
+}
+
+/** Every problem that a run met, by its id: those of training first, in the order of its steps. */
+export function problemsOf({ updates, evaluations }: RunView): Map<string, Problem> {
+  const problems = new Map<string, Problem>();
+  const of = (id: string): Problem => {
+    const problem = problems.get(id) ?? { id, attempts: [], evaluations: [] };
+    problems.set(id, problem);
+    return problem;
+  };
+  for (const [step, { groups }] of updates)
+    for (const [group, entry] of groups.entries()) of(entry.problem).attempts.push({ step, group, ...entry });
+  for (const { step, outcomes } of [...evaluations.values()].sort((a, b) => a.step - b.step))
+    for (const [group, outcome] of outcomes.entries()) of(outcome.id).evaluations.push({ step, group, ...outcome });
+  return problems;
+}
