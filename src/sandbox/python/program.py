@@ -401,21 +401,13 @@ def load(source, marshalled, filename, report, keep_code):
     return code
 
 
-class Begin(BaseException):
-    """Raised in a test's process once it is locked in: what supervised it is left behind, frame by frame. Holds what run_test takes."""
-
-    def __init__(self, *test):
-        self.test = test
-
-
 def stage(main):
-    """Calls `main`, and is what a program finds below itself when it looks at its frames: nothing. Returns only if `main` does."""
-    try:
-        main()
-        return
-    except Begin as begin:
-        test = list(begin.test)
-    leave = _exit
+    """Everything starts here, and this is all that a program finds below itself when it looks at its frames. `main` returns a slot in a slot's
+    process, whose `serve` returns what _perform takes in a test's process."""
+    slot = main()
+    main = None
+    leave, test = _exit, slot.serve()
+    del slot  # it is not freed (kernel.keep), and nothing leads to it
     try:
         _perform(test)
     finally:

@@ -44,30 +44,42 @@ def private_buffer(size):
 
 
 class Watch:
-    """The running test: pumps its pipes, enforces its limits, ends it."""
+    """Watches the running test: pumps its pipes, enforces its limits, ends it. One per slot, which a test's process never frees (kernel.keep)."""
 
-    def __init__(self, slot, output, errors, report, code):
+    # A dictionary would show itself to the garbage collector again when it changes.
+    __slots__ = (
+        "slot limits whole_errors child pidfd output errors report code output_total output_held error_total error_held tail_held "
+        "report_total report_held code_total code_pieces marked reason note peak_bytes tree_cpu_ms orphans_ms waited_s sends_before poller "
+        "started wall_ms exit_code signal cpu_ms rss"
+    ).split()
+
+    def __init__(self, slot):
         self.slot = slot
-        self.pidfd = -1
+        self.limits = slot.job["limits"]
+        self.whole_errors = slot.job["mode"] == "execute"
+        self.code_pieces = []
+        self.marked = set()  # processes that go before this one when memory runs out
+
+    def prepare(self, output, errors, report, code):
+        """Before the fork."""
+        self.child = self.pidfd = -1
         self.output, self.errors, self.report, self.code = output, errors, report, code
         for descriptor in (output, errors, report, code):
             if descriptor >= 0:
                 os.set_blocking(descriptor, False)
-        self.limits = slot.job["limits"]
-        self.whole_errors = slot.job["mode"] == "execute"
         self.output_total = self.output_held = 0
         self.error_total = self.error_held = self.tail_held = 0
-        self.report_total = self.report_held = 0
-        self.code_pieces, self.code_total = [], 0
+        self.report_total = self.report_held = self.code_total = 0
+        self.code_pieces.clear()
+        self.marked.clear()
         self.reason = None
         self.note = b""
         self.peak_bytes = 0
-        self.marked = set()  # processes that go before this one when memory runs out
         self.tree_cpu_ms = self.orphans_ms = 0
         self.waited_s = 0
-        self.sends_before = slot.link.blocked_s
+        self.sends_before = self.slot.link.blocked_s
         self.poller = select.poll()
-        self.poller.register(slot.link.socket.fileno(), _RDHUP)
+        self.poller.register(self.slot.link.socket.fileno(), _RDHUP)
         self.started = time.monotonic()
 
     def begin(self, child):

@@ -111,18 +111,29 @@ class Slot:
         self.locked_in = mmap.mmap(-1, mmap.PAGESIZE)  # shared with the test process until the program starts
 
     def serve(self):
+        """Runs tests until Node closes the socket, then ends this process. Returns in a test's process only: what program.stage begins with."""
+        try:
+            return self._serve()
+        except Gone:
+            end(self.level, self.link)
+        except BaseException as error:
+            end(self.level, self.link, error)
+
+    def _serve(self):
         self.job = job = self.link.job()
         self.cgroup.bound(job["limits"])
         self.source = bytes(self.link.receive(job["sourceBytes"]))
         self.marshalled = None
+        self.watch = Watch(self)
         kernel.keep(self, program.Space)
         if job["mode"] == "execute":
-            self._execute()
-            return
+            return self._execute()
         while True:
             kind, size = self.link.test()
             self.level.fresh_scratch(job, size)
-            self._run(kind, size)
+            test = self._run(kind, size)
+            if test is not None:
+                return test
 
     # One program as a plain script, with files in and out.
 
@@ -131,11 +142,14 @@ class Slot:
         self.level.fresh_scratch(job, job["inputBytes"])
         for path, size in job["files"]:
             self._place(path, size)
-        self._run(*self.link.test())
+        test = self._run(*self.link.test())
+        if test is not None:
+            return test
         budget = job["fetchBytes"]
         for path in job["fetch"]:
             budget -= self._fetch(path, budget)
         self.link.send(("Y", b""))
+        raise Gone
 
     def _open_below(self, path, flags, create_folders):
         parts = path.split("/")
@@ -195,7 +209,8 @@ class Slot:
     # One test.
 
     def _run(self, kind, size):
-        """All that can be is done before the fork: a page that is written to while two processes have it is copied."""
+        """None, or in the test's process what serve() returns. All that can be is done before the fork: a page that is written to while two
+        processes have it is copied."""
         keep_code = self.marshalled is None
         input_read = self._input(size)
         filename = os.path.join(self.level.scratch, self.job["name"])
@@ -207,10 +222,11 @@ class Slot:
         code_read, code_write = os.pipe() if keep_code else (-1, -1)
         self.locked_in[0] = 0
         self.level.shuffle_pids()
-        watch = Watch(self, output_read, error_read, report_read, code_read)
+        watch = self.watch
+        watch.prepare(output_read, error_read, report_read, code_read)
         child = kernel.fork()
         if child == 0:
-            self._child(kind, filename, input_read, output_write, error_write, report_write, code_write)
+            return self._child(kind, filename, input_read, output_write, error_write, report_write, code_write)
         try:
             watch.begin(child)
             os.close(input_read)
@@ -261,7 +277,7 @@ class Slot:
                 os._exit(113)
         keep_code = _hand_over_code if code_write >= 0 else None
         space = self.space if self.job["preamble"] else {}
-        raise program.Begin(kind, self.source, self.marshalled, filename, space, _REPORT, keep_code)
+        return [kind, self.source, self.marshalled, filename, space, _REPORT, keep_code]
 
     def _write_script(self, filename):
         """Raw calls: this runs once per test."""
@@ -294,6 +310,23 @@ def _hand_over_code(data):
     while view:
         view = view[os.write(_CODE, view) :]
     os.close(_CODE)
+
+
+def end(level, link, error=None):
+    """Ends this process; what went wrong goes to Node, or to stderr before there is a link."""
+    try:
+        if error is not None:
+            message = ("%s: %s" % (type(error).__name__, error)).encode()
+            if link is None:
+                os.write(2, message + b"\n")
+            else:
+                link.send(("P", message))
+    except BaseException:
+        pass
+    try:
+        level.remove_scratch()
+    finally:
+        os._exit(1 if link is None else 0)
 
 
 def connect(path, token, slot_id):

@@ -113,6 +113,7 @@ class Zygote:
         os.write(self.control, struct.pack("<I", len(data)) + data)
 
     def serve(self):
+        """Returns in the process of a new slot only, with the slot."""
         wake_read, wake_write = os.pipe()
         self.wake = (wake_read, wake_write)
         os.set_blocking(wake_write, False)
@@ -134,7 +135,9 @@ class Zygote:
                 else:
                     letter, slot_id = _COMMAND.unpack(self._read(_COMMAND.size))
                     if letter == b"F":
-                        self._start(slot_id)
+                        new = self._start(slot_id)
+                        if new is not None:
+                            return new
                     elif letter == b"A":
                         self._notify(b"A", slot_id, 0)
                     elif slot_id in self.pids:
@@ -164,21 +167,23 @@ class Zygote:
             self.free_cgroups.append(cgroup)
 
     def _start(self, slot_id):
+        """None, or in the new process the slot."""
         cgroup = self.free_cgroups.pop(0) if self.free_cgroups else None
         try:
             pid = self.level.fork(slot_id)
         except OSError as error:
             self._give_back(cgroup)
             self._notify(b"E", slot_id, error.errno or 0)
-            return
+            return None
         if pid:
             self.pids[slot_id] = pid
             self.cgroup_of[slot_id] = cgroup
-            return
-        self._be_slot(slot_id, cgroup)  # comes back by program.Begin only, in a test's process
+            return None
+        return self._be_slot(slot_id, cgroup)
 
     def _be_slot(self, slot_id, number):
-        link, leave = None, True
+        """In a new process: a slot that waits for its program."""
+        link = None
         try:
             signal.set_wakeup_fd(-1)
             _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
@@ -188,28 +193,9 @@ class Zygote:
             link = slot.connect(self.config["socket"], bytes.fromhex(self.config["token"]), slot_id)
             self.config = None
             self.level.enter()
-            slot.Slot(link, self.level, self.space, cgroup).serve()
-        except slot.Gone:
-            pass
-        except program.Begin:
-            leave = False
-            raise
+            return slot.Slot(link, self.level, self.space, cgroup)
         except BaseException as error:
-            message = ("%s: %s" % (type(error).__name__, error)).encode()
-            try:
-                if link is None:
-                    os.write(2, message + b"\n")
-                else:
-                    link.send(("P", message))
-            except BaseException:
-                pass
-        finally:
-            if leave:
-                try:
-                    if isinstance(self.level, levels.Confined):
-                        self.level.remove_scratch()
-                finally:
-                    os._exit(1 if link is None else 0)
+            slot.end(self.level, link, error)
 
 
 def _find_packages():
@@ -231,7 +217,7 @@ def main():
     zygote = Zygote()
     zygote.warm()
     zygote.greet()
-    zygote.serve()
+    return zygote.serve()
 
 
 if __name__ == "__main__":
