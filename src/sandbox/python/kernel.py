@@ -90,8 +90,14 @@ def close_range(first, end):
         os.closerange(first, min(end, 4096))  # before Linux 5.9
 
 
+# Once per test, in its process: each object that such a call makes or looks up is a page copied there. So functions and pointers are ready,
+# and small numbers go as they are.
+_prctl, _capset, _syscall_at_once = _libc.prctl, _libc.capset, _libc.syscall
+
+
 def close_from(first):
-    close_range(first, 1 << 32)
+    if _syscall_at_once(_CLOSE_RANGE, first, 0x7FFFFFFF, 0) < 0:
+        os.closerange(first, 4096)  # before Linux 5.9
 
 
 def die_with_parent():
@@ -105,7 +111,7 @@ def hide_memory():
 
 def show_memory():
     """The reverse, for a test's process: its supervisor reads what it holds from /proc."""
-    _check(_libc.prctl(_PR_SET_DUMPABLE, ctypes.c_ulong(1), 0, 0, 0))
+    _check(_prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0))
 
 
 def memory_file(name):
@@ -118,12 +124,12 @@ def seal(descriptor):
     fcntl.fcntl(descriptor, 1033, 0xF)
 
 
-_no_capabilities = (ctypes.create_string_buffer(struct.pack("<Ii", 0x20080522, 0)), ctypes.create_string_buffer(bytes(24)))
+_no_capabilities = tuple(ctypes.byref(ctypes.create_string_buffer(data, len(data))) for data in (struct.pack("<Ii", 0x20080522, 0), bytes(24)))
 
 
 def drop_capabilities():
     """All capability sets empty."""
-    _check(_libc.capset(*_no_capabilities))
+    _check(_capset(*_no_capabilities))
 
 
 def no_new_privileges():
@@ -138,14 +144,15 @@ class Filter:
         self._code = ctypes.create_string_buffer(code, len(code))
         self._pid_offsets = pid_offsets
         address = ctypes.addressof(self._code)
-        self._head = ctypes.create_string_buffer(struct.pack("@HxxxxxxQ", len(code) // 8, address))
+        self._head = ctypes.byref(ctypes.create_string_buffer(struct.pack("@HxxxxxxQ", len(code) // 8, address)))
 
     def install(self):
         """For good, for this process and those it starts."""
-        pid = os.getpid()
-        for offset in self._pid_offsets:
-            struct.pack_into("<I", self._code, offset, pid)
-        _check(_libc.prctl(_PR_SET_SECCOMP, ctypes.c_ulong(2), self._head, 0, 0))
+        if self._pid_offsets:
+            pid = os.getpid()
+            for offset in self._pid_offsets:
+                struct.pack_into("<I", self._code, offset, pid)
+        _check(_prctl(_PR_SET_SECCOMP, 2, self._head, 0, 0))
 
 
 def landlock_version():
@@ -213,7 +220,7 @@ class Apart:
 
     def restrict(self):
         """For good, for this process and its children."""
-        _check(_libc.syscall(_long(_LANDLOCK_RESTRICT), _long(self.descriptor), _long(0)))
+        _check(_syscall_at_once(_LANDLOCK_RESTRICT, self.descriptor, 0))
         os.close(self.descriptor)
 
 

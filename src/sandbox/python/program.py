@@ -421,8 +421,10 @@ def _perform(test):
     del marshalled, keep_code  # they tell which test is the first
     if not isinstance(space, Space):
         space = Space(space)
-    if any(word in source for word in _RANDOM_WORDS):
-        random.seed()  # a fork shares its parent's state
+    for word in _RANDOM_WORDS:
+        if word in source:
+            random.seed()  # a fork shares its parent's state
+            break
     gc.enable()
     if space.preamble:
         sys.setrecursionlimit(RECURSION_LIMIT)

@@ -94,11 +94,19 @@ class Watch:
     def until_ended(self):
         poller = self.poller
         poller.register(self.pidfd, select.POLLIN)
-        ended = any(descriptor == self.pidfd for descriptor, _events in poller.poll(_ENDING_MS))
-        if not ended:
-            for descriptor in (self.output, self.errors, self.report, self.code):
-                if descriptor >= 0:
-                    poller.register(descriptor, select.POLLIN)
+        for descriptor, _events in poller.poll(_ENDING_MS):
+            if descriptor == self.pidfd:
+                self._ended()
+                return
+        for descriptor in (self.output, self.errors, self.report, self.code):
+            if descriptor >= 0:
+                poller.register(descriptor, select.POLLIN)
+        self._look_on(poller)
+        self._ended()
+
+    def _look_on(self, poller):
+        """Until it has ended, or is to be ended for a reason."""
+        ended = False
         wall = self.limits["wallMs"] / 1000
         last = self.started + _STRETCH * wall + _STRETCH_S
         deadline = self.started + wall
@@ -128,6 +136,8 @@ class Watch:
             if now >= sign_at:
                 self.slot.link.send(("H", b""))
                 sign_at = now + _SIGN_OF_LIFE_S
+
+    def _ended(self):
         self._note_waiting()
         self.wall_ms = max(0, time.monotonic() - self.started - self._excused()) * 1000
         self._end()

@@ -213,7 +213,7 @@ class Slot:
         processes have it is copied."""
         keep_code = self.marshalled is None
         input_read = self._input(size)
-        filename = os.path.join(self.level.scratch, self.job["name"])
+        filename = "%s/%s" % (self.level.scratch, self.job["name"])
         self._write_script(filename)
         sys.argv = [filename] + self.job["argv"]
         output_read, output_write = os.pipe()
