@@ -96,16 +96,15 @@ class Watch:
         poller.register(self.pidfd, select.POLLIN)
         for descriptor, _events in poller.poll(_ENDING_MS):
             if descriptor == self.pidfd:
-                self._ended()
+                self._over(True)
                 return
         for descriptor in (self.output, self.errors, self.report, self.code):
             if descriptor >= 0:
                 poller.register(descriptor, select.POLLIN)
-        self._look_on(poller)
-        self._ended()
+        self._over(self._look_on(poller))
 
     def _look_on(self, poller):
-        """Until it has ended, or is to be ended for a reason."""
+        """True when it has ended by itself; else there is a reason to end it."""
         ended = False
         wall = self.limits["wallMs"] / 1000
         last = self.started + _STRETCH * wall + _STRETCH_S
@@ -136,11 +135,12 @@ class Watch:
             if now >= sign_at:
                 self.slot.link.send(("H", b""))
                 sign_at = now + _SIGN_OF_LIFE_S
+        return ended
 
-    def _ended(self):
+    def _over(self, ended):
         self._note_waiting()
         self.wall_ms = max(0, time.monotonic() - self.started - self._excused()) * 1000
-        self._end()
+        self._end(ended)
         if self.reason is None:
             for descriptor in (self.output, self.errors, self.report, self.code):
                 while descriptor >= 0 and self.reason is None and self._pump(descriptor) == _MORE:
@@ -245,9 +245,10 @@ class Watch:
         self.report_held += count
         return count
 
-    def _end(self):
+    def _end(self, ended):
         """Kills whatever is left of the program and reaps all of it."""
-        self.slot.level.kill_all(self.child)
+        if not ended:
+            self.slot.level.kill_all(self.child)
         _pid, status, usage = os.wait4(self.child, 0)
         self.slot.level.reap_all()
         # A short test that ended well cannot have used much; of a longer one, a process may have been killed and the program gone on.

@@ -65,11 +65,10 @@ class Link:
 
     def send(self, *messages):
         """Each message is (type character, bytes-like)."""
-        parts = []
+        parts, total = [], 0
         for kind, payload in messages:
-            parts.append(HEAD.pack(ord(kind), len(payload)))
-            parts.append(payload)
-        total = sum(len(part) for part in parts)
+            parts += (HEAD.pack(ord(kind), len(payload)), payload)
+            total += HEAD.size + len(payload)
         started = time.monotonic()
         try:
             sent = self.socket.sendmsg(parts)
