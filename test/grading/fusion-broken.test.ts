@@ -12,8 +12,9 @@ import { openFusion } from "../../src/sandbox/fusion/fusion.ts";
 import type { Sandbox } from "../../src/sandbox/sandbox.ts";
 
 type Value = null | boolean | number | string | Value[] | { [key: string]: Value };
-/** Changes what the server says: its answer, the head of every test's outcome, the bytes that are signed. */
+/** Changes what the server says: all of it, its answer, the head of every test's outcome, the bytes that are signed. */
 interface Change {
+  text?: string;
   answer?(answer: Value): Value;
   head?(head: Value): Value;
   body?(body: Buffer): Buffer;
@@ -71,7 +72,10 @@ beforeAll(async () => {
     incoming.on("end", () => {
       response.setHeader("content-type", "application/json");
       if (incoming.method === "GET") response.end('"pong"');
-      else response.end(JSON.stringify(answerTo(JSON.parse(Buffer.concat(pieces).toString()) as RunCodeRequest)) ?? "");
+      else {
+        const request = JSON.parse(Buffer.concat(pieces).toString()) as RunCodeRequest;
+        response.end(change.text ?? JSON.stringify(answerTo(request)) ?? "");
+      }
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -135,6 +139,23 @@ test.each<[what: string, change: Change]>([
   expect(result).toMatchObject({ verdict: "ungraded", status: "sandbox_error", reward: null });
   expect(result.message).toMatch(/^Sandbox Fusion .*\. [A-Z]/s);
 });
+
+// Built by a parser, these hold up the event loop for a minute and take gigabytes.
+const brackets = "[".repeat(30_000_000);
+test.each<[what: string, change: Change, why: RegExp]>([
+  ["an answer of brackets", { text: brackets }, /too large: it is nested deeper/],
+  ["an answer of values", { text: `[${"0,".repeat(30_000_000)}0]` }, /too large: it has more than/],
+  ["a head of brackets", { body: headOfBrackets }, /too large: it is nested deeper/],
+])("%s is looked at before it is parsed", async (_, changed, why) => {
+  const result = await graded(changed);
+  expect(result).toMatchObject({ verdict: "ungraded", status: "sandbox_error", reward: null });
+  expect(result.message).toMatch(why);
+});
+
+function headOfBrackets(): Buffer {
+  const head = Buffer.from(brackets);
+  return Buffer.concat([u32(0), u64(4 + head.length), u32(head.length), head]);
+}
 
 /** Somewhere in a value another one, or nothing. */
 const elsewhere = fc

@@ -9,6 +9,7 @@ import { whet } from "../../core/program.ts";
 import { poolTo } from "../../core/proxy.ts";
 import { SandboxError } from "../sandbox.ts";
 import { type RunCodeRequest, type RunCodeResponse, runCodeResponse } from "./api.ts";
+import { excessOf } from "./modest.ts";
 
 export interface FusionOptions {
   /** One or several addresses, separated by commas, with or without /run_code. */
@@ -142,10 +143,13 @@ export class FusionClient {
         body,
         signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
       });
-      const text = await readBody(response.body);
-      if (response.statusCode !== 200) throw refusal(response.statusCode, response.headers["retry-after"], text);
-      const answer = asRunCodeResponse(text);
-      if (!answer) throw new NoAnswer(`an answer that is not Sandbox Fusion's: ${text.slice(0, 120)}`, { retry: true });
+      const bytes = await readBody(response.body);
+      const start = bytes.toString("utf8", 0, 200);
+      if (response.statusCode !== 200) throw refusal(response.statusCode, response.headers["retry-after"], start);
+      const excess = excessOf(bytes);
+      if (excess !== undefined) throw new NoAnswer(`an answer that is too large: ${excess}`, { retry: true });
+      const answer = asRunCodeResponse(bytes);
+      if (!answer) throw new NoAnswer(`an answer that is not Sandbox Fusion's: ${start}`, { retry: true });
       if (answer.status === "SandboxError")
         throw new NoAnswer(`SandboxError: ${answer.message.slice(-200)}`, { retry: true });
       return answer;
@@ -214,14 +218,14 @@ function setAside(instance: Instance): void {
 
 function refusal(status: number, retryAfter: string | string[] | undefined, text: string): NoAnswer {
   const seconds = Number(retryAfter);
-  return new NoAnswer(`HTTP ${status} ${text.slice(0, 200)}`, {
+  return new NoAnswer(`HTTP ${status} ${text}`, {
     retry: status === 408 || status === 429 || status >= 500,
     unhealthy: status === 502 || status === 503 || status === 504,
     pauseS: Number.isFinite(seconds) && seconds > 0 ? seconds : undefined,
   });
 }
 
-async function readBody(body: AsyncIterable<Uint8Array>): Promise<string> {
+async function readBody(body: AsyncIterable<Uint8Array>): Promise<Buffer> {
   const pieces: Uint8Array[] = [];
   let size = 0;
   for await (const piece of body) {
@@ -229,12 +233,12 @@ async function readBody(body: AsyncIterable<Uint8Array>): Promise<string> {
     if (size > maxResponseBytes) throw new Error(`an answer of more than ${maxResponseBytes} bytes`);
     pieces.push(piece);
   }
-  return Buffer.concat(pieces).toString("utf8");
+  return Buffer.concat(pieces);
 }
 
-function asRunCodeResponse(text: string): RunCodeResponse | undefined {
+function asRunCodeResponse(body: Buffer): RunCodeResponse | undefined {
   try {
-    return runCodeResponse.safeParse(JSON.parse(text)).data;
+    return runCodeResponse.safeParse(JSON.parse(body.toString("utf8"))).data;
   } catch {
     return undefined;
   }

@@ -7,6 +7,7 @@ import { z } from "zod";
 import { languageOf } from "../../core/languages/languages.ts";
 import { type Job, SandboxError, type TestInput, type TestOutcome, testStatuses } from "../sandbox.ts";
 import type { RunCodeRequest } from "./api.ts";
+import { excessOf } from "./modest.ts";
 
 export const resultFile = "whetstone-result.bin";
 const jobFile = "whetstone-job.bin";
@@ -119,14 +120,17 @@ const outcomeHead = z.object({
 
 function readOutcome(message: Buffer): TestOutcome {
   const reader = new Reader(message);
-  const { stdoutBytes, frameBytes, ...outcome } = readHead(reader.take(reader.take(4).readUInt32LE()).toString());
+  const { stdoutBytes, frameBytes, ...outcome } = readHead(reader.take(reader.take(4).readUInt32LE()));
   const stdout = reader.take(stdoutBytes);
   const frame = reader.take(frameBytes).toString("latin1");
   if (!reader.atEnd) throw unreadable("a test has more bytes than it says");
   return { ...outcome, stdout, ...(frameBytes > 0 ? { frame } : {}) };
 }
 
-function readHead(text: string): z.output<typeof outcomeHead> {
+function readHead(json: Buffer): z.output<typeof outcomeHead> {
+  const excess = excessOf(json);
+  if (excess !== undefined) throw unreadable(`a test's head is too large: ${excess}`);
+  const text = json.toString();
   let head: unknown;
   try {
     head = JSON.parse(text);

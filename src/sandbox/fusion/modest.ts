@@ -1,4 +1,4 @@
-// Looks at a JSON text before it is parsed: a body of millions of brackets or values takes seconds and gigabytes to build, and no request has them.
+// Looks at a JSON text before it is parsed: millions of brackets or values take minutes and gigabytes to build, and no request or answer has them.
 
 const maxDepth = 32;
 const maxValues = 200_000;
