@@ -4,9 +4,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { z } from "zod";
 import { projectRoot } from "../../src/cli/environment.ts";
-import { keyGroups } from "../../src/cli/help-text.ts";
 import { choicesOf, defaultOf } from "../../src/cli/options.ts";
-import { switches, TrainArguments, trainKeys } from "../../src/cli/train-config.ts";
+import { TrainArguments, trainGroups } from "../../src/cli/train-config.ts";
 import { completionsPerPrompt, presetConfig, presets, type TrainConfig } from "../../src/rl/config.ts";
 
 export const configDocsPath = join(projectRoot, "docs", "config.md");
@@ -15,15 +14,17 @@ export const settingsPath = join(projectRoot, "src", "rl", "settings.ts");
 /** The whole page. */
 export function configDocs(): string {
   const [sizes, ofNano] = [sizesOf(presetConfig("deepcoder")), sizesOf(presetConfig("nano"))];
-  const rows = trainKeys.map((key) => {
+  const row = (key: keyof typeof TrainArguments.shape) => {
     const field = TrainArguments.shape[key];
     const nano =
       presets.nano[key as keyof typeof presets.nano] ?? (ofNano[key] === sizes[key] ? undefined : ofNano[key]);
     const choices = choicesOf(field).map((value) => `\`${value}\``);
     const meaning = `${field.description ?? ""}${choices.length > 0 ? ` (${choices.join(", ")})` : ""}`;
-    const head = Object.hasOwn(keyGroups, key) ? `\n### ${keyGroups[key]}\n\n${tableHead}\n` : "";
-    return `${head}| \`${key}\` | ${show(sizes[key] ?? defaultOf(field))} | ${nano === undefined ? "" : show(nano)} | ${meaning} |`;
-  });
+    return `| \`${key}\` | ${show(sizes[key] ?? defaultOf(field))} | ${nano === undefined ? "" : show(nano)} | ${meaning} |`;
+  };
+  const tables = Object.entries(trainGroups).map(
+    ([title, keys]) => `\n### ${title}\n\n${tableHead}\n${keys.map(row).join("\n")}`,
+  );
   return `# Configuration
 
 Keys of \`./whet train\`, written \`key=value\` (\`--key=value\`, \`--key value\` and, for switches, \`--key\` work too). The last one given wins.
@@ -61,7 +62,7 @@ Environment variables, also read from \`.env\` (variables already set win): \`TI
 \`SANDBOX_MAX_CONCURRENCY\`, \`HF_TOKEN\`, \`HF_ENDPOINT\`, \`WANDB_API_KEY\`, \`WANDB_BASE_URL\`. They never reach a log, \`config.json\` or a sandbox.
 \`.env\` is read from the folder you are in, else from the checkout. It may have a byte-order mark, CRLF, comments, \`export\`, single and double
 quotes (over several lines too) and \`\${OTHER}\` or \`\${OTHER:-default}\`; a line that sets nothing is named by its number.
-${rows.join("\n")}
+${tables.join("\n")}
 `;
 }
 
@@ -80,15 +81,17 @@ function show(value: unknown): string {
 
 /** The keys as an interface: what a program writes, with every key's meaning and defaults where an editor shows them. */
 export function settingsSource(): string {
-  const keys = trainKeys.filter((key) => !(switches as readonly string[]).includes(key));
-  const members = keys.map((key) => {
-    const field = TrainArguments.shape[key];
-    const nano = presets.nano[key as keyof typeof presets.nano];
-    const usual = json(sizesOf(presetConfig("deepcoder"))[key] ?? defaultOf(field));
-    const other = json(sizesOf(presetConfig("nano"))[key] ?? nano ?? defaultOf(field));
-    const defaults = usual === other ? usual : `${usual}, nano ${other}`;
-    return `  /** ${field.description}. Default ${defaults}. */\n  ${key}?: ${typeText(field)};`;
-  });
+  const { "This command": _, ...ofRuns } = trainGroups;
+  const members = Object.values(ofRuns)
+    .flat()
+    .map((key) => {
+      const field = TrainArguments.shape[key];
+      const nano = presets.nano[key as keyof typeof presets.nano];
+      const usual = json(sizesOf(presetConfig("deepcoder"))[key] ?? defaultOf(field));
+      const other = json(sizesOf(presetConfig("nano"))[key] ?? nano ?? defaultOf(field));
+      const defaults = usual === other ? usual : `${usual}, nano ${other}`;
+      return `  /** ${field.description}. Default ${defaults}. */\n  ${key}?: ${typeText(field)};`;
+    });
   return `// Made from the schema by \`npm run docs\`: editors show a comment of an interface, not the text of a schema.
 
 /** Settings of a run, as docs/config.md lists them. What is left out is the preset's. */

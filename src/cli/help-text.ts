@@ -2,20 +2,6 @@
 import type { z } from "zod";
 import { choicesOf, defaultOf } from "./options.ts";
 
-/** The groups of `train`'s keys, each by the first key in it, in the order of the schema. */
-export const keyGroups: Readonly<Record<string, string>> = {
-  preset: "Model and server",
-  prompts_per_step: "Steps",
-  max_tokens: "Answers",
-  loss_fn: "Learning",
-  train_data: "Problems",
-  reward: "Rewards and the sandbox",
-  eval_every: "Evaluation",
-  log_path: "The run",
-  budget: "Money",
-  num_groups_to_log: "Logs, curves and the dashboard",
-};
-
 /** Fewer keys than this need no groups. */
 const fewKeys = 14;
 
@@ -23,14 +9,14 @@ const fewKeys = 14;
 export interface ShownDefaults {
   values?: Readonly<Record<string, unknown>>;
   notes?: Readonly<Record<string, string>>;
-  /** The order of the keys, and with it their groups; default: the schema's, in one group. */
-  order?: readonly string[];
+  /** The keys under the titles of their groups; default: all in one. */
+  groups?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** One line per key: name, default, description and the values of a choice; keys of `order` under the names of their groups. */
+/** One line per key: name, default, description and the values of a choice. */
 export function describeOptions(
   schema: z.ZodObject,
-  { values = {}, notes = {}, order = [] }: ShownDefaults = {},
+  { values = {}, notes = {}, groups = {} }: ShownDefaults = {},
 ): string {
   const keys = Object.keys(schema.shape);
   const lineOf = (key: string): [string, string] => {
@@ -44,15 +30,14 @@ export function describeOptions(
   const lines = keys.map((key) => [key, ...lineOf(key)] as const);
   const width = Math.min(40, Math.max(...lines.map(([, left]) => left.length)));
   const text = new Map(lines.map(([key, left, right]) => [key, `${left.padEnd(width)}  ${right}`]));
-  if (keys.length < fewKeys || order.length === 0) return [...text.values()].join("\n");
-  const groups: string[][] = [keys.filter((key) => !order.includes(key)).map((key) => text.get(key)!)];
-  for (const key of order) {
-    if (Object.hasOwn(keyGroups, key)) groups.push([`${keyGroups[key]}:`]);
-    if (text.has(key)) groups.at(-1)!.push(text.get(key)!);
-  }
-  return groups
-    .filter((group) => group.length > (group[0]?.startsWith(" ") ? 0 : 1))
-    .map((group) => group.join("\n"))
+  const grouped = Object.entries(groups).map(
+    ([title, names]) => [title, names.filter((key) => text.has(key))] as const,
+  );
+  if (keys.length < fewKeys || grouped.length === 0) return [...text.values()].join("\n");
+  const own = keys.filter((key) => !grouped.some(([, names]) => names.includes(key)));
+  return [["", own] as const, ...grouped]
+    .filter(([, names]) => names.length > 0)
+    .map(([title, names]) => [...(title === "" ? [] : [`${title}:`]), ...names.map((key) => text.get(key))].join("\n"))
     .join("\n\n");
 }
 

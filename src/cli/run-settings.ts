@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
 import { presetConfig, TrainConfig } from "../rl/config.ts";
+import { configGroups, pickWith, roleOf } from "../rl/config-keys.ts";
 import { readRunConfig } from "../runs/directory.ts";
 import { isRedacted } from "../runs/log.ts";
 import { presetFor } from "./connect.ts";
@@ -9,25 +10,7 @@ import { findRun, newestRun } from "./find-run.ts";
 import { runNamedIn } from "./find-weights.ts";
 
 /** The keys of TrainConfig that every command takes which asks a model and grades what it answers. */
-export const askingKeys = {
-  preset: true,
-  model_name: true,
-  renderer_name: true,
-  thinking: true,
-  tokenizer: true,
-  base_url: true,
-  test_data: true,
-  system_role: true,
-  context_window: true,
-  max_tokens: true,
-  reward_timeout: true,
-  comparator: true,
-  sandbox_url: true,
-  sandbox_python: true,
-  sandbox_packages: true,
-  sandbox_memory_mb: true,
-  seed: true,
-} as const;
+export const askingKeys = pickWith("asking");
 
 /** The key of commands that can do without a run. */
 export const askedRunKey = z
@@ -48,12 +31,6 @@ export function askedRun(named: string, checkpoints: readonly string[], given: R
   return chosen || checkpoints.some((word) => word.startsWith("tinker://")) ? "" : (newestRun() ?? "");
 }
 
-/** Keys that are about one command and not about the run. */
-const ofOneCommand: ReadonlySet<string> = new Set(["log_path", "behavior_if_log_dir_exists", "force_resume"]);
-
-/** Settings that only updates have a use for. */
-const ofUpdates = { loss_fn: true, loss_fn_config: true, loss_scale: true, advantage: true };
-
 /**
  * The settings that a run was last trained with, and which of them were not written down whole. A value that is refused today is no
  * hindrance where another one is `given`.
@@ -65,7 +42,7 @@ export function recordedSettings(
   const recorded = readRunConfig(run);
   if (!recorded)
     throw new ConfigError("config/no-run", `${run} holds no run that can be read (no readable config.json).`);
-  const entries = Object.entries(recorded).filter(([key]) => key in TrainConfig.shape && !ofOneCommand.has(key));
+  const entries = Object.entries(recorded).filter(([key]) => key in TrainConfig.shape && roleOf(key) !== "start");
   const known = Object.fromEntries(entries.filter(([, value]) => !isRedacted(value)));
   const preset = TrainConfig.shape.preset.catch("deepcoder").parse(known["preset"]);
   const settings: Record<string, unknown> = { ...presetConfig(preset), ...known };
@@ -93,7 +70,9 @@ export async function settingsOfRun(
   const chosen = Object.fromEntries(
     Object.entries(options).filter(([key]) => given.has(key) && key in TrainConfig.shape),
   ) as Partial<TrainConfig>;
+  // Nothing is trained here: what was recorded of that may be a value that is refused today.
   const preset = async () => chosen.preset ?? (await presetFor(chosen.base_url ?? ""));
-  const base = run === "" ? presetConfig(await preset()) : recordedSettings(run, { ...ofUpdates, ...chosen }).config;
+  const base =
+    run === "" ? presetConfig(await preset()) : recordedSettings(run, { ...configGroups.Learning, ...chosen }).config;
   return { ...base, ...chosen };
 }

@@ -2,25 +2,20 @@
 import type { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
 import { presetConfig, TrainConfig } from "../rl/config.ts";
+import { configKeys, keysWith } from "../rl/config-keys.ts";
 import { readRunConfig } from "../runs/directory.ts";
 import { redact } from "../runs/log.ts";
 import { engineKind } from "./connect.ts";
 import { describeOptions } from "./help-text.ts";
 import { parseArguments } from "./options.ts";
-import { trainKeys } from "./train-config.ts";
-
-/** Keys that stand for a variable while they are empty. */
-const environmentKeys: Readonly<Record<string, string>> = {
-  base_url: "TINKER_BASE_URL",
-  sandbox_url: "SANDBOX_URL",
-  sandbox_max_concurrency: "SANDBOX_MAX_CONCURRENCY",
-};
+import { trainGroups } from "./train-config.ts";
 
 /** The values that come from the environment: those of keys that were not given. */
 export function fromEnvironment(given: (key: string) => boolean): { key: string; value: string; note: string }[] {
-  return Object.entries(environmentKeys).flatMap(([key, variable]) => {
-    const value = process.env[variable];
-    return value && !given(key) ? [{ key, value: redact(value), note: variable }] : [];
+  return keysWith("variable").flatMap((key) => {
+    const note = configKeys[key].variable;
+    const value = process.env[note];
+    return value && !given(key) ? [{ key, value: redact(value), note }] : [];
   });
 }
 
@@ -86,7 +81,7 @@ export function describeRunOptions<Schema extends z.ZodObject>(
       notes[key] = note;
     }
   const reason = !given.has("preset") && recorded ? `of ${run}` : why;
-  return [headingOf(mistake, preset, reason), "", describeOptions(schema, { values, notes, order: trainKeys })].join(
+  return [headingOf(mistake, preset, reason), "", describeOptions(schema, { values, notes, groups: trainGroups })].join(
     "\n",
   );
 }

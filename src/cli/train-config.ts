@@ -7,6 +7,7 @@ import { ConfigError } from "../core/errors.ts";
 import { whet } from "../core/program.ts";
 import { fromAnywhere } from "../data/sources.ts";
 import { completionsPerPrompt, presetConfig, TrainConfig, validateConfig } from "../rl/config.ts";
+import { configGroups, configKeys, keysWith } from "../rl/config-keys.ts";
 import { applySizes, type Sizes, sizeKeys } from "../rl/sizes.ts";
 import { isRunDirectory } from "../runs/directory.ts";
 import { runKey } from "./find-run.ts";
@@ -35,12 +36,14 @@ type TrainArguments = z.output<typeof TrainArguments>;
 /** Keys about the command itself, not about what it trains. */
 export const switches = ["dry_run", "yes"] as const;
 
-/** The keys in the order of help and docs/config.md. */
-export const trainKeys: readonly (keyof TrainArguments)[] = (() => {
-  const keys = Object.keys(TrainConfig.shape) as (keyof TrainArguments)[];
-  keys.splice(keys.indexOf("batch_size"), 0, "prompts_per_step", "completions_per_prompt");
-  return [...keys, ...switches];
-})();
+const namesOf = (keys: object) => Object.keys(keys) as (keyof TrainArguments)[];
+
+/** The keys in the order of help and docs/config.md, under the titles of their groups. */
+export const trainGroups: Readonly<Record<string, readonly (keyof TrainArguments)[]>> = {
+  ...Object.fromEntries(Object.entries(configGroups).map(([title, keys]) => [title, namesOf(keys)])),
+  Steps: [...namesOf(configGroups.Steps), ...namesOf(sizeKeys)],
+  "This command": switches,
+};
 
 export interface ParsedTrainArguments {
   /** Undefined: the engine decides. */
@@ -97,9 +100,9 @@ export function resolveConfig(
 ): { config: TrainConfig; warnings: string[] } {
   const sizes = layers.reduce<Sizes>(applySizes, pickSizes(base));
   const config: TrainConfig = { ...base, ...given, ...sizes };
-  for (const key of ["train_data", "test_data"] as const) config[key] = fromAnywhere(config[key]);
-  for (const key of ["tokenizer", "sandbox_python"] as const)
-    if (config[key].includes("/") && existsSync(config[key])) config[key] = resolve(config[key]);
+  for (const key of keysWith("path"))
+    if (configKeys[key].path === "data") config[key] = fromAnywhere(config[key]);
+    else if (config[key].includes("/") && existsSync(config[key])) config[key] = resolve(config[key]);
   return { config, warnings: validateConfig(config) };
 }
 
@@ -111,7 +114,7 @@ export function trainOptionsHelp(
   run: (named: string) => string | undefined = () => undefined,
 ): string {
   const { shown, heading } = invocation(args, run);
-  return [heading, "", describeOptions(TrainArguments, { ...shown, order: trainKeys })].join("\n");
+  return [heading, "", describeOptions(TrainArguments, { ...shown, groups: trainGroups })].join("\n");
 }
 
 function invocation(

@@ -2,6 +2,7 @@
 import { basename, isAbsolute } from "node:path";
 import { countOf } from "../core/count.ts";
 import { visible } from "../core/visible.ts";
+import { shownKeys } from "../rl/config-keys.ts";
 import type { Evaluation } from "../rl/evaluate.ts";
 import { compareEvaluations, summarizeOutcomes } from "../rl/evaluate.ts";
 import type { CheckpointRecord } from "../runs/checkpoints.ts";
@@ -28,29 +29,6 @@ export interface CardInput {
   unties?: boolean;
   version: string;
 }
-
-/** Settings that say how it was trained; none names a place or a server. */
-const shownSettings = [
-  "preset",
-  "renderer_name",
-  "thinking",
-  "learning_rate",
-  "lora_rank",
-  "group_size",
-  "completions_per_prompt",
-  "temperature",
-  "max_tokens",
-  "context_window",
-  "loss_fn",
-  "advantage",
-  "loss_scale",
-  "max_lag",
-  "num_substeps",
-  "format_coef",
-  "comparator",
-  "reward_timeout",
-  "seed",
-] as const;
 
 export function modelCard(input: CardInput): string {
   const { form, view, checkpoint, modelName } = input;
@@ -152,7 +130,7 @@ const sourcesIn = (text: string) =>
 
 function settings({ view, rank, alpha, modules }: CardInput): string {
   const { config } = view;
-  const shown = shownSettings.filter((key) => config[key] !== undefined && config[key] !== "");
+  const shown = shownKeys("card").filter((key) => config[key] !== undefined && config[key] !== "");
   return [
     "| setting | value |",
     "| --- | --- |",

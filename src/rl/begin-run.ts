@@ -1,9 +1,11 @@
 // The beginning of a process's part in a run: what is recorded of its config, what differs from the part before, and who listens.
 import type { Renderer } from "../renderers/index.ts";
 import { readRunConfig } from "../runs/directory.ts";
+import { redact } from "../runs/log.ts";
 import type { Run } from "../runs/run.ts";
 import { openSinks } from "../runs/sink-kinds.ts";
 import { completionsPerPrompt, type TrainConfig } from "./config.ts";
+import { keysWith } from "./config-keys.ts";
 import type { Tariff } from "./prices.ts";
 import { type Change, checkIdentity, configChanges, configHash, describeChange } from "./resume.ts";
 import { idsHash, type Task } from "./tasks.ts";
@@ -33,6 +35,7 @@ export function runRecord(
   const each = completionsPerPrompt(config);
   const record = {
     ...config,
+    ...Object.fromEntries(keysWith("secret").map((key) => [key, redact(config[key])])),
     renderer_name: renderer.name,
     // Adaptive groups need no whole number of them.
     ...(Number.isInteger(each) && { completions_per_prompt: each }),

@@ -2,44 +2,15 @@
 import { type CheckpointRecord, LiveCheckpoints } from "../runs/checkpoints.ts";
 import { type EventOf, isUndone, type UpdateRule } from "../runs/events.ts";
 import type { JournalEntry } from "../runs/read-journal.ts";
+import { type Role, roleOf } from "./config-keys.ts";
 import { Course } from "./course.ts";
 import type { Place, RememberedGroup } from "./rollout.ts";
 
-/**
- * Settings that say what is asked and how it is judged: a group, and an evaluation, has all its answers and verdicts under one value of
- * each. The first ones change with force_resume only.
- */
-const answerKeys = [
-  "model_name",
-  "renderer_name",
-  "thinking",
-  "seed",
-  "tokenizer",
-  "max_tokens",
-  "context_window",
-  "system_role",
-  "prompt_template",
-  "reward",
-  "format_coef",
-  "reward_timeout",
-  "comparator",
-  "max_tests",
-  "sandbox",
-  "sandbox_python",
-  "sandbox_packages",
-  "sandbox_memory_mb",
-];
-/** Groups made under another value of these are not trained on. */
-const groupKeys = new Set([...answerKeys, "batch_size", "group_size", "temperature", "data_fingerprint"]);
-/** An evaluation that was begun under another value of these begins anew. */
-const evaluationKeys = new Set([
-  ...answerKeys,
-  "eval_num_samples",
-  "eval_temperature",
-  "eval_max_tokens",
-  "eval_ids_hash",
-  "test_fingerprint",
-]);
+/** What was made under another value of a key in these roles, and not used yet, is made anew. */
+const staleRoles: Readonly<Record<Place["phase"], readonly Role[]>> = {
+  train: ["identity", "answers", "groups"],
+  eval: ["identity", "answers", "evaluations"],
+};
 
 /** Where training stands: the next step and how many prompts were consumed. Each step has its own, so whoever holds one may await. */
 export interface Position {
@@ -175,11 +146,8 @@ export class Recovered {
 
   /** Settings are other ones from here on. What was trained on is trained again as it was. */
   #changed(keys: readonly string[]): void {
-    const isStale = {
-      train: keys.some((key) => groupKeys.has(key)),
-      eval: keys.some((key) => evaluationKeys.has(key)),
-    };
-    for (const [key, { sampled }] of this.#groups) if (isStale[sampled.phase]) this.#stale.add(key);
+    const isStale = (phase: Place["phase"]) => keys.some((key) => staleRoles[phase].includes(roleOf(key)));
+    for (const [key, { sampled }] of this.#groups) if (isStale(sampled.phase)) this.#stale.add(key);
   }
 
   #dropEvaluation(version: number): void {

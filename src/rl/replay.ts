@@ -6,6 +6,7 @@ import type { EventOf, Span, UpdateRule } from "../runs/events.ts";
 import type { JournalEntry } from "../runs/read-journal.ts";
 import { type Batch, type BatchExample, buildBatch } from "./batch.ts";
 import { TrainConfig } from "./config.ts";
+import { keysWith } from "./config-keys.ts";
 import { evaluationMetrics, summarizeOutcomes } from "./evaluate.ts";
 import { answerLoss } from "./policy-losses.ts";
 import { TrainError } from "./resume.ts";
@@ -14,7 +15,7 @@ import { recentSteps, stepMetrics, stepTimes, updateMetrics } from "./step-metri
 import type { TrainStepResult } from "./train-step.ts";
 
 /** Settings that decide what is made of recorded groups; any other would need new answers or new updates. */
-export const replayKeys = ["advantage", "loss_scale", "mask_truncated", "format_coef"] as const;
+export const replayKeys = keysWith("replayed");
 export type ReplayChanges = Partial<Pick<TrainConfig, (typeof replayKeys)[number]>>;
 
 /** One step or evaluation: its figures as recorded and as they come out now. */

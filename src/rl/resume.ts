@@ -6,7 +6,8 @@ import { countOf } from "../core/count.ts";
 import { ConfigError, messageOf, WhetstoneError } from "../core/errors.ts";
 import type { CheckpointRecord } from "../runs/checkpoints.ts";
 import type { Run } from "../runs/run.ts";
-import { TrainConfig } from "./config.ts";
+import type { TrainConfig } from "./config.ts";
+import { meaningOf, roleOf } from "./config-keys.ts";
 import { isGone } from "./lost.ts";
 import { type Position, Recovered, resumableCheckpoints } from "./recovery.ts";
 
@@ -22,29 +23,6 @@ export interface Start {
   from: CheckpointRecord | undefined;
 }
 
-/** What must not change between the parts of one run: without these, "the same run" means nothing. */
-export const identityKeys = [
-  "model_name",
-  "lora_rank",
-  "renderer_name",
-  "thinking",
-  "seed",
-  "data_fingerprint",
-] as const;
-
-/** Keys that say where and how a run is written or reached, not what it computes; their change is no news. */
-const quietKeys = new Set([
-  "log_path",
-  "behavior_if_log_dir_exists",
-  "force_resume",
-  "started_at",
-  "base_url",
-  "sandbox_url",
-  "dashboard",
-]);
-
-const standard: Readonly<Record<string, unknown>> = TrainConfig.parse({});
-
 export interface Change {
   key: string;
   was: unknown;
@@ -56,29 +34,18 @@ export function configChanges(
   recorded: Readonly<Record<string, unknown>>,
   current: Readonly<Record<string, unknown>>,
 ): Change[] {
-  return (
-    [...new Set([...Object.keys(recorded), ...Object.keys(current)])]
-      // A key that the recorded run did not have yet was at its default, or empty.
-      .filter((key) => {
-        const was = recorded[key] ?? standard[key] ?? "";
-        return !quietKeys.has(key) && JSON.stringify(was) !== JSON.stringify(current[key] ?? "");
-      })
-      .map((key) => ({ key, was: recorded[key], is: current[key] }))
-  );
+  return [...new Set([...Object.keys(recorded), ...Object.keys(current)])]
+    .filter((key) => !["place", "start"].includes(roleOf(key)))
+    .filter((key) => JSON.stringify(recorded[key] ?? null) !== JSON.stringify(current[key] ?? null))
+    .map((key) => ({ key, was: recorded[key], is: current[key] }));
 }
 
-/** What a fingerprint stands for. */
-const fingerprints: Readonly<Record<string, string>> = {
-  data_fingerprint: "the problems, or something in one of them, are others: ",
-  test_fingerprint: "the test problems, or something in one of them, are others: ",
-};
-
 export const describeChange = ({ key, was, is }: Change) =>
-  `${fingerprints[key] ?? ""}${key} was ${JSON.stringify(was)} and is now ${JSON.stringify(is)}`;
+  `${meaningOf(key)}${key} was ${JSON.stringify(was)} and is now ${JSON.stringify(is)}`;
 
 /** Refuses to resume a run whose identity changed, naming what differs. */
 export function checkIdentity(changes: readonly Change[], force: boolean): void {
-  const changed = changes.filter(({ key }) => (identityKeys as readonly string[]).includes(key));
+  const changed = changes.filter(({ key }) => roleOf(key) === "identity");
   if (changed.length === 0 || force) return;
   throw new ConfigError(
     "config/resume-mismatch",

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { whet } from "../../core/program.ts";
 import { TrainConfig } from "../../rl/config.ts";
+import { pickWith } from "../../rl/config-keys.ts";
 import { type Replayed, replay, replayKeys } from "../../rl/replay.ts";
 import { readJournal } from "../../runs/read-journal.ts";
 import type { Command } from "../command.ts";
@@ -9,12 +10,7 @@ import { runKey, runOf } from "../find-run.ts";
 import { describeOptions } from "../help-text.ts";
 import { parseArguments } from "../options.ts";
 
-const ReplayOptions = TrainConfig.pick({
-  advantage: true,
-  loss_scale: true,
-  mask_truncated: true,
-  format_coef: true,
-}).extend({
+const ReplayOptions = TrainConfig.pick(pickWith("replayed")).extend({
   run: runKey,
   json: z
     .boolean()

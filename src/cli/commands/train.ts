@@ -14,6 +14,7 @@ import type { Renderer } from "../../renderers/index.ts";
 import { beginRun, type RunFacts, runRecord } from "../../rl/begin-run.ts";
 import { linkedController } from "../../rl/cancellation.ts";
 import { presetConfig, type TrainConfig } from "../../rl/config.ts";
+import { shownKeys } from "../../rl/config-keys.ts";
 import { describeCost, describeForecast, type Forecast, forecastTokens } from "../../rl/forecast.ts";
 import { judgeByTests } from "../../rl/judge.ts";
 import { describeTariff, dollars, noPrice, priceKeys, tariffForBudget, tariffOf } from "../../rl/prices.ts";
@@ -22,7 +23,6 @@ import { evaluationTasks, taskSource } from "../../rl/tasks.ts";
 import { type TrainOutcome, train } from "../../rl/train.ts";
 import { defaultRunPath, openRunDirectory, readRunConfig, resumeCommand } from "../../runs/directory.ts";
 import { Display } from "../../runs/display.ts";
-import { redact } from "../../runs/log.ts";
 import { outageTeller, patienceOf } from "../../runs/outages.ts";
 import { Run } from "../../runs/run.ts";
 import { RunView } from "../../runs/view.ts";
@@ -202,8 +202,6 @@ async function trainInto(
       test: tests,
       testTasks,
       more: {
-        base_url: redact(resolved.base_url),
-        sandbox_url: redact(resolved.sandbox_url),
         prompt_template: questionTemplateHash(),
         ...(overlap > 0 ? { train_test_overlap: overlap } : {}),
       },
@@ -311,30 +309,9 @@ function showConfig(run: Run, record: Readonly<Record<string, unknown>>, path = 
     ([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`,
   );
   run.logger.detail(`config ${pairs.join(" ")}`);
-  const shown = [
-    "model_name",
-    "preset",
-    "prompts_per_step",
-    "completions_per_prompt",
-    "learning_rate",
-    "lora_rank",
-    "max_tokens",
-    "temperature",
-  ];
-  const more = [
-    "format_coef",
-    "reward_timeout",
-    "save_every",
-    "eval_every",
-    "max_steps",
-    "max_lag",
-    "loss_fn",
-    "advantage",
-    "seed",
-  ];
-  const named: Readonly<Record<string, unknown>> = { ...record, prompts_per_step: record["group_size"] };
-  for (const keys of [shown, more])
-    run.logger.info(`config   ${keys.map((key) => `${key}=${String(named[key])}`).join(" ")}`);
+  const shown = shownKeys("start").map((key) => `${key}=${String(record[key])}`);
+  for (let first = 0; first < shown.length; first += 8)
+    run.logger.info(`config   ${shown.slice(first, first + 8).join(" ")}`);
   run.logger.info(`run      ${path}`);
 }
 

@@ -1,0 +1,368 @@
+// Every key of a run's config: its check, default, help text and what it is to a run, in one entry. Help groups are the sections here.
+import { z } from "zod";
+import { comparatorNames } from "../grading/index.ts";
+import { policyLossNames } from "../protocol/losses.ts";
+import { thinkingModes } from "../renderers/index.ts";
+import { sinkKeys } from "../runs/sink-kinds.ts";
+import { advantageNames } from "./advantages.ts";
+
+/** What another value means for a run that goes on. */
+export type Role =
+  /** It would be another run: refused. With force_resume what was sampled and not trained on, or not evaluated to the end, is made anew. */
+  | "identity"
+  /** It says what is asked and how it is judged: what was sampled and not trained on, or not evaluated to the end, is made anew. */
+  | "answers"
+  /** The same for what is trained on alone, */
+  | "groups"
+  /** and for evaluations alone. */
+  | "evaluations"
+  /** It counts from here on. */
+  | "setting"
+  /** It says where something is reached or shown, which changes no figure and is not worth a line. */
+  | "place"
+  /** It is about one start and not about the run: never taken over from an earlier one. */
+  | "start";
+
+/** What else there is to say of a key. */
+interface Traits {
+  /** Where it is named: at the start of a run, on the card of an exported model. */
+  shown?: "start" | "card" | "both";
+  /** Commands that ask a run's model and grade its answers take it. */
+  asking?: true;
+  /** `replay` computes figures under another value. */
+  replayed?: true;
+  /** It names files, as data sets or alone: found from the folder where it was typed. */
+  path?: "data" | "file";
+  /** The environment variable that it stands for while it is empty. */
+  variable?: string;
+  /** It may hold a password, which is never written down. */
+  secret?: true;
+}
+
+/** Makes the entries of a role: nothing else makes one, so that no key is left without. */
+const inRole =
+  (role: Role) =>
+  <Schema extends z.ZodType, const Given extends Traits = Record<never, never>>(
+    schema: Schema,
+    help: string,
+    traits?: Given,
+  ) => ({ role, schema: schema.describe(help), ...(traits as Given) });
+const identity = inRole("identity");
+const answers = inRole("answers");
+const groups = inRole("groups");
+const evaluations = inRole("evaluations");
+const setting = inRole("setting");
+const place = inRole("place");
+const start = inRole("start");
+
+const positive = z.number().positive();
+const count = z.int().min(0);
+/**
+ * The policy losses that the loop has all inputs for. dro also pulls positions without an advantage towards the sampler's log-probability,
+ * and a sampler gives none for the prompt's tokens.
+ */
+const loopLosses = policyLossNames.filter((name) => name !== "dro");
+const whyNotDro =
+  "dro pulls every position towards the log-probability that its sampler gave, and samplers give none for a prompt's tokens, so it would train the prompt. " +
+  "Set loss_fn=ppo, which bounds how far an update goes as well";
+const price = z.number().min(0).nullable().default(null);
+
+/** The settings of sinks, which know nothing of runs that go on. */
+const settings = <Shape extends z.ZodRawShape>(shape: Shape) =>
+  Object.fromEntries(Object.entries(shape).map(([name, schema]) => [name, { role: "setting", schema }])) as {
+    [Name in keyof Shape]: { role: Role; schema: Shape[Name] };
+  };
+
+/** The keys in the order of help and docs/config.md, under the titles of their groups. */
+export const configGroups = {
+  "Model and server": {
+    preset: setting(
+      z.enum(["nano", "deepcoder"]).default("deepcoder"),
+      "a set of defaults: nano (bundled model and problems) or deepcoder; chosen by the engine unless named",
+      { shown: "both", asking: true },
+    ),
+    model_name: identity(z.string().default("Qwen/Qwen3-8B"), "base model to train a LoRA adapter on", {
+      shown: "start",
+      asking: true,
+    }),
+    renderer_name: identity(
+      z.string().default(""),
+      'chat format, e.g. template (the model\'s own); "" takes the one that fits the model',
+      { shown: "card", asking: true },
+    ),
+    thinking: identity(
+      z.enum(thinkingModes).default(""),
+      'whether the model reasons before it answers: on, off, low, medium, high; "" leaves it to the model',
+      { shown: "card", asking: true },
+    ),
+    tokenizer: answers(
+      z.string().default(""),
+      'folder or hub id of the tokenizer; "" asks the server, then uses model_name',
+      { asking: true, path: "file" },
+    ),
+    base_url: place(
+      z.string().default(""),
+      "Tinker-compatible server; empty: TINKER_BASE_URL, hosted Tinker, or embedded",
+      { asking: true, variable: "TINKER_BASE_URL", secret: true },
+    ),
+  },
+
+  Steps: {
+    batch_size: groups(z.int().min(2).default(128), "completions per step"),
+    group_size: groups(z.int().min(1).default(8), "prompts per step; each gets batch_size / group_size completions", {
+      shown: "both",
+    }),
+    max_steps: setting(z.int().min(-1).default(-1), "step at which training ends; -1: never", { shown: "start" }),
+    learning_rate: setting(positive.default(4e-5), "Adam learning rate", { shown: "both" }),
+    lora_rank: identity(z.int().min(1).default(32), "rank of the LoRA adapter", { shown: "both" }),
+    seed: identity(
+      z.int().min(0).default(0),
+      "orders the data, starts the adapter and, on the embedded engine, fixes every sample",
+      { shown: "both", asking: true },
+    ),
+  },
+
+  Answers: {
+    max_tokens: answers(z.int().min(1).default(24576), "most tokens of one completion", {
+      shown: "both",
+      asking: true,
+    }),
+    context_window: answers(
+      z.int().min(16).default(32768),
+      "prompt and completion together; the server's own limit for the model wins if smaller",
+      { shown: "card", asking: true },
+    ),
+    min_generation: setting(
+      z.int().min(1).default(1024),
+      "problems whose prompt leaves less room than this are left out",
+    ),
+    temperature: groups(positive.default(1.0), "sampling temperature while training", { shown: "both" }),
+  },
+
+  Learning: {
+    loss_fn: setting(
+      z
+        .enum(loopLosses, { error: ({ input }) => (input === "dro" ? whyNotDro : undefined) })
+        .default("importance_sampling"),
+      "loss of the policy gradient",
+      { shown: "both" },
+    ),
+    loss_fn_config: setting(
+      z.record(z.string(), z.number()).default({}),
+      'settings of the loss as JSON, e.g. {"clip_high_threshold":1.3}',
+    ),
+    loss_scale: setting(
+      z.enum(["none", "per_token", "per_datum"]).default("none"),
+      "divides advantages by the batch's completion tokens or datums; losses are sums otherwise",
+      { shown: "card", replayed: true },
+    ),
+    advantage: setting(z.enum(advantageNames).default("mean"), "how rewards become advantages within a group", {
+      shown: "both",
+      replayed: true,
+    }),
+    max_lag: setting(
+      z.int().min(0).max(64).default(1),
+      "policy versions that sampling may be behind training; 0: one after the other, 1: overlapped",
+      { shown: "both" },
+    ),
+    allow_unclipped: setting(
+      z.boolean().default(false),
+      "allow max_lag of 3 and more with loss_fn=importance_sampling, which nothing bounds",
+    ),
+    num_substeps: setting(z.int().min(1).default(1), "optimizer steps per batch; more than 1 wants loss_fn=ppo", {
+      shown: "card",
+    }),
+    mask_truncated: setting(
+      z.boolean().default(false),
+      "leave completions cut at max_tokens out of the loss, not out of the baseline",
+      { replayed: true },
+    ),
+    beta1: setting(z.number().min(0).lt(1).default(0.9), "Adam beta1"),
+    beta2: setting(z.number().min(0).lt(1).default(0.95), "Adam beta2"),
+    eps: setting(positive.default(1e-12), "Adam epsilon"),
+    weight_decay: setting(z.number().min(0).default(0), "decoupled weight decay"),
+    grad_clip_norm: setting(z.number().min(0).default(0), "largest norm of the gradient; 0: no clipping"),
+  },
+
+  Problems: {
+    train_data: setting(
+      z.string().default("deepcoder"),
+      "starter, deepcoder, or a path to JSONL or Parquet (commas separate several)",
+      { path: "data" },
+    ),
+    test_data: setting(z.string().default("deepcoder"), "problems for evaluation, in the same forms", {
+      asking: true,
+      path: "data",
+    }),
+    max_tests_bytes: setting(
+      z.int().min(1).default(50_000_000),
+      "problems whose tests are larger than this are left out",
+    ),
+    blocked_ids: setting(z.array(z.string()).default([]), "ids of problems to leave out, separated by commas"),
+    system_role: answers(z.boolean().default(false), "put the prompt's first paragraph into a system message", {
+      asking: true,
+    }),
+  },
+
+  "Rewards and the sandbox": {
+    reward: answers(
+      z.enum(["all", "fraction"]).default("all"),
+      "a program is worth 1 if it passes all tests; one that does not: nothing (all) or the share it passes (fraction)",
+    ),
+    format_coef: answers(z.number().min(0).default(0.1), "penalty of an answer without a code block", {
+      shown: "both",
+      replayed: true,
+    }),
+    reward_timeout: answers(positive.default(6), "seconds per test", { shown: "both", asking: true }),
+    comparator: answers(
+      z.enum(comparatorNames).default("tolerant"),
+      "how outputs are compared; lcb: LiveCodeBench's rules, tokens: one stream of words, whatever the lines",
+      { shown: "card", asking: true },
+    ),
+    max_tests: answers(count.default(0), "tests run per program; 0: all"),
+    sandbox_url: place(
+      z.string().default(""),
+      "Sandbox Fusion, one or several URLs; empty: SANDBOX_URL, or the embedded jail",
+      { asking: true, variable: "SANDBOX_URL", secret: true },
+    ),
+    sandbox_max_concurrency: setting(
+      count.default(0),
+      "programs graded at once; 0: SANDBOX_MAX_CONCURRENCY, or 4 (jail: one per core)",
+      { variable: "SANDBOX_MAX_CONCURRENCY" },
+    ),
+    sandbox_python: answers(z.string().default(""), "interpreter or virtual environment for the embedded jail", {
+      asking: true,
+      path: "file",
+    }),
+    sandbox_packages: answers(
+      z.string().default(""),
+      "packages that programs may import in the embedded jail, separated by commas; installed on first use",
+      { asking: true },
+    ),
+    sandbox_memory_mb: answers(
+      z.int().min(1).default(4096),
+      "memory of a graded program, all its processes together, in MiB",
+      { asking: true },
+    ),
+    canary_every: setting(
+      z.int().min(-1).default(50),
+      "steps between checks that the grader still judges right; 0 or -1: only at the start",
+    ),
+  },
+
+  Evaluation: {
+    eval_every: setting(z.int().min(-1).default(10), "steps between evaluations; 0 or -1: none", { shown: "start" }),
+    eval_max_problems: setting(count.default(128), "problems per evaluation, a fixed share of each source; 0: all"),
+    eval_num_samples: evaluations(z.int().min(1).default(1), "samples per problem when evaluating"),
+    eval_temperature: evaluations(z.number().min(0).default(0), "sampling temperature when evaluating; 0: greedy"),
+    eval_max_tokens: evaluations(count.default(0), "most tokens of an evaluated completion; 0: max_tokens"),
+  },
+
+  "The run": {
+    log_path: start(z.string().default(""), "run directory; empty: ~/code-rl-logs/YYYY_MM_DD-HH_MM_SS"),
+    behavior_if_log_dir_exists: start(
+      z.enum(["ask", "resume", "delete", "raise"]).default("ask"),
+      "what to do with a run directory that exists; without a terminal, ask means: resume the same run, else stop",
+    ),
+    force_resume: start(z.boolean().default(false), "resume although model, rank, renderer, seed or data changed"),
+    load_checkpoint_path: setting(
+      z.string().default(""),
+      "tinker:// path of weights to start from, with a fresh optimizer",
+    ),
+    keep_journal: setting(
+      z.enum(["all", "checkpoint"]).default("all"),
+      "checkpoint: tokens and logprobs of steps before the newest checkpoint are dropped from the journal",
+    ),
+    stage_deadline: setting(
+      z.number().min(0).default(1800),
+      "seconds without progress after which a stage is named; after twice that the run ends; 0: never",
+    ),
+    outage_patience: setting(
+      z.number().min(0).default(1800),
+      "seconds that the server or the sandbox may give no answer before the run ends, to be resumed; 0: until stage_deadline ends it",
+    ),
+    on_error: setting(
+      z.enum(["warn", "pause", "stop", "rollback"]).default("warn"),
+      "what a finding of level error does: rollback goes back to the last healthy checkpoint with half the learning rate, twice at most",
+    ),
+    save_every: setting(z.int().min(-1).default(10), "steps between checkpoints; 0 or -1: only at the end", {
+      shown: "start",
+    }),
+    ttl_seconds: setting(count.default(604_800), "life of periodic checkpoints on the server; 0: for ever"),
+  },
+
+  Money: {
+    budget: setting(
+      z.number().positive().nullable().default(null),
+      "US dollars that the run may cost, all its starts together; it saves and stops before they are spent",
+    ),
+    price_prefill: setting(price, "US dollars per million prompt tokens, instead of the price that is known"),
+    price_cached_prefill: setting(
+      price,
+      "the same for prompt tokens that the server had cached; a fifth of price_prefill unless given",
+    ),
+    price_sample: setting(price, "the same for sampled tokens"),
+    price_train: setting(price, "the same for tokens trained on, prompts included"),
+  },
+
+  "Logs, curves and the dashboard": {
+    num_groups_to_log: setting(count.default(4), "groups per step written in full to logs.log"),
+    dashboard: place(
+      z.boolean().default(true),
+      "serve the run's dashboard on this machine while it trains, and print its link",
+    ),
+    ...settings(sinkKeys),
+  },
+};
+
+type Merged<Union> = (Union extends unknown ? (part: Union) => void : never) extends (whole: infer Whole) => void
+  ? Whole
+  : never;
+type Groups = typeof configGroups;
+
+export const configKeys: Merged<Groups[keyof Groups]> = Object.assign({}, ...Object.values(configGroups));
+
+/** What config.json says of a run besides its settings. */
+export const recordedFacts = {
+  engine: { role: "setting" },
+  tariff: { role: "setting" },
+  sandbox: { role: "answers" },
+  prompt_template: { role: "answers" },
+  data_fingerprint: { role: "identity", means: "the problems, or something in one of them, are others" },
+  train_problems: { role: "setting" },
+  test_fingerprint: { role: "evaluations", means: "the test problems, or something in one of them, are others" },
+  eval_problems: { role: "setting" },
+  eval_ids_hash: { role: "evaluations" },
+  train_test_overlap: { role: "setting" },
+  wandb_run_id: { role: "place" },
+  started_at: { role: "place" },
+} satisfies Readonly<Record<string, { role: Role; means?: string }>>;
+
+type Entry = { role: Role; schema: z.ZodType } & Traits;
+const entries = Object.entries<Entry>(configKeys);
+
+/** What another value of a key of config.json means for a run that goes on. */
+export const roleOf = (name: string): Role => {
+  const known: Readonly<Record<string, { role: Role }>> = { ...configKeys, ...recordedFacts };
+  return Object.hasOwn(known, name) ? known[name]!.role : "setting";
+};
+
+/** What a fact stands for, where its name alone says little. */
+export const meaningOf = (name: string): string => {
+  const fact = (recordedFacts as Readonly<Record<string, { means?: string }>>)[name];
+  return fact?.means === undefined ? "" : `${fact.means}: `;
+};
+
+/** The keys that a summary names. */
+export const shownKeys = (where: "start" | "card"): string[] =>
+  entries.flatMap(([name, { shown }]) => (shown === where || shown === "both" ? [name] : []));
+
+/** Keys with a trait, in a type that knows which. */
+type KeysWith<Trait extends keyof Traits> = {
+  [Name in keyof typeof configKeys]: (typeof configKeys)[Name] extends Record<Trait, unknown> ? Name : never;
+}[keyof typeof configKeys];
+export const keysWith = <Trait extends keyof Traits>(trait: Trait) =>
+  entries.filter(([, entry]) => trait in entry).map(([name]) => name as KeysWith<Trait>);
+/** The same as zod picks them from a schema. */
+export const pickWith = <Trait extends keyof Traits>(trait: Trait) =>
+  Object.fromEntries(keysWith(trait).map((name) => [name, true])) as Record<KeysWith<Trait>, true>;
