@@ -37,8 +37,8 @@ export async function writeRun(
   const config = {
     model_name: "nano-coder",
     max_steps: steps,
-    group_size: groups,
-    batch_size: groups * samples,
+    prompts_per_step: groups,
+    completions_per_prompt: samples,
     max_lag: 0,
     tokenizer: "",
   };

@@ -33,9 +33,9 @@ export const benchmark: Benchmark = {
         for (const lag of lags) {
           const path = join(folder, `${lag}-${seed}`);
           const args = [`log_path=${path}`, `max_lag=${lag}`, `seed=${seed}`, "eval_every=50", "tensorboard=false"];
-          if (quick) args.push("max_steps=3", "eval_max_problems=6", "batch_size=16", "group_size=2");
+          if (quick) args.push("max_steps=3", "eval_max_problems=6", "prompts_per_step=2", "completions_per_prompt=8");
           // What the figures in docs/results.md were measured with.
-          else args.push("max_steps=50", "batch_size=128", "learning_rate=2.5e-3", "reward_timeout=6");
+          else args.push("max_steps=50", "completions_per_prompt=16", "learning_rate=2.5e-3", "reward_timeout=6");
           await whet("train", ...args);
           const measured = measure(path);
           results.get(lag)!.push(measured);

@@ -24,7 +24,7 @@ const uniform = (prompts: number, samples: number): Rule => ({
   name: `uniform ${prompts} × ${samples}`,
   prompts,
   samples,
-  keys: [`batch_size=${prompts * samples}`, `group_size=${prompts}`],
+  keys: [`prompts_per_step=${prompts}`, `completions_per_prompt=${samples}`],
 });
 
 /** By the word that names them on the command line. */

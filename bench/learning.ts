@@ -7,7 +7,7 @@ import { availableParallelism, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { completionsPerPrompt, presetConfig } from "../src/rl/config.ts";
+import { presetConfig } from "../src/rl/config.ts";
 import { openNewest, openVenv } from "../test/support/venv.ts";
 import { median, ratioInterval } from "./intervals.ts";
 import { knownTests, measureAt, type Point, type Rule, rules, rulesNamed, train, trainOn } from "./learning-run.ts";
@@ -20,7 +20,7 @@ const gain = 0.4;
 /** The shape of the published comparisons, and that of `preset=nano`; TRL is measured with both. */
 const standard = "8x16";
 const nano = presetConfig("nano");
-const preset = `${nano.group_size}x${completionsPerPrompt(nano)}`;
+const preset = `${nano.prompts_per_step}x${nano.completions_per_prompt}`;
 /** Steps between two evaluations, and the most steps. */
 const every = 2;
 const mostSteps = 60;

@@ -17,8 +17,8 @@ const { batches, groups, samples, lag } = settings;
 const config = {
   ...presetConfig("nano"),
   model_name: settings.model_name,
-  group_size: groups,
-  batch_size: groups * samples,
+  prompts_per_step: groups,
+  completions_per_prompt: samples,
   max_tokens: settings.max_tokens,
   max_steps: batches,
   max_lag: lag ?? 0,

@@ -36,7 +36,7 @@ export const benchmark: Benchmark = {
       const settings = [
         `base_url=${server.baseUrl}`,
         `log_path=${path}`,
-        `group_size=${size.prompts}`,
+        `prompts_per_step=${size.prompts}`,
         "completions_per_prompt=16",
         `max_tokens=${size.tokens}`,
         context,

@@ -61,8 +61,8 @@ const log = join(folder, "run");
 const env = { TINKER_API_KEY: "tml-dummy" };
 const target = [`base_url=${url}`, "preset=nano", `model_name=${model}`, "tokenizer=nano-coder"];
 const small = [
-  "batch_size=16",
-  "group_size=4",
+  "prompts_per_step=4",
+  "completions_per_prompt=4",
   "max_steps=3",
   "eval_every=0",
   "save_every=1",

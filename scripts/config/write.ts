@@ -6,21 +6,19 @@ import type { z } from "zod";
 import { projectRoot } from "../../src/cli/environment.ts";
 import { choicesOf, defaultOf } from "../../src/cli/options.ts";
 import { TrainArguments, trainGroups } from "../../src/cli/train-config.ts";
-import { completionsPerPrompt, presetConfig, presets, type TrainConfig } from "../../src/rl/config.ts";
+import { presets } from "../../src/rl/config.ts";
 
 export const configDocsPath = join(projectRoot, "docs", "config.md");
 export const settingsPath = join(projectRoot, "src", "rl", "settings.ts");
 
 /** The whole page. */
 export function configDocs(): string {
-  const [sizes, ofNano] = [sizesOf(presetConfig("deepcoder")), sizesOf(presetConfig("nano"))];
   const row = (key: keyof typeof TrainArguments.shape) => {
     const field = TrainArguments.shape[key];
-    const nano =
-      presets.nano[key as keyof typeof presets.nano] ?? (ofNano[key] === sizes[key] ? undefined : ofNano[key]);
+    const nano = presets.nano[key as keyof typeof presets.nano];
     const choices = choicesOf(field).map((value) => `\`${value}\``);
     const meaning = `${field.description ?? ""}${choices.length > 0 ? ` (${choices.join(", ")})` : ""}`;
-    return `| \`${key}\` | ${show(sizes[key] ?? defaultOf(field))} | ${nano === undefined ? "" : show(nano)} | ${meaning} |`;
+    return `| \`${key}\` | ${show(defaultOf(field))} | ${nano === undefined ? "" : show(nano)} | ${meaning} |`;
   };
   const tables = Object.entries(trainGroups).map(
     ([title, keys]) => `\n### ${title}\n\n${tableHead}\n${keys.map(row).join("\n")}`,
@@ -55,8 +53,9 @@ run only found out (fingerprints, when it started) is passed over.
 \`preset\` is a set of defaults: \`deepcoder\` (Qwen3 on the DeepCoder data set) or \`nano\` (the bundled model and problems). Without a key and a server
 \`nano\` is chosen, otherwise \`deepcoder\`. A key that is given always wins over the preset.
 
-A step has two sizes: \`prompts_per_step\` problems with \`completions_per_prompt\` answers each. \`group_size\` and \`batch_size\` are the older way
-to say the same: \`batch_size\` answers in all, shared by \`group_size\` problems; those are the names in \`config.json\`.
+A step has two sizes: \`prompts_per_step\` problems with \`completions_per_prompt\` answers each. On the command line, in config files and in
+\`runTraining\` \`group_size\` and \`batch_size\` are understood too, the older way to say the same: \`batch_size\` answers in all, shared by
+\`group_size\` problems. A run knows and records the first two alone.
 
 Environment variables, also read from \`.env\` (variables already set win): \`TINKER_API_KEY\`, \`TINKER_BASE_URL\`, \`SANDBOX_URL\`,
 \`SANDBOX_MAX_CONCURRENCY\`, \`HF_TOKEN\`, \`HF_ENDPOINT\`, \`WANDB_API_KEY\`, \`WANDB_BASE_URL\`. They never reach a log, \`config.json\` or a sandbox.
@@ -68,14 +67,8 @@ ${tables.join("\n")}
 
 const tableHead = "| key | default | nano | meaning |\n| --- | --- | --- | --- |";
 
-/** The sizes of a step by their plain names, which have no default of their own. */
-const sizesOf = (config: TrainConfig): Partial<Record<string, unknown>> => ({
-  prompts_per_step: config.group_size,
-  completions_per_prompt: completionsPerPrompt(config),
-});
-
 function show(value: unknown): string {
-  if (value === "" || (Array.isArray(value) && value.length === 0)) return "";
+  if (value === undefined || value === "" || (Array.isArray(value) && value.length === 0)) return "";
   return `\`${typeof value === "object" ? JSON.stringify(value) : String(value)}\``;
 }
 
@@ -87,10 +80,10 @@ export function settingsSource(): string {
     .map((key) => {
       const field = TrainArguments.shape[key];
       const nano = presets.nano[key as keyof typeof presets.nano];
-      const usual = json(sizesOf(presetConfig("deepcoder"))[key] ?? defaultOf(field));
-      const other = json(sizesOf(presetConfig("nano"))[key] ?? nano ?? defaultOf(field));
-      const defaults = usual === other ? usual : `${usual}, nano ${other}`;
-      return `  /** ${field.description}. Default ${defaults}. */\n  ${key}?: ${typeText(field)};`;
+      const usual = defaultOf(field);
+      const others = nano === undefined ? "" : `, nano ${json(nano)}`;
+      const defaults = usual === undefined ? "" : ` Default ${json(usual)}${others}.`;
+      return `  /** ${field.description}.${defaults} */\n  ${key}?: ${typeText(field)};`;
     });
   return `// Made from the schema by \`npm run docs\`: editors show a comment of an interface, not the text of a schema.
 

@@ -90,8 +90,8 @@ export const faults: Record<string, Fault> = {
         base_url: server.baseUrl,
         preset: "nano",
         max_steps: 4,
-        batch_size: 32,
-        group_size: 4,
+        prompts_per_step: 4,
+        completions_per_prompt: 8,
         reward_timeout: 0.5,
       });
     } finally {
@@ -112,13 +112,13 @@ export const faults: Record<string, Fault> = {
   }),
   "unknown-renderer": settings(["renderer-unknown"], { renderer_name: "qwen3_instruckt", max_steps: 2 }),
   "other-seed-on-resume": fault(["settings-refused"], async (path) => {
-    await train(path, { max_steps: 2, batch_size: 16, group_size: 4 });
-    await train(path, { max_steps: 4, batch_size: 16, group_size: 4, seed: 5 });
+    await train(path, { max_steps: 2, prompts_per_step: 4, completions_per_prompt: 4 });
+    await train(path, { max_steps: 4, prompts_per_step: 4, completions_per_prompt: 4, seed: 5 });
   }),
   "checkpoints-deleted": fault(["checkpoints-missing"], async (path) => {
-    await train(path, { max_steps: 2, batch_size: 16, group_size: 4 });
+    await train(path, { max_steps: 2, prompts_per_step: 4, completions_per_prompt: 4 });
     rmSync(join(path, "engine"), { recursive: true });
-    await train(path, { max_steps: 4, batch_size: 16, group_size: 4 });
+    await train(path, { max_steps: 4, prompts_per_step: 4, completions_per_prompt: 4 });
   }),
   "few-problems": fault(["data-repeated"], (path) =>
     train(path, { train_data: write(`${path}.jsonl`, starter("train").slice(0, 8)), max_steps: 6 }),

@@ -6,11 +6,11 @@ import type { Choice } from "../runs/directory.ts";
 /** Asks only where the command says something else than the run does: the same command simply goes on. */
 export function askAboutRun(
   recorded: Readonly<Record<string, unknown>>,
-  given: Readonly<Record<string, unknown>>,
+  settings: Readonly<Record<string, unknown>>,
 ): (question: string) => Promise<Choice> {
   return async (question) => {
     // More steps are more of the same run.
-    const changes = configChanges(recorded, { ...recorded, ...given, max_steps: recorded["max_steps"] });
+    const changes = configChanges(recorded, { ...recorded, ...settings, max_steps: recorded["max_steps"] });
     if (changes.length === 0) return "resume";
     return ask(`${question} ${changes.map(describeChange).join("; ")}.\n[R]esume with it, delete the run, or exit? `);
   };

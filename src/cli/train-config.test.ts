@@ -8,8 +8,8 @@ import { parseTrainArguments, resolveConfig, trainOptionsHelp } from "./train-co
 const folders = temporaryFolders();
 const resolved = (...args: string[]) => resolveConfig(parseTrainArguments(args), presetConfig("nano")).config;
 const sizes = (...args: string[]) => {
-  const { group_size, batch_size } = resolved(...args);
-  return [group_size, batch_size];
+  const { prompts_per_step, completions_per_prompt } = resolved(...args);
+  return [prompts_per_step, prompts_per_step * completions_per_prompt];
 };
 
 afterEach(() => vi.unstubAllEnvs());
@@ -71,10 +71,7 @@ describe("the sizes of a step", () => {
 test("the config of a run gives the same config again", () => {
   const config = resolved("learning_rate=1e-3", "blocked_ids=a,b", 'loss_fn_config={"x":1}', "prompts_per_step=4");
   const file = join(folders(), "config.json");
-  writeFileSync(
-    file,
-    JSON.stringify({ ...config, completions_per_prompt: 8, started_at: "x", data_fingerprint: "y", eval_problems: 3 }),
-  );
+  writeFileSync(file, JSON.stringify({ ...config, started_at: "x", data_fingerprint: "y", eval_problems: 3 }));
   expect(resolved(`@${file}`)).toEqual(config);
   expect(resolved(`@${file}`, "seed=3")).toEqual({ ...config, seed: 3 });
 });

@@ -6,9 +6,9 @@ import { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
 import { whet } from "../core/program.ts";
 import { fromAnywhere } from "../data/sources.ts";
-import { completionsPerPrompt, presetConfig, TrainConfig, validateConfig } from "../rl/config.ts";
+import { presetConfig, TrainConfig, validateConfig } from "../rl/config.ts";
 import { configGroups, configKeys, keysWith } from "../rl/config-keys.ts";
-import { applySizes, type Sizes, sizeKeys } from "../rl/sizes.ts";
+import { completionsPerStep, olderSizes, resolveSizes } from "../rl/sizes.ts";
 import { isRunDirectory } from "../runs/directory.ts";
 import { runKey } from "./find-run.ts";
 import { describeOptions, type ShownDefaults } from "./help-text.ts";
@@ -16,15 +16,9 @@ import { type ParsedArguments, parseArguments, refuseWords } from "./options.ts"
 import { recordedSettings } from "./run-settings.ts";
 import { fromEnvironment, headingOf, mistakeOf, orWithout, presetOf } from "./shown-defaults.ts";
 
-/** What a person types: the config's keys, the two sizes of a step by their plain names, and switches of the command itself. */
+/** What a person types: the config's keys, older names of two of them, and switches of the command itself. */
 export const TrainArguments = TrainConfig.extend({
-  ...sizeKeys,
-  batch_size: TrainConfig.shape.batch_size.describe(
-    "completions per step in all: another way to set completions_per_prompt",
-  ),
-  group_size: TrainConfig.shape.group_size.describe(
-    "older name of prompts_per_step; it shares batch_size among this many problems",
-  ),
+  ...olderSizes,
   dry_run: z
     .boolean()
     .default(false)
@@ -41,7 +35,7 @@ const namesOf = (keys: object) => Object.keys(keys) as (keyof TrainArguments)[];
 /** The keys in the order of help and docs/config.md, under the titles of their groups. */
 export const trainGroups: Readonly<Record<string, readonly (keyof TrainArguments)[]>> = {
   ...Object.fromEntries(Object.entries(configGroups).map(([title, keys]) => [title, namesOf(keys)])),
-  Steps: [...namesOf(configGroups.Steps), ...namesOf(sizeKeys)],
+  Steps: [...namesOf(configGroups.Steps), ...namesOf(olderSizes)],
   "This command": switches,
 };
 
@@ -87,7 +81,7 @@ function trainArguments({
   origins,
   notices,
 }: Omit<ParsedArguments<typeof TrainArguments>, "words">): ParsedTrainArguments {
-  const { prompts_per_step: _, completions_per_prompt: __, dry_run: dryRun, yes, ...config } = options;
+  const { batch_size: _, group_size: __, dry_run: dryRun, yes, ...config } = options;
   const onlyGiven = Object.fromEntries(Object.entries(config).filter(([key]) => given.has(key)));
   const preset = given.has("preset") ? options.preset : undefined;
   return { preset, dryRun, yes, given: onlyGiven, layers, origins, notices };
@@ -98,15 +92,12 @@ export function resolveConfig(
   { given, layers }: Pick<ParsedTrainArguments, "given" | "layers">,
   base: TrainConfig,
 ): { config: TrainConfig; warnings: string[] } {
-  const sizes = layers.reduce<Sizes>(applySizes, pickSizes(base));
-  const config: TrainConfig = { ...base, ...given, ...sizes };
+  const config: TrainConfig = { ...base, ...given, ...resolveSizes(base, layers) };
   for (const key of keysWith("path"))
     if (configKeys[key].path === "data") config[key] = fromAnywhere(config[key]);
     else if (config[key].includes("/") && existsSync(config[key])) config[key] = resolve(config[key]);
   return { config, warnings: validateConfig(config) };
 }
-
-const pickSizes = ({ batch_size, group_size }: Sizes): Sizes => ({ batch_size, group_size });
 
 /** The keys with what this invocation would use: after preset or run, environment, config files and what was typed. */
 export function trainOptionsHelp(
@@ -134,16 +125,16 @@ function invocation(
   const base = recorded ?? presetConfig(preset);
   const config: TrainConfig = { ...base, ...parsed.given };
   try {
-    Object.assign(config, pickSizes(resolveConfig(parsed, base).config));
+    Object.assign(config, resolveSizes(base, parsed.layers));
+    validateConfig(config);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     mistake = mistakeOf(error);
   }
   const values: Record<string, unknown> = {
     ...config,
-    prompts_per_step: config.group_size,
-    completions_per_prompt: completionsPerPrompt(config),
-    batch_size: config.batch_size,
+    group_size: config.prompts_per_step,
+    batch_size: completionsPerStep(config),
   };
   const notes: Record<string, string> = {};
   if (recorded) {

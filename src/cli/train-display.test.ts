@@ -9,7 +9,7 @@ function setup() {
   const lines: string[] = [];
   const take = (line: string) => void lines.push(line);
   const logger = { info: take, warn: take, error: take, detail: () => {} };
-  const config = { max_steps: 50, group_size: 8, batch_size: 128, budget: null };
+  const config = { max_steps: 50, prompts_per_step: 8, completions_per_prompt: 16, budget: null };
   return { lines, display: new TrainDisplay(new Display({ write: () => {} }), logger, config as never) };
 }
 

@@ -4,6 +4,7 @@ import { countOf } from "../core/count.ts";
 import type { TrainConfig } from "../rl/config.ts";
 import type { Evaluation } from "../rl/evaluate.ts";
 import { dollars } from "../rl/prices.ts";
+import { completionsPerStep, type Sizes } from "../rl/sizes.ts";
 import type { TrainEvents } from "../rl/train.ts";
 import { bar, clock, type Display } from "../runs/display.ts";
 import type { RunEvent } from "../runs/events.ts";
@@ -17,7 +18,7 @@ interface InFlight {
   graded: number;
 }
 
-type DisplayConfig = Pick<TrainConfig, "max_steps" | "group_size" | "batch_size" | "budget">;
+type DisplayConfig = Pick<TrainConfig, "max_steps" | keyof Sizes | "budget">;
 
 export class TrainDisplay implements TrainEvents {
   readonly #display: Display;
@@ -125,7 +126,8 @@ export class TrainDisplay implements TrainEvents {
 
   #draw(): void {
     if (!this.#display.live) return;
-    const { max_steps: maxSteps, group_size: groups, batch_size: completions } = this.#config;
+    const { max_steps: maxSteps, prompts_per_step: groups } = this.#config;
+    const completions = completionsPerStep(this.#config);
     const done = this.#step - (this.#firstStep ?? 0);
     const seconds = (performance.now() - this.#started) / 1000;
     const left = maxSteps < 0 || done === 0 ? "" : `  ${clock((seconds / done) * (maxSteps - this.#step))} left`;

@@ -23,13 +23,13 @@ test.each(collapsedRuns)("%s: one cause, the collapse, and everything else benea
   expect(text).toContain("the learning rate is too high");
   expect(text.match(/^ {2}do /gm)).toHaveLength(1);
   for (const { finding } of causes[0]!.symptoms) expect(text).toContain(finding.message);
-  expect(text).not.toMatch(/max_tokens=224|batch_size=/);
+  expect(text).not.toMatch(/max_tokens=224|completions_per_prompt=/);
 });
 
 test.each(collapsedRuns)("%s: at no step is the limit of tokens or the batch to blame", (_, events) => {
   for (let count = 3; count <= events.length; count++)
     for (const { root } of causesIn(events.slice(0, count)))
-      expect(root.finding.command ?? "", root.finding.id).not.toMatch(/max_tokens=|batch_size=/);
+      expect(root.finding.command ?? "", root.finding.id).not.toMatch(/max_tokens=|completions_per_prompt=/);
 });
 
 test("a limit that was too small from the beginning is still its own cause", () => {

@@ -4,7 +4,7 @@ import { readRunConfig } from "../runs/directory.ts";
 import { redact } from "../runs/log.ts";
 import type { Run } from "../runs/run.ts";
 import { openSinks } from "../runs/sink-kinds.ts";
-import { completionsPerPrompt, type TrainConfig } from "./config.ts";
+import type { TrainConfig } from "./config.ts";
 import { keysWith } from "./config-keys.ts";
 import type { Tariff } from "./prices.ts";
 import { type Change, checkIdentity, configChanges, configHash, describeChange } from "./resume.ts";
@@ -32,13 +32,10 @@ export function runRecord(
   { renderer, engine, tariff, sandbox, train, test, testTasks, more }: RunFacts,
 ): { record: Record<string, unknown>; changes: Change[] } {
   const recorded = readRunConfig(path);
-  const each = completionsPerPrompt(config);
   const record = {
     ...config,
     ...Object.fromEntries(keysWith("secret").map((key) => [key, redact(config[key])])),
     renderer_name: renderer.name,
-    // Adaptive groups need no whole number of them.
-    ...(Number.isInteger(each) && { completions_per_prompt: each }),
     engine,
     tariff: tariff ?? null,
     sandbox,

@@ -2,7 +2,7 @@
 // stay below the limit: by the lengths measured so far with three standard deviations on top, by the longest answers possible
 // while too little is measured.
 import type { RunEvent } from "../runs/events.ts";
-import { completionsPerPrompt, type TrainConfig } from "./config.ts";
+import type { TrainConfig } from "./config.ts";
 import { longestTask } from "./forecast.ts";
 import type { Meter } from "./meter.ts";
 import { costOf, type Tariff, type TokenUse } from "./prices.ts";
@@ -28,7 +28,7 @@ interface Work {
 
 type BudgetConfig = Pick<
   TrainConfig,
-  "batch_size" | "group_size" | "max_tokens" | "context_window" | "eval_max_tokens" | "eval_num_samples"
+  "completions_per_prompt" | "max_tokens" | "context_window" | "eval_max_tokens" | "eval_num_samples"
 >;
 
 /** Groups that an estimate looks back on, and the fewest that it needs. */
@@ -160,7 +160,7 @@ export class Budget {
   /** The most that work can be expected to cost. */
   #atMost({ groups, evaluated, training }: Work): number {
     const config = this.#config;
-    const completions = completionsPerPrompt(config);
+    const completions = config.completions_per_prompt;
     const { prompt, maxTokens } = longestTask(config);
     const group = {
       prefill: prompt.length,

@@ -108,8 +108,8 @@ export const configGroups = {
   },
 
   Steps: {
-    batch_size: groups(z.int().min(2).default(128), "completions per step"),
-    group_size: groups(z.int().min(1).default(8), "prompts per step; each gets batch_size / group_size completions", {
+    prompts_per_step: groups(z.int().min(1).default(8), "problems per step", { shown: "both" }),
+    completions_per_prompt: groups(z.int().min(1).default(16), "answers sampled for each of them: the G of GRPO", {
       shown: "both",
     }),
     max_steps: setting(z.int().min(-1).default(-1), "step at which training ends; -1: never", { shown: "start" }),

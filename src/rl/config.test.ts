@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
-import { completionsPerPrompt, presetConfig, TrainConfig, validateConfig } from "./config.ts";
+import { presetConfig, TrainConfig, validateConfig } from "./config.ts";
 
 test("preset=deepcoder has the published defaults", () => {
   expect(presetConfig("deepcoder")).toMatchObject({
     model_name: "Qwen/Qwen3-8B",
-    batch_size: 128,
-    group_size: 8,
+    prompts_per_step: 8,
+    completions_per_prompt: 16,
     learning_rate: 4e-5,
     lora_rank: 32,
     max_tokens: 24576,
@@ -21,7 +21,6 @@ test("preset=deepcoder has the published defaults", () => {
     weight_decay: 0,
     grad_clip_norm: 0,
   });
-  expect(completionsPerPrompt(presetConfig("deepcoder"))).toBe(16);
 });
 
 test("every preset is a valid config", () => {
@@ -38,8 +37,7 @@ test("losses that the loop has not all inputs for are refused with the reason", 
 
 test("what cannot train is refused with the way out", () => {
   const config = presetConfig("deepcoder");
-  expect(() => validateConfig({ ...config, batch_size: 130 })).toThrow(/128 or 136/);
-  expect(() => validateConfig({ ...config, batch_size: 8 })).toThrow(/at least 16/);
-  expect(validateConfig({ ...config, batch_size: 16 })).toHaveLength(1);
+  expect(() => validateConfig({ ...config, completions_per_prompt: 1 })).toThrow(/2 or more/);
+  expect(validateConfig({ ...config, completions_per_prompt: 2 })).toHaveLength(1);
   expect(validateConfig({ ...config, num_substeps: 2 })[0]).toContain("ppo");
 });

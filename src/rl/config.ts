@@ -3,6 +3,7 @@ import { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
 import { configKeys } from "./config-keys.ts";
 import type { TrainSettings } from "./settings.ts";
+import type { olderSizes } from "./sizes.ts";
 
 /** Every key of `./whet train`. The defaults are those of `preset=deepcoder`; `preset=nano` changes the ones in `presets`. */
 export const TrainConfig = z.strictObject(
@@ -12,7 +13,7 @@ export const TrainConfig = z.strictObject(
 );
 
 /** Every setting of a run, resolved; docs/config.md lists them with their defaults. */
-export type TrainConfig = Required<Omit<TrainSettings, "prompts_per_step" | "completions_per_prompt">>;
+export type TrainConfig = Required<Omit<TrainSettings, keyof typeof olderSizes>>;
 
 /** What a preset changes; a key given on the command line wins. */
 export const presets: Readonly<Record<TrainConfig["preset"], Partial<TrainConfig>>> = {
@@ -20,7 +21,7 @@ export const presets: Readonly<Record<TrainConfig["preset"], Partial<TrainConfig
   nano: {
     model_name: "nano-coder",
     renderer_name: "qwen3_instruct",
-    batch_size: 64,
+    completions_per_prompt: 8,
     learning_rate: 3e-3,
     max_steps: 40,
     max_tokens: 112,
@@ -42,15 +43,17 @@ export function presetConfig(preset: TrainConfig["preset"]): TrainConfig {
   return { ...TrainConfig.parse({}), ...presets[preset], preset };
 }
 
-/** Completions per prompt: the G of GRPO. */
-export function completionsPerPrompt(config: Pick<TrainConfig, "batch_size" | "group_size">): number {
-  return config.batch_size / config.group_size;
-}
-
 /** Checks what no single field can: throws ConfigError. Returns warnings worth showing. */
 export function validateConfig(config: TrainConfig): string[] {
   const warnings: string[] = [];
-  checkSizes(config, warnings);
+  const { completions_per_prompt: each } = config;
+  if (each < 2)
+    throw new ConfigError(
+      "config/completions-per-prompt",
+      `completions_per_prompt=${each} gives each problem one answer, whose advantage is always zero. Set it to 2 or more; 16 are usual.`,
+    );
+  if (each < 4)
+    warnings.push(`only ${each} completions per prompt: most groups will have equal rewards and teach nothing`);
   if (config.max_lag >= 3 && config.loss_fn === "importance_sampling" && !config.allow_unclipped) {
     throw new ConfigError(
       "config/unclipped-lag",
@@ -76,27 +79,4 @@ export function validateConfig(config: TrainConfig): string[] {
       `max_tokens=${config.max_tokens} does not fit context_window=${config.context_window}; completions end at the window`,
     );
   return warnings;
-}
-
-/** The sizes of a step. */
-function checkSizes(config: TrainConfig, warnings: string[]): void {
-  const { batch_size: batchSize, group_size: prompts } = config;
-  if (batchSize % prompts !== 0) {
-    const below = Math.max(prompts, batchSize - (batchSize % prompts));
-    throw new ConfigError(
-      "config/batch-size",
-      `batch_size=${batchSize} completions cannot be shared evenly by group_size=${prompts} prompts. ` +
-        `Set batch_size to a multiple of ${prompts}, for example ${below} or ${below + prompts}.`,
-    );
-  }
-  const perPrompt = batchSize / prompts;
-  if (perPrompt < 2) {
-    throw new ConfigError(
-      "config/completions-per-prompt",
-      `batch_size=${batchSize} over group_size=${prompts} prompts gives each prompt ${perPrompt} completion, whose advantage is always zero. ` +
-        `Set batch_size to at least ${2 * prompts}; 16 completions per prompt are usual.`,
-    );
-  }
-  if (perPrompt < 4)
-    warnings.push(`only ${perPrompt} completions per prompt: most groups will have equal rewards and teach nothing`);
 }

@@ -52,7 +52,7 @@ test.each(collapsedRuns)("%s: on_error acts on causes alone, and what follows ge
   // What shows before the cause does is told at length; from then on, one line each.
   expect(said.match(/^(error|warning): /gm)!.length).toBeLessThanOrEqual(4);
   expect(said).toMatch(/^reward-flat-zero: not one of .* \(because of collapse\)$/m);
-  expect(said).not.toMatch(/max_tokens=224|batch_size=/);
+  expect(said).not.toMatch(/max_tokens=224|completions_per_prompt=/);
 });
 
 test("stop names the cause, rollback goes back for it, and warn says it alone", async () => {

@@ -3,7 +3,7 @@ import { describeCost, describeForecast, forecastTokens } from "./forecast.ts";
 import type { Task } from "./tasks.ts";
 
 const task = (prompt: number, maxTokens: number) => ({ prompt: new Int32Array(prompt), maxTokens }) as Task;
-const config = { batch_size: 128, group_size: 8, max_steps: 20, eval_every: 10, eval_num_samples: 2 };
+const config = { prompts_per_step: 8, completions_per_prompt: 16, max_steps: 20, eval_every: 10, eval_num_samples: 2 };
 
 test("every answer as long as it may be, prompts read once, evaluations before, between and after", () => {
   const forecast = forecastTokens(config, [task(100, 50), task(200, 30)], [task(10, 5), task(30, 7)]);

@@ -2,6 +2,7 @@
 // and what that costs at known prices. `./whet doctor` measures instead, and forecasts what is likely.
 import type { TrainConfig } from "./config.ts";
 import { costOf, dollars, type Tariff } from "./prices.ts";
+import { completionsPerStep, type Sizes } from "./sizes.ts";
 
 /** Tokens by what they are for. */
 export interface TokenBound {
@@ -21,7 +22,7 @@ export interface Forecast {
   evaluations: number;
 }
 
-type Settings = Pick<TrainConfig, "batch_size" | "group_size" | "max_steps" | "eval_every" | "eval_num_samples">;
+type Settings = Pick<TrainConfig, keyof Sizes | "max_steps" | "eval_every" | "eval_num_samples">;
 
 /** What of a task makes its cost. */
 interface TaskSize {
@@ -46,7 +47,8 @@ export function forecastAtMost(config: TrainConfig): Forecast {
 
 /** The most tokens of a run. `sampled` are some of its training problems: the mean of their prompts stands for all. */
 export function forecastTokens(config: Settings, sampled: readonly TaskSize[], tests: readonly TaskSize[]): Forecast {
-  const { batch_size: answers, group_size: prompts, max_steps: steps, eval_every: every } = config;
+  const { prompts_per_step: prompts, max_steps: steps, eval_every: every } = config;
+  const answers = completionsPerStep(config);
   const mean = (pick: (task: TaskSize) => number) =>
     sampled.reduce((sum, task) => sum + pick(task), 0) / Math.max(1, sampled.length);
   const prompt = mean((task) => task.prompt.length);

@@ -4,9 +4,9 @@ import { ConfigError } from "../core/errors.ts";
 import { nearest } from "../core/nearest.ts";
 import { presetConfig, TrainConfig } from "./config.ts";
 import type { TrainSettings } from "./settings.ts";
-import { applySizes, sizeKeys } from "./sizes.ts";
+import { olderSizes, resolveSizes } from "./sizes.ts";
 
-const Settings = TrainConfig.extend(sizeKeys);
+const Settings = TrainConfig.extend(olderSizes);
 
 /** The whole config. A key that is given as undefined is not given. */
 export function resolveSettings(settings: TrainSettings = {}): TrainConfig {
@@ -14,8 +14,8 @@ export function resolveSettings(settings: TrainSettings = {}): TrainConfig {
   const base = presetConfig(given.preset ?? "deepcoder");
   const parsed = Settings.safeParse({ ...base, ...given });
   if (!parsed.success) throw badSetting(parsed.error.issues[0]!);
-  const { prompts_per_step: _, completions_per_prompt: __, ...config } = parsed.data;
-  return { ...config, ...applySizes(base, given) };
+  const { batch_size: _, group_size: __, ...config } = parsed.data;
+  return { ...config, ...resolveSizes(base, [given]) };
 }
 
 function badSetting(issue: z.core.$ZodIssue): ConfigError {

@@ -3,7 +3,7 @@ import type { SamplingClient, TrainingClient } from "../client/index.ts";
 import { Random } from "../core/random.ts";
 import type { Renderer } from "../renderers/index.ts";
 import { buildBatch } from "./batch.ts";
-import { completionsPerPrompt, type TrainConfig } from "./config.ts";
+import type { TrainConfig } from "./config.ts";
 import { lossDatum } from "./datums.ts";
 import { evaluationSeed } from "./evaluate.ts";
 import type { Measured } from "./measured-forecast.ts";
@@ -72,7 +72,7 @@ export async function measureStep(config: TrainConfig, parts: MeasureParts): Pro
   const each = (total: number) => total / Math.max(1, problems.length);
   const whole = use(evaluated);
   return {
-    basis: `one batch of ${groups.length} prompts × ${completionsPerPrompt(config)} answers and ${problems.length} test problems, done here; over a run three quarters as much is trained on`,
+    basis: `one batch of ${groups.length} prompts × ${config.completions_per_prompt} answers and ${problems.length} test problems, done here; over a run three quarters as much is trained on`,
     step: {
       ...use(groups),
       train: teachingShare * inputTokens(examples),
@@ -113,7 +113,7 @@ function rollOutAll(
     renderer,
     judge,
     record: async () => {},
-    samples: phase === "train" ? completionsPerPrompt(config) : config.eval_num_samples,
+    samples: phase === "train" ? config.completions_per_prompt : config.eval_num_samples,
     temperature: phase === "train" ? config.temperature : config.eval_temperature,
     seedFor: ({ batch, group }, task) =>
       phase === "train" ? new Random("sample", config.seed, batch, group).uint32() : evaluationSeed(config.seed, task),

@@ -110,7 +110,13 @@ test("without a price only tokens are told; a price set later counts for them to
   expect(meter.spent!.total).toBeCloseTo((84 + 700 + 84 + 20) * 1e-6, 15);
 });
 
-const config = { ...presetConfig("nano"), batch_size: 8, group_size: 4, max_tokens: 50, context_window: 150 };
+const config = {
+  ...presetConfig("nano"),
+  prompts_per_step: 4,
+  completions_per_prompt: 2,
+  max_tokens: 50,
+  context_window: 150,
+};
 /** The most that a batch can cost: 4 prompts, 8 completions of 50 tokens, 8 sequences of 150. */
 const worst = (4 * 100 * 1 + 8 * 50 * 10 + 8 * 150 * 100) / 1e6;
 

@@ -9,7 +9,7 @@ import { Admissions } from "./admissions.ts";
 import type { Budget, Refusal } from "./budget.ts";
 import { type LinkedController, linkedController } from "./cancellation.ts";
 import { Checkpoints } from "./checkpoints.ts";
-import { completionsPerPrompt, type TrainConfig } from "./config.ts";
+import type { TrainConfig } from "./config.ts";
 import { Controls } from "./controls.ts";
 import type { Course } from "./course.ts";
 import { evaluationSeed } from "./evaluate.ts";
@@ -64,7 +64,7 @@ export class TrainSession {
     const first = position.step;
     const end = endOf(config, first);
     const frontier = recovered.frontier(position);
-    const offsetOf = (batch: number) => frontier.datasetOffset + (batch - frontier.step) * config.group_size;
+    const offsetOf = (batch: number) => frontier.datasetOffset + (batch - frontier.step) * config.prompts_per_step;
     const record = run.journal.append.bind(run.journal);
     const watch = new Watch(config.stage_deadline * 1000, run.logger, parts.cancel);
     const cancel = watch.signal;
@@ -123,12 +123,12 @@ export class TrainSession {
       tasksOf: async (batch) =>
         batch < frontier.step
           ? recordedTasks(recovered, batch)
-          : parts.trainTasks.batch(offsetOf(batch), config.group_size),
+          : parts.trainTasks.batch(offsetOf(batch), config.prompts_per_step),
       rollOut: watch.progress(
         "sampling and grading",
         sampleAndJudge({
           ...rollouts,
-          samples: completionsPerPrompt(config),
+          samples: config.completions_per_prompt,
           temperature: config.temperature,
           seedFor: ({ batch, group }) =>
             parts.fixedSeeds ? new Random("sample", config.seed, batch, group).uint32() : undefined,
@@ -137,13 +137,13 @@ export class TrainSession {
       ),
       admit: (batch, begin) =>
         admissions.ask(
-          () => budget?.admit(batch, batch < frontier.step ? 0 : missing("train", batch, config.group_size)),
+          () => budget?.admit(batch, batch < frontier.step ? 0 : missing("train", batch, config.prompts_per_step)),
           begin,
         ),
       drain,
       cancel,
     });
-    const isComplete = (batch: number) => batch < frontier.step || recovered.isComplete(batch, config.group_size);
+    const isComplete = (batch: number) => batch < frontier.step || recovered.isComplete(batch, config.prompts_per_step);
     const policies = new Policies({
       service,
       training,

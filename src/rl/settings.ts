@@ -14,10 +14,10 @@ export interface TrainSettings {
   tokenizer?: string;
   /** Tinker-compatible server; empty: TINKER_BASE_URL, hosted Tinker, or embedded. Default "". */
   base_url?: string;
-  /** completions per step in all: another way to set completions_per_prompt. Default 128, nano 64. */
-  batch_size?: number;
-  /** older name of prompts_per_step; it shares batch_size among this many problems. Default 8. */
-  group_size?: number;
+  /** problems per step. Default 8. */
+  prompts_per_step?: number;
+  /** answers sampled for each of them: the G of GRPO. Default 16, nano 8. */
+  completions_per_prompt?: number;
   /** step at which training ends; -1: never. Default -1, nano 40. */
   max_steps?: number;
   /** Adam learning rate. Default 0.00004, nano 0.003. */
@@ -26,10 +26,10 @@ export interface TrainSettings {
   lora_rank?: number;
   /** orders the data, starts the adapter and, on the embedded engine, fixes every sample. Default 0. */
   seed?: number;
-  /** problems per step. Default 8. */
-  prompts_per_step?: number;
-  /** answers sampled for each of them: the G of GRPO. Default 16, nano 8. */
-  completions_per_prompt?: number;
+  /** answers per step in all: another way to set completions_per_prompt. */
+  batch_size?: number;
+  /** older name of prompts_per_step, whose problems share the answers of a step. */
+  group_size?: number;
   /** most tokens of one completion. Default 24576, nano 112. */
   max_tokens?: number;
   /** prompt and completion together; the server's own limit for the model wins if smaller. Default 32768, nano 512. */

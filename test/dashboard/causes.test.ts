@@ -94,7 +94,7 @@ describe.skipIf(!chromiumPath)("in the browser", () => {
     expect(await page.evaluate(open)).toEqual([true, false]);
     await causes.locator("summary", { hasText: /^What followed from it: [5-9]$/ }).click();
     await causes.getByText("truncated-answers").waitFor();
-    expect(await causes.textContent()).not.toMatch(/max_tokens=224|batch_size=/);
+    expect(await causes.textContent()).not.toMatch(/max_tokens=224|completions_per_prompt=/);
     expect(await page.locator(".state").textContent()).toMatch(/^finished · collapse · /);
     expect(await violations(page)).toEqual([]);
   });

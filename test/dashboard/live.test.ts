@@ -31,8 +31,8 @@ const model = [
 ];
 const settings = [
   "max_steps=200", // it is stopped from the page
-  "batch_size=16",
-  "group_size=2",
+  "prompts_per_step=2",
+  "completions_per_prompt=8",
   "max_tokens=300",
   "eval_every=4",
   "eval_max_problems=4",

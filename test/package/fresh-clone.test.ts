@@ -10,7 +10,7 @@ import { wholeRelease } from "./project.ts";
 const folder = temporaryFolders();
 const root = process.getuid?.() === 0;
 const canMount = root && (await works(["unshare", "-m", "true"]));
-const trainOne = "train max_steps=1 eval_every=0 batch_size=16 group_size=4";
+const trainOne = "train max_steps=1 eval_every=0 prompts_per_step=4 completions_per_prompt=4";
 
 describe.skipIf(!wholeRelease)("a fresh clone", () => {
   test("installs and trains", { timeout: 400_000 }, async () => {

@@ -69,7 +69,7 @@ describe.concurrent("a fresh clone", () => {
     const graded = await run(["./whet", "grade", "-"], { cwd: clone, env, input: JSON.stringify(problem) });
     expect(JSON.parse(graded.stdout || "{}"), graded.stderr).toMatchObject({ verdict: "pass" });
     // Worker threads and a child process.
-    const keys = ["max_steps=1", "eval_every=0", "batch_size=8", "group_size=2", "log_path=run"];
+    const keys = ["max_steps=1", "eval_every=0", "prompts_per_step=2", "completions_per_prompt=4", "log_path=run"];
     const trained = await run(["./whet", "train", ...keys], { cwd: clone, env });
     expect(trained.code, trained.stderr).toBe(0);
     expect(readdirSync(join(clone, "run"))).toContain("checkpoints.jsonl");

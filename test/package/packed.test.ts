@@ -283,7 +283,7 @@ test("the engine runs from the package: worker threads, child process, bundled m
   const own = join(folder(), "with engine #1");
   cpSync(project, own, { recursive: true, verbatimSymlinks: true });
   addEngine(own);
-  const keys = ["max_steps=1", "eval_every=0", "batch_size=8", "group_size=2", "log_path=run"];
+  const keys = ["max_steps=1", "eval_every=0", "prompts_per_step=2", "completions_per_prompt=4", "log_path=run"];
   const env = environmentOf(process.execPath, { WHET_NO_INSTALL: "1" });
   const { code, stderr } = await run(["npx", "whetstone", "train", ...keys], { cwd: own, env });
   expect(code, stderr).toBe(0);

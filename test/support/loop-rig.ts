@@ -33,8 +33,8 @@ export interface LoopRig {
 const settings: Partial<TrainConfig> = {
   preset: "nano",
   max_steps: 6,
-  group_size: 4,
-  batch_size: 16,
+  prompts_per_step: 4,
+  completions_per_prompt: 4,
   max_tokens: 12,
   learning_rate: 0.05,
   eval_every: 3,

@@ -45,8 +45,7 @@ export function evaluation(rate: number, problems = 450): Figures {
 }
 
 export const config: Record<string, unknown> = {
-  batch_size: 128,
-  group_size: 8,
+  prompts_per_step: 8,
   completions_per_prompt: 16,
   learning_rate: 2.5e-3,
   max_steps: 50,

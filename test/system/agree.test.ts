@@ -7,7 +7,14 @@ import { hasTerminal, onTerminal } from "../support/terminal.ts";
 import { runWhet } from "../support/whet.ts";
 
 const prices = ["price_prefill=1", "price_sample=10", "price_train=5"];
-const small = ["preset=nano", "eval_every=0", "batch_size=8", "group_size=2", "max_tokens=12", "dashboard=false"];
+const small = [
+  "preset=nano",
+  "eval_every=0",
+  "prompts_per_step=2",
+  "completions_per_prompt=4",
+  "max_tokens=12",
+  "dashboard=false",
+];
 const env = { TINKER_API_KEY: "tml-test" };
 const question = "Write yes: ";
 const args = (rig: LoopRig, path: string, ...more: string[]) =>

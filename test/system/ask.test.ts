@@ -9,7 +9,7 @@ import { runWhet } from "../support/whet.ts";
 
 const newFolder = foldersInMemory();
 const settings = () => [`base_url=${engine.baseUrl}`, ...small];
-const small = ["eval_every=0", "batch_size=8", "group_size=2", "max_tokens=32", "tensorboard=false"];
+const small = ["eval_every=0", "prompts_per_step=2", "completions_per_prompt=4", "max_tokens=32", "tensorboard=false"];
 let path: string;
 let engine: SharedEngine;
 

@@ -101,8 +101,7 @@ test("three steps and an evaluation, with the published settings and bounded mem
   const config = JSON.parse(readFileSync(join(path, "config.json"), "utf8"));
   expect(config).toMatchObject({
     model_name: model,
-    batch_size: 128,
-    group_size: 8,
+    prompts_per_step: 8,
     completions_per_prompt: 16,
     learning_rate: 4e-5,
     lora_rank: 32,

@@ -14,8 +14,8 @@ const settings = [
   "max_lag=1",
   "save_every=1",
   "eval_every=0",
-  "batch_size=8",
-  "group_size=2",
+  "prompts_per_step=2",
+  "completions_per_prompt=4",
   "max_tokens=64",
   "tensorboard=false",
 ];

@@ -9,7 +9,7 @@ import { type SharedEngine, sharedEngine } from "../support/shared-engine.ts";
 import { runWhet as runAnyWhet, type WhetResult, whetPath } from "../support/whet.ts";
 
 /** The doctor measures a whole step and an evaluation: small ones say the same. */
-const smallStep = ["batch_size=8", "group_size=2", "max_tokens=64", "eval_max_problems=6"];
+const smallStep = ["prompts_per_step=2", "completions_per_prompt=4", "max_tokens=64", "eval_max_problems=6"];
 const newFolder = foldersInMemory();
 let run: string;
 let engine: SharedEngine;
@@ -22,7 +22,13 @@ const trainInto = (path: string, ...settings: string[]) =>
 beforeAll(async () => {
   engine = await sharedEngine();
   run = join(newFolder(), "run");
-  const settings = ["max_steps=2", "batch_size=8", "group_size=2", "eval_every=2", "eval_max_problems=6"];
+  const settings = [
+    "max_steps=2",
+    "prompts_per_step=2",
+    "completions_per_prompt=4",
+    "eval_every=2",
+    "eval_max_problems=6",
+  ];
   const { code, stderr } = await trainInto(run, ...settings);
   expect(stderr).toContain("Pass@1, 6 problems");
   expect(code).toBe(0);
@@ -47,7 +53,13 @@ test("a run's last checkpoint is evaluated and compared with the base model", as
 
 test("another run's directory is compared with, problem by problem", async () => {
   const other = join(newFolder(), "other");
-  const settings = ["max_steps=1", "batch_size=8", "group_size=2", "eval_every=0", "learning_rate=0.05"];
+  const settings = [
+    "max_steps=1",
+    "prompts_per_step=2",
+    "completions_per_prompt=4",
+    "eval_every=0",
+    "learning_rate=0.05",
+  ];
   expect((await trainInto(other, ...settings)).code).toBe(0);
   const both = await runWhet(["eval", `run=${run}`, `compare=${other}`]);
   expect(both.code, both.stderr).toBe(0);

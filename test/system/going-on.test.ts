@@ -46,7 +46,13 @@ const steps = () => readFileSync(join(path, "metrics.jsonl"), "utf8").trim().spl
 test("what Ctrl-C prints goes on from any folder, on the run's engine, with everything that was set", async () => {
   expect(interrupted.code, interrupted.stderr).toBe(130);
   const before = config();
-  expect(before).toMatchObject({ learning_rate: 0.0007, batch_size: 6, group_size: 2, max_steps: 1000, seed: 5 });
+  expect(before).toMatchObject({
+    learning_rate: 0.0007,
+    prompts_per_step: 2,
+    completions_per_prompt: 3,
+    max_steps: 1000,
+    seed: 5,
+  });
   const trained = steps();
   const command = pasted(interrupted.stderr);
   expect(command).toMatch(/whet resume /);

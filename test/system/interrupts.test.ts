@@ -13,7 +13,13 @@ import { sharedEngine } from "../support/shared-engine.ts";
 import { cleanEnvironment, runWhet, whetPath } from "../support/whet.ts";
 
 const newFolder = foldersInMemory();
-const small = ["batch_size=8", "group_size=2", "max_tokens=48", "tensorboard=false", "eval_max_problems=4"];
+const small = [
+  "prompts_per_step=2",
+  "completions_per_prompt=4",
+  "max_tokens=48",
+  "tensorboard=false",
+  "eval_max_problems=4",
+];
 const noTrace = /\n\s+at .*:\d+:\d+|Unhandled|UnhandledPromise/;
 const checkpoints = (path: string) =>
   readJsonLines(join(path, "checkpoints.jsonl")) as { name: string; step: number; final?: boolean }[];

@@ -14,7 +14,7 @@ mkdirSync(elsewhere);
 for (const name of ["tokenizer.json", "tokenizer_config.json"])
   copyFileSync(join(bundled, name), join(elsewhere, name));
 
-const small = { max_steps: 1, group_size: 2, batch_size: 8, eval_every: 0, seed: 3 };
+const small = { max_steps: 1, prompts_per_step: 2, completions_per_prompt: 4, eval_every: 0, seed: 3 };
 type Settings = Readonly<Record<string, string | number>>;
 
 /** A run by the command and one by the library, with the same settings; what each said, and where it is. */

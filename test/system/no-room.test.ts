@@ -33,7 +33,14 @@ function fill(disk: string): string {
   return file;
 }
 
-const settings = ["max_steps=1", "eval_every=0", "batch_size=8", "group_size=2", "max_tokens=64", "dashboard=false"];
+const settings = [
+  "max_steps=1",
+  "eval_every=0",
+  "prompts_per_step=2",
+  "completions_per_prompt=4",
+  "max_tokens=64",
+  "dashboard=false",
+];
 const run = join(newFolder(), "run");
 const places: Record<string, string> = {};
 /** What the cache keeps may stay: it is found again. */

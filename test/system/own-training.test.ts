@@ -28,8 +28,8 @@ async function withServer<T>(
   const config = {
     preset: "nano" as const,
     max_steps: 3,
-    group_size: 2,
-    batch_size: 8,
+    prompts_per_step: 2,
+    completions_per_prompt: 4,
     log_path: path,
     tensorboard: false,
   };

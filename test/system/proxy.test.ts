@@ -60,7 +60,7 @@ function train(baseUrl: string, given: Record<string, string>, more: readonly st
   mkdirSync(model);
   writeTinyModel(model);
   const settings =
-    "model_name=whetstone/simulated renderer_name=qwen3_instruct eval_every=0 max_steps=2 max_tokens=8 batch_size=4 group_size=2 min_generation=8 context_window=4096";
+    "model_name=whetstone/simulated renderer_name=qwen3_instruct eval_every=0 max_steps=2 max_tokens=8 prompts_per_step=2 completions_per_prompt=2 min_generation=8 context_window=4096";
   const args = [`base_url=${baseUrl}`, `tokenizer=${model}`, `train_data=${data}`, ...settings.split(" "), ...more];
   return runWhet(["train", ...args], { env: given });
 }

@@ -20,8 +20,8 @@ const settings = [
   `save_every=${steps / 2}`,
   `eval_every=${steps / 2}`,
   "eval_max_problems=3",
-  "batch_size=8",
-  "group_size=2",
+  "prompts_per_step=2",
+  "completions_per_prompt=4",
   "max_tokens=64",
   "tensorboard=false",
 ];

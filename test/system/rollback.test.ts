@@ -27,8 +27,8 @@ import {
 const config = {
   on_error: "rollback" as const,
   max_steps: 12,
-  group_size: 8,
-  batch_size: 48,
+  prompts_per_step: 8,
+  completions_per_prompt: 6,
   eval_every: 100,
 };
 

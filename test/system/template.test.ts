@@ -12,8 +12,8 @@ const newFolder = foldersInMemory();
 const settings = [
   "max_steps=2",
   "eval_every=0",
-  "batch_size=8",
-  "group_size=2",
+  "prompts_per_step=2",
+  "completions_per_prompt=4",
   "eval_max_problems=8",
   "tensorboard=false",
 ];

@@ -7,12 +7,13 @@ import { messageOf } from "../../core/errors.ts";
 import { scratchFolder } from "../../core/files.ts";
 import { whet } from "../../core/program.ts";
 import { describeSummary } from "../../data/index.ts";
-import { completionsPerPrompt, presetConfig, type TrainConfig } from "../../rl/config.ts";
+import { presetConfig, type TrainConfig } from "../../rl/config.ts";
 import { judgeByTests } from "../../rl/judge.ts";
 import { measureStep } from "../../rl/measure-step.ts";
 import { evaluationsOf, forecastRun, type Measured, measuredIn } from "../../rl/measured-forecast.ts";
 import { dollars, noPrice, tariffOf } from "../../rl/prices.ts";
 import { type ProbedSample, probeSample, probeTraining } from "../../rl/probe.ts";
+import { completionsPerStep } from "../../rl/sizes.ts";
 import { evaluationTasks, taskSource } from "../../rl/tasks.ts";
 import { clock } from "../../runs/display.ts";
 import { type Logger, redact } from "../../runs/log.ts";
@@ -142,7 +143,7 @@ async function examine(config: TrainConfig, run: string | undefined, signal: Abo
         const forecast = await check("forecast", async () => {
           const { training } = sampled;
           const judge = judgeByTests({ grader: grading.grader, patienceMs: 10_000 });
-          const tasks = await taskSource(problems, bench.config, renderer).batch(0, config.group_size);
+          const tasks = await taskSource(problems, bench.config, renderer).batch(0, config.prompts_per_step);
           const value = await measureStep(bench.config, { training, renderer, judge, tasks, testTasks, signal });
           return { value, found: value.basis };
         });
@@ -170,7 +171,7 @@ async function timeGrader(grading: GraderConnection, signal: AbortSignal): Promi
 
 /** A batch that the embedded engine does within a minute or so. */
 const isSmall = (config: TrainConfig) =>
-  config.batch_size * Math.min(config.max_tokens, config.context_window) <= 200_000;
+  completionsPerStep(config) * Math.min(config.max_tokens, config.context_window) <= 200_000;
 
 function showForecast(config: TrainConfig, measured: Measured, problems: number): void {
   const { tariff, missing } = tariffOf(config, chargedAs(config.base_url));
@@ -194,16 +195,16 @@ function showForecast(config: TrainConfig, measured: Measured, problems: number)
 function showMost(config: TrainConfig, gradeMs: number, sampled: ProbedSample, promptTokens: number): void {
   const longest = Math.min(config.max_tokens, config.context_window - promptTokens);
   const secondsPerToken = sampled.seconds / Math.max(1, sampled.tokens.length);
-  const grading = ((gradeMs * config.batch_size) / 1000).toFixed(1);
+  const grading = ((gradeMs * completionsPerStep(config)) / 1000).toFixed(1);
   console.log(
-    `forecast  a step samples ${config.batch_size} completions (${config.group_size} prompts × ${completionsPerPrompt(config)}): at most ${clock(secondsPerToken * longest)} for the longest, ` +
+    `forecast  a step samples ${completionsPerStep(config)} completions (${config.prompts_per_step} prompts × ${config.completions_per_prompt}): at most ${clock(secondsPerToken * longest)} for the longest, ` +
       `about ${grading} s of grading`,
   );
   const most = {
-    prefill: config.group_size * promptTokens,
+    prefill: config.prompts_per_step * promptTokens,
     cachedPrefill: 0,
-    sample: config.batch_size * longest,
-    train: config.batch_size * (promptTokens + longest),
+    sample: completionsPerStep(config) * longest,
+    train: completionsPerStep(config) * (promptTokens + longest),
   };
   const basis = `the prompt of one problem and max_tokens: at most; ${whet} doctor run=RUN goes by the lengths of a run, such as one of a few steps`;
   showForecast(config, { basis, step: { ...most, seconds: secondsPerToken * longest }, problem: undefined }, 0);

@@ -213,7 +213,7 @@ function drawTable(place, all) {
     if (values.length === 0) return "–";
     const mean =
       values.reduce((/** @type {number} */ sum, /** @type {number} */ value) => sum + value, 0) / values.length;
-    const answers = values.length * Number(info.config.batch_size);
+    const answers = values.length * Number(info.config.prompts_per_step) * Number(info.config.completions_per_prompt);
     return [text(mean), quiet(Number.isFinite(answers) ? ` ${count(answers)} answers` : "")];
   };
   const quiet = (/** @type {string} */ text) => h("span", { class: "quiet" }, text);

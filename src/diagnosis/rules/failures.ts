@@ -66,7 +66,7 @@ const failures: readonly FailureRule[] = [
     words: /out of memory|\boom\b|bad_alloc|cannot allocate|heap limit/i,
     when: "sampling or training ran out of memory",
     means: "the answers are too long, or too many at once, for this machine or GPU",
-    remedy: "reduce max_tokens or batch_size",
+    remedy: "reduce max_tokens or prompts_per_step",
     command: (evidence) =>
       evidence.again(`max_tokens=${Math.max(1, Math.floor(evidence.setting("max_tokens", 2) / 2))}`),
   },

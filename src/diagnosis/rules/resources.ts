@@ -12,7 +12,7 @@ const repeated: Rule = {
   remedy: "add problems, or end here and compare evaluations",
   check(evidence) {
     const epoch = evidence.steps.at(-1)?.figures[metric.epoch] ?? 0;
-    const [problems, prompts] = [evidence.setting("train_problems", 0), evidence.setting("group_size", 0)];
+    const [problems, prompts] = [evidence.setting("train_problems", 0), evidence.setting("prompts_per_step", 0)];
     const twice = problems > 0 && prompts > problems && evidence.steps.length > 0;
     if (epoch < 1 && !twice) return undefined;
     return {

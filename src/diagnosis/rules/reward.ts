@@ -21,8 +21,7 @@ function lastStretch(evidence: Evidence, holds: (step: StepFigures) => boolean):
   return evidence.steps.slice(first);
 }
 
-const completions = (evidence: Evidence) =>
-  evidence.setting("completions_per_prompt", evidence.setting("batch_size", 0) / evidence.setting("group_size", 1));
+const completions = (evidence: Evidence) => evidence.setting("completions_per_prompt", 16);
 
 /** A reward function of the user's need not call any answer right: then only equal rewards teach nothing. */
 const counts = (evidence: Evidence, { figures }: StepFigures) =>
@@ -35,7 +34,7 @@ const flatAtZero: Rule = {
   when: "no answer was right for 4 steps, or at most 5% of those of 8 steps; error when none was for 8 steps",
   means:
     "the problems are too hard, so there is no positive signal; or the policy collapsed, or no answer can pass (wrong renderer, broken tests)",
-  remedy: "train on easier problems, raise batch_size for more completions per problem; look at answers first",
+  remedy: "train on easier problems, raise completions_per_prompt; look at answers first",
   ofReward: {
     means: "the problems are too hard, the policy collapsed, or the reward function calls no answer right",
     remedy: "look at answers and at what the reward function says of them; train on easier problems",
@@ -91,8 +90,7 @@ const groupsEqual: Rule = {
   when: "at most 5% of the groups of 5 steps had right and wrong answers; error after 10 steps, a note where nearly every answer is right because of training",
   means:
     "groups whose rewards are all equal teach nothing: problems are too easy or too hard, or too few completions per problem to tell",
-  remedy:
-    "look at the rewards per problem; mix data of other difficulty, or raise batch_size for more completions per problem",
+  remedy: "look at the rewards per problem; mix data of other difficulty, or raise completions_per_prompt",
   check(evidence) {
     const equal = ({ figures }: StepFigures) => (figures["groups_mixed"] ?? 0) === 0;
     const recent = evidence.last(5);
@@ -110,7 +108,7 @@ const groupsEqual: Rule = {
       figures: evidenceOf(recent, "groups_mixed", "groups_all_pass", "groups_all_fail"),
       ...(solved
         ? { means: flatAtOne.means, remedy: flatAtOne.remedy }
-        : { command: evidence.again(`batch_size=${2 * evidence.setting("batch_size", 128)}`) }),
+        : { command: evidence.again(`completions_per_prompt=${2 * completions(evidence)}`) }),
       ...ifLost(evidence),
     };
   },
