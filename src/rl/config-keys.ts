@@ -112,9 +112,9 @@ export const configGroups = {
     completions_per_prompt: groups(z.int().min(1).default(16), "answers sampled for each of them: the G of GRPO", {
       shown: "both",
     }),
-    max_steps: setting(z.int().min(-1).default(-1), "step at which training ends; -1: never", { shown: "start" }),
     learning_rate: setting(positive.default(4e-5), "Adam learning rate", { shown: "both" }),
     lora_rank: identity(z.int().min(1).default(32), "rank of the LoRA adapter", { shown: "both" }),
+    max_steps: setting(z.int().min(-1).default(-1), "step at which training ends; -1: never", { shown: "start" }),
     seed: identity(
       z.int().min(0).default(0),
       "orders the data, starts the adapter and, on the embedded engine, fixes every sample",

@@ -18,12 +18,12 @@ export interface TrainSettings {
   prompts_per_step?: number;
   /** answers sampled for each of them: the G of GRPO. Default 16, nano 8. */
   completions_per_prompt?: number;
-  /** step at which training ends; -1: never. Default -1, nano 40. */
-  max_steps?: number;
   /** Adam learning rate. Default 0.00004, nano 0.003. */
   learning_rate?: number;
   /** rank of the LoRA adapter. Default 32. */
   lora_rank?: number;
+  /** step at which training ends; -1: never. Default -1, nano 40. */
+  max_steps?: number;
   /** orders the data, starts the adapter and, on the embedded engine, fixes every sample. Default 0. */
   seed?: number;
   /** answers per step in all: another way to set completions_per_prompt. */
