@@ -13,12 +13,10 @@ import { createGrader, type Json, JsonNumber, type JsonObject, writeJson } from 
 import { presetConfig, TrainConfig } from "../../rl/config.ts";
 import { openSandbox } from "../../sandbox/open-sandbox.ts";
 import { describeFailed } from "../certify-text.ts";
-import type { Command } from "../command.ts";
+import { commandOf } from "../command.ts";
 import { comparatorOfRow, gradingShape, idOfRow, testsOfRow, textField, whyNoTests } from "../grading-options.ts";
-import { describeOptions } from "../help-text.ts";
 import { interruptible } from "../interrupt.ts";
 import { mapInOrder } from "../json-rows.ts";
-import { parseArguments } from "../options.ts";
 import { type ProblemRow, problemRows } from "../problem-rows.ts";
 import { Progress } from "../progress.ts";
 import { presetOf } from "../shown-defaults.ts";
@@ -48,28 +46,23 @@ interface Row {
 const widths = [28, 6, 6, 6, 6, 9, 7];
 const header = ["problem", "tests", "gold", "empty", "echo", "constant", "repeat", "verdict"];
 
-export const command: Command = {
-  keys: CertifyOptions.shape,
-  help: () =>
-    [
-      `Usage: ${whet} certify PROBLEMS [key=value …]`,
-      "",
-      "PROBLEMS is a file of JSON lines (also .gz), a Parquet file, a folder of such files, a named set as in train_data=, or - for stdin.",
-      "Each row is a problem: question, tests, solutions (a list) or solution; also id, source, metadata, starter_code, comparator.",
-      "A problem is good when training can use it, its solutions pass every time, and empty, echo and constant programs fail. Below one whose",
-      "solution fails stand the test, what came out and what may be meant. What training will leave out is said at the end, with the reason;",
-      "what else is bad it would use. Exit code 1 when one is bad.",
-      "",
-      describeOptions(CertifyOptions),
-    ].join("\n"),
-  run(args) {
-    const { options, words } = parseArguments(CertifyOptions, args);
+export const command = commandOf(CertifyOptions, {
+  usage: "certify PROBLEMS [key=value …]",
+  about: [
+    "PROBLEMS is a file of JSON lines (also .gz), a Parquet file, a folder of such files, a named set as in train_data=, or - for stdin.",
+    "Each row is a problem: question, tests, solutions (a list) or solution; also id, source, metadata, starter_code, comparator.",
+    "A problem is good when training can use it, its solutions pass every time, and empty, echo and constant programs fail. Below one whose",
+    "solution fails stand the test, what came out and what may be meant. What training will leave out is said at the end, with the reason;",
+    "what else is bad it would use. Exit code 1 when one is bad.",
+  ],
+  maxWords: Number.POSITIVE_INFINITY,
+  async run({ options, words }) {
     const [file, ...more] = words;
     if (file === undefined || more.length > 0)
       throw new ConfigError("config/one-file", `${whet} certify wants one file or folder of problems, or - for stdin.`);
     return interruptible((signal) => certifyFile(file, options, signal));
   },
-};
+});
 
 async function certifyFile(
   file: string,

@@ -14,12 +14,11 @@ import { lockRunDirectory, readRunConfig, runFiles, runsFolder } from "../../run
 import { redact } from "../../runs/log.ts";
 import { readJournal } from "../../runs/read-journal.ts";
 import { askYes } from "../ask.ts";
-import type { Command } from "../command.ts";
+import { commandOf } from "../command.ts";
 import { chargedAs, engineFiles, engineKind } from "../connect.ts";
 import { findRun, runKey, runOf } from "../find-run.ts";
-import { describeOptions } from "../help-text.ts";
 import { interruptible } from "../interrupt.ts";
-import { parseArguments, refuseWords } from "../options.ts";
+import { refuseWords } from "../options.ts";
 import { engineStorage, type Storage, type StoredCheckpoint, serverStorage } from "../stored-checkpoints.ts";
 import { textTable } from "../text-table.ts";
 
@@ -40,23 +39,17 @@ const CheckpointsOptions = TrainConfig.pick({ base_url: true }).extend({
 });
 type CheckpointsOptions = z.output<typeof CheckpointsOptions>;
 
-export const command: Command = {
-  keys: CheckpointsOptions.shape,
-  help: () =>
-    [
-      `Usage: ${whet} checkpoints [RUN] [key=value …]`,
-      "",
-      "Lists the checkpoints of a run, or of the server at base_url= or hosted Tinker: size, age, expiry, and which run refers to them.",
-      "prune=true deletes those that a run needs no more; it lists them and asks first.",
-      "",
-      describeOptions(CheckpointsOptions),
-    ].join("\n"),
-  run(args) {
-    const { options, words } = parseArguments(CheckpointsOptions, args);
-    const [word = "", ...more] = words;
-    refuseWords(options.run === "" ? more : words, `${whet} checkpoints`);
+export const command = commandOf(CheckpointsOptions, {
+  usage: "checkpoints [RUN] [key=value …]",
+  about: [
+    "Lists the checkpoints of a run, or of the server at base_url= or hosted Tinker: size, age, expiry, and which run refers to them.",
+    "prune=true deletes those that a run needs no more; it lists them and asks first.",
+  ],
+  maxWords: 1,
+  async run({ options, words }) {
+    refuseWords(options.run === "" ? [] : words, `${whet} checkpoints`);
     const rule = parseKeep(options.keep);
-    const named = options.run || word;
+    const named = options.run || (words[0] ?? "");
     if (named === "" && options.prune)
       throw new ConfigError(
         "config/incomplete",
@@ -75,7 +68,7 @@ export const command: Command = {
       }
     });
   },
-};
+});
 
 interface Row extends StoredCheckpoint {
   /** Which run refers to it, and as what. */

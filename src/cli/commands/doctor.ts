@@ -16,17 +16,16 @@ import { type ProbedSample, probeSample, probeTraining } from "../../rl/probe.ts
 import { completionsPerStep } from "../../rl/sizes.ts";
 import { evaluationTasks, taskSource } from "../../rl/tasks.ts";
 import { clock } from "../../runs/display.ts";
-import { type Logger, redact } from "../../runs/log.ts";
+import { redact } from "../../runs/log.ts";
 import { readJournal } from "../../runs/read-journal.ts";
 import type { Command } from "../command.ts";
 import { chargedAs, type EngineConnection, engineFiles, type GraderConnection, presetFor } from "../connect.ts";
 import { findRun, runKey } from "../find-run.ts";
 import { interruptible } from "../interrupt.ts";
+import { silentLogger } from "../loggers.ts";
 import { recordedSettings } from "../run-settings.ts";
 import { parseArgumentsOfRun, resolveConfig, TrainArguments, trainOptionsHelp } from "../train-config.ts";
 import { Workbench } from "../workbench.ts";
-
-const silent: Logger = { info() {}, warn() {}, error() {}, detail() {} };
 
 export const command: Command = {
   keys: { run: runKey, ...TrainArguments.shape },
@@ -57,7 +56,7 @@ export const command: Command = {
 
 async function examine(config: TrainConfig, run: string | undefined, signal: AbortSignal): Promise<number> {
   const folder = scratchFolder("doctor");
-  const bench = new Workbench(config, { engineFiles: engineFiles(folder), logger: silent, signal });
+  const bench = new Workbench(config, { engineFiles: engineFiles(folder), logger: silentLogger, signal });
   let failures = 0;
   /** Runs a check; what depends on a failed one is left out. */
   const check = async <T>(name: string, work: () => Promise<{ value: T; found: string }>): Promise<T | undefined> => {

@@ -8,21 +8,22 @@ import { readJsonLines, toJsonLine } from "../../core/jsonl.ts";
 import { describeOutage } from "../../core/outage.ts";
 import { whet } from "../../core/program.ts";
 import { visible } from "../../core/visible.ts";
+import { type Dataset, describeSummary } from "../../data/index.ts";
 import { TrainConfig } from "../../rl/config.ts";
 import { compareEvaluations, type Evaluation, evaluate, evaluationSeed } from "../../rl/evaluate.ts";
 import { judgeByTests } from "../../rl/judge.ts";
 import type { Policy } from "../../rl/policies.ts";
 import { sampleAndJudge } from "../../rl/rollout.ts";
+import { evaluationTasks, type Task } from "../../rl/tasks.ts";
 import { ProblemOutcome } from "../../runs/events.ts";
-import { type Logger, redact } from "../../runs/log.ts";
 import type { Rate } from "../../runs/rates.ts";
-import type { Command } from "../command.ts";
+import { type Asked, AskedWeights, type AskPlan, planAsking } from "../asked-weights.ts";
+import { commandOf } from "../command.ts";
 import { type GraderConnection, openGrader } from "../connect.ts";
-import { type Side, type SidePlan, Sides } from "../eval-sides.ts";
 import { sayRun } from "../find-run.ts";
-import { engineOfRun, findWeights } from "../find-weights.ts";
 import { interruptible } from "../interrupt.ts";
-import { parseArguments, refuseWords } from "../options.ts";
+import { stderrLogger as logger } from "../loggers.ts";
+import { refuseWords } from "../options.ts";
 import { Progress } from "../progress.ts";
 import { askedRun, askedRunKey, askingKeys, settingsOfRun } from "../run-settings.ts";
 import { describeRunOptions } from "../shown-defaults.ts";
@@ -54,80 +55,87 @@ const EvalOptions = TrainConfig.pick({
 });
 type EvalOptions = z.output<typeof EvalOptions>;
 
-const logger: Logger = {
-  info: (message) => console.error(redact(message)),
-  warn: (message) => console.error(redact(`warning: ${message}`)),
-  error: (message) => console.error(redact(`error: ${message}`)),
-  detail: () => {},
-};
-
-export const command: Command = {
-  keys: EvalOptions.shape,
-  help: (args) =>
-    [
-      `Usage: ${whet} eval [RUN] [key=value …]`,
-      "",
-      "Samples and grades the test problems, with the run's settings and its last checkpoint. The table goes to stdout. Without a run: the",
-      "base model.",
-      "",
-      describeRunOptions(EvalOptions, args, runOfWords),
-    ].join("\n"),
-  async run(args) {
-    const { options, given, words } = parseArguments(EvalOptions, args);
+export const command = commandOf(EvalOptions, {
+  usage: "eval [RUN] [key=value …]",
+  about: [
+    "Samples and grades the test problems, with the run's settings and its last checkpoint. The table goes to stdout. Without a run: the",
+    "base model.",
+  ],
+  maxWords: 1,
+  describeKeys: (args) => describeRunOptions(EvalOptions, args, runOfWords),
+  async run({ options, given, words }) {
     const run = runOfWords(options, given, words);
     if (options.run === "" && run !== "") sayRun(run);
-    options.run = run;
-    return interruptible((signal) => evaluateAll(options, given, signal));
+    return interruptible((signal) => evaluateAll({ ...options, run }, given, signal));
   },
-};
+});
 
 function runOfWords(options: EvalOptions, given: ReadonlySet<string>, words: readonly string[]): string {
   refuseWords(options.run === "" ? words.slice(1) : words, `${whet} eval`);
   return askedRun(options.run || (words[0] ?? ""), [options.checkpoint], given);
 }
 
-/** What a second side keeps of its own run: the model and how it is asked. Problems, limits and rules are the first side's. */
-const ownKeys = ["model_name", "renderer_name", "thinking", "tokenizer", "base_url", "context_window"] as const;
-
-async function planSide(
-  which: string,
-  options: EvalOptions,
-  given: ReadonlySet<string>,
-  first: TrainConfig,
-): Promise<SidePlan> {
-  const weights = findWeights(which, options.run, first.model_name);
-  const baseUrl = given.has("base_url") ? options.base_url : undefined;
-  if (weights.run === options.run || weights.run === "")
-    return { weights, config: first, engine: engineOfRun(options.run, baseUrl) };
-  const own = await settingsOfRun(weights.run, options, given);
-  const config = { ...first, ...Object.fromEntries(ownKeys.map((key) => [key, own[key]])) };
-  return { weights, config, engine: engineOfRun(weights.run, baseUrl) };
-}
-
 async function evaluateAll(options: EvalOptions, given: ReadonlySet<string>, signal: AbortSignal): Promise<number> {
   // Both are found before anything is started, and both are opened before anything is sampled.
   const config = await settingsOfRun(options.run, options, given);
-  const plans = [await planSide(options.checkpoint, options, given, config)];
+  const plan = (which: string) => planAsking(which, options.run, config, options, given);
+  const plans = [await plan(options.checkpoint)];
   const comparedFile = options.compare.endsWith(".jsonl") ? readOutcomes(options.compare) : undefined;
-  if (options.compare !== "" && !comparedFile) plans.push(await planSide(options.compare, options, given, config));
+  if (options.compare !== "" && !comparedFile) plans.push(await plan(options.compare));
 
-  const sides = new Sides(logger, signal);
+  const asked = new AskedWeights(logger, signal);
   let grading: GraderConnection | undefined;
   try {
-    sides.find(plans);
+    asked.find(plans);
     grading = await openGrader(config);
     logger.info(`sandbox  ${grading.description.summary}`);
-    const opened = await sides.open(plans, comparedFile);
+    const sides: Side[] = [];
+    for (const each of plans) sides.push(await openSide(asked, each));
+    logger.info(`test     ${describeSummary(sides[0]!.summary)}`);
     const results: Evaluation[] = [];
-    for (const side of opened) results.push(await measure(side, config, grading, signal));
+    for (const side of onShared(sides, comparedFile)) results.push(await measure(side, config, grading, signal));
     if (options.out !== "") writeFileAtomic(options.out, results[0]!.outcomes.map(toJsonLine).join(""));
     const other = comparedFile ?? results[1]?.outcomes;
     if (other) printComparison(options.compare, other, results[0]!.outcomes, config);
     return 0;
   } finally {
-    await sides.close();
+    await asked.close();
     await grading?.close();
   }
+}
+
+/** Weights with the test problems that they can answer. */
+interface Side extends Asked {
+  tasks: Task[];
+  summary: Dataset["summary"];
+}
+
+async function openSide(weights: AskedWeights, plan: AskPlan): Promise<Side> {
+  const asked = await weights.open(plan);
+  const { bench, renderer } = asked;
+  const dataset = await bench.problems("test", renderer);
+  return { ...asked, tasks: evaluationTasks(dataset, bench.config, renderer), summary: dataset.summary };
+}
+
+/** The sides with the problems that all of them can answer; `known` are outcomes of an earlier evaluation to compare with. */
+function onShared(sides: readonly Side[], known: readonly ProblemOutcome[] | undefined): Side[] {
+  const [first, ...others] = [...sides.map(({ tasks }) => tasks), ...(known ? [known] : [])].map(
+    (list) => new Set(list.map(({ id }) => id)),
+  );
+  const shared = new Set([...first!].filter((id) => others.every((other) => other.has(id))));
+  const most = Math.max(...sides.map(({ tasks }) => tasks.length));
+  if (shared.size === 0)
+    throw new ConfigError(
+      "config/other-problems",
+      known
+        ? `None of the ${most} test problems is among the ${known.length} of the file to compare with. Evaluate on the same test_data and seed.`
+        : "There is no test problem that every side can answer. Choose other test_data, or another context_window.",
+    );
+  if (shared.size < most)
+    logger.warn(`only ${shared.size} of ${most} test problems can be compared: the others are not in both`);
+  const models = [...new Set(sides.map(({ bench }) => bench.config.model_name))];
+  if (models.length > 1) logger.warn(`two base models are compared: ${models.join(" and ")}`);
+  return sides.map((side) => ({ ...side, tasks: side.tasks.filter(({ id }) => shared.has(id)) }));
 }
 
 function printComparison(

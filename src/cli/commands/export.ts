@@ -18,16 +18,14 @@ import { isHubId } from "../../hub/hub.ts";
 import { runChart } from "../../runs/chart.ts";
 import type { CheckpointRecord } from "../../runs/checkpoints.ts";
 import { runFiles } from "../../runs/directory.ts";
-import { type Logger, redact } from "../../runs/log.ts";
 import { RunView } from "../../runs/view.ts";
 import { checkpointFolder } from "../borrow-checkpoint.ts";
-import type { Command } from "../command.ts";
+import { commandOf } from "../command.ts";
 import { connectEngine, engineFiles } from "../connect.ts";
 import { runKey, runOf } from "../find-run.ts";
 import { engineOfRun, findWeights } from "../find-weights.ts";
-import { describeOptions } from "../help-text.ts";
 import { interruptible } from "../interrupt.ts";
-import { parseArguments } from "../options.ts";
+import { stderrLogger as logger, say } from "../loggers.ts";
 import { Progress } from "../progress.ts";
 
 const ExportOptions = z.strictObject({
@@ -52,28 +50,20 @@ const ExportOptions = z.strictObject({
 });
 type ExportOptions = z.output<typeof ExportOptions>;
 
-const say = (line: string) => console.error(redact(line));
-const logger: Logger = { info: say, warn: (line) => say(`warning: ${line}`), error: say, detail: () => {} };
-
-export const command: Command = {
-  keys: ExportOptions.shape,
-  help: () =>
-    [
-      `Usage: ${whet} export [RUN] out=DIR [key=value …]`,
-      "",
-      "Writes a checkpoint of a run as a folder that transformers and peft, vLLM and llama.cpp's converters load, with a model card: a PEFT adapter,",
-      "or with merge=true a whole model. Reads the embedded engine's checkpoints from disk, others from their server.",
-      "",
-      describeOptions(ExportOptions),
-    ].join("\n"),
-  async run(args) {
-    const { options, words } = parseArguments(ExportOptions, args);
+export const command = commandOf(ExportOptions, {
+  usage: "export [RUN] out=DIR [key=value …]",
+  about: [
+    "Writes a checkpoint of a run as a folder that transformers and peft, vLLM and llama.cpp's converters load, with a model card: a PEFT adapter,",
+    "or with merge=true a whole model. Reads the embedded engine's checkpoints from disk, others from their server.",
+  ],
+  maxWords: 1,
+  async run({ options, words }) {
     options.run = runOf(options.run, words, `${whet} export`);
     if (options.out === "") throw new ConfigError("config/no-out", "No folder to write was named. Write out=DIR.");
     checkPlace(options.out);
     return interruptible((signal) => exportRun(options, signal));
   },
-};
+});
 
 async function exportRun(options: ExportOptions, signal: AbortSignal): Promise<number> {
   const view = RunView.read(options.run);

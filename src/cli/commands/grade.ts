@@ -7,13 +7,11 @@ import { whet } from "../../core/program.ts";
 import { visibleLine } from "../../core/visible.ts";
 import { createGrader, type GradeResult, type Grader, type NormalizedTests } from "../../grading/index.ts";
 import { openSandbox } from "../../sandbox/open-sandbox.ts";
-import type { Command } from "../command.ts";
+import { commandOf } from "../command.ts";
 import { describeFailure } from "../failure-text.ts";
 import { comparatorOfRow, gradingShape, idOfRow, testsOfRow, textField, whyNoTests } from "../grading-options.ts";
-import { describeOptions } from "../help-text.ts";
 import { interruptible } from "../interrupt.ts";
 import { type JsonRow, mapInOrder, readRows } from "../json-rows.ts";
-import { parseArguments } from "../options.ts";
 import { Progress } from "../progress.ts";
 
 const GradeOptions = z.strictObject({
@@ -39,27 +37,22 @@ interface Line {
   verdict: GradeResult["verdict"] | "bad input";
 }
 
-export const command: Command = {
-  keys: GradeOptions.shape,
-  help: () =>
-    [
-      `Usage: ${whet} grade FILE [key=value …]      FILE holds JSON lines (also .gz); - reads stdin`,
-      "",
-      "Each line: id, tests, and response (text with fences) or code (a program); also source, metadata, starter_code, comparator.",
-      "With details=true the reasons are in each line too, and as text on stderr.",
-      "Each output line: id, verdict (pass, fail, ungraded), reward, format_ok, status, tests_passed, tests_total, time_ms.",
-      "Exit code 1 when a line could not be read, has no usable tests, or could not be graded.",
-      "",
-      describeOptions(GradeOptions),
-    ].join("\n"),
-  run(args) {
-    const { options, words } = parseArguments(GradeOptions, args);
+export const command = commandOf(GradeOptions, {
+  usage: "grade FILE [key=value …]      FILE holds JSON lines (also .gz); - reads stdin",
+  about: [
+    "Each line: id, tests, and response (text with fences) or code (a program); also source, metadata, starter_code, comparator.",
+    "With details=true the reasons are in each line too, and as text on stderr.",
+    "Each output line: id, verdict (pass, fail, ungraded), reward, format_ok, status, tests_passed, tests_total, time_ms.",
+    "Exit code 1 when a line could not be read, has no usable tests, or could not be graded.",
+  ],
+  maxWords: Number.POSITIVE_INFINITY,
+  async run({ options, words }) {
     const [file, ...more] = words;
     if (file === undefined || more.length > 0)
       throw new ConfigError("config/one-file", `${whet} grade wants one file of JSON lines, or - for stdin.`);
     return interruptible((signal) => gradeFile(file, options, signal));
   },
-};
+});
 
 async function gradeFile(file: string, options: z.output<typeof GradeOptions>, signal: AbortSignal): Promise<number> {
   const rows = readRows(file);

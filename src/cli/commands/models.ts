@@ -7,40 +7,29 @@ import { recommendedRenderer } from "../../renderers/index.ts";
 import { TrainConfig } from "../../rl/config.ts";
 import type { OfferedModel } from "../../rl/offered.ts";
 import { type ModelPrice, priceOf } from "../../rl/prices.ts";
-import { type Logger, redact } from "../../runs/log.ts";
-import type { Command } from "../command.ts";
+import { redact } from "../../runs/log.ts";
+import { commandOf } from "../command.ts";
 import { connectEngine, engineFiles, noKeyNotice } from "../connect.ts";
-import { describeOptions } from "../help-text.ts";
 import { interruptible } from "../interrupt.ts";
-import { parseArguments, refuseWords } from "../options.ts";
+import { silentLogger } from "../loggers.ts";
+import { textTable } from "../text-table.ts";
 
 const ModelsOptions = TrainConfig.pick({ base_url: true }).extend({
   json: z.boolean().default(false).describe("one JSON object per model instead of the table"),
 });
 
-const silent: Logger = { info() {}, warn() {}, error() {}, detail() {} };
-
-export const command: Command = {
-  keys: ModelsOptions.shape,
-  help: () =>
-    [
-      `Usage: ${whet} models [key=value …]`,
-      "",
-      "Lists the models of the server at base_url=, of hosted Tinker (with TINKER_API_KEY), or of the embedded engine. Nothing is billed.",
-      "",
-      describeOptions(ModelsOptions),
-    ].join("\n"),
-  async run(args) {
-    const { options, words } = parseArguments(ModelsOptions, args);
-    refuseWords(words, `${whet} models`);
-    return interruptible(() => list(options));
-  },
-};
+export const command = commandOf(ModelsOptions, {
+  usage: "models [key=value …]",
+  about: [
+    "Lists the models of the server at base_url=, of hosted Tinker (with TINKER_API_KEY), or of the embedded engine. Nothing is billed.",
+  ],
+  run: ({ options }) => interruptible(() => list(options)),
+});
 
 async function list(options: z.output<typeof ModelsOptions>): Promise<number> {
   const folder = scratchFolder("models");
   try {
-    const engine = await connectEngine(options, { ...engineFiles(folder), logger: silent });
+    const engine = await connectEngine(options, { ...engineFiles(folder), logger: silentLogger });
     try {
       if (engine.kind === "embedded") console.error(noKeyNotice);
       const rows = engine.models.map(describeModel);
@@ -88,14 +77,13 @@ function table(rows: readonly Row[], where: string, baseUrl: string): string {
     "renderer",
     priced ? "hosted Tinker, USD per million tokens: prefill / sample / train" : "",
   ];
-  const widths = header.map((_, column) => Math.max(...[header, ...cells].map((line) => line[column]!.length)));
-  const lines = [header, ...cells].map((line) =>
-    line
-      .map((cell, column) => cell.padEnd(widths[column]!))
-      .join("  ")
-      .trimEnd(),
-  );
   const server = baseUrl === "" ? "" : `base_url=${baseUrl} `;
   const first = rows.find(({ trainable }) => trainable) ?? rows[0]!;
-  return [where, "", ...lines, "", redact(`Train one: ${whet} train ${server}model_name=${first.model}`)].join("\n");
+  return [
+    where,
+    "",
+    ...textTable(header, cells),
+    "",
+    redact(`Train one: ${whet} train ${server}model_name=${first.model}`),
+  ].join("\n");
 }

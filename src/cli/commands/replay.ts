@@ -5,10 +5,8 @@ import { TrainConfig } from "../../rl/config.ts";
 import { pickWith } from "../../rl/config-keys.ts";
 import { type Replayed, replay, replayKeys } from "../../rl/replay.ts";
 import { readJournal } from "../../runs/read-journal.ts";
-import type { Command } from "../command.ts";
+import { commandOf } from "../command.ts";
 import { runKey, runOf } from "../find-run.ts";
-import { describeOptions } from "../help-text.ts";
-import { parseArguments } from "../options.ts";
 
 const ReplayOptions = TrainConfig.pick(pickWith("replayed")).extend({
   run: runKey,
@@ -18,19 +16,14 @@ const ReplayOptions = TrainConfig.pick(pickWith("replayed")).extend({
     .describe("one JSON line per step and evaluation, with recorded and recomputed figures"),
 });
 
-export const command: Command = {
-  keys: ReplayOptions.shape,
-  help: () =>
-    [
-      `Usage: ${whet} replay [RUN] [key=value …]`,
-      "",
-      "Computes advantages, filters and metrics of a recorded run again from its journal, without a server. With nothing changed every recorded",
-      "figure is reproduced (exit code 1 if one is not); with a changed setting the differences are shown.",
-      "",
-      describeOptions(ReplayOptions),
-    ].join("\n"),
-  async run(args) {
-    const { options, given, words } = parseArguments(ReplayOptions, args);
+export const command = commandOf(ReplayOptions, {
+  usage: "replay [RUN] [key=value …]",
+  about: [
+    "Computes advantages, filters and metrics of a recorded run again from its journal, without a server. With nothing changed every recorded",
+    "figure is reproduced (exit code 1 if one is not); with a changed setting the differences are shown.",
+  ],
+  maxWords: 1,
+  async run({ options, given, words }) {
     const run = runOf(options.run, words, `${whet} replay`);
     const changes = Object.fromEntries(replayKeys.filter((key) => given.has(key)).map((key) => [key, options[key]]));
     const table = new Differences();
@@ -41,7 +34,7 @@ export const command: Command = {
     if (!options.json) console.log(table.render(Object.keys(changes).length > 0));
     return Object.keys(changes).length === 0 && table.count > 0 ? 1 : 0;
   },
-};
+});
 
 interface Difference {
   steps: number;

@@ -1,32 +1,26 @@
 // `./whet sample`: one problem, answered by a checkpoint of a run, or by several and the base model beside each other. Each answer is
 // printed when it is there; its program is taken out and, on request, run on tests.
-import { rmSync } from "node:fs";
 import { z } from "zod";
-import type { SamplingClient } from "../../client/index.ts";
 import { countOf } from "../../core/count.ts";
 import { ConfigError } from "../../core/errors.ts";
-import { scratchFolder } from "../../core/files.ts";
 import { whet } from "../../core/program.ts";
 import { Random } from "../../core/random.ts";
 import { visible, visibleLine } from "../../core/visible.ts";
 import { extractCode, type GradeResult, type NormalizedTest } from "../../grading/index.ts";
-import type { Renderer } from "../../renderers/index.ts";
 import { TrainConfig } from "../../rl/config.ts";
 import { taskOf } from "../../rl/tasks.ts";
-import { type Logger, redact } from "../../runs/log.ts";
-import { borrowCheckpoint } from "../borrow-checkpoint.ts";
-import type { Command } from "../command.ts";
-import { engineFiles, engineKind, type GraderConnection } from "../connect.ts";
+import type { Logger } from "../../runs/log.ts";
+import { type Asked, AskedWeights, type AskPlan, planAsking } from "../asked-weights.ts";
+import { commandOf } from "../command.ts";
+import type { GraderConnection } from "../connect.ts";
 import { describeFailure } from "../failure-text.ts";
 import { findProblem, type GivenProblem, givenId } from "../find-problem.ts";
 import { sayRun } from "../find-run.ts";
-import { engineOfRun, findWeights, type NamedWeights } from "../find-weights.ts";
 import { interruptible } from "../interrupt.ts";
-import { parseArguments } from "../options.ts";
+import { stderrLogger } from "../loggers.ts";
 import { askedRun, askedRunKey, askingKeys, settingsOfRun } from "../run-settings.ts";
 import { describeRunOptions } from "../shown-defaults.ts";
 import { verdictLine } from "../verdict-text.ts";
-import { Workbench } from "../workbench.ts";
 
 const SampleOptions = TrainConfig.pick({ ...askingKeys, train_data: true }).extend({
   run: askedRunKey,
@@ -48,22 +42,18 @@ const SampleOptions = TrainConfig.pick({ ...askingKeys, train_data: true }).exte
 });
 type SampleOptions = z.output<typeof SampleOptions>;
 
-const say = (line: string) => console.error(redact(line));
-const logger: Logger = { info: () => {}, warn: (line) => say(`warning: ${line}`), error: say, detail: () => {} };
+/** What tells how it goes is left out: answers come soon. */
+const logger: Logger = { ...stderrLogger, info: () => {} };
 
-export const command: Command = {
-  keys: SampleOptions.shape,
-  help: (args) =>
-    [
-      `Usage: ${whet} sample [RUN] PROBLEM [key=value …]`,
-      "",
-      "PROBLEM is a text in quotes, a file (text, or problems as JSON lines), the id of a problem of the run's data, or - for stdin. The prompt is",
-      "the one that training uses. Answers go to stdout as they come. Without a run, the base model answers.",
-      "",
-      describeRunOptions(SampleOptions, args, runOfWords),
-    ].join("\n"),
-  async run(args) {
-    const { options, given, words } = parseArguments(SampleOptions, args);
+export const command = commandOf(SampleOptions, {
+  usage: "sample [RUN] PROBLEM [key=value …]",
+  about: [
+    "PROBLEM is a text in quotes, a file (text, or problems as JSON lines), the id of a problem of the run's data, or - for stdin. The prompt is",
+    "the one that training uses. Answers go to stdout as they come. Without a run, the base model answers.",
+  ],
+  maxWords: Number.POSITIVE_INFINITY,
+  describeKeys: (args) => describeRunOptions(SampleOptions, args, runOfWords),
+  async run({ options, given, words }) {
     const word = words.at(-1);
     if (word === undefined || words.length > (options.run === "" ? 2 : 1))
       throw new ConfigError(
@@ -74,11 +64,9 @@ export const command: Command = {
       );
     const run = runOfWords(options, given, words);
     if (options.run === "" && run !== "") sayRun(run);
-    options.run = run;
-    const config = { ...(await settingsOfRun(options.run, options, given)), eval_max_problems: 0 };
-    return interruptible((signal) => sampleAll(word, options, given, config, signal));
+    return interruptible((signal) => sampleAll(word, { ...options, run }, given, signal));
   },
-};
+});
 
 /** With two words, the first is the run. */
 function runOfWords(options: SampleOptions, given: ReadonlySet<string>, words: readonly string[]): string {
@@ -101,60 +89,35 @@ async function sampleAll(
   word: string,
   options: SampleOptions,
   given: ReadonlySet<string>,
-  config: TrainConfig,
   signal: AbortSignal,
 ): Promise<number> {
-  const names = options.checkpoint.length > 0 ? options.checkpoint : [""];
-  const weights = [...new Set(names)].map((name) => findWeights(name, options.run, config.model_name));
-  const { kind, baseUrl } = engineOfRun(options.run, given.has("base_url") ? options.base_url : undefined);
-  const scratch = scratchFolder("sample");
-  const files = engineFiles(scratch);
-  const bench = new Workbench(
-    { ...config, base_url: baseUrl },
-    { engineFiles: files, logger, signal, engineKind: kind },
-  );
+  const config = { ...(await settingsOfRun(options.run, options, given)), eval_max_problems: 0 };
+  const plans: AskPlan[] = [];
+  for (const name of new Set(options.checkpoint.length > 0 ? options.checkpoint : [""]))
+    plans.push(await planAsking(name, options.run, config, options, given));
+  const weights = new AskedWeights(logger, signal);
   try {
-    if ((kind ?? engineKind(baseUrl)) === "embedded")
-      for (const { path, run } of weights) if (path !== undefined) borrowCheckpoint(path, run, files.stateDir);
-    const engine = await bench.engine();
-    bench.model(engine);
-    const { renderer } = await bench.renderer();
+    weights.find(plans);
+    const all: Asked[] = [];
+    for (const plan of plans) all.push(await weights.open(plan));
+    const [{ bench, renderer }] = all as [Asked];
     const problem = await findProblem(word, options, bench, renderer);
-    const tests = problem.tests === undefined ? undefined : await problem.tests();
+    const tests = await problem.tests?.();
     const grading = tests && (await bench.grading());
-    // All of them are opened before the first one is asked.
-    const samplers = await Promise.all(
-      weights.map(({ path }) =>
-        engine.service.createSamplingClient({
-          ...(path === undefined ? { baseModel: config.model_name } : { modelPath: path }),
-          signal,
-        }),
-      ),
-    );
     if (!options.json) printQuestion(problem.problem);
-    const counts = new Map<string, { passed: number; graded: number }>();
-    for (const [index, source] of weights.entries()) {
-      const samples = await sampleFrom(source, samplers[index]!, {
-        problem,
-        tests,
-        grading,
-        renderer,
-        options,
-        config: bench.config,
-        signal,
-      });
-      const graded = samples.filter(({ verdict }) => verdict && verdict.verdict !== "ungraded");
-      counts.set(source.label, {
-        graded: graded.length,
-        passed: graded.filter(({ verdict }) => verdict!.verdict === "pass").length,
-      });
+    const counts: string[] = [];
+    let ungraded = 0;
+    for (const asked of all) {
+      const verdicts = await sampleFrom(asked, { problem, tests, grading, options, signal });
+      const graded = verdicts.filter((verdict) => verdict !== "ungraded").length;
+      ungraded += verdicts.length - graded;
+      const passed = verdicts.filter((verdict) => verdict === "pass").length;
+      counts.push(`${asked.label}: ${passed} of ${graded} passed`);
     }
-    if (grading && !options.json && weights.length * options.n > 1)
-      for (const [label, { passed, graded }] of counts) console.log(`${label}: ${passed} of ${graded} passed`);
-    return grading && [...counts.values()].some(({ graded }) => graded < options.n) ? 1 : 0;
+    if (grading && !options.json && all.length * options.n > 1) console.log(counts.join("\n"));
+    return grading && ungraded > 0 ? 1 : 0;
   } finally {
-    await bench.close();
-    rmSync(scratch, { recursive: true, force: true });
+    await weights.close();
   }
 }
 
@@ -166,19 +129,16 @@ function printQuestion({ id, question }: GivenProblem["problem"]): void {
 
 /** Each answer is a request of its own, so that the first one is shown when it is there and not when the last one is. */
 async function sampleFrom(
-  source: NamedWeights,
-  sampler: SamplingClient,
+  { label, sampler, renderer, bench: { config } }: Asked,
   parts: {
     problem: GivenProblem;
     tests: readonly NormalizedTest[] | undefined;
     grading: GraderConnection | undefined;
-    renderer: Renderer;
     options: SampleOptions;
-    config: TrainConfig;
     signal: AbortSignal;
   },
-): Promise<Sample[]> {
-  const { problem, tests, grading, renderer, options, config, signal } = parts;
+): Promise<GradeResult["verdict"][]> {
+  const { problem, tests, grading, options, signal } = parts;
   const temperature = options.temperature ?? (options.n === 1 ? 0 : 1);
   const task = taskOf(problem.problem, 0, config, renderer, config.eval_max_tokens || config.max_tokens);
   if (task.maxTokens < 1)
@@ -210,14 +170,18 @@ async function sampleFrom(
           ? await grading.grader.grade({ problem: { id: task.id, tests }, response: text, truncated }, { signal })
           : undefined;
       const program = extractCode(text);
-      const sample = { text, prompt: task.prompt, tokens, logprobs, truncated, seconds, program, verdict };
-      print(source, index, sample, options);
-      return sample;
+      print(
+        label,
+        index,
+        { text, prompt: task.prompt, tokens, logprobs, truncated, seconds, program, verdict },
+        options,
+      );
+      return verdict?.verdict ?? "ungraded";
     }),
   );
 }
 
-function print({ label }: NamedWeights, index: number, sample: Sample, options: SampleOptions): void {
+function print(label: string, index: number, sample: Sample, options: SampleOptions): void {
   const { text, prompt, tokens, logprobs, truncated, seconds, program, verdict } = sample;
   if (options.json) {
     const { verdict: word, status, passed, total, message, failure } = verdict ?? {};

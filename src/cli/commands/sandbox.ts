@@ -2,14 +2,11 @@
 
 import { availableParallelism } from "node:os";
 import { z } from "zod";
-import { whet } from "../../core/program.ts";
 import { startFusionServer } from "../../sandbox/fusion/server.ts";
 import { openJail } from "../../sandbox/jail.ts";
 import { environmentWith, packageList } from "../../sandbox/packages.ts";
-import type { Command } from "../command.ts";
-import { describeOptions } from "../help-text.ts";
+import { commandOf } from "../command.ts";
 import { interruptible } from "../interrupt.ts";
-import { parseArguments, refuseWords } from "../options.ts";
 
 const SandboxOptions = z.strictObject({
   port: z.int().min(0).max(65_535).default(8080).describe("0 takes any free port"),
@@ -35,22 +32,11 @@ const SandboxOptions = z.strictObject({
     ),
 });
 
-export const command: Command = {
-  keys: SandboxOptions.shape,
-  help: () =>
-    [
-      `Usage: ${whet} sandbox [key=value …]`,
-      "",
-      "Serves Sandbox Fusion's POST /run_code and GET /v1/ping for python, each program in the embedded jail.",
-      "",
-      describeOptions(SandboxOptions),
-    ].join("\n"),
-  run(args) {
-    const { options, words } = parseArguments(SandboxOptions, args);
-    refuseWords(words, `${whet} sandbox`);
-    return interruptible((signal) => serve(options, signal));
-  },
-};
+export const command = commandOf(SandboxOptions, {
+  usage: "sandbox [key=value …]",
+  about: ["Serves Sandbox Fusion's POST /run_code and GET /v1/ping for python, each program in the embedded jail."],
+  run: ({ options }) => interruptible((signal) => serve(options, signal)),
+});
 
 async function serve(options: z.output<typeof SandboxOptions>, signal: AbortSignal): Promise<number> {
   const given = options.token ?? process.env["SANDBOX_TOKEN"];

@@ -8,7 +8,6 @@ import { basename, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { ConfigError } from "../../core/errors.ts";
-import { whet } from "../../core/program.ts";
 import { AuditedEngine } from "../../engine/audited.ts";
 import {
   clientFlags,
@@ -20,10 +19,8 @@ import {
   type TinkerServer,
 } from "../../server/index.ts";
 import { loadTokenizer } from "../../tokenizer/index.ts";
-import type { Command } from "../command.ts";
+import { commandOf } from "../command.ts";
 import { ensureRuntime } from "../engine-runtime.ts";
-import { describeOptions } from "../help-text.ts";
-import { parseArguments, refuseWords } from "../options.ts";
 import { simulatedOptions, simulatedParts } from "../serve-simulated.ts";
 
 const bundledModel = fileURLToPath(new URL("../../../models/nano-coder", import.meta.url));
@@ -77,19 +74,12 @@ type Options = z.output<typeof ServeOptions>;
 
 const say = (line: string) => console.error(`whetstone: ${line}`);
 
-export const command: Command = {
-  keys: ServeOptions.shape,
-  help: () =>
-    [
-      `Usage: ${whet} serve [key=value …]`,
-      "",
-      "Serves the Tinker API on this machine. Point any Tinker client at it with TINKER_BASE_URL and TINKER_API_KEY.",
-      "",
-      describeOptions(ServeOptions),
-    ].join("\n"),
-  async run(args) {
-    const { options, words } = parseArguments(ServeOptions, args);
-    refuseWords(words, `${whet} serve`);
+export const command = commandOf(ServeOptions, {
+  usage: "serve [key=value …]",
+  about: [
+    "Serves the Tinker API on this machine. Point any Tinker client at it with TINKER_BASE_URL and TINKER_API_KEY.",
+  ],
+  async run({ options }) {
     const parts = audited(
       options,
       options.engine === "simulated" ? await simulatedParts(options) : await embedded(options),
@@ -110,7 +100,7 @@ export const command: Command = {
     await server.close(end === "parent gone" ? 0 : undefined);
     return end === "engine lost" ? 1 : 0;
   },
-};
+});
 
 type EngineParts = Pick<ServerOptions, "createEngine" | "text" | "onEngineLost">;
 
