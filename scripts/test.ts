@@ -1,6 +1,7 @@
-// `./whet test`: everything that must hold before a change lands.
+// `./whet test`: everything that must hold before a change lands; `./whet test fast`: what of it is over within a minute.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { Command } from "../src/cli/command.ts";
 import { WhetstoneError } from "../src/core/errors.ts";
@@ -18,12 +19,42 @@ const checks: [name: string, program: string, ...args: string[]][] = [
   ["promises", ".bin/oxlint", "--type-aware", "--deny-warnings"],
 ];
 
+/**
+ * Tests beside the code that are not for the inner loop: they start engines, jails, servers or processes, or compare at length. Measured:
+ * the others take a tenth of the time of all.
+ */
+const slow = [
+  ...[
+    "cli/train-report",
+    "client/client",
+    "client/faults",
+    "client/servers",
+    "core/lock-file",
+    "core/tar",
+    "core/workers",
+  ],
+  ...[
+    "dashboard/run-index",
+    "diagnosis/diagnosis",
+    "engine/engine",
+    "engine/packing",
+    "engine/sampler.golden",
+    "engine/simulated/script",
+  ],
+  ...["engine/trainer", "engine/trainer.golden", "engine/training-graph", "export/merge", "graph/ops", "grading/grade"],
+  ...["grading/siblings", "protocol/protobuf/protobuf", "renderers/golden", "renderers/renderers", "rl/findings"],
+  ...["renderers/template/hostile", "renderers/template/reasoning", "renderers/template/reference"],
+  ...["renderers/template/vectors", "runs/journal", "runs/lost-journal", "server/server", "server/wire-of-today"],
+  ...["tokenizer/tokenizer"],
+].map((name) => `src/${name}.test.ts`);
+
 export const command: Command = {
   help: () =>
     [
-      "Usage: ./whet test [PATH …]",
+      "Usage: ./whet test [fast | PATH …]",
       "",
-      "Tests, with type check and lint beside them. With paths, only the test files whose name contains one of them, without the checks.",
+      "Tests, with type check and lint beside them. fast: the checks and the quick unit tests, in under a minute on two cores. With paths, only",
+      "the test files whose name contains one of them, without the checks.",
     ].join("\n"),
   async run(args) {
     if (/[#?]/.test(root))
@@ -31,9 +62,17 @@ export const command: Command = {
         "cli/test-path",
         `The test runner cannot work in ${root}: it takes # and ? in a path for parts of an address. Everything else works there; clone to another folder to run the tests.`,
       );
-    const checked = args.length === 0 ? check() : [];
+    const fast = args.length === 1 && args[0] === "fast";
+    const gone = slow.filter((name) => !existsSync(root + name));
+    if (fast && gone.length > 0)
+      throw new WhetstoneError(
+        "cli/test-gone",
+        `${gone.join(", ")} is left out by scripts/test.ts and is gone. Rename it there.`,
+      );
+    const checked = fast || args.length === 0 ? check() : [];
     console.log("whetstone: tests");
-    const tested = await finish(".bin/vitest", ["run", ...args], "inherit");
+    const chosen = fast ? ["src/", ...slow.map((name) => `--exclude=${name}`)] : args;
+    const tested = await finish(".bin/vitest", ["run", ...chosen], "inherit");
     const failed = [...(await checked), ...(tested.ok ? [] : ["tests"])];
     for (const name of failed) console.error(`whetstone: ${name} failed`);
     return failed.length === 0 ? 0 : 1;
