@@ -7,6 +7,7 @@
 // const step = training.optimStep({ learningRate: 4e-5 });              // queued behind it
 // await Promise.all([update, step]);
 
+export { tokenizerIdOf } from "../core/model-name.ts";
 export type { OutageNews } from "../core/outage.ts";
 export type {
   AccessScope,
@@ -74,7 +75,6 @@ export { type ClientOptions, defaultTimings, type QueueStateEvent, type Timings 
 export { type PageOptions, RestClient, type RestOptions, type ScopeOptions } from "./rest-client.ts";
 export { type ExportedSamplingClient, type SampleOptions, SamplingClient } from "./sampling-client.ts";
 export { type FromStateOptions, type LoraOptions, ServiceClient } from "./service-client.ts";
-export { tokenizerIdOf } from "./tokenizer-id.ts";
 export {
   type CallOptions,
   type ExternalOptions,

@@ -8,8 +8,7 @@ const loading = new Map<string, Promise<Tokenizer>>();
 
 /** The tokenizer of a run; rejects where its files are not on this machine. */
 export function tokenizerOf(config: Readonly<Record<string, unknown>>): Promise<Tokenizer> {
-  const model = String(config["model_name"] ?? "");
-  const name = String(config["tokenizer"] || (/^([\w.-]+\/[\w.-]+):[\w:]+$/.exec(model)?.[1] ?? model));
+  const name = String(config["tokenizer"] || (config["model_name"] ?? ""));
   let tokenizer = loading.get(name);
   if (!tokenizer) {
     tokenizer = loadTokenizer(name, { hub: new Hub({ offline: true }) });

@@ -1,4 +1,5 @@
 // The chat formats by name, and which of them a model wants.
+import { withoutVariant } from "../core/model-name.ts";
 import { nearest } from "../core/nearest.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import { aliases, describeAlias, refusedNames } from "./aliases.ts";
@@ -53,8 +54,7 @@ function unknownName(name: string): RendererError {
 
 /** The formats that fit a model, best first. The model's own template always does. */
 export function suitableRenderers(modelName: string): readonly string[] {
-  // Without the owner, and without what names a variant of the same model (`:peft:131072`).
-  const model = modelName.split("/").at(-1)!.split(":")[0]!.toLowerCase();
+  const model = withoutVariant(modelName).split("/").at(-1)!.toLowerCase();
   return formats.filter((format) => format.suits(model)).map(({ name }) => name);
 }
 

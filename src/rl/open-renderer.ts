@@ -1,6 +1,5 @@
 // The renderer of a model, on its tokenizer: the one that the config names; else, for a run that begins, the one that the server names;
 // else the one that goes by the model's name.
-import { existsSync } from "node:fs";
 import { type ServiceClient, type TrainingClient, tokenizerIdOf } from "../client/index.ts";
 import { WhetstoneError } from "../core/errors.ts";
 import { chooseRenderer, type Renderer, recommendedRenderer } from "../renderers/index.ts";
@@ -53,15 +52,15 @@ async function openTokenizer(
   // A run keeps the tokenizer that it began with.
   const source = config.tokenizer || String(begun?.["tokenizer"] ?? "");
   if (source !== "") return { tokenizer: await loadTokenizer(source, { signal }), source };
-  const byName = existsSync(model) ? model : (tokenizerIdOf({ modelName: model }) ?? model);
-  const byItsName = async () => ({ tokenizer: await loadTokenizer(byName, { signal }), source: "" });
+  const byItsName = async () => ({ tokenizer: await loadTokenizer(model, { signal }), source: "" });
   if (!ask || begun) return byItsName();
 
   const userMetadata = { renderer_name: config.renderer_name || recommendedRenderer(model), log_path: ask.runPath };
   const made = await freshTraining(ask.service, config, { userMetadata, signal });
   const { modelData } = await made.getInfo({ signal });
   const named = modelData.tokenizerId && tokenizerIdOf({ tokenizerId: modelData.tokenizerId });
-  if (!named || named === byName || (await areSameFiles(named, byName))) return { ...(await byItsName()), made };
+  if (!named || named === tokenizerIdOf({ modelName: model }) || (await areSameFiles(named, model)))
+    return { ...(await byItsName()), made };
   try {
     const tokenizer = await loadTokenizer(named, { signal });
     logger.info(`tokenizer ${named}, which the server names for ${model}`);
@@ -70,7 +69,7 @@ async function openTokenizer(
     // A server may name a folder of its own machine.
     if (!(error instanceof WhetstoneError) || error.code !== "tokenizer/not-found") throw error;
     logger.warn(
-      `the server's tokenizer for ${model}, ${named}, is not here: that of ${byName} is used; tokenizer= names another`,
+      `the server's tokenizer for ${model}, ${named}, is not here: that of ${model} is used; tokenizer= names another`,
     );
     return { ...(await byItsName()), made };
   }

@@ -3,6 +3,7 @@ import { readdir, readFile, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { messageOf } from "../core/errors.ts";
+import { withoutVariant } from "../core/model-name.ts";
 import type { Hub } from "../hub/hub.ts";
 import { TokenizerError } from "./errors.ts";
 
@@ -24,7 +25,7 @@ const bundledModels = fileURLToPath(new URL("../../models/", import.meta.url));
 
 /** The tokenizer.json that `source` (a folder, a file, or the name of a bundled model) means, if there is one on this machine. */
 export async function findLocally(source: string): Promise<string | undefined> {
-  for (const candidate of [source, join(bundledModels, source)]) {
+  for (const candidate of [source, join(bundledModels, withoutVariant(source))]) {
     const entry = await stat(candidate).catch(() => undefined);
     if (entry?.isFile()) return candidate;
     if (!entry?.isDirectory()) continue;

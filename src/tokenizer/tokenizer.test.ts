@@ -130,6 +130,8 @@ describe("from the hub", () => {
     const tokenizer = await loadTokenizer("owner/tiny", { hub });
     expect(tokenizer.encode("the")).toEqual(tiny.encode("the"));
     expect(tokenizer.chatTemplate).toBe("{{ messages }}");
+    for (const variant of ["owner/tiny:peft:131072", "owner/tiny/long"])
+      expect((await loadTokenizer(variant, { hub })).encode("a b")).toEqual(tokenizer.encode("a b"));
     await expect(loadTokenizer("owner/none", { hub })).rejects.toMatchObject({ code: "tokenizer/not-found" });
     await standIn.close();
     // Also without a network, and its batch thread finds the files in the cache.

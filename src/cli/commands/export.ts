@@ -6,6 +6,7 @@ import { bundledModel } from "../../core/bundled.ts";
 import { ConfigError } from "../../core/errors.ts";
 import { scratchFolder } from "../../core/files.ts";
 import { lockHolder } from "../../core/lock-file.ts";
+import { withoutVariant } from "../../core/model-name.ts";
 import { version, whet } from "../../core/program.ts";
 import { Adapter, adapterFiles } from "../../export/adapter.ts";
 import { type BaseModel, licenceOf, openBaseModel } from "../../export/base-model.ts";
@@ -103,8 +104,8 @@ async function exportRun(options: ExportOptions, signal: AbortSignal): Promise<n
 
 /** The base model's name; a merge must know where its weights are. */
 function baseNameOf(options: ExportOptions, modelName: string): string {
-  // A longer window of a hosted model is a name of its own, `owner/name:peft:131072`; its weights are the model's.
-  const name = options.base || modelName.replace(/:[\w:]+$/, "");
+  // A variant's weights are the model's.
+  const name = options.base || withoutVariant(modelName);
   if (!options.merge || options.base !== "" || bundledModel(name) !== undefined) return name;
   throw new ConfigError(
     "config/no-base",

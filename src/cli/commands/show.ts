@@ -159,7 +159,7 @@ function findGroup(run: string, { phase, batch, groups }: Batch, options: ShowOp
 /** The run's tokenizer, or why there is none: only then is something left out. */
 async function tokenizerOf(run: string, signal: AbortSignal): Promise<Tokenizer | string> {
   const config = readRunConfig(run) ?? {};
-  const name = String(config["tokenizer"] || String(config["model_name"] ?? "").replace(/:[\w:]+$/, ""));
+  const name = String(config["tokenizer"] || (config["model_name"] ?? ""));
   try {
     return await loadTokenizer(name, { signal: AbortSignal.any([signal, AbortSignal.timeout(10_000)]) });
   } catch {
