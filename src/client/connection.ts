@@ -241,7 +241,6 @@ export class Connection {
   async #createSession(): Promise<string> {
     const { tags, userMetadata, projectId, displayName, timings, headers, baseUrl, onWarning } = this.options;
     const message = {
-      type: "create_session" as const,
       tags: [...tags],
       userMetadata: { ...userMetadata },
       sdkVersion: protocolVersion,
@@ -255,7 +254,7 @@ export class Connection {
     const heartbeat = new Heartbeat(
       {
         url: baseUrl.origin + baseUrl.pathname.replace(/\/+$/, "") + apiPrefix + beat.path,
-        body: encodeText(beat.request, { type: "session_heartbeat", sessionId: session.sessionId }),
+        body: encodeText(beat.request, { sessionId: session.sessionId }),
         headers: {
           ...headers,
           "User-Agent": userAgent,

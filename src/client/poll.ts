@@ -4,7 +4,6 @@ import {
   decode,
   encodeText,
   jsonType,
-  type OperationType,
   ProtocolError,
   parseJson,
   protobufType,
@@ -20,7 +19,8 @@ import { type HttpAnswer, textOf } from "./transport.ts";
 
 export interface PollTarget<T> {
   requestId: string;
-  operation: OperationType;
+  /** What X-Tinker-Request-Type calls it, such as OptimStep. */
+  operation: string;
   /** The model id or sampling session id whose queue this waits in. */
   queueId: string;
   /** Seconds between building the request and holding its id, told to the server once. */

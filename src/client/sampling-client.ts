@@ -10,6 +10,7 @@ import {
   encodeSampleRequest,
   type ModelInput,
   modelInputLength,
+  operationType,
   questionsOf,
   routes,
   type SampleQuestions,
@@ -150,7 +151,6 @@ export class SamplingClient {
     }
     this.#limiter ??= new Limiter(config.sampleMaxConcurrentRequests);
     const request: Omit<SampleRequest, "seqId"> = {
-      type: "sample",
       samplingSessionId: this.samplingSessionId,
       numSamples,
       prompt,
@@ -172,7 +172,7 @@ export class SamplingClient {
 
   /** Gives this copy's requests numbers that neither the maker's nor another copy's have. */
   async #join(config: ClientConfig): Promise<void> {
-    const message = { type: "join_sampling_session" as const, samplingSessionId: this.samplingSessionId };
+    const message = { samplingSessionId: this.samplingSessionId };
     const copy = config.sampleJoinSamplingSession
       ? (await this.#connection.ask(routes.joinSamplingSession, { message })).clientCounter
       : randomInt(1, largestCopy);
@@ -216,7 +216,7 @@ export class SamplingClient {
     const { requestId, sampleSequenceIds } = await this.#submit(request, signal);
     const response = await poll(this.#connection, {
       requestId,
-      operation: "Sample",
+      operation: operationType("sample"),
       queueId: this.samplingSessionId,
       roundTripSeconds: (performance.now() - started) / 1000,
       json: (json) => decode(routes.sample.result, json),
@@ -278,7 +278,6 @@ export async function openSampler(
     );
   const sessionId = await untilAborted(connection.session(), signal);
   const message = {
-    type: "create_sampling_session" as const,
     sessionId,
     samplingSessionSeqId: connection.nextSamplingSeqId(),
     modelPath,

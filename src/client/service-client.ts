@@ -4,7 +4,7 @@ import {
   decode,
   encodeText,
   type LoraConfig,
-  type OperationType,
+  operationType,
   type Routes,
   routes,
   type ServerCapabilities,
@@ -114,35 +114,29 @@ export class ServiceClient {
     baseModel: string,
     { userMetadata, signal }: Pick<LoraOptions, "userMetadata" | "signal">,
   ): Promise<TrainingClient> {
-    const fields = {
-      type: "create_model" as const,
-      baseModel,
-      userMetadata: userMetadata && { ...userMetadata },
-      loraConfig,
-      optimizerConfig: { type: "adamw" },
-    };
-    return this.#newModel(routes.createModel, "CreateModel", fields, signal);
+    const fields = { baseModel, userMetadata, loraConfig, optimizerConfig: { type: "adamw" } };
+    return this.#newModel("createModel", fields, signal);
   }
 
   /** Has the server make a model, and waits until it is there. */
-  async #newModel<R extends Routes["createModel"] | Routes["loadWeights"]>(
-    route: R,
-    operation: OperationType,
-    fields: Omit<z.output<R["request"]>, "sessionId" | "modelSeqId">,
+  async #newModel<Name extends "createModel" | "loadWeights">(
+    name: Name,
+    fields: Omit<z.output<Routes[Name]["request"]>, "sessionId" | "modelSeqId">,
     signal: AbortSignal | undefined,
   ): Promise<TrainingClient> {
     const connection = this.#connection;
     const sessionId = await untilAborted(connection.session(), signal);
     const modelSeqId = connection.nextModelSeqId();
-    const body = encoded(() => encodeText(route.request as z.ZodType, { ...fields, sessionId, modelSeqId }));
-    const submit = { method: "POST" as const, path: route.path, body, signal };
-    const answer = await connection.call(submit, { policy: connection.policies.start });
+    const { path, request, result }: { path: string; request: z.ZodType; result: z.ZodType } = routes[name];
+    const body = encoded(() => encodeText(request, { ...fields, sessionId, modelSeqId }));
+    const answer = await connection.call({ method: "POST", path, body, signal }, { policy: connection.policies.start });
+    const operation = operationType(name);
     const { requestId } = connection.read(submitResponse, answer, operation);
     const { modelId = `${sessionId}:train:${modelSeqId}` } = await poll(connection, {
       requestId,
       operation,
       queueId: sessionId,
-      json: (json): { modelId?: string | undefined } => decode(route.result, json),
+      json: (json) => decode(result, json) as { modelId?: string | undefined },
       lost: (status, detail) =>
         new RequestLostError(
           `The server lost a request while the model was being made (status ${status}: ${detail}) Nothing was trained yet; make the training client again.`,
@@ -156,7 +150,11 @@ export class ServiceClient {
   async #fromState(path: string, optimizer: boolean, options: FromStateOptions): Promise<TrainingClient> {
     const { signal, weightsAccessToken } = options;
     const config = await untilAborted(this.#connection.config(), signal);
-    if (config.createModelViaLoadWeights) return this.#modelFromWeights(path, optimizer, options);
+    if (config.createModelViaLoadWeights) {
+      // One request instead of three.
+      const { baseModel, userMetadata } = options;
+      return this.#newModel("loadWeights", { path, optimizer, baseModel, userMetadata, weightsAccessToken }, signal);
+    }
     const info = await this.#weightsInfo(path, options);
     if (info.loraRank === undefined && info.isLora)
       throw new InvalidInputError(`The server does not say the LoRA rank of ${path}. It cannot be resumed from there.`);
@@ -184,19 +182,5 @@ export class ServiceClient {
     } finally {
       await borrowed.close();
     }
-  }
-
-  /** One request instead of three, where the server offers it. */
-  #modelFromWeights(path: string, optimizer: boolean, options: FromStateOptions): Promise<TrainingClient> {
-    const { baseModel, userMetadata, weightsAccessToken, signal } = options;
-    const fields = {
-      type: "load_weights" as const,
-      baseModel,
-      userMetadata: userMetadata && { ...userMetadata },
-      path,
-      optimizer,
-      weightsAccessToken,
-    };
-    return this.#newModel(routes.loadWeights, "LoadWeights", fields, signal);
   }
 }

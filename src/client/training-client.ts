@@ -5,18 +5,16 @@ import {
   type AdamParams,
   decode,
   decodeForwardBackwardOutput,
-  decodeForwardBackwardRequest,
   defaultAdamParams,
-  encodeForwardBackwardJson,
   encodeText,
   type ForwardBackwardOutput,
   type GetInfoResponse,
   type LoadWeightsResponse,
   type LossFnConfig,
   type LossName,
-  type OperationType,
+  type OperationRoute,
   type OptimStepResponse,
-  protobufType,
+  operationType,
   type Routes,
   routes,
   type SaveWeightsExternalResponse,
@@ -32,6 +30,7 @@ import { combineOutputs } from "./metrics.ts";
 import { type PollTarget, poll } from "./poll.ts";
 import { openSampler, SamplingClient } from "./sampling-client.ts";
 import { Sequencer } from "./sequencer.ts";
+import type { Refused } from "./training-encoding.ts";
 import type { HttpRequest } from "./transport.ts";
 import { untilAborted } from "./wait.ts";
 
@@ -75,6 +74,9 @@ export interface LoadOptions extends CallOptions {
 
 /** A loss name of the protocol, or one that only some servers know. */
 export type LossFunction = LossName | (string & {});
+
+/** Operations of one request, in a model's order. */
+type SingleOperation = "optimStep" | "saveWeights" | "saveWeightsForSampler" | "saveWeightsExternal" | "loadWeights";
 
 /** An accepted request. */
 interface Accepted {
@@ -129,14 +131,14 @@ export class TrainingClient {
     const accepted = this.#sequencer.run("forwardBackwardCustom", async () => {
       const forward = this.#encode(customForwardData(data), "cross_entropy", {}, true);
       const forwarded = await this.#submitBatches("forwardBackwardCustom", await forward, signal);
-      const outputs = combineOutputs(await this.#results(forwarded, "Forward", signal));
+      const outputs = combineOutputs(await this.#results(forwarded, "forward", signal));
       const { backward, metrics: own } = await customBackwardData(data, outputs, loss);
       metrics = own;
       const batches = await this.#encode(backward, "cross_entropy", {}, false);
       return this.#submitBatches("forwardBackwardCustom", batches, signal);
     });
     const result = accepted.then(async (requests) => {
-      const output = combineOutputs(await this.#results(requests, "ForwardBackward", signal));
+      const output = combineOutputs(await this.#results(requests, "forwardBackward", signal));
       const { "loss:sum": surrogate, ...others } = output.metrics;
       const own = surrogate === undefined ? {} : { "surrogate_loss:sum": surrogate };
       return { ...output, metrics: { ...others, ...own, ...metrics } };
@@ -146,62 +148,39 @@ export class TrainingClient {
 
   /** Applies the accumulated gradient with AdamW and clears it. What is not given has the protocol's default. */
   optimStep(adamParams: Partial<AdamParams> = {}, options: CallOptions = {}): APIFuture<OptimStepResponse> {
-    const message = (seqId: number) => ({
-      type: "optim_step" as const,
-      modelId: this.modelId,
-      seqId,
-      adamParams: { ...defaultAdamParams, ...adamParams },
-    });
-    return this.#runOne("optimStep", "OptimStep", routes.optimStep, message, options);
+    return this.#runOne("optimStep", "optimStep", { adamParams: { ...defaultAdamParams, ...adamParams } }, options);
   }
 
   /** Saves weights and optimizer state under `name`, to resume from. The result has the checkpoint's path. */
   saveState(name: string, options: SaveStateOptions = {}): APIFuture<SaveWeightsResponse> {
     const { ttlSeconds, overwrite = false, userMetadata } = options;
-    const message = (seqId: number) => ({
-      type: "save_weights" as const,
-      modelId: this.modelId,
-      path: name,
-      seqId,
-      ttlSeconds,
-      overwrite,
-      userMetadata: userMetadata && { ...userMetadata },
-    });
-    return this.#runOne("saveState", "SaveWeights", routes.saveWeights, message, options);
+    return this.#runOne("saveState", "saveWeights", { path: name, ttlSeconds, overwrite, userMetadata }, options);
   }
 
   /** Saves weights as files to download; their addresses are asked for with RestClient.getExternalWeightsUrls. */
   saveWeightsExternal(name: string, options: ExternalOptions = {}): APIFuture<SaveWeightsExternalResponse> {
     const { ttlSeconds, ageRecipients } = options;
-    const message = (seqId: number) => ({
-      type: "save_weights_external" as const,
-      modelId: this.modelId,
-      path: name,
-      seqId,
-      ttlSeconds,
-      ageEncryptionRecipients: ageRecipients && [...ageRecipients],
-    });
-    return this.#runOne("saveWeightsExternal", "SaveWeightsExternal", routes.saveWeightsExternal, message, options);
+    const fields = { path: name, ttlSeconds, ageEncryptionRecipients: ageRecipients && [...ageRecipients] };
+    return this.#runOne("saveWeightsExternal", "saveWeightsExternal", fields, options);
   }
 
   /** Loads weights; the optimizer starts anew. Most servers allow it only as a model's first request. */
   loadState(path: string, options: LoadOptions = {}): APIFuture<LoadWeightsResponse> {
-    return this.#load("loadState", path, false, options);
+    const { weightsAccessToken } = options;
+    return this.#runOne("loadState", "loadWeights", { path, optimizer: false, weightsAccessToken }, options);
   }
 
   /** Loads weights and optimizer state: resumes exactly. Most servers allow it only as a model's first request. */
   loadStateWithOptimizer(path: string, options: LoadOptions = {}): APIFuture<LoadWeightsResponse> {
-    return this.#load("loadStateWithOptimizer", path, true, options);
+    const fields = { path, optimizer: true, weightsAccessToken: options.weightsAccessToken };
+    return this.#runOne("loadStateWithOptimizer", "loadWeights", fields, options);
   }
 
   /** Saves weights for sampling and download under `name`. The result has the checkpoint's path. */
   saveWeightsForSampler(name: string, options: SaveOptions = {}): APIFuture<{ path: string }> {
     const { ttlSeconds, userMetadata } = options;
-    const saved = this.#saveForSampler("saveWeightsForSampler", options, {
-      path: name,
-      ttlSeconds,
-      userMetadata: userMetadata && { ...userMetadata },
-    });
+    const fields = { path: name, ttlSeconds, userMetadata };
+    const saved = this.#runOne("saveWeightsForSampler", "saveWeightsForSampler", fields, options);
     const result = saved.then(({ path }) => {
       if (path !== undefined) return { path };
       throw badResponse("save_weights_for_sampler", new Error("it has no path."));
@@ -212,7 +191,8 @@ export class TrainingClient {
   /** A sampling client over the weights as they are now; later training does not change it. */
   async saveWeightsAndGetSamplingClient(options: CallOptions = {}): Promise<SamplingClient> {
     const samplingSessionSeqId = this.#connection.nextSamplingSeqId();
-    const saved = await this.#saveForSampler("saveWeightsAndGetSamplingClient", options, { samplingSessionSeqId });
+    const name = "saveWeightsAndGetSamplingClient";
+    const saved = await this.#runOne(name, "saveWeightsForSampler", { samplingSessionSeqId }, options);
     if (saved.samplingSessionId !== undefined) return new SamplingClient(this.#connection, saved.samplingSessionId);
     // A server that knows named saves only still gives a path to open.
     if (saved.path !== undefined) return openSampler(this.#connection, { modelPath: saved.path }, options.signal);
@@ -226,7 +206,7 @@ export class TrainingClient {
 
   /** What the server knows of the model: base model, tokenizer, LoRA rank. */
   async getInfo(options: CallOptions = {}): Promise<GetInfoResponse> {
-    const message = { type: "get_info" as const, modelId: this.modelId };
+    const message = { modelId: this.modelId };
     try {
       return await this.#connection.ask(routes.getInfo, { message, signal: options.signal });
     } catch (error) {
@@ -234,54 +214,28 @@ export class TrainingClient {
     }
   }
 
-  #load(name: string, path: string, optimizer: boolean, options: LoadOptions): APIFuture<LoadWeightsResponse> {
-    const message = (seqId: number) => ({
-      type: "load_weights" as const,
-      modelId: this.modelId,
-      seqId,
-      path,
-      optimizer,
-      weightsAccessToken: options.weightsAccessToken,
-    });
-    return this.#runOne(name, "LoadWeights", routes.loadWeights, message, options);
-  }
-
-  #saveForSampler(
+  /** Queues an operation of one request; `name` is what the caller called. */
+  #runOne<Name extends SingleOperation>(
     name: string,
-    options: CallOptions,
-    fields: Partial<z.output<Routes["saveWeightsForSampler"]["request"]>>,
-  ) {
-    const message = (seqId: number) => ({
-      type: "save_weights_for_sampler" as const,
-      modelId: this.modelId,
-      seqId,
-      ...fields,
-    });
-    return this.#runOne(name, "SaveWeightsForSampler", routes.saveWeightsForSampler, message, options);
-  }
-
-  /** Queues an operation of one request. */
-  #runOne<R extends { path: string; request: z.ZodType; result: z.ZodType }>(
-    name: string,
-    operation: OperationType,
-    route: R,
-    message: (seqId: number) => z.output<R["request"]>,
+    operation: Name,
+    fields: Omit<z.output<Routes[Name]["request"]>, "modelId" | "seqId">,
     { signal }: CallOptions,
-  ): APIFuture<z.output<R["result"]>> {
+  ): APIFuture<z.output<Routes[Name]["result"]>> {
+    const { path, request, result }: { path: string; request: z.ZodType; result: z.ZodType } = routes[operation];
     const accepted = this.#sequencer.run(name, async () => {
       signal?.throwIfAborted();
       const seqId = this.#sequencer.take(1);
       const giveBack = () => this.#sequencer.giveBack(seqId);
-      const body = encoded(() => encodeText(route.request, message(seqId)), giveBack);
-      return this.#submit(name, { method: "POST", path: route.path, body }, giveBack);
+      const body = encoded(() => encodeText(request, { ...fields, modelId: this.modelId, seqId }), giveBack);
+      return this.#submit(name, { method: "POST", path, body }, giveBack);
     });
-    const result = accepted.then((request) =>
+    const output = accepted.then((request) =>
       poll(
         this.#connection,
-        this.#target(request, operation, (json) => decode(route.result as R["result"], json), signal),
+        this.#target(request, operation, (json) => decode(result, json) as z.output<Routes[Name]["result"]>, signal),
       ),
     );
-    return new APIFuture(untilAborted(result, signal), accepted);
+    return new APIFuture(untilAborted(output, signal), accepted);
   }
 
   #runBatch(
@@ -296,7 +250,7 @@ export class TrainingClient {
     // A batch that cannot be sent is reported by `accepted`, in its turn.
     batches.catch(() => undefined);
     const result = accepted.then(async (requests) =>
-      combineOutputs(await this.#results(requests, forwardOnly ? "Forward" : "ForwardBackward", signal)),
+      combineOutputs(await this.#results(requests, forwardOnly ? "forward" : "forwardBackward", signal)),
     );
     return new APIFuture(untilAborted(result, signal), accepted);
   }
@@ -330,7 +284,9 @@ export class TrainingClient {
     const post = async (batch: EncodedBatch, index: number): Promise<Accepted> => {
       await this.#connection.trainingBytes.take(batch.bytes, this.#connection.closing);
       try {
-        const accepted = await this.#submitBatch(name, await batch.finish(first + index), refused);
+        const { trainingEncoding } = this.#connection;
+        const body = await batch.finish(first + index);
+        const accepted = await trainingEncoding.submit(body, refused, (...posted) => this.#submit(name, ...posted));
         // After a retry, an attempt that was given up may still be sending the bytes.
         if (!accepted.retried) batch.release();
         return accepted;
@@ -347,48 +303,11 @@ export class TrainingClient {
     return [await post(batches[0]!, 0), ...later];
   }
 
-  /** Posts a batch as protobuf, or as JSON to a server that reads nothing else. */
-  async #submitBatch(
-    name: string,
-    body: Uint8Array,
-    refused: ((error: unknown) => void) | undefined,
-  ): Promise<Accepted> {
-    const encoding = this.#connection.trainingEncoding;
-    let refusal: unknown;
-    if (encoding.protobuf) {
-      const request: HttpRequest = {
-        method: "POST",
-        path: routes.forwardBackward.path,
-        body,
-        contentType: protobufType,
-      };
-      try {
-        const given = (error: unknown) => !encoding.mayReadJson(error) && refused?.(error);
-        const accepted = await this.#submit(name, request, given, (answer) => encoding.refusesProtobuf(answer));
-        encoding.reads("protobuf");
-        return accepted;
-      } catch (error) {
-        if (!encoding.mayReadJson(error)) throw error;
-        refusal = encoding.protobuf ? error : undefined;
-      }
-    }
-    const message = decodeForwardBackwardRequest(body);
-    const path = message.forwardOnly ? routes.forward.path : routes.forwardBackward.path;
-    const json = JSON.stringify(encodeForwardBackwardJson(message));
-    try {
-      const accepted = await this.#submit(name, { method: "POST", path, body: json }, refused);
-      encoding.reads("json");
-      return accepted;
-    } catch (error) {
-      throw refusal ?? error;
-    }
-  }
-
   /** Posts one training request until it has its id. `refused` is called when the server certainly did not take it. */
   async #submit(
     name: string,
     request: HttpRequest,
-    refused: ((error: unknown) => void) | undefined,
+    refused: Refused,
     isFinal?: CallSettings["isFinal"],
   ): Promise<Accepted> {
     const started = performance.now();
@@ -407,7 +326,7 @@ export class TrainingClient {
     }
   }
 
-  #results(requests: readonly Accepted[], operation: OperationType, signal: AbortSignal | undefined) {
+  #results(requests: readonly Accepted[], operation: OperationRoute, signal: AbortSignal | undefined) {
     const json = (body: unknown) => decode(routes.forwardBackward.result, body);
     return settleAll(
       requests.map(
@@ -422,10 +341,11 @@ export class TrainingClient {
 
   #target<T>(
     { requestId, roundTripSeconds }: Accepted,
-    operation: OperationType,
+    route: OperationRoute,
     json: (body: unknown) => T,
     signal: AbortSignal | undefined,
   ): PollTarget<T> {
+    const operation = operationType(route);
     const lost = (status: number, detail: string) =>
       new RequestLostError(
         `The server accepted ${operation} of ${this.modelId} and then lost it (status ${status}: ${detail}) Whether it was applied is not known, so it is not sent again. Go back to the last checkpoint: createTrainingClientFromStateWithOptimizer(path).`,

@@ -68,19 +68,6 @@ export const retrieveFuturesResponse = message({
 
 export const cancelFutureRequest = message({ request_id: z.string() });
 
-/** What kind of operation a poll waits for, as its X-Tinker-Request-Type header says it. */
-export type OperationType =
-  | "CreateModel"
-  | "ForwardBackward"
-  | "Forward"
-  | "OptimStep"
-  | "SaveWeights"
-  | "SaveWeightsForSampler"
-  | "LoadWeights"
-  | "SaveWeightsExternal"
-  | "UnloadModel"
-  | "Sample";
-
 export const futureRoutes = {
   /** Answers with the operation's result, in JSON or protobuf. */
   retrieveFuture: route("POST", "/retrieve_future", { request: retrieveFutureRequest }),

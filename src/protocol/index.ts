@@ -41,7 +41,16 @@ export {
 } from "./questions.ts";
 export * from "./rest.ts";
 export { pathOf, patternOf, type Route } from "./route.ts";
-export { apiPrefix, jsonType, protobufType, type RouteName, type Routes, routes } from "./routes.ts";
+export {
+  apiPrefix,
+  jsonType,
+  type OperationRoute,
+  operationType,
+  protobufType,
+  type RouteName,
+  type Routes,
+  routes,
+} from "./routes.ts";
 export * from "./sampling.ts";
 export * from "./session.ts";
 export {

@@ -33,6 +33,10 @@ export function fallback<T extends z.ZodType>(schema: T, value: z.output<T>) {
   });
 }
 
+/** Names the message: written by itself, and not part of the object. */
+export const kind = <const T extends string>(name: T) =>
+  z.codec(z.literal(name).nullish(), z.custom<undefined>(), { decode: () => undefined, encode: () => name });
+
 /** A finite number that is `value` when it is absent. Null is refused: it is what JSON makes of NaN and infinity. */
 export function numberOr(value: number) {
   const finite = z.number({

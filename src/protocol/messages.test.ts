@@ -82,7 +82,7 @@ describe("JSON messages", () => {
     const absent = decode(saveWeightsRequest, { model_id: "m" });
     const nulls = { model_id: "m", path: null, seq_id: null, ttl_seconds: null, overwrite: null, type: null };
     expect(decode(saveWeightsRequest, nulls)).toEqual(absent);
-    expect(absent).toEqual({ type: "save_weights", modelId: "m", overwrite: false });
+    expect(absent).toEqual({ modelId: "m", overwrite: false });
     expect(decode(clientConfig, {}).fwdbwdMaxChunkLen).toBe(1024);
     expect(decode(adamParams, {})).toMatchObject({ learningRate: 1e-4, beta2: 0.95, eps: 1e-12 });
   });
@@ -95,7 +95,6 @@ describe("JSON messages", () => {
 
   test("nested messages are written in wire spelling, without undefined fields", () => {
     const text = encodeText(createModelRequest, {
-      type: "create_model",
       sessionId: "s",
       modelSeqId: 0,
       baseModel: "tiny",
@@ -181,7 +180,6 @@ describe("JSON messages", () => {
     expect(
       decode(loadWeightsRequest, { model_id: "m", seq_id: 1, path: "tinker://r/weights/a", optimizer: false }),
     ).toEqual({
-      type: "load_weights",
       modelId: "m",
       seqId: 1,
       path: "tinker://r/weights/a",

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { float32Array, int32Array } from "./arrays.ts";
 import { submitResponse } from "./futures.ts";
-import { encode, exactInteger, fallback, message, numberOr, optional, snake } from "./message.ts";
+import { encode, exactInteger, fallback, kind, message, numberOr, optional, snake } from "./message.ts";
 import { chunkSchema, modelInputSchema } from "./model-input.ts";
 import {
   type PromptAnswers,
@@ -14,7 +14,7 @@ import {
 import { route } from "./route.ts";
 
 export const createSamplingSessionRequest = message({
-  type: fallback(z.literal("create_sampling_session"), "create_sampling_session"),
+  type: kind("create_sampling_session"),
   session_id: z.string(),
   sampling_session_seq_id: z.int(),
   base_model: optional(z.string()),
@@ -24,7 +24,7 @@ export const createSamplingSessionResponse = message({ sampling_session_id: z.st
 
 /** Gives a copy of a sampling client its place among the others: its sequence ids start at 10⁹ times this. */
 export const joinSamplingSessionRequest = message({
-  type: fallback(z.literal("join_sampling_session"), "join_sampling_session"),
+  type: kind("join_sampling_session"),
   sampling_session_id: z.string(),
 });
 export const joinSamplingSessionResponse = message({ client_counter: z.int().min(1), type: optional(z.string()) });
@@ -64,7 +64,7 @@ export const samplingRanges: Readonly<
 export const defaultSamplingParams: Readonly<SamplingParams> = z.decode(samplingParams, {});
 
 const sampleRequestFields = {
-  type: fallback(z.literal("sample"), "sample"),
+  type: kind("sample"),
   sampling_session_id: optional(z.string()),
   /** Copies of a client count from multiples of 10⁹ up to 10¹⁸. */
   seq_id: optional(exactInteger),

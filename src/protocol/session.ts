@@ -1,6 +1,6 @@
 // Start-up: client configuration, credentials, sessions, heartbeats, telemetry.
 import { z } from "zod";
-import { fallback, message, optional } from "./message.ts";
+import { fallback, kind, message, optional } from "./message.ts";
 import { route } from "./route.ts";
 
 export const clientConfigRequest = message({ sdk_version: fallback(z.string(), "") });
@@ -48,7 +48,7 @@ export const defaultDynamicConfig: Readonly<z.output<typeof dynamicConfig>> = z.
 export const authTokenResponse = message({ jwt: z.string() });
 
 export const createSessionRequest = message({
-  type: fallback(z.literal("create_session"), "create_session"),
+  type: kind("create_session"),
   tags: fallback(z.array(z.string()), []),
   user_metadata: optional(z.record(z.string(), z.unknown())),
   sdk_version: fallback(z.string(), ""),
@@ -64,11 +64,11 @@ export const createSessionResponse = message({
 });
 
 export const sessionHeartbeatRequest = message({
-  type: fallback(z.literal("session_heartbeat"), "session_heartbeat"),
+  type: kind("session_heartbeat"),
   session_id: z.string(),
 });
 export const sessionHeartbeatResponse = message({
-  type: fallback(z.literal("session_heartbeat"), "session_heartbeat"),
+  type: kind("session_heartbeat"),
 });
 
 export const telemetryResponse = message({ status: z.literal("accepted") });

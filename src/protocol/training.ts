@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { ProtocolError } from "./errors.ts";
 import { submitResponse } from "./futures.ts";
-import { decode, encode, exactInteger, fallback, message, numberOr, optional } from "./message.ts";
+import { decode, encode, exactInteger, fallback, kind, message, numberOr, optional } from "./message.ts";
 import { type Chunk, type EncodedTextChunk, type ModelInput, modelInputSchema } from "./model-input.ts";
 import { route } from "./route.ts";
 import { type Tensor, tensorSchema } from "./tensors.ts";
@@ -121,7 +121,7 @@ const checkpointMetadata = z.record(z.string(), z.string());
 export const optimizerConfig = z.looseObject({ type: z.string() });
 
 export const createModelRequest = message({
-  type: fallback(z.literal("create_model"), "create_model"),
+  type: kind("create_model"),
   session_id: z.string(),
   model_seq_id: z.int(),
   base_model: z.string(),
@@ -132,12 +132,12 @@ export const createModelRequest = message({
 export const createModelResponse = message({ model_id: z.string(), type: optional(z.string()) });
 
 export const unloadModelRequest = message({
-  type: fallback(z.literal("unload_model"), "unload_model"),
+  type: kind("unload_model"),
   model_id: z.string(),
 });
 export const unloadModelResponse = message({ model_id: z.string(), type: optional(z.string()) });
 
-export const getInfoRequest = message({ type: fallback(z.literal("get_info"), "get_info"), model_id: z.string() });
+export const getInfoRequest = message({ type: kind("get_info"), model_id: z.string() });
 export const getInfoResponse = message({
   /** The kind of this message. */
   type: optional(z.string()),
@@ -182,7 +182,7 @@ export const defaultAdamParams: Readonly<AdamParams> = z.decode(adamParams, {});
 
 /** One of `adam_params` and, for optimizers that other servers have, `optimizer_params`. */
 export const optimStepRequest = message({
-  type: fallback(z.literal("optim_step"), "optim_step"),
+  type: kind("optim_step"),
   model_id: z.string(),
   seq_id: optional(z.int()),
   adam_params: optional(adamParams),
@@ -198,7 +198,7 @@ export const optimStepResponse = message({
 export type OptimStepResponse = z.output<typeof optimStepResponse>;
 
 export const saveWeightsRequest = message({
-  type: fallback(z.literal("save_weights"), "save_weights"),
+  type: kind("save_weights"),
   model_id: z.string(),
   /** The checkpoint's name. Servers other than ours may make one up when it is absent. */
   path: optional(z.string()),
@@ -218,7 +218,7 @@ export type SaveWeightsResponse = z.output<typeof saveWeightsResponse>;
 
 /** With `path`: a named checkpoint. With `sampling_session_seq_id`: an unnamed one, opened as a sampling session at once. */
 export const saveWeightsForSamplerRequest = message({
-  type: fallback(z.literal("save_weights_for_sampler"), "save_weights_for_sampler"),
+  type: kind("save_weights_for_sampler"),
   model_id: z.string(),
   path: optional(z.string()),
   sampling_session_seq_id: optional(z.int()),
@@ -234,7 +234,7 @@ export const saveWeightsForSamplerResponse = message({
 
 /** The weights as files to download, encrypted for the given age recipients if there are any. */
 export const saveWeightsExternalRequest = message({
-  type: fallback(z.literal("save_weights_external"), "save_weights_external"),
+  type: kind("save_weights_external"),
   model_id: z.string(),
   path: z.string(),
   seq_id: optional(z.int()),
@@ -254,7 +254,7 @@ export type SaveWeightsExternalResponse = z.output<typeof saveWeightsExternalRes
 
 /** With `model_id` and `seq_id`: into that model. With `session_id` and `model_seq_id`: a new model made from the checkpoint. */
 export const loadWeightsRequest = message({
-  type: fallback(z.literal("load_weights"), "load_weights"),
+  type: kind("load_weights"),
   model_id: optional(z.string()),
   seq_id: optional(z.int()),
   session_id: optional(z.string()),

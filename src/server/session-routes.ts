@@ -1,6 +1,6 @@
 // Start-up and liveness: client configuration, sessions, heartbeats, telemetry, health.
 import { defaultClientConfig, defaultDynamicConfig, sessionRoutes } from "../protocol/index.ts";
-import { ServerError } from "./errors.ts";
+import { badRequest, ServerError } from "./errors.ts";
 import { serve } from "./route.ts";
 
 /** What clients may be told to do differently; by default nothing. */
@@ -21,8 +21,7 @@ export const servedSessionRoutes = serve(
       sampleCancelEnabled: app.settings.clientFlags.includes("cancel"),
     }),
     authToken() {
-      throw new ServerError(
-        400,
+      throw badRequest(
         "server/no-token-exchange",
         "This server does not exchange credentials. Use the API key itself, as /client/config says.",
       );
@@ -35,7 +34,7 @@ export const servedSessionRoutes = serve(
       if (app.registry.session(sessionId).finished)
         throw new ServerError(410, "server/session-finished", `Session ${sessionId} was finished by its client.`);
       app.sessions.beat(sessionId);
-      return { type: "session_heartbeat" as const };
+      return {};
     },
     async finishSession(app, { reason, detail }, call) {
       const session = app.registry.session(call.parameter("session"));

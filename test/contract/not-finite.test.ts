@@ -95,7 +95,7 @@ test("messages with such a number have no text", () => {
   for (const value of bad)
     for (const name of adamKeys) {
       const adamParams = { ...defaultAdamParams, [name]: value };
-      const message = { type: "optim_step" as const, modelId: "m", seqId: 1, adamParams };
+      const message = { modelId: "m", seqId: 1, adamParams };
       expect(() => encodeText(optimStepRequest, message), `${name}=${value}`).toThrow(
         expect.objectContaining({ code: "protocol/invalid-message" }),
       );
