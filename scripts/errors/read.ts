@@ -83,7 +83,8 @@ function messagesFor(code: ts.Node): string[] {
   if (values) {
     const index = values.indexOf(value as ts.Expression);
     const before = values[index - 1];
-    const status = before && ts.isNumericLiteral(before) ? `${before.text}: ` : "";
+    const isBadRequest = ts.isCallExpression(holder) && holder.expression.getText() === "badRequest";
+    const status = before && ts.isNumericLiteral(before) ? `${before.text}: ` : isBadRequest ? "400: " : "";
     const next = values[index + 1];
     const texts = next === undefined ? [] : said(next);
     if (texts.length > 0) return texts.map((text) => status + text);

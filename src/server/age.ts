@@ -12,7 +12,7 @@ import {
 } from "node:crypto";
 import { createReadStream, createWriteStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
-import { ServerError } from "./errors.ts";
+import { badRequest } from "./errors.ts";
 
 export interface Recipient {
   raw: Buffer;
@@ -28,8 +28,7 @@ const derive = (secret: Buffer, salt: Buffer, info: string) => Buffer.from(hkdfS
 export function parseRecipient(text: string): Recipient {
   const raw = decodeBech32(text, "age");
   if (raw?.length !== 32)
-    throw new ServerError(
-      400,
+    throw badRequest(
       "server/age-recipient",
       `"${text.slice(0, 80)}" is no age recipient. Send X25519 public keys, as age-keygen prints them (age1…).`,
     );

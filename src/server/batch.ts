@@ -17,7 +17,7 @@ import {
   tensorProblem,
   textTokens,
 } from "../protocol/index.ts";
-import { ServerError } from "./errors.ts";
+import { badRequest } from "./errors.ts";
 
 /** Soft targets multiply a sequence by K; this bounds what one tensor may unfold to. */
 const maxTensorValues = 1 << 24;
@@ -33,7 +33,8 @@ export async function toTrainingBatch(
 ): Promise<TrainingBatch> {
   const loss = lossOf(request.lossFn);
   const rules: LossDeclaration = lossTable[loss];
-  if (request.data.length === 0) throw refuse("server/no-data", "The request has no data. Send at least one datum.");
+  if (request.data.length === 0)
+    throw badRequest("server/no-data", "The request has no data. Send at least one datum.");
   const lossConfig = resolveConfig(loss, rules, request.lossFnConfig);
   const data: TrainingDatum[] = [];
   for (const [index, datum] of request.data.entries()) {
@@ -79,7 +80,7 @@ function lossOf(name: string): LossName {
   const why = Object.hasOwn(foreignLosses, name)
     ? `This server has no loss "${name}": ${foreignLosses[name]}.`
     : undefined;
-  throw refuse(
+  throw badRequest(
     "server/unknown-loss",
     `${why ?? `There is no loss "${name.slice(0, 60)}".`} Use ${lossNames.join(", ")}.`,
   );
@@ -90,13 +91,13 @@ function resolveConfig(loss: LossName, rules: LossDeclaration, given: LossFnConf
   for (const [key, value] of Object.entries(given)) {
     if (!Object.hasOwn(rules.config, key)) {
       const known = Object.keys(rules.config);
-      throw refuse(
+      throw badRequest(
         "server/loss-config",
         `${loss} has no setting "${key.slice(0, 60)}". ${known.length > 0 ? `It has ${known.join(", ")}.` : "It has none."}`,
       );
     }
     if (typeof value !== "number" || !Number.isFinite(value) || value < 0)
-      throw refuse(
+      throw badRequest(
         "server/loss-config",
         `${key}=${String(value).slice(0, 60)} is not a setting of ${loss}. Send a number of at least 0.`,
       );
@@ -104,7 +105,10 @@ function resolveConfig(loss: LossName, rules: LossDeclaration, given: LossFnConf
   }
   const { clip_low_threshold: low = 0, clip_high_threshold: high = 0 } = resolved;
   if (low > high)
-    throw refuse("server/loss-config", `clip_low_threshold=${low} is above clip_high_threshold=${high}. Swap them.`);
+    throw badRequest(
+      "server/loss-config",
+      `clip_low_threshold=${low} is above clip_high_threshold=${high}. Swap them.`,
+    );
   return resolved;
 }
 
@@ -117,19 +121,19 @@ function toDatum(
 ): TrainingDatum {
   const tokens = textTokens(datum.modelInput);
   if (!tokens)
-    throw refuse(
+    throw badRequest(
       "server/unsupported-input",
       `Datum ${index} holds an image or audio chunk, and ${model.name} reads text only. Send encoded_text chunks.`,
     );
   checkTokens(tokens, model, `Datum ${index}`);
   if (tokens.length > model.maxContextLength)
-    throw refuse(
+    throw badRequest(
       "server/context-length",
       `Datum ${index} has ${tokens.length} tokens, and ${model.name} takes ${model.maxContextLength}. Shorten it.`,
     );
   for (const name of Object.keys(datum.lossFnInputs))
     if (!Object.hasOwn(rules.inputs, name))
-      throw refuse(
+      throw badRequest(
         "server/loss-inputs",
         `Datum ${index} has the input "${name.slice(0, 60)}", which ${loss} does not take. Send ${Object.keys(rules.inputs).join(", ")}.`,
       );
@@ -143,21 +147,21 @@ function toDatum(
       const { data, shape } = lossInputs["target_tokens"]!;
       lossInputs[name] = { data: new Float32Array(data.length).fill(fill), shape };
     } else
-      throw refuse(
+      throw badRequest(
         "server/loss-inputs",
         `Datum ${index} lacks "${name}". ${loss} takes ${Object.keys(rules.inputs).join(", ")}.`,
       );
   }
   const mask = lossInputs["sequence_ratio_mask"];
   if (mask && !mask.data.some((value) => value !== 0))
-    throw refuse(
+    throw badRequest(
       "server/loss-inputs",
       `"sequence_ratio_mask" of datum ${index} is 0 everywhere, so its ratio is the mean of nothing. Mark at least one position.`,
     );
   const [first, ...others] = Object.entries(lossInputs);
   for (const [name, { shape }] of others)
     if (shape.length !== first![1].shape.length || shape.at(-1) !== first![1].shape.at(-1))
-      throw refuse(
+      throw badRequest(
         "server/tensor",
         `Datum ${index}: "${name}" has shape [${shape}], "${first![0]}" has [${first![1].shape}]. Give them the same.`,
       );
@@ -172,46 +176,48 @@ function toLossTensor(
   rules: LossDeclaration,
   model: EngineModelInfo,
 ): LossTensor {
-  if (value.dtype !== dtype) throw refuse("server/tensor", `${what} has dtype ${value.dtype}. Send it as ${dtype}.`);
+  if (value.dtype !== dtype)
+    throw badRequest("server/tensor", `${what} has dtype ${value.dtype}. Send it as ${dtype}.`);
   const { shape } = value;
   const dimensions = rules.softTargets ? 2 : 1;
   if (shape.length < 1 || shape.length > dimensions || shape[0] !== length || shape[1] === 0)
-    throw refuse(
+    throw badRequest(
       "server/tensor",
       `${what} has shape [${shape}] for ${length} input tokens. Send [${length}]${dimensions === 2 ? ` or [${length}, K]` : ""}: one value per position.`,
     );
   // Checked before a sparse tensor is unfolded: its shape is only a claim.
   if (shape.reduce((product, size) => product * size, 1) > maxTensorValues)
-    throw refuse(
+    throw badRequest(
       "server/tensor",
       `${what} has shape [${shape}], more than ${maxTensorValues} values. Split the datum.`,
     );
   const problem = tensorProblem(value);
-  if (problem) throw refuse("server/tensor", `${what}: ${problem}. Send values, shape and indices that agree.`);
+  if (problem) throw badRequest("server/tensor", `${what}: ${problem}. Send values, shape and indices that agree.`);
   const { data } = densify(value);
   if (data instanceof Float32Array) {
     const bad = data.findIndex((number) => !Number.isFinite(number));
     if (bad >= 0)
-      throw refuse("server/non-finite", `${what} holds ${data[bad]} at index ${bad}. Send finite numbers only.`);
+      throw badRequest("server/non-finite", `${what} holds ${data[bad]} at index ${bad}. Send finite numbers only.`);
     return { data, shape };
   }
   if (data instanceof BigInt64Array)
-    throw refuse("server/token-range", `${what} holds ids beyond 32 bits. ${vocabularyHint(model)}`);
+    throw badRequest("server/token-range", `${what} holds ids beyond 32 bits. ${vocabularyHint(model)}`);
   checkTokens(data, model, what);
   return { data, shape };
 }
 
 /** Refuses an empty sequence and ids that the model has no token for. */
 export function checkTokens(tokens: Int32Array, model: EngineModelInfo, what: string): void {
-  if (tokens.length === 0) throw refuse("server/no-tokens", `${what} has no tokens. Send at least one.`);
+  if (tokens.length === 0) throw badRequest("server/no-tokens", `${what} has no tokens. Send at least one.`);
   for (let index = 0; index < tokens.length; index++) {
     const token = tokens[index]!;
     if (token < 0 || token >= model.vocabSize)
-      throw refuse("server/token-range", `${what} has token id ${token} at index ${index}. ${vocabularyHint(model)}`);
+      throw badRequest(
+        "server/token-range",
+        `${what} has token id ${token} at index ${index}. ${vocabularyHint(model)}`,
+      );
   }
 }
 
 const vocabularyHint = (model: EngineModelInfo) =>
   `${model.name} has ids 0 to ${model.vocabSize - 1}; encode with its tokenizer.`;
-
-const refuse = (code: string, message: string) => new ServerError(400, code, message);

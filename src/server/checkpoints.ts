@@ -14,7 +14,7 @@ import {
   formatTinkerPath,
   type TinkerPath,
 } from "../protocol/index.ts";
-import { explainDisk, ServerError } from "./errors.ts";
+import { badRequest, explainDisk, ServerError } from "./errors.ts";
 
 export interface CheckpointRecord {
   /** Tells this checkpoint from one saved later under the same name. */
@@ -36,8 +36,7 @@ const metadataFile = "checkpoint.json";
 /** Names are file names too: letters, digits, dots, dashes and underscores, not starting with a dot or dash. */
 export function checkName(name = ""): string {
   if (/^[A-Za-z0-9_][A-Za-z0-9._-]{0,199}$/.test(name)) return name;
-  throw new ServerError(
-    400,
+  throw badRequest(
     "server/checkpoint-name",
     `"${name.slice(0, 80)}" cannot name a checkpoint. Use 1 to 200 letters, digits, dots, dashes and underscores.`,
   );
@@ -121,8 +120,7 @@ export class CheckpointStore {
     if (rest !== undefined && stated) return this.get({ trainingRunId: runId, kind: stated, name: rest });
     const kinds = (kind ? [kind] : checkpointKinds).filter((candidate) => this.find(runId, candidate, checkpointId));
     if (kinds.length > 1)
-      throw new ServerError(
-        400,
+      throw badRequest(
         "server/checkpoint-ambiguous",
         `"${checkpointId.slice(0, 80)}" names several checkpoints of ${runId}: ${kinds.map((candidate) => `${checkpointFolders[candidate]}/${checkpointId}`).join(", ")}. Write one of those.`,
       );

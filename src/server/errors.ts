@@ -36,6 +36,9 @@ export class ServerError extends WhetstoneError {
   }
 }
 
+/** What the client can correct. */
+export const badRequest = (code: string, message: string) => new ServerError(400, code, message);
+
 export const shuttingDown = () =>
   new ServerError(503, "server/shutting-down", "The server is shutting down. Try again when it is back.", {
     retryAfterSeconds: 2,
@@ -45,8 +48,7 @@ export const shuttingDown = () =>
 export function engineModel({ models }: Pick<Engine, "models">, baseModel: string): EngineModelInfo {
   const info = models.find(({ name }) => name === baseModel);
   if (info) return info;
-  throw new ServerError(
-    400,
+  throw badRequest(
     "server/unknown-base-model",
     `This server does not serve "${baseModel.slice(0, 100)}". It serves ${models.map(({ name }) => name).join(", ")}.`,
   );
@@ -54,15 +56,15 @@ export function engineModel({ models }: Pick<Engine, "models">, baseModel: strin
 
 /** A number came again, with something else. */
 export const numberReused = (message: string) =>
-  new ServerError(400, "server/sequence-reused", `${message} Give each its own number.`);
+  badRequest("server/sequence-reused", `${message} Give each its own number.`);
 
 /** Gives a decoder's error its place in this server's answers; every other error is given back as it is. */
 export function fromProtocol(error: unknown): unknown {
   if (!(error instanceof ProtocolError)) return error;
   if (error.code === "protocol/invalid-message" || error.code === "protocol/not-expressible")
     return new ServerError(422, "server/invalid-message", error.message);
-  if (error.code === "protocol/bad-path") return new ServerError(400, "server/bad-path", error.message);
-  return new ServerError(400, "server/malformed-body", error.message);
+  if (error.code === "protocol/bad-path") return badRequest("server/bad-path", error.message);
+  return badRequest("server/malformed-body", error.message);
 }
 
 const diskProblems = new Set(["ENOSPC", "EDQUOT", "EROFS", "EIO", "EACCES", "EPERM", "EMFILE", "ENFILE"]);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ServerError } from "./errors.ts";
+import { badRequest, ServerError } from "./errors.ts";
 import { FutureStore } from "./futures.ts";
 
 function store(options: { maxResultBytes?: number; now?: () => number } = {}) {
@@ -72,7 +72,7 @@ test("memory stays under its limit; what was delivered goes first", () => {
 test("a failure keeps its code and says whose fault it is", () => {
   const futures = store();
   const future = futures.create();
-  futures.fail(future, new ServerError(400, "server/unknown-loss", "no such loss"));
+  futures.fail(future, badRequest("server/unknown-loss", "no such loss"));
   expect(future.outcome).toEqual({
     ok: false,
     failure: { message: "no such loss", category: "user", code: "server/unknown-loss" },

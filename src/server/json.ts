@@ -1,6 +1,6 @@
 // Request bodies in JSON: parsed, and bounded in depth. What null means is the message's to say.
 import { parseJson } from "../protocol/index.ts";
-import { type NumberedRequest, ServerError } from "./errors.ts";
+import { badRequest, type NumberedRequest } from "./errors.ts";
 
 /** Deeper than any message; beyond it, code that walks values would run out of stack. */
 const maxDepth = 64;
@@ -9,8 +9,7 @@ const maxDepth = 64;
 export function parseBody(bytes: Uint8Array): Record<string, unknown> {
   const value = parseJson(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8"));
   if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw new ServerError(
-      400,
+    throw badRequest(
       "server/malformed-body",
       `The body is ${Array.isArray(value) ? "a list" : value === null ? "null" : `a ${typeof value}`}. Send a JSON object.`,
     );
@@ -20,8 +19,7 @@ export function parseBody(bytes: Uint8Array): Record<string, unknown> {
 
 function checkDepth(value: object, depth: number): void {
   if (depth > maxDepth)
-    throw new ServerError(
-      400,
+    throw badRequest(
       "server/malformed-body",
       `The body nests deeper than ${maxDepth} levels. Send the message that this route expects.`,
     );

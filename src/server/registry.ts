@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { writeFileAtomic } from "../core/files.ts";
 import { JsonLinesWriter, readJsonLines, toJsonLine } from "../core/jsonl.ts";
 import type { LoraSpec } from "../engine/engine.ts";
-import { explainDisk, ServerError, shuttingDown } from "./errors.ts";
+import { badRequest, explainDisk, ServerError, shuttingDown } from "./errors.ts";
 
 export interface SessionRecord {
   id: string;
@@ -115,8 +115,7 @@ export class Registry {
   openSession(id: string): SessionRecord {
     const record = this.session(id);
     if (!record.finished) return record;
-    throw new ServerError(
-      400,
+    throw badRequest(
       "server/session-finished",
       `Session ${id} was finished by its client (${record.finished.reason}). Make a new ServiceClient.`,
     );

@@ -13,7 +13,7 @@ import {
 import type { App } from "./app.ts";
 import type { CheckpointRecord } from "./checkpoints.ts";
 import { archiveAnswer, fileUrls } from "./downloads.ts";
-import { ServerError } from "./errors.ts";
+import { badRequest } from "./errors.ts";
 import type { ModelRecord } from "./registry.ts";
 import { type Call, serve } from "./route.ts";
 import { searchSessions } from "./session-search.ts";
@@ -108,7 +108,7 @@ export const servedRestRoutes = serve(restRoutes, {
     const type = oneOf(call, "event_type", ["all", "checkpoints", "projects", "teams", "organizations"]);
     const day = call.query.get("day");
     if (day !== null && !/^\d{4}-\d\d-\d\d$/.test(day))
-      throw new ServerError(400, "server/query", `day=${day.slice(0, 40)} is no date. Write it as 2026-01-31.`);
+      throw badRequest("server/query", `day=${day.slice(0, 40)} is no date. Write it as 2026-01-31.`);
     // What is there now, as the events that made it; a local server has no projects, teams or organizations of its own.
     const saved = app.checkpoints.list().map(({ createdAt, runId, kind, name }) => ({
       timestamp: new Date(createdAt),
@@ -138,8 +138,7 @@ export const servedRestRoutes = serve(restRoutes, {
     details: { orgDetails: { name: "local" }, userDetails: { email: "local@localhost" } },
   }),
   revokeApiKey() {
-    throw new ServerError(
-      400,
+    throw badRequest(
       "server/api-key-fixed",
       "The key of this server is the one it was started with. Stop the server, and start it with another api_key.",
     );
@@ -155,8 +154,7 @@ function page<T>(call: Call, all: readonly T[], defaultLimit: number) {
 function oneOf(call: Call, name: string, known: readonly string[]): string {
   const value = call.query.get(name) ?? known[0]!;
   if (known.includes(value)) return value;
-  throw new ServerError(
-    400,
+  throw badRequest(
     "server/query",
     `${name}=${value.slice(0, 40)} is unknown. Use ${known.slice(0, -1).join(", ")} or ${known.at(-1)}.`,
   );

@@ -3,7 +3,7 @@
 import type { z } from "zod";
 import { decode, type Route } from "../protocol/index.ts";
 import type { App } from "./app.ts";
-import { type NumberedRequest, ServerError } from "./errors.ts";
+import { badRequest, type NumberedRequest, ServerError } from "./errors.ts";
 import type { Answer } from "./http.ts";
 import { parseBody, sequenceIn } from "./json.ts";
 
@@ -102,11 +102,7 @@ export class Call {
     if (text === null || text === "") return fallback;
     const value = Number(text);
     if (/^\d{1,15}$/.test(text) && value <= max) return value;
-    throw new ServerError(
-      400,
-      "server/query",
-      `${name}=${text.slice(0, 40)} is not a number from 0 to ${max}. Correct it.`,
-    );
+    throw badRequest("server/query", `${name}=${text.slice(0, 40)} is not a number from 0 to ${max}. Correct it.`);
   }
 
   /** The version of the official SDK that asks, as [major, minor, patch]; undefined for other clients. */

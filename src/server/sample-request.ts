@@ -10,7 +10,7 @@ import {
   textTokens,
 } from "../protocol/index.ts";
 import { checkTokens } from "./batch.ts";
-import { ServerError } from "./errors.ts";
+import { badRequest } from "./errors.ts";
 import { type ModelText, stopAtStrings } from "./stop.ts";
 
 const maxSamples = 1024;
@@ -23,8 +23,7 @@ export function checkSample(
 ): { request: EngineSampleRequest; fingerprint: string } {
   const prompt = textTokens(wire.prompt);
   if (!prompt)
-    throw new ServerError(
-      400,
+    throw badRequest(
       "server/unsupported-input",
       `The prompt holds an image or audio chunk, and ${model.name} reads text only. Send encoded_text chunks.`,
     );
@@ -32,8 +31,7 @@ export function checkSample(
   const { maxTokens, seed, stop, ...drawing } = wire.samplingParams;
   const longest = prompt.length + (maxTokens ?? 1);
   if (longest > model.maxContextLength)
-    throw new ServerError(
-      400,
+    throw badRequest(
       "server/context-length",
       `The prompt's ${prompt.length} tokens and max_tokens=${maxTokens ?? 1} pass ${model.name}'s context of ${model.maxContextLength}. Shorten one.`,
     );
@@ -45,7 +43,7 @@ export function checkSample(
   }
   const questions = questionsOf(wire);
   const problem = questionProblem(questions, { promptLength: prompt.length, vocabSize: model.vocabSize });
-  if (problem !== undefined) throw new ServerError(400, "server/sampling", problem);
+  if (problem !== undefined) throw badRequest("server/sampling", problem);
   return {
     request: {
       prompt,
@@ -66,7 +64,7 @@ export function checkSample(
 
 function within(name: string, value: number, low: number, high: number): void {
   if (value >= low && value <= high) return;
-  throw new ServerError(400, "server/sampling", `${name}=${value} is out of range. Send ${low} to ${high}.`);
+  throw badRequest("server/sampling", `${name}=${value} is out of range. Send ${low} to ${high}.`);
 }
 
 /** Any 64-bit value is a seed; engines get a whole number from 0 to 2^53 − 2. */
@@ -92,14 +90,9 @@ function toStops(stop: SamplingParams["stop"], model: EngineModelInfo, text: Mod
   if (stopTokens.length > 0) checkTokens(Int32Array.from(stopTokens), model, "stop");
   if (strings.length === 0) return { stopTokens, stopAtEnd };
   if (strings.some((string) => string === "" || string.length > 1000))
-    throw new ServerError(
-      400,
-      "server/sampling",
-      "A stop string is empty or longer than 1000 characters. Leave it out.",
-    );
+    throw badRequest("server/sampling", "A stop string is empty or longer than 1000 characters. Leave it out.");
   if (!text)
-    throw new ServerError(
-      400,
+    throw badRequest(
       "server/no-tokenizer",
       `${model.name} has no tokenizer here, so stop strings cannot be found. Send token ids in stop instead.`,
     );

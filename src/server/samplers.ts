@@ -4,7 +4,7 @@ import type { Engine, EngineModelInfo, SampleOutput, SampleRequest, SamplerSourc
 import { parseTinkerPath } from "../protocol/index.ts";
 import type { CheckpointStore } from "./checkpoints.ts";
 import type { CompletionLog } from "./completions.ts";
-import { engineModel, numberReused, ServerError } from "./errors.ts";
+import { badRequest, engineModel, numberReused, ServerError } from "./errors.ts";
 import type { Operation, Operations } from "./operations.ts";
 import { Recent } from "./recent.ts";
 import type { ModelRecord, Registry, SamplerRecord } from "./registry.ts";
@@ -201,8 +201,7 @@ export class Samplers {
     const { baseModel, modelPath } = source;
     if (modelPath === undefined) {
       if (baseModel === undefined)
-        throw new ServerError(
-          400,
+        throw badRequest(
           "server/sampler-source",
           "Neither base_model nor model_path was given. Name the base model, or the checkpoint to sample from.",
         );
@@ -211,8 +210,7 @@ export class Samplers {
     }
     const path = parseTinkerPath(modelPath);
     if (path.kind !== "sampler")
-      throw new ServerError(
-        400,
+      throw badRequest(
         "server/checkpoint-kind",
         `${modelPath} holds training state. Sample from a tinker://RUN/sampler_weights/NAME path, as save_weights_for_sampler returns it.`,
       );
@@ -254,7 +252,7 @@ export const cloneOf = (sequence: SampleSequence): number => Number(BigInt(seque
 export const clientKey = (samplerId: string, clone: number): string => `${samplerId}/${clone}`;
 
 const cancelled = () =>
-  new ServerError(400, "server/cancelled", "The client cancelled this sample. Ask again if it is wanted after all.");
+  badRequest("server/cancelled", "The client cancelled this sample. Ask again if it is wanted after all.");
 
 const gone = (id: string) =>
   new ServerError(

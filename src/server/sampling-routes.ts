@@ -1,6 +1,6 @@
 // Sampling sessions and samples.
 import { samplingRoutes } from "../protocol/index.ts";
-import { ServerError } from "./errors.ts";
+import { badRequest } from "./errors.ts";
 import { serve } from "./route.ts";
 import { checkSample } from "./sample-request.ts";
 import type { SampleSequence } from "./samplers.ts";
@@ -41,5 +41,5 @@ const largestSequence = 2n ** 63n - 1n;
 /** Copies of a client in other processes count from random multiples of a billion, up to about 10^18. */
 function checkSequence(seqId: SampleSequence): SampleSequence {
   if (seqId >= 0 && seqId <= largestSequence) return seqId;
-  throw new ServerError(400, "server/sequence-number", `seq_id=${seqId} is out of range. Count from 0 upwards.`);
+  throw badRequest("server/sequence-number", `seq_id=${seqId} is out of range. Count from 0 upwards.`);
 }

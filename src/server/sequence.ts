@@ -1,7 +1,7 @@
 // Applies one model's training requests in the order of their sequence numbers, one after another, whatever order they arrive
 // in: the chunks of one batch come 2…n, then 1. A number that never comes (a client whose submit failed) holds the queue up for
 // a limited time; after that it is passed over and refused when it does come, so nothing is ever applied out of order.
-import { numberReused, ServerError } from "./errors.ts";
+import { badRequest, numberReused } from "./errors.ts";
 import { Recent } from "./recent.ts";
 
 type Task = () => Promise<void>;
@@ -39,8 +39,7 @@ export class SequenceQueue {
   check(sequence: number): void {
     if (this.#refused.delete(sequence) && this.#next === sequence + 1) this.#next = sequence;
     if (sequence < this.#next)
-      throw new ServerError(
-        400,
+      throw badRequest(
         "server/sequence-passed",
         `seq_id ${sequence} comes too late: the model is at ${this.#next}. Number requests 1, 2, 3, … and send each once; ` +
           "a number missing for too long is passed over.",

@@ -9,7 +9,7 @@ import type { Engine } from "../engine/engine.ts";
 import { apiPrefix, encode, patternOf } from "../protocol/index.ts";
 import { App, type AppSettings, defaultSettings } from "./app.ts";
 import { servedDownloadRoutes } from "./downloads.ts";
-import { fromProtocol, ServerError } from "./errors.ts";
+import { badRequest, fromProtocol, ServerError } from "./errors.ts";
 import { servedFutureRoutes } from "./future-routes.ts";
 import { Answer, emptyAnswer, errorAnswer, jsonAnswer, readBody, send } from "./http.ts";
 import { servedRestRoutes } from "./rest-routes.ts";
@@ -295,11 +295,7 @@ function parseUrl(request: IncomingMessage): { path: string; query: URLSearchPar
   try {
     return { path: decodeURIComponent(rawPath), query: new URLSearchParams(query.join("?")) };
   } catch {
-    throw new ServerError(
-      400,
-      "server/bad-path",
-      `The path "${rawPath.slice(0, 80)}" is not well encoded. Correct it.`,
-    );
+    throw badRequest("server/bad-path", `The path "${rawPath.slice(0, 80)}" is not well encoded. Correct it.`);
   }
 }
 

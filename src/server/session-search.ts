@@ -1,7 +1,7 @@
 // Finds sessions by what is known of them, newest first.
 import type { SearchSessionsRequest, SearchSessionsResponse } from "../protocol/index.ts";
 import type { App } from "./app.ts";
-import { ServerError } from "./errors.ts";
+import { badRequest } from "./errors.ts";
 import type { SessionRecord } from "./registry.ts";
 
 const maxLimit = 200;
@@ -9,7 +9,7 @@ const maxLimit = 200;
 export function searchSessions(app: App, request: SearchSessionsRequest): SearchSessionsResponse {
   const { limit, cursor } = request;
   if (limit < 1 || limit > maxLimit)
-    throw new ServerError(400, "server/query", `limit=${limit} is out of range. Send 1 to ${maxLimit}.`);
+    throw badRequest("server/query", `limit=${limit} is out of range. Send 1 to ${maxLimit}.`);
   const all = app.registry.sessions;
   // Sessions stand in the order of their making, so the one that was last is where to go on.
   const start = cursor ? all.findIndex(({ id }) => id === cursor.lastSessionId) + 1 : 0;

@@ -1,13 +1,12 @@
 // Why a model cannot take a request, or a checkpoint.
 import type { CheckpointRecord } from "./checkpoints.ts";
-import { ServerError } from "./errors.ts";
+import { badRequest, ServerError } from "./errors.ts";
 import type { ModelRecord } from "./registry.ts";
 
 /** Refuses a path of weights for sampling where training state is needed. */
 export function requireTrainingPath<P extends { kind: string }>(path: P, written: string): P {
   if (path.kind === "training") return path;
-  throw new ServerError(
-    400,
+  throw badRequest(
     "server/checkpoint-kind",
     `${written} holds weights for sampling, without optimizer state. Load a tinker://RUN/weights/NAME path, as save_state returns it.`,
   );
@@ -23,8 +22,7 @@ export function requireFit(record: ModelRecord, checkpoint: CheckpointRecord, pa
     record.baseModel === checkpoint.baseModel
       ? differs.map((key) => `${key} ${checkpoint.lora[key]} instead of ${record.lora[key]}`).join(", ")
       : `base model ${checkpoint.baseModel} instead of ${record.baseModel}`;
-  throw new ServerError(
-    400,
+  throw badRequest(
     "server/checkpoint-mismatch",
     `${path} does not fit model ${record.id}: it has ${reason}. Create the model from the checkpoint instead.`,
   );

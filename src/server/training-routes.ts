@@ -7,7 +7,7 @@ import type { App } from "./app.ts";
 import { fingerprintOf, toTrainingBatch, turnMs } from "./batch.ts";
 import { checkName } from "./checkpoints.ts";
 import type { TrainingEncoding } from "./decode-training.ts";
-import { ServerError } from "./errors.ts";
+import { badRequest, ServerError } from "./errors.ts";
 import type { Operation } from "./operations.ts";
 import { type Call, serve } from "./route.ts";
 import { foldSeed } from "./sample-request.ts";
@@ -97,8 +97,7 @@ export const servedTrainingRoutes = serve(
       return { requestId: created.operation.id, modelId: created.modelId };
     },
     createCustomLoss() {
-      throw new ServerError(
-        400,
+      throw badRequest(
         "server/custom-loss",
         "This server runs no losses of clients. Leave its flag custom_loss_server_side off: the SDK then computes them itself.",
       );
@@ -110,21 +109,16 @@ export const servedTrainingRoutes = serve(
 function toLora(config: LoraConfig): LoraSpec {
   const { rank, seed, trainAttn, trainMlp, trainUnembed } = config;
   if (rank < 1 || rank > maxRank)
-    throw new ServerError(
-      400,
-      "server/lora",
-      `A LoRA rank of ${rank} is not possible. Choose 1 to ${maxRank}; 32 is usual.`,
-    );
+    throw badRequest("server/lora", `A LoRA rank of ${rank} is not possible. Choose 1 to ${maxRank}; 32 is usual.`);
   if (!trainAttn && !trainMlp && !trainUnembed)
-    throw new ServerError(400, "server/lora", "Nothing is to be trained. Set train_attn, train_mlp or train_unembed.");
+    throw badRequest("server/lora", "Nothing is to be trained. Set train_attn, train_mlp or train_unembed.");
   return { rank, trainAttn, trainMlp, trainUnembed, ...(seed !== undefined && { seed: foldSeed(seed) }) };
 }
 
 /** Adam is the only optimizer there is. */
 function requireAdam(given: { type: string } | undefined): void {
   if (given === undefined || given.type === "adamw" || given.type === "adam") return;
-  throw new ServerError(
-    400,
+  throw badRequest(
     "server/optimizer",
     `This server has no optimizer "${given.type.slice(0, 60)}". Use AdamW: adam_params in optim_step.`,
   );
@@ -164,7 +158,7 @@ function toAdam(params: AdamParams | undefined): AdamSettings {
   ];
   for (const [name, value, fits, range] of rules)
     if (!fits || !Number.isFinite(value))
-      throw new ServerError(400, "server/adam", `${name}=${value} is out of range. Send a number ${range}.`);
+      throw badRequest("server/adam", `${name}=${value} is out of range. Send a number ${range}.`);
   return { learningRate, beta1, beta2, epsilon: eps, weightDecay, gradClipNorm };
 }
 
@@ -190,13 +184,12 @@ function checkSequence(seqId: number): number | undefined {
 
 export function checkCount(value: number, name: string): number {
   if (value >= 0 && value <= 0x7fffffff) return value;
-  throw new ServerError(400, "server/sequence-number", `${name}=${value} is out of range. Count from 0 or 1 upwards.`);
+  throw badRequest("server/sequence-number", `${name}=${value} is out of range. Count from 0 or 1 upwards.`);
 }
 
 export function checkTtl(ttlSeconds: number | undefined): number | undefined {
   if (ttlSeconds === undefined || (ttlSeconds > 0 && ttlSeconds <= 10 * 366 * 86_400)) return ttlSeconds;
-  throw new ServerError(
-    400,
+  throw badRequest(
     "server/ttl",
     `ttl_seconds=${ttlSeconds} is out of range. Send a positive number of seconds, up to ten years, or none.`,
   );

@@ -22,7 +22,7 @@ import {
 import { encryptFile, type Recipient } from "./age.ts";
 import { filesBelow } from "./archive.ts";
 import type { CheckpointRecord, CheckpointStore } from "./checkpoints.ts";
-import { engineModel, type NumberedRequest, numberReused, ServerError, shuttingDown } from "./errors.ts";
+import { badRequest, engineModel, type NumberedRequest, numberReused, ServerError, shuttingDown } from "./errors.ts";
 import type { Operation, Operations, Result } from "./operations.ts";
 import { Recent } from "./recent.ts";
 import type { ModelRecord, Registry } from "./registry.ts";
@@ -100,8 +100,7 @@ export class Training {
     this.engineModel(fields.baseModel);
     operations.admit(0);
     if (this.#live.size >= this.#parts.maxModels && !this.#live.has(`${sessionId}:train:${sequence}`))
-      throw new ServerError(
-        400,
+      throw badRequest(
         "server/model-limit",
         `${this.#live.size} models are loaded, as many as max_models allows. Unload one, or let an unused session end.`,
       );
