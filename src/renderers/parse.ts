@@ -1,6 +1,7 @@
 // Reads a model's answer: splits its reasoning and tool blocks off its text. Linear in the text, and it never throws.
-import type { Message, ToolCall } from "./messages.ts";
-import { type ReasoningTags, trimEndNewlines, trimStartNewlines } from "./reasoning.ts";
+import { RendererError } from "./errors.ts";
+import type { Message, ParsedResponse, ToolCall } from "./messages.ts";
+import { type ReasoningTags, trimNewlines, trimStartNewlines } from "./reasoning.ts";
 
 /** What a prompt ends with: an open reasoning block, a closed one, or nothing of the kind. */
 export type PromptTail = "open" | "closed" | "none";
@@ -25,6 +26,25 @@ interface Blocks {
 }
 
 const callTags = { open: "<tool_call>", close: "</tool_call>" };
+
+/** The sampled tokens before the stop token, if there is one; more are refused. */
+export function untilStop(
+  tokens: ArrayLike<number>,
+  stops: readonly number[],
+): { ids: number[]; termination: ParsedResponse["termination"] } {
+  const ids = Array.from(tokens);
+  const found = ids.flatMap((id, index) => (stops.includes(id) ? [index] : []));
+  if (found.length > 1)
+    throw new RendererError(
+      "renderer/several-stops",
+      `A response of ${ids.length} tokens has ${found.length} stop tokens (${found.map((index) => ids[index]).join(", ")}). ` +
+        "Sample with the renderer's stop tokens, so that the first one ends it.",
+    );
+  const [stop] = found;
+  return stop === undefined
+    ? { ids, termination: "malformed" }
+    : { ids: ids.slice(0, stop), termination: "stop_sequence" };
+}
 
 /** The assistant message that `text`, which follows a prompt, stands for. */
 export function readAssistant(text: string, { tags, tail = "none" }: ReadOptions = {}): ReadResponse {
@@ -67,7 +87,7 @@ export function readAssistant(text: string, { tags, tail = "none" }: ReadOptions
 }
 
 function addReasoning(blocks: Blocks, inside: string): void {
-  const reasoning = trimEndNewlines(trimStartNewlines(inside));
+  const reasoning = trimNewlines(inside);
   if (reasoning !== "") blocks.reasoning.push(reasoning);
 }
 

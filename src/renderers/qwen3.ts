@@ -11,10 +11,11 @@ import type {
   SupervisedOptions,
   ToolCall,
 } from "./messages.ts";
-import { readAssistant } from "./parse.ts";
+import { readAssistant, untilStop } from "./parse.ts";
 import { isQuery, splitReasoning, thinkBlock, thinkTags, trimStartNewlines } from "./reasoning.ts";
 import type { Renderer, RendererFormat } from "./renderer.ts";
-import { type Segment, weigh } from "./segments.ts";
+import { type Segment, warningsOf, weigh } from "./segments.ts";
+import { checkRole } from "./template/wire-messages.ts";
 import { spacedJson, withToolDeclarations } from "./tools.ts";
 
 export interface Qwen3Options {
@@ -56,30 +57,14 @@ export class Qwen3Renderer implements Renderer {
   buildSupervisedExample(messages: readonly Message[], options: SupervisedOptions = {}): SupervisedExample {
     const trainOn = options.trainOn ?? "last_assistant_message";
     const example = weigh(this.#render(messages, options, { supervised: true }), messages, trainOn);
-    const answers = messages.filter((message) => message.role === "assistant").length;
-    if (trainOn === "all_assistant_messages" && !this.hasExtensionProperty && answers > 1) {
-      example.warnings.push(
-        `${this.name} rewrites earlier assistant turns, so training on all ${answers} at once shows the model turns it would never ` +
-          "see when sampling. Make one example per assistant turn, or set stripThinkingFromHistory to false.",
-      );
-    }
-    return example;
+    return { ...example, warnings: warningsOf(this, this.name, messages, trainOn) };
   }
 
   parseResponse(tokens: ArrayLike<number>): ParsedResponse {
-    const ids = Array.from(tokens);
-    const stop = ids.indexOf(this.#end);
-    if (stop !== ids.lastIndexOf(this.#end)) {
-      throw new RendererError(
-        "renderer/several-stops",
-        `A response of ${ids.length} tokens has ${ids.filter((id) => id === this.#end).length} stop tokens (${this.#end}). ` +
-          "Sample with the renderer's stop tokens, so that the first one ends it.",
-      );
-    }
-    const text = this.tokenizer.decode(stop < 0 ? ids : ids.slice(0, stop));
+    const { ids, termination } = untilStop(tokens, this.stop);
     const tags = this.#thinking === "never" ? undefined : thinkTags;
-    const read = readAssistant(text, { tags, tail: this.#thinking === "off" ? "closed" : "none" });
-    return { ...read, termination: stop < 0 ? "malformed" : "stop_sequence" };
+    const tail = this.#thinking === "off" ? "closed" : "none";
+    return { ...readAssistant(this.tokenizer.decode(ids), { tags, tail }), termination };
   }
 
   #render(messages: readonly Message[], options: RenderOptions, { supervised = false } = {}): Segment[] {
@@ -92,23 +77,10 @@ export class Qwen3Renderer implements Renderer {
         this.#write(segments, 0, "system", declarations ?? message.content);
         continue;
       }
-      switch (message.role) {
-        case "system":
-        case "user":
-          this.#write(segments, index, message.role, message.content);
-          break;
-        case "assistant":
-          this.#writeAssistant(segments, messages, index, supervised);
-          break;
-        case "tool":
-          this.#writeToolResult(segments, messages, index);
-          break;
-        default:
-          throw new RendererError(
-            "renderer/unknown-role",
-            `Message ${index} has the role ${JSON.stringify(message.role)}. Use system, user, assistant or tool.`,
-          );
-      }
+      checkRole(message, index);
+      if (message.role === "assistant") this.#writeAssistant(segments, messages, index, supervised);
+      else if (message.role === "tool") this.#writeToolResult(segments, messages, index);
+      else this.#write(segments, index, message.role, message.content);
     }
     return segments;
   }

@@ -1,5 +1,6 @@
 // Where the think block of an assistant message is, and when a thinking model's conversation shows it.
 import type { Message } from "./messages.ts";
+import { strip } from "./template/python.ts";
 
 /** What encloses reasoning in a model's text. */
 export interface ReasoningTags {
@@ -25,7 +26,7 @@ export function splitReasoning(message: Message): { reasoning: string; text: str
 
 /** The block as the Qwen3 template writes it; empty reasoning gives the empty block that stands for "did not think". */
 export function thinkBlock(reasoning: string): string {
-  return `<think>\n${trimEndNewlines(trimStartNewlines(reasoning))}\n</think>\n\n`;
+  return `<think>\n${trimNewlines(reasoning)}\n</think>\n\n`;
 }
 
 /** A user message that asks something, as opposed to one that only carries tool results. */
@@ -34,14 +35,6 @@ export function isQuery(message: Message): boolean {
   return role === "user" && !(content.startsWith("<tool_response>") && content.endsWith("</tool_response>"));
 }
 
-export function trimStartNewlines(text: string): string {
-  let start = 0;
-  while (text[start] === "\n") start++;
-  return text.slice(start);
-}
-
-export function trimEndNewlines(text: string): string {
-  let end = text.length;
-  while (end > 0 && text[end - 1] === "\n") end--;
-  return text.slice(0, end);
-}
+export const trimStartNewlines = (text: string): string => strip(text, "left", "\n");
+export const trimEndNewlines = (text: string): string => strip(text, "right", "\n");
+export const trimNewlines = (text: string): string => strip(text, "both", "\n");

@@ -2,6 +2,7 @@
 import { RendererError } from "./errors.ts";
 import type { Message, SupervisedExample, TrainOn } from "./messages.ts";
 import { isQuery } from "./reasoning.ts";
+import type { Renderer } from "./renderer.ts";
 
 export interface Segment {
   /** The message it belongs to; -1 for a system message that only declares tools. */
@@ -15,17 +16,34 @@ export interface Segment {
 export function weigh(segments: readonly Segment[], messages: readonly Message[], trainOn: TrainOn): SupervisedExample {
   checkTrainable(messages, trainOn);
   const chosen = chooseMessages(messages, trainOn);
-  const tokens: number[] = [];
-  const weights: number[] = [];
-  for (const segment of segments) {
-    const weight = isTrained(segment, chosen, trainOn) ? 1 : 0;
-    for (const token of segment.tokens) {
-      tokens.push(token);
-      weights.push(weight);
-    }
-  }
-  if (!weights.includes(1)) throw nothingToTrain(messages, trainOn);
-  return { tokens, weights, warnings: [] };
+  const runs = segments.map((segment) => ({ tokens: segment.tokens, trained: isTrained(segment, chosen, trainOn) }));
+  if (!runs.some(({ tokens, trained }) => trained && tokens.length > 0)) throw nothingToTrain(messages, trainOn);
+  return { ...joinRuns(runs), warnings: [] };
+}
+
+/** Runs of tokens, one after the other, with a weight for each token. */
+export function joinRuns(
+  runs: readonly { tokens: readonly number[]; trained: boolean }[],
+): Pick<SupervisedExample, "tokens" | "weights"> {
+  return {
+    tokens: runs.flatMap(({ tokens }) => tokens),
+    weights: runs.flatMap(({ tokens, trained }) => tokens.map(() => (trained ? 1 : 0))),
+  };
+}
+
+/** Training on several answers at once is questionable where a format writes earlier turns anew. */
+export function warningsOf(
+  renderer: Pick<Renderer, "hasExtensionProperty">,
+  name: string,
+  messages: readonly Message[],
+  trainOn: TrainOn,
+): string[] {
+  const answers = messages.filter(({ role }) => role === "assistant").length;
+  if (trainOn !== "all_assistant_messages" || renderer.hasExtensionProperty || answers < 2) return [];
+  return [
+    `${name} rewrites earlier turns, so training on all ${answers} answers at once shows the model turns it would never see when ` +
+      "sampling. Make one example per answer.",
+  ];
 }
 
 export function nothingToTrain(messages: readonly Message[], trainOn: TrainOn): RendererError {

@@ -75,7 +75,7 @@ export class ControlText {
 
   /** The text as the reference implementation gives it. */
   plain(rendered: string): string {
-    return withoutEscapes(this.unmark(rendered).replaceAll(/[\uF5FE\uF5FF]/g, ""));
+    return withoutEscapes(stripMarks(this.unmark(rendered)));
   }
 
   /** The control tokens that the template wrote, and the text between them. */
@@ -85,7 +85,7 @@ export class ControlText {
     let done = 0;
     const flush = (end: number) => {
       if (end <= done) return;
-      const between = withoutEscapes(text.slice(done, end).replaceAll(/[\uF5FE\uF5FF]/g, ""));
+      const between = withoutEscapes(stripMarks(text.slice(done, end)));
       pieces.push({ text: between, length: end - done });
     };
     for (const { index } of rendered.matchAll(/[\uF600-\uF6FF]/g)) {
@@ -115,6 +115,9 @@ export class ControlText {
     return best;
   }
 }
+
+/** The text without the marks of generation blocks. */
+export const stripMarks = (text: string): string => text.replaceAll(/[\uF5FE\uF5FF]/g, "");
 
 const withoutEscapes = (text: string) =>
   text.replaceAll(/\uF5FD([\s\S])/g, (_, character: string) => String.fromCharCode(character.charCodeAt(0) + shift));

@@ -12,7 +12,7 @@ import {
 } from "./runtime-values.ts";
 
 const blank = "\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
-const leadingBlanks = new RegExp(`^[${blank}]+`);
+const blanks = new RegExp(`[${blank}]+`);
 const blankCharacter = new RegExp(`[${blank}]`);
 
 /** str.strip and its siblings: whitespace, or the characters given. Linear in the text. */
@@ -28,13 +28,8 @@ export function strip(text: string, side: "both" | "left" | "right", characters?
 
 /** str.split() without a separator. */
 export function splitBlanks(text: string): string[] {
-  const words: string[] = [];
-  for (let rest = text.replace(leadingBlanks, ""); rest !== ""; ) {
-    const end = rest.search(blankCharacter);
-    words.push(end < 0 ? rest : rest.slice(0, end));
-    rest = end < 0 ? "" : rest.slice(end).replace(leadingBlanks, "");
-  }
-  return words;
+  const stripped = strip(text, "both");
+  return stripped === "" ? [] : stripped.split(blanks);
 }
 
 /** str(value): what `{{ value }}` writes. */

@@ -24,22 +24,9 @@ export interface RewriteRules {
   mark(literal: string): string;
 }
 
-const expressions = new Set([
-  "Identifier",
-  "MemberExpression",
-  "CallExpression",
-  "FilterExpression",
-  "BinaryExpression",
-  "UnaryExpression",
-  "TestExpression",
-  "SelectExpression",
-  "Ternary",
-  "IntegerLiteral",
-  "FloatLiteral",
-  "ArrayLiteral",
-  "TupleLiteral",
-  "ObjectLiteral",
-]);
+/** What prints a value, unlike statements and the template's own text. */
+const isExpression = ({ type }: Node): boolean =>
+  type !== "StringLiteral" && /^(Identifier|Ternary)$|(Expression|Literal)$/.test(type);
 
 /** The rewritten copy of a parsed template. */
 export function rewrite(program: unknown, rules: RewriteRules): Node {
@@ -107,7 +94,7 @@ export function variablesOf(program: unknown): Set<string> {
 const isNode = (value: unknown): value is Node =>
   typeof value === "object" && value !== null && typeof (value as { type?: unknown }).type === "string";
 const isBlock = (field: string) => field === "body" || field === "alternate" || field === "defaultBlock";
-const printed = (node: Node): Node => (expressions.has(node.type) ? call(functionName.print, [node]) : node);
+const printed = (node: Node): Node => (isExpression(node) ? call(functionName.print, [node]) : node);
 
 // Nodes of the interpreter's own classes: it asks for them by class in places.
 const asNode = (node: Node): Node => Object.assign(Object.create(Object.getPrototypeOf(node) as object) as Node, node);

@@ -2,8 +2,8 @@
 // an answer is what follows the prompt before it; any other message is where the text changes with its content.
 import { RendererError } from "../errors.ts";
 import type { Message, SupervisedExample, SupervisedOptions } from "../messages.ts";
-import { checkTrainable, chooseMessages, nothingToTrain } from "../segments.ts";
-import { generationEnd, generationStart } from "./control-text.ts";
+import { checkTrainable, chooseMessages, joinRuns, nothingToTrain, warningsOf } from "../segments.ts";
+import { generationEnd, generationStart, stripMarks } from "./control-text.ts";
 import type { TemplateRenderer } from "./template-renderer.ts";
 
 /** Part of a rendered text, by position. */
@@ -30,15 +30,8 @@ export function superviseTemplate(
       ? [{ start: 0, end: whole.length }]
       : (generationSpans(renderer, messages, chosen, options) ??
         chosen.map((index) => spanOf(renderer, whole, messages, index, options)));
-  const warnings: string[] = [];
-  const answers = chosen.filter((index) => messages[index]!.role === "assistant").length;
-  if (trainOn === "all_assistant_messages" && !renderer.hasExtensionProperty && answers > 1) {
-    warnings.push(
-      `The chat template of ${renderer.tokenizer.name} rewrites earlier turns, so training on all ${answers} answers at once shows the ` +
-        "model turns it would never see when sampling. Make one example per answer.",
-    );
-  }
-  return { ...weighSpans(renderer, whole, spans), warnings };
+  const name = `The chat template of ${renderer.tokenizer.name}`;
+  return { ...weighSpans(renderer, whole, spans), warnings: warningsOf(renderer, name, messages, trainOn) };
 }
 
 /** The common case: the prompt, then what the model is to write. */
@@ -52,12 +45,11 @@ function lastAnswer(
   const target = whole.startsWith(prompt)
     ? whole.slice(prompt.length)
     : writtenAfter(renderer, prompt, whole, messages.at(-1)!);
-  const [head, tail] = [renderer.encode(prompt), renderer.encode(target, { continues: true })];
-  return {
-    tokens: [...head, ...tail],
-    weights: [...head.map(() => 0), ...tail.map(() => 1)],
-    warnings: [],
-  };
+  const runs = [
+    { tokens: renderer.encode(prompt), trained: false },
+    { tokens: renderer.encode(target, { continues: true }), trained: true },
+  ];
+  return { ...joinRuns(runs), warnings: [] };
 }
 
 /**
@@ -69,15 +61,19 @@ function writtenAfter(renderer: TemplateRenderer, prompt: string, whole: string,
   const both = tags ? [tags.open, tags.close] : [];
   const shared = beforeTags(
     both,
-    [prompt, whole].map((text) => renderer.unmark(text)),
+    [prompt, whole].map((text) => renderer.template.controls.unmark(text)),
     sharedStart(prompt, whole),
   );
-  const extra = both.reduce((text, tag) => text.replaceAll(tag, ""), renderer.plain(prompt.slice(shared)));
+  const extra = both.reduce(
+    (text, tag) => text.replaceAll(tag, ""),
+    renderer.template.controls.plain(prompt.slice(shared)),
+  );
   let rest = whole.slice(shared);
   const reasoning = message.reasoning ?? "";
   // An empty block that the prompt holds already.
-  if (tags && tail === "closed" && renderer.unmark(rest).startsWith(tags.close)) rest = rest.slice(tags.close.length);
-  const closes = tags !== undefined && renderer.unmark(rest).includes(tags.close);
+  if (tags && tail === "closed" && renderer.template.controls.unmark(rest).startsWith(tags.close))
+    rest = rest.slice(tags.close.length);
+  const closes = tags !== undefined && renderer.template.controls.unmark(rest).includes(tags.close);
   if (extra.trim() !== "" || (tail === "closed" && (closes || reasoning !== ""))) {
     throw new RendererError(
       "renderer/not-a-continuation",
@@ -86,8 +82,8 @@ function writtenAfter(renderer: TemplateRenderer, prompt: string, whole: string,
     );
   }
   // Some templates drop the reasoning of a finished turn; the model wrote it all the same.
-  const dropped = tail === "open" && closes && !renderer.plain(rest).includes(reasoning);
-  return dropped ? renderer.escape(reasoning) + rest : rest;
+  const dropped = tail === "open" && closes && !renderer.template.controls.plain(rest).includes(reasoning);
+  return dropped ? renderer.template.controls.escape(reasoning) + rest : rest;
 }
 
 /** A position that is not within a tag of any of the texts. */
@@ -98,9 +94,6 @@ function beforeTags(tags: readonly string[], texts: readonly string[], position:
   return position;
 }
 
-const marks = /[\uF5FE\uF5FF]/g;
-const stripMarks = (text: string) => text.replaceAll(marks, "");
-
 /** Where a template says which parts the model wrote; undefined where it does not, or where other messages are asked for. */
 function generationSpans(
   renderer: TemplateRenderer,
@@ -109,7 +102,8 @@ function generationSpans(
   options: SupervisedOptions,
 ): Span[] | undefined {
   const answers = messages.flatMap(({ role }, index) => (role === "assistant" ? [index] : []));
-  if (!renderer.marksGeneration || chosen.some((index) => messages[index]!.role !== "assistant")) return undefined;
+  if (!renderer.template.marksGeneration || chosen.some((index) => messages[index]!.role !== "assistant"))
+    return undefined;
   const marked = renderer.render(messages, options, false);
   const spans: Span[] = [];
   let position = 0;
@@ -119,7 +113,7 @@ function generationSpans(
     else position++;
   }
   if (spans.length !== answers.length) return undefined;
-  const text = renderer.unmark(stripMarks(marked));
+  const text = renderer.template.controls.unmark(stripMarks(marked));
   return spans
     .filter((_, index) => chosen.includes(answers[index]!))
     .map(({ start, end }) => {
@@ -147,11 +141,11 @@ function spanOf(
           stripMarks(renderer.render(withContent(messages, index, other(message.content)), options, false)),
         );
   const rest = whole.slice(start);
-  const content = renderer.escape(message.content.trim());
-  const within = renderer.unmark(rest).indexOf(content);
+  const content = renderer.template.controls.escape(message.content.trim());
+  const within = renderer.template.controls.unmark(rest).indexOf(content);
   let end = 0;
   // The first control token after the content ends the message, and belongs to it where it is an end of turn.
-  for (const piece of renderer.split(rest)) {
+  for (const piece of renderer.template.controls.split(rest)) {
     const { length } = piece;
     if ("token" in piece && end >= within + content.length) {
       const ends = renderer.endOfTurn === undefined || piece.token === renderer.endOfTurn;
@@ -184,21 +178,15 @@ function weighSpans(
   whole: string,
   spans: readonly Span[],
 ): Pick<SupervisedExample, "tokens" | "weights"> {
-  const tokens: number[] = [];
-  const weights: number[] = [];
-  const add = (start: number, end: number, weight: number) => {
-    const part = renderer.encode(whole.slice(start, end), { continues: start > 0 });
-    for (const token of part) {
-      tokens.push(token);
-      weights.push(weight);
-    }
-  };
+  const run = (start: number, end: number, trained: boolean) => ({
+    tokens: renderer.encode(whole.slice(start, end), { continues: start > 0 }),
+    trained,
+  });
   let done = 0;
-  for (const { start, end } of spans) {
-    add(done, start, 0);
-    add(start, end, 1);
+  const runs = spans.flatMap(({ start, end }) => {
+    const pair = [run(done, start, false), run(start, end, true)];
     done = end;
-  }
-  add(done, whole.length, 0);
-  return { tokens, weights };
+    return pair;
+  });
+  return joinRuns([...runs, run(done, whole.length, false)]);
 }

@@ -3,6 +3,7 @@
 import type { AddedToken, Tokenizer } from "../../tokenizer/tokenizer.ts";
 import { RendererError } from "../errors.ts";
 import type { Message, ParsedResponse, RenderOptions, SupervisedExample, SupervisedOptions } from "../messages.ts";
+import { untilStop } from "../parse.ts";
 import type { Renderer, RendererFormat, RendererSettings } from "../renderer.ts";
 import type { Piece } from "./control-text.ts";
 import { ChatTemplate, type TemplateOptions } from "./jinja.ts";
@@ -30,11 +31,11 @@ export class TemplateRenderer implements Renderer {
   readonly hasExtensionProperty: boolean;
   /** The ways of thinking that the template knows. */
   readonly thinking: ThinkingChoices;
+  readonly template: ChatTemplate;
   /** The control token that ends an assistant message; undefined where only the next message's beginning does. */
   readonly endOfTurn: string | undefined;
   /** What encloses reasoning, and what the prompt ends with. */
   readonly reasoning: TaggedReasoning;
-  readonly #template: ChatTemplate;
   readonly #settings: Readonly<Record<string, unknown>>;
   readonly #added = new Map<string, AddedToken>();
   readonly #format: ReasoningFormat;
@@ -54,7 +55,7 @@ export class TemplateRenderer implements Renderer {
     const unflagged = controls.filter(({ special }) => !special).map(({ content }) => content);
     this.tokenizer = unflagged.length > 0 ? tokenizer.withControlTokens(unflagged) : tokenizer;
     for (const token of controls) this.#added.set(token.content, token);
-    this.#template = this.#readTemplate(source, {
+    this.template = this.#readTemplate(source, {
       name: tokenizer.name,
       controlTokens: [...this.#added.keys()],
       specialTokens: tokenizer.specialTokens,
@@ -62,7 +63,7 @@ export class TemplateRenderer implements Renderer {
     });
     const tags = reasoningTags(source);
     const channels = hasChannels(source);
-    this.thinking = thinkingChoices(this.#template, channels || tags !== undefined);
+    this.thinking = thinkingChoices(this.template, channels || tags !== undefined);
     this.#settings = {
       ...settings.templateSettings,
       ...thinkingSettings(this.thinking, settings.thinking ?? "", tokenizer.name),
@@ -85,23 +86,13 @@ export class TemplateRenderer implements Renderer {
   }
 
   parseResponse(tokens: ArrayLike<number>): ParsedResponse {
-    const ids = Array.from(tokens);
-    const stops = ids.flatMap((id, index) => (this.stop.includes(id) ? [index] : []));
-    if (stops.length > 1) {
-      throw new RendererError(
-        "renderer/several-stops",
-        `A response of ${ids.length} tokens has ${stops.length} stop tokens (${stops.map((index) => ids[index]).join(", ")}). ` +
-          "Sample with the renderer's stop tokens, so that the first one ends it.",
-      );
-    }
-    const [stop] = stops;
-    const read = this.#format.read(stop === undefined ? ids : ids.slice(0, stop), this.tokenizer);
-    return { ...read, termination: stop === undefined ? "malformed" : "stop_sequence" };
+    const { ids, termination } = untilStop(tokens, this.stop);
+    return { ...this.#format.read(ids, this.tokenizer), termination };
   }
 
   /** The conversation as the template writes it, its control tokens marked. */
   render(messages: readonly Message[], options: RenderOptions, addGenerationPrompt: boolean): string {
-    return this.#template.render({
+    return this.template.render({
       messages: toWireMessages(messages, this.#argumentsAsText),
       tools: toWireTools(options.tools),
       addGenerationPrompt,
@@ -112,7 +103,7 @@ export class TemplateRenderer implements Renderer {
   /** The same without what follows the last answer's end: a newline, or the end of the whole text, which no model writes. */
   renderFinished(messages: readonly Message[], options: RenderOptions): string {
     const rendered = this.render(messages, options, false);
-    const pieces = this.split(rendered);
+    const pieces = this.template.controls.split(rendered);
     const position = pieces.findLastIndex((piece) => "token" in piece && piece.token === this.endOfTurn);
     const rest = pieces.slice(position + 1);
     const isTail = rest.every((piece) =>
@@ -122,32 +113,9 @@ export class TemplateRenderer implements Renderer {
     return rendered.slice(0, rendered.length - rest.reduce((sum, { length }) => sum + length, 0));
   }
 
-  /** The text that a rendered conversation stands for. */
-  plain(rendered: string): string {
-    return this.#template.controls.plain(rendered);
-  }
-
-  /** The same with escapes kept, so that positions are those of the rendered text. */
-  unmark(rendered: string): string {
-    return this.#template.controls.unmark(rendered);
-  }
-
-  /** Text of a message as it stands in a rendered conversation. */
-  escape(text: string): string {
-    return this.#template.controls.escape(text);
-  }
-
-  split(rendered: string): Piece[] {
-    return this.#template.controls.split(rendered);
-  }
-
-  get marksGeneration(): boolean {
-    return this.#template.marksGeneration;
-  }
-
   /** The tokens of a rendered text, or of a part of one; `continues` where the part does not begin the sequence. */
   encode(rendered: string, { continues = false } = {}): number[] {
-    const pieces = this.split(rendered);
+    const pieces = this.template.controls.split(rendered);
     const tokens: number[] = [];
     for (const [index, piece] of pieces.entries()) {
       if ("token" in piece) tokens.push(this.#added.get(piece.token)!.id);
@@ -168,14 +136,14 @@ export class TemplateRenderer implements Renderer {
   }
 
   #plain(messages: readonly Message[], prompt: boolean): string {
-    return this.plain(this.render(messages, {}, prompt));
+    return this.template.controls.plain(this.render(messages, {}, prompt));
   }
 
   /** The control tokens that follow an answer: its end, or the beginnings of whatever comes next. */
   #findEnds(): { endOfTurn: string | undefined; tokens: string[] } {
     const after = (messages: readonly Message[]): string | undefined => {
       try {
-        const pieces = this.split(this.render(messages, {}, false));
+        const pieces = this.template.controls.split(this.render(messages, {}, false));
         const answer = pieces.findIndex((piece) => "text" in piece && piece.text.includes(probe));
         return pieces.slice(answer + 1).find((piece) => "token" in piece)?.token;
       } catch {
@@ -228,7 +196,7 @@ export class TemplateRenderer implements Renderer {
         ],
       };
       try {
-        this.#template.render({ messages: [user("?"), call], addGenerationPrompt: false, settings: this.#settings });
+        this.template.render({ messages: [user("?"), call], addGenerationPrompt: false, settings: this.#settings });
         return false;
       } catch {
         return true;

@@ -42,7 +42,8 @@ function argumentsOf(call: ToolCall, asText: boolean): unknown {
   return asText ? JSON.stringify(call.arguments) : call.arguments;
 }
 
-function checkRole({ role }: Message, index: number): void {
+/** Roles come from outside: the type says nothing of them. */
+export function checkRole({ role }: Message, index: number): void {
   if (["system", "user", "assistant", "tool"].includes(role)) return;
   throw new RendererError(
     "renderer/unknown-role",
