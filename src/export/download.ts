@@ -7,9 +7,8 @@ import { basename, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { APIStatusError, type ServiceClient } from "../client/index.ts";
 import { messageOf } from "../core/errors.ts";
-import { fetchFrom } from "../core/proxy.ts";
 import { extractTar } from "../core/tar.ts";
-import { type RetryOptions, retrying, statusError } from "../hub/http-retry.ts";
+import { get, type RetryOptions, retrying } from "../hub/http-retry.ts";
 import { adapterFiles } from "./adapter.ts";
 import { ExportError } from "./errors.ts";
 import { freeBytes } from "./new-folder.ts";
@@ -72,7 +71,7 @@ async function fromArchive(service: ServiceClient, path: string, dir: string, op
   const rest = service.createRestClient();
   await retried(options, dir, async () => {
     const { url } = await rest.getCheckpointArchiveUrlFromTinkerPath(path, { signal: options.signal });
-    const body = await get(url, options.signal);
+    const body = await bodyOf(url, options.signal);
     const taken = new Set<string>();
     await extractTar(body, dir, { maxBytes: freeBytes(dir) }, (file) => {
       const name = basename(file);
@@ -108,7 +107,7 @@ async function fromExternalWeights(
         if (!wanted.has(name) || taken.has(name)) continue;
         taken.add(name);
         await pipeline(
-          limited(await get(url, signal), name, dir),
+          limited(await bodyOf(url, signal), name, dir),
           createWriteStream(join(dir, name), { flags: "wx" }),
           {
             signal,
@@ -157,15 +156,13 @@ function retried(options: DownloadOptions, dir: string, attempt: () => Promise<v
 }
 
 /** The body behind a signed link. The link is its own permission, so no key goes along. */
-async function get(url: string, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
+async function bodyOf(url: string, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
   if (!/^https?:$/.test(new URL(url).protocol))
     throw new ExportError(
       "export/download",
       `The server names ${url.slice(0, 80)} as a link, which is no web address.`,
     );
-  const response = await fetchFrom(url, { signal });
-  if (!response.ok) throw await statusError(url, response);
-  return response.body ?? emptyBody();
+  return (await get(url, { signal })).body ?? emptyBody();
 }
 
 async function* emptyBody(): AsyncGenerator<Uint8Array> {}

@@ -1,14 +1,13 @@
 // Downloads one file so that it can break off at any moment: the part that is there stays, the next try asks for the rest, and the
 // file appears under its name only when its size and hash are right.
-import { createHash, type Hash } from "node:crypto";
+import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { open, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { WhetstoneError } from "../core/errors.ts";
 import { syncFolder } from "../core/files.ts";
 import { takeLock } from "../core/lock-file.ts";
-import { fetchFrom } from "../core/proxy.ts";
-import { ConnectionError, pauseOrThrow, type RetryOptions, statusError } from "./http-retry.ts";
+import { ConnectionError, get, pauseOrThrow, type RetryOptions } from "./http-retry.ts";
 
 /** What arrived is not what was announced. */
 export class DownloadError extends WhetstoneError {}
@@ -18,7 +17,7 @@ export interface DownloadOptions extends RetryOptions {
   hash: { algorithm: "sha256" | "git-sha1"; hex: string };
   /** Bytes that are on disk so far. */
   onProgress?: (receivedBytes: number) => void;
-  /** Told how many bytes a previous try left. */
+  /** Called with the bytes that a previous try left. */
   onResume?: (bytes: number) => void;
   /** A connection that sends nothing for this long is given up and tried again. Default 60 000. */
   stallMs?: number;
@@ -32,13 +31,14 @@ export async function downloadFile(url: string, target: string, options: Downloa
   try {
     const left = await sizeOf(part);
     if (left > 0) options.onResume?.(left);
-    await fetchAll(url, part, options);
-    if (await isRight(part, options)) return await putInPlace(part, target);
-    await rm(part, { force: true });
-    if (left > 0) {
-      // What an earlier try left may have been damaged by a power cut; without it there is no such excuse.
+    // What an earlier try left may have been damaged by a power cut: then it is fetched once more, as a whole.
+    for (const _ of left > 0 ? ["rest", "whole"] : ["whole"]) {
       await fetchAll(url, part, options);
-      if (await isRight(part, options)) return await putInPlace(part, target);
+      if (await isRight(part, options)) {
+        await rename(part, target);
+        syncFolder(dirname(target));
+        return;
+      }
       await rm(part, { force: true });
     }
     throw new DownloadError(
@@ -81,14 +81,13 @@ async function fetchRest(url: string, part: string, options: DownloadOptions): P
   const file = await open(part, "a");
   try {
     const headers = { ...options.headers, ...(start > 0 ? { range: `bytes=${start}-` } : {}) };
-    const response = await fetchFrom(url, { headers, signal });
+    const response = await get(url, { headers, signal }, [416]);
     if (response.status === 416) {
       // The part is not a beginning of this file.
       await response.body?.cancel();
       await rm(part, { force: true });
       return await fetchRest(url, part, options);
     }
-    if (!response.ok) throw await statusError(url, response);
     // 200 to a request for a range: the server sends the whole file.
     if (response.status !== 206 && start > 0) {
       await file.truncate(0);
@@ -100,7 +99,11 @@ async function fetchRest(url: string, part: string, options: DownloadOptions): P
       clearTimeout(timer);
       timer = setTimeout(() => stall.abort(), stallMs);
       received += chunk.byteLength;
-      if (received > options.sizeBytes) throw tooLong(url, options.sizeBytes);
+      if (received > options.sizeBytes)
+        throw new DownloadError(
+          "hub/corrupt",
+          `${new URL(url).origin} sends more than the ${options.sizeBytes} bytes it announced. Try again later.`,
+        );
       await file.writeFile(chunk);
       options.onProgress?.(received);
     }
@@ -120,24 +123,8 @@ async function fetchRest(url: string, part: string, options: DownloadOptions): P
 async function isRight(part: string, { sizeBytes, hash }: DownloadOptions): Promise<boolean> {
   const digest = createHash(hash.algorithm === "sha256" ? "sha256" : "sha1");
   if (hash.algorithm === "git-sha1") digest.update(`blob ${sizeBytes}\0`);
-  await hashFile(part, digest);
+  for await (const chunk of createReadStream(part, { highWaterMark: 1 << 20 })) digest.update(chunk as Buffer);
   return digest.digest("hex") === hash.hex;
-}
-
-async function putInPlace(part: string, target: string): Promise<void> {
-  await rename(part, target);
-  syncFolder(dirname(target));
-}
-
-async function hashFile(path: string, digest: Hash): Promise<void> {
-  for await (const chunk of createReadStream(path, { highWaterMark: 1 << 20 })) digest.update(chunk as Buffer);
-}
-
-function tooLong(url: string, sizeBytes: number): DownloadError {
-  return new DownloadError(
-    "hub/corrupt",
-    `${new URL(url).origin} sends more than the ${sizeBytes} bytes it announced. Try again later.`,
-  );
 }
 
 async function sizeOf(path: string): Promise<number> {

@@ -7,7 +7,7 @@ import { cacheFolder } from "../core/cache.ts";
 import { messageOf, WhetstoneError } from "../core/errors.ts";
 import { writeFileAtomic } from "../core/files.ts";
 import { downloadFile } from "./download.ts";
-import { fetchWithRetries, HttpStatusError } from "./http-retry.ts";
+import { get, HttpStatusError, retrying } from "./http-retry.ts";
 
 /** The hub cannot be reached, refuses, or sends something else than it announced. */
 export class HubError extends WhetstoneError {}
@@ -47,7 +47,7 @@ export interface HubOptions {
   token?: string;
   /** Default: `hub` in the cache folder. */
   cacheFolder?: string;
-  /** Told when something is worth a line to the user: an old listing is used, a download goes on. */
+  /** Called with what is worth a line to the user: an old listing is used, a download goes on. */
   onNotice?: (message: string) => void;
   /** Milliseconds before the first retry; doubles each time. Default 500. */
   retryDelayMs?: number;
@@ -116,7 +116,7 @@ export class Hub {
         hash: file.hash,
         headers: this.#headers(),
         retryDelayMs: this.#retryDelayMs,
-        ...(signal ? { signal } : {}),
+        signal,
         onResume: (bytes) =>
           this.#onNotice(`${file.path}: going on after ${megabytes(bytes)} of ${megabytes(file.sizeBytes)}.`),
         onProgress: (receivedBytes) => onProgress?.({ path: file.path, receivedBytes, totalBytes: file.sizeBytes }),
@@ -154,11 +154,9 @@ export class Hub {
     signal: AbortSignal | undefined,
   ): Promise<{ body: unknown; next: string | undefined }> {
     return this.#explain(repository, signal, async () => {
-      const response = await fetchWithRetries(url, {
-        headers: this.#headers(),
-        retryDelayMs: this.#retryDelayMs,
-        ...(signal ? { signal } : {}),
-      });
+      const response = await retrying({ retryDelayMs: this.#retryDelayMs, signal }, () =>
+        get(url, { headers: this.#headers(), signal }),
+      );
       const next = /<([^>]+)>\s*;\s*rel="next"/.exec(response.headers.get("link") ?? "")?.[1];
       // A page elsewhere would get the token.
       const sameOrigin = next !== undefined && new URL(next, url).origin === new URL(url).origin;
@@ -172,42 +170,38 @@ export class Hub {
       return await request();
     } catch (error) {
       if (error instanceof WhetstoneError || signal?.aborted) throw error;
-      const what = `the ${repository.type} ${repository.id} at ${this.endpoint}`;
-      if (fileErrors.has((error as NodeJS.ErrnoException).code ?? "")) {
-        throw new HubError(
-          "hub/cache",
-          `The cache ${this.cacheFolder} cannot be written: ${messageOf(error)}. Free some space, or set WHETSTONE_CACHE to another folder.`,
-          { cause: error },
-        );
-      }
-      if (!(error instanceof HttpStatusError)) {
-        throw new HubError(
-          "hub/unreachable",
-          `${this.endpoint} did not answer (${messageOf(error)}). Check the network, or set HF_ENDPOINT to a mirror.`,
-          { cause: error },
-        );
-      }
-      if (error.status === 401 || error.status === 403) {
-        throw new HubError(
-          "hub/unauthorized",
-          `${capital(what)} needs permission (HTTP ${error.status}; ${this.#token ? "HF_TOKEN was sent" : "HF_TOKEN is not set"}). ` +
-            "Set HF_TOKEN to a token that may read it, and accept its terms on its page if it has any.",
-          { cause: error },
-        );
-      }
-      if (error.status === 404) {
-        throw new HubError(
-          "hub/not-found",
-          `There is no revision ${JSON.stringify(revisionOf(repository))} of ${what} (HTTP 404). Check the name; a private one needs HF_TOKEN.`,
-          { cause: error },
-        );
-      }
-      throw new HubError(
-        error.status >= 500 || error.status === 429 ? "hub/unreachable" : "hub/bad-answer",
-        `${capital(what)} could not be read: HTTP ${error.status}${error.detail ? ` (${error.detail})` : ""}. Try again later, or set HF_ENDPOINT to a mirror.`,
-        { cause: error },
-      );
+      const [code, message] = this.#reasonOf(error, repository);
+      throw new HubError(code, message, { cause: error });
     }
+  }
+
+  #reasonOf(error: unknown, repository: HubRepository): [code: string, message: string] {
+    const what = `the ${repository.type} ${repository.id} at ${this.endpoint}`;
+    if (fileErrors.has((error as NodeJS.ErrnoException).code ?? ""))
+      return [
+        "hub/cache",
+        `The cache ${this.cacheFolder} cannot be written: ${messageOf(error)}. Free some space, or set WHETSTONE_CACHE to another folder.`,
+      ];
+    if (!(error instanceof HttpStatusError))
+      return [
+        "hub/unreachable",
+        `${this.endpoint} did not answer (${messageOf(error)}). Check the network, or set HF_ENDPOINT to a mirror.`,
+      ];
+    const { status, detail } = error;
+    if (status === 401 || status === 403)
+      return [
+        "hub/unauthorized",
+        `${capital(what)} needs permission (HTTP ${status}; ${this.#token ? "HF_TOKEN was sent" : "HF_TOKEN is not set"}). Set HF_TOKEN to a token that may read it, and accept its terms on its page if it has any.`,
+      ];
+    if (status === 404)
+      return [
+        "hub/not-found",
+        `There is no revision ${JSON.stringify(revisionOf(repository))} of ${what} (HTTP 404). Check the name; a private one needs HF_TOKEN.`,
+      ];
+    return [
+      status >= 500 || status === 429 ? "hub/unreachable" : "hub/bad-answer",
+      `${capital(what)} could not be read: HTTP ${status}${detail ? ` (${detail})` : ""}. Try again later, or set HF_ENDPOINT to a mirror.`,
+    ];
   }
 
   #badAnswer(repository: HubRepository, what: string): HubError {
@@ -254,15 +248,4 @@ function toFile(entry: TreeEntry): HubFile {
 const revisionOf = (repository: HubRepository) => repository.revision ?? "main";
 const capital = (text: string) => text[0]!.toUpperCase() + text.slice(1);
 const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
-const fileErrors = new Set([
-  "ENOSPC",
-  "EDQUOT",
-  "EACCES",
-  "EPERM",
-  "EROFS",
-  "ENOTDIR",
-  "EISDIR",
-  "EMFILE",
-  "EFBIG",
-  "EIO",
-]);
+const fileErrors = new Set("ENOSPC EDQUOT EACCES EPERM EROFS ENOTDIR EISDIR EMFILE EFBIG EIO".split(" "));
