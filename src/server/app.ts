@@ -5,8 +5,8 @@ import type { Engine } from "../engine/engine.ts";
 import { CheckpointStore } from "./checkpoints.ts";
 import { CompletionLog } from "./completions.ts";
 import { Decoder } from "./decoder.ts";
-import { Once } from "./once.ts";
 import { Operations } from "./operations.ts";
+import { Recent } from "./recent.ts";
 import { Registry } from "./registry.ts";
 import { Samplers } from "./samplers.ts";
 import type { ClientFlag } from "./session-routes.ts";
@@ -22,12 +22,17 @@ export interface AppSettings {
   /** How long a missing sequence number holds a model up. */
   gapLimitMs: number;
   maxBodyBytes: number;
+  /** Operations accepted and not finished. */
   maxQueue: number;
+  /** Bytes of request bodies that those hold. */
   maxQueueBytes: number;
+  /** Settled results held at once; the oldest delivered ones go first, then the oldest of all. */
   maxResultBytes: number;
   /** Results at least this large are announced by size first, to clients that ask for it. */
   announceBytes: number;
+  /** Samplers open in the engine at once; the least recently used idle one makes room. */
   maxSamplers: number;
+  /** Models that the engine holds at once. */
   maxModels: number;
   /** A session silent for this long ends, and its models are freed. */
   sessionTimeoutMs: number;
@@ -35,7 +40,7 @@ export interface AppSettings {
   clientFlags: readonly ClientFlag[];
   /** How a model's tokens are text, for stop strings; undefined where it has no tokenizer. */
   text?: ((baseModel: string) => ModelText | undefined) | undefined;
-  /** Told when the engine is gone for good. */
+  /** Called when the engine is gone for good: nothing will work until the process is started again. */
   onEngineLost?: ((error: Error) => void) | undefined;
   log: (line: string) => void;
 }
@@ -66,8 +71,8 @@ export class App {
   readonly training: Training;
   readonly sessions: SessionWatch;
   readonly completions = new CompletionLog();
-  /** Copies of checkpoints, by the key of the request that asked. */
-  readonly copies = new Once<string>();
+  /** Copies of checkpoints, as the runs that have them, by the key of the request that asked. */
+  readonly copies = new Recent<string, Promise<string>>(4096);
   readonly decoder = new Decoder();
   readonly #ended = new AbortController();
   readonly #sweeper: NodeJS.Timeout;
@@ -79,35 +84,9 @@ export class App {
     this.engine = engine;
     this.registry = new Registry(settings.stateDir);
     this.checkpoints = new CheckpointStore(settings.stateDir);
-    this.operations = new Operations({
-      maxQueue: settings.maxQueue,
-      maxQueueBytes: settings.maxQueueBytes,
-      maxResultBytes: settings.maxResultBytes,
-      resultLifetimeMs: 60 * 60_000,
-      deliveredLifetimeMs: 5 * 60_000,
-      onEngineLost: settings.onEngineLost,
-    });
-    const { registry, checkpoints, operations } = this;
-    const { maxSamplers, maxModels, gapLimitMs, log } = settings;
-    this.samplers = new Samplers({
-      engine,
-      registry,
-      checkpoints,
-      operations,
-      completions: this.completions,
-      maxSamplers,
-      signal: this.#ended.signal,
-    });
-    this.training = new Training({
-      engine,
-      registry,
-      checkpoints,
-      operations,
-      samplers: this.samplers,
-      gapLimitMs,
-      maxModels,
-      log,
-    });
+    this.operations = new Operations(settings);
+    this.samplers = new Samplers(this);
+    this.training = new Training(this);
     this.sessions = new SessionWatch(settings.sessionTimeoutMs);
     this.#sweeper = setInterval(() => void this.sweep(), sweepIntervalMs);
     this.#sweeper.unref();

@@ -1,7 +1,7 @@
 // Streams a folder as a tar archive (ustar), file by file: nothing is held in memory but one read buffer.
 import { createReadStream } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { ServerError } from "./errors.ts";
 
 const blockBytes = 512;
@@ -24,14 +24,9 @@ export async function* tarOf(dir: string): AsyncGenerator<Uint8Array> {
 }
 
 /** The files below a folder, relative to it, in any order. */
-export async function filesBelow(dir: string, prefix = ""): Promise<string[]> {
-  const names: string[] = [];
-  for (const entry of await readdir(join(dir, prefix), { withFileTypes: true })) {
-    const name = prefix === "" ? entry.name : `${prefix}/${entry.name}`;
-    if (entry.isDirectory()) names.push(...(await filesBelow(dir, name)));
-    else if (entry.isFile()) names.push(name);
-  }
-  return names;
+export async function filesBelow(dir: string): Promise<string[]> {
+  const entries = await readdir(dir, { recursive: true, withFileTypes: true });
+  return entries.filter((entry) => entry.isFile()).map((entry) => relative(dir, join(entry.parentPath, entry.name)));
 }
 
 function header(name: string, size: number, mtimeSeconds: number): Buffer {

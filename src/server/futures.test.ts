@@ -3,12 +3,7 @@ import { badRequest, ServerError } from "./errors.ts";
 import { FutureStore } from "./futures.ts";
 
 function store(options: { maxResultBytes?: number; now?: () => number } = {}) {
-  return new FutureStore<string>({
-    maxResultBytes: 1 << 20,
-    resultLifetimeMs: 1000,
-    deliveredLifetimeMs: 100,
-    ...options,
-  });
+  return new FutureStore<string>(options.maxResultBytes ?? 1 << 20, options.now);
 }
 const signal = new AbortController().signal;
 const codeOf = (call: () => unknown) => {
@@ -47,7 +42,7 @@ test("an id from before a restart, an expired one and an unknown one are three d
   const other = store().create();
   const future = futures.create();
   futures.succeed(future, "x", 1);
-  now = 5000;
+  now = 2 * 60 * 60_000;
   futures.sweep();
   expect(codeOf(() => futures.get(future.id))).toBe("410 server/request-expired");
   expect(codeOf(() => futures.get(other.id))).toBe("410 server/request-lost");

@@ -24,15 +24,10 @@ export interface Future<Result> {
   readonly cancel: (() => void) | undefined;
 }
 
-export interface FutureStoreOptions {
-  /** Settled results held at once; the oldest delivered ones go first, then the oldest of all. */
-  maxResultBytes: number;
-  /** How long a settled result waits for its client. */
-  resultLifetimeMs: number;
-  /** How long a result stays after it was sent, for a client whose connection broke meanwhile. */
-  deliveredLifetimeMs: number;
-  now?: () => number;
-}
+/** How long a settled result waits for its client. */
+const resultLifetimeMs = 60 * 60_000;
+/** How long a result stays after it was sent, for a client whose connection broke meanwhile. */
+const deliveredLifetimeMs = 5 * 60_000;
 
 const dropped: Outcome<never> = {
   ok: false,
@@ -44,7 +39,8 @@ const overheadBytes = 512;
 
 export class FutureStore<Result> {
   readonly #boot = randomBytes(6).toString("hex");
-  readonly #options: Required<FutureStoreOptions>;
+  readonly #maxResultBytes: number;
+  readonly #now: () => number;
   readonly #futures = new Map<string, Future<Result>>();
   /** Settled ids in the order they were settled or delivered. */
   readonly #undelivered = new Map<string, Future<Result>>();
@@ -54,8 +50,9 @@ export class FutureStore<Result> {
   #resultBytes = 0;
   readonly #idle = new Set<() => void>();
 
-  constructor(options: FutureStoreOptions) {
-    this.#options = { now: Date.now, ...options };
+  constructor(maxResultBytes: number, now: () => number = Date.now) {
+    this.#maxResultBytes = maxResultBytes;
+    this.#now = now;
   }
 
   /** Operations accepted and not finished. */
@@ -75,7 +72,7 @@ export class FutureStore<Result> {
   create(cancel?: () => void): Future<Result> {
     const future: Future<Result> = {
       id: `${this.#boot}-${++this.#count}`,
-      createdAt: this.#options.now(),
+      createdAt: this.#now(),
       outcome: undefined,
       bytes: 0,
       settledAt: 0,
@@ -128,7 +125,7 @@ export class FutureStore<Result> {
   /** To be called when a result has been sent: from now on it is the first to go. */
   delivered(future: Future<Result>): void {
     if (!this.#undelivered.delete(future.id)) return;
-    future.settledAt = this.#options.now();
+    future.settledAt = this.#now();
     this.#delivered.set(future.id, future);
   }
 
@@ -140,15 +137,15 @@ export class FutureStore<Result> {
 
   /** Drops what is too old. */
   sweep(): void {
-    const now = this.#options.now();
+    const now = this.#now();
     const dropOld = (futures: Map<string, Future<Result>>, lifetimeMs: number) => {
       for (const future of futures.values()) {
         if (now - future.settledAt < lifetimeMs) break;
         this.#drop(future);
       }
     };
-    dropOld(this.#delivered, this.#options.deliveredLifetimeMs);
-    dropOld(this.#undelivered, this.#options.resultLifetimeMs);
+    dropOld(this.#delivered, deliveredLifetimeMs);
+    dropOld(this.#undelivered, resultLifetimeMs);
   }
 
   /** Resolves when nothing is pending. */
@@ -161,7 +158,7 @@ export class FutureStore<Result> {
     if (future.outcome) return;
     future.outcome = outcome;
     future.bytes = bytes + overheadBytes;
-    future.settledAt = this.#options.now();
+    future.settledAt = this.#now();
     this.#resultBytes += future.bytes;
     this.#pending--;
     this.#undelivered.set(future.id, future);
@@ -169,7 +166,7 @@ export class FutureStore<Result> {
     this.sweep();
     for (const futures of [this.#delivered, this.#undelivered])
       for (const old of futures.values()) {
-        if (this.#resultBytes <= this.#options.maxResultBytes) break;
+        if (this.#resultBytes <= this.#maxResultBytes) break;
         if (old !== future) this.#drop(old);
       }
     if (this.#pending === 0) for (const resolve of [...this.#idle]) resolve();

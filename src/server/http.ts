@@ -54,14 +54,7 @@ export async function readBody(request: IncomingMessage, limit: number): Promise
     if (bytes > limit) throw tooLarge(bytes, limit);
     parts.push(part as Buffer);
   }
-  // A buffer of its own, so that it can be moved to a worker.
-  const body = new Uint8Array(bytes);
-  let position = 0;
-  for (const part of parts) {
-    body.set(part, position);
-    position += part.length;
-  }
-  return body;
+  return Buffer.concat(parts);
 }
 
 function tooLarge(bytes: number, limit: number): ServerError {

@@ -1,10 +1,10 @@
 // Accepted work: every heavy operation becomes a future here, under one limit on how many may wait and how much memory their
 // requests may hold.
-
 import { EngineError } from "../engine/errors.ts";
 import type { ForwardBackwardOutput, SampleResponse } from "../protocol/index.ts";
+import type { AppSettings } from "./app.ts";
 import { ServerError, shuttingDown } from "./errors.ts";
-import { type Future, FutureStore, type FutureStoreOptions } from "./futures.ts";
+import { type Future, FutureStore } from "./futures.ts";
 
 /** What an operation ends with. Tensors stay typed arrays until a poll says which encoding it wants. */
 export type Result =
@@ -14,14 +14,7 @@ export type Result =
 
 export type Operation = Future<Result>;
 
-export interface OperationLimits extends FutureStoreOptions {
-  /** Operations accepted and not finished. */
-  maxQueue: number;
-  /** Bytes of request bodies that those hold. */
-  maxQueueBytes: number;
-  /** Told when the engine is gone for good: nothing will work until the process is started again. */
-  onEngineLost?: ((error: EngineError) => void) | undefined;
-}
+type OperationLimits = Pick<AppSettings, "maxQueue" | "maxQueueBytes" | "maxResultBytes" | "onEngineLost">;
 
 export class Operations {
   readonly futures: FutureStore<Result>;
@@ -31,7 +24,7 @@ export class Operations {
 
   constructor(limits: OperationLimits) {
     this.#limits = limits;
-    this.futures = new FutureStore(limits);
+    this.futures = new FutureStore(limits.maxResultBytes);
   }
 
   /** Refuses everything that comes from now on. */
@@ -64,10 +57,9 @@ export class Operations {
   begin(bytes: number, cancel?: () => void): Operation {
     const operation = this.futures.create(cancel);
     this.#queuedBytes += bytes;
-    const release = () => {
+    operation.waiters.add(() => {
       this.#queuedBytes -= bytes;
-    };
-    operation.waiters.add(release);
+    });
     return operation;
   }
 

@@ -75,7 +75,8 @@ export const servedRestRoutes = serve(restRoutes, {
     const { kind, name, baseModel, lora, userMetadata } = source;
     const ttlSeconds = checkTtl(message.ttlSeconds);
     // A retry carries the key of its first try.
-    const run = await app.copies.once(call.header("x-idempotency-key") || randomUUID(), async () => {
+    const key = call.header("x-idempotency-key") || randomUUID();
+    const copy = async () => {
       const runId = destinationOf(app, message, source);
       await app.checkpoints.save(
         { runId, kind, name, baseModel, lora, userMetadata },
@@ -83,8 +84,11 @@ export const servedRestRoutes = serve(restRoutes, {
         (dir) => cp(app.checkpoints.filesDir(source), dir, { recursive: true }),
       );
       return runId;
-    });
-    return { tinkerPath: formatTinkerPath(run, kind, name) };
+    };
+    const copying = app.copies.get(key) ?? copy();
+    app.copies.set(key, copying);
+    copying.catch(() => app.copies.delete(key));
+    return { tinkerPath: formatTinkerPath(await copying, kind, name) };
   },
   searchSessions,
   sessions: (app, _message, call) => ({ sessions: page(call, app.registry.sessions, 20).items.map(({ id }) => id) }),

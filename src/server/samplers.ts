@@ -1,13 +1,12 @@
 // Samplers: frozen weights to sample from. Those with a source on disk (a base model, a saved checkpoint) are opened in the engine
 // when they are used and may be closed when others need the room; an unnamed snapshot exists in the engine only.
-import type { Engine, EngineModelInfo, SampleOutput, SampleRequest, SamplerSource } from "../engine/engine.ts";
+import type { EngineModelInfo, SampleOutput, SampleRequest, SamplerSource } from "../engine/engine.ts";
 import { parseTinkerPath } from "../protocol/index.ts";
-import type { CheckpointStore } from "./checkpoints.ts";
-import type { CompletionLog } from "./completions.ts";
+import type { App } from "./app.ts";
 import { badRequest, engineModel, numberReused, ServerError } from "./errors.ts";
-import type { Operation, Operations } from "./operations.ts";
+import type { Operation } from "./operations.ts";
 import { Recent } from "./recent.ts";
-import type { ModelRecord, Registry, SamplerRecord } from "./registry.ts";
+import type { ModelRecord, SamplerRecord } from "./registry.ts";
 
 interface OpenSampler {
   /** Its name in the engine, new for every opening: one that is being closed and one that is being opened never meet. */
@@ -17,22 +16,11 @@ interface OpenSampler {
   active: number;
 }
 
-export interface SamplerParts {
-  engine: Engine;
-  registry: Registry;
-  checkpoints: CheckpointStore;
-  operations: Operations;
-  completions: CompletionLog;
-  /** Samplers open in the engine at once; the least recently used idle one makes room. */
-  maxSamplers: number;
-  signal: AbortSignal;
-}
-
 /** Repeats of samples further back than this count as new: sampling again changes nothing. */
 const rememberedSamples = 16_384;
 
 export class Samplers {
-  readonly #parts: SamplerParts;
+  readonly #app: App;
   /** Least recently used first. */
   readonly #open = new Map<string, OpenSampler>();
   #openings = 0;
@@ -42,10 +30,10 @@ export class Samplers {
   /** How many copies of its client a sampler has. */
   readonly #copies = new Map<string, number>();
 
-  constructor(parts: SamplerParts) {
-    this.#parts = parts;
-    parts.signal.addEventListener("abort", () => {
-      for (const controller of this.#underWay) controller.abort(parts.signal.reason);
+  constructor(app: App) {
+    this.#app = app;
+    app.ended.addEventListener("abort", () => {
+      for (const controller of this.#underWay) controller.abort(app.ended.reason);
     });
   }
 
@@ -56,7 +44,7 @@ export class Samplers {
     source: { baseModel?: string | undefined; modelPath?: string | undefined },
   ) {
     const fields = this.#resolve(source);
-    const { record } = this.#parts.registry.createSampler(sessionId, sequence, fields);
+    const { record } = this.#app.registry.createSampler(sessionId, sequence, fields);
     if (record.modelPath !== fields.modelPath || record.baseModel !== fields.baseModel)
       throw numberReused(
         `sampling_session_seq_id ${sequence} of this session is sampler ${record.id}, made differently.`,
@@ -66,7 +54,7 @@ export class Samplers {
 
   /** Freezes a model's weights as they are now; called in the model's turn. */
   async snapshot(model: ModelRecord, sequence: number): Promise<string> {
-    const { registry, engine } = this.#parts;
+    const { registry, engine } = this.#app;
     const { record, created } = registry.createSampler(model.sessionId, sequence, {
       baseModel: model.baseModel,
       snapshotOf: model.id,
@@ -88,7 +76,7 @@ export class Samplers {
   }
 
   get(id: string): SamplerRecord {
-    const record = this.#parts.registry.findSampler(id);
+    const record = this.#app.registry.findSampler(id);
     if (record) return record;
     if (/:sample:\d+$/.test(id)) throw gone(id);
     throw new ServerError(404, "server/unknown-sampler", `There is no sampler "${id.slice(0, 80)}". Check the id.`);
@@ -96,7 +84,7 @@ export class Samplers {
 
   /** What the engine says about a sampler's model. */
   modelOf({ baseModel }: Pick<SamplerRecord, "baseModel">): EngineModelInfo {
-    return engineModel(this.#parts.engine, baseModel);
+    return engineModel(this.#app.engine, baseModel);
   }
 
   /** The sampler behind a request that names its weights instead of a sampling session. */
@@ -120,7 +108,7 @@ export class Samplers {
     request: SampleRequest,
     options: { fingerprint: string; bytes: number },
   ): Operation {
-    const { operations, completions } = this.#parts;
+    const { operations, completions } = this.#app;
     const key = sequence === undefined ? undefined : `${record.id}/${sequence}`;
     const known = key === undefined ? undefined : this.#requests.get(key);
     if (known) {
@@ -150,7 +138,7 @@ export class Samplers {
 
   /** Frees the samplers of a session that has ended. */
   async dropSession(sessionId: string): Promise<void> {
-    for (const record of this.#parts.registry.samplers)
+    for (const record of this.#app.registry.samplers)
       if (record.sessionId === sessionId && this.#open.get(record.id)?.active === 0) await this.#close(record.id);
   }
 
@@ -158,7 +146,7 @@ export class Samplers {
     const open = await this.#use(record);
     try {
       await open.ready;
-      return await this.#parts.engine.sample(open.engineId, request, { signal });
+      return await this.#app.engine.sample(open.engineId, request, { signal });
     } catch (error) {
       throw signal.aborted ? signal.reason : error;
     } finally {
@@ -174,7 +162,7 @@ export class Samplers {
     } else {
       const source = this.#sourceOf(record);
       const engineId = this.#nextEngineId(record.id);
-      const ready = this.#makeRoom().then(() => this.#parts.engine.createSampler(engineId, source));
+      const ready = this.#makeRoom().then(() => this.#app.engine.createSampler(engineId, source));
       open = { engineId, ready, active: 0 };
       ready.catch(() => this.#open.delete(record.id));
     }
@@ -187,14 +175,14 @@ export class Samplers {
     const { baseModel, modelPath, snapshotOf } = record;
     if (snapshotOf !== undefined) throw gone(record.id);
     if (modelPath === undefined) return { kind: "base", baseModel };
-    const checkpoint = this.#parts.checkpoints.get(parseTinkerPath(modelPath));
+    const checkpoint = this.#app.checkpoints.get(parseTinkerPath(modelPath));
     if (checkpoint.uid !== record.checkpointUid)
       throw new ServerError(
         404,
         "server/checkpoint-replaced",
         `${modelPath} was deleted and saved again since this sampler was made. Make a new sampling client.`,
       );
-    return { kind: "saved", baseModel, dir: this.#parts.checkpoints.filesDir(checkpoint) };
+    return { kind: "saved", baseModel, dir: this.#app.checkpoints.filesDir(checkpoint) };
   }
 
   #resolve(source: { baseModel?: string | undefined; modelPath?: string | undefined }) {
@@ -214,13 +202,13 @@ export class Samplers {
         "server/checkpoint-kind",
         `${modelPath} holds training state. Sample from a tinker://RUN/sampler_weights/NAME path, as save_weights_for_sampler returns it.`,
       );
-    const checkpoint = this.#parts.checkpoints.get(path);
+    const checkpoint = this.#app.checkpoints.get(path);
     return { baseModel: checkpoint.baseModel, modelPath, checkpointUid: checkpoint.uid };
   }
 
   async #makeRoom(): Promise<void> {
     for (const [id, open] of [...this.#open]) {
-      if (this.#open.size < this.#parts.maxSamplers) return;
+      if (this.#open.size < this.#app.settings.maxSamplers) return;
       if (open.active === 0) await this.#close(id);
     }
   }
@@ -228,11 +216,11 @@ export class Samplers {
   async #close(id: string): Promise<void> {
     const open = this.#open.get(id);
     this.#open.delete(id);
-    if (this.#parts.registry.findSampler(id)?.snapshotOf !== undefined) this.#parts.registry.forgetSampler(id);
-    this.#parts.completions.drop(id);
+    if (this.#app.registry.findSampler(id)?.snapshotOf !== undefined) this.#app.registry.forgetSampler(id);
+    this.#app.completions.drop(id);
     if (!open) return;
     await open.ready.catch(() => {});
-    await this.#parts.engine.releaseSampler(open.engineId);
+    await this.#app.engine.releaseSampler(open.engineId);
   }
 
   #nextEngineId(samplerId: string): string {

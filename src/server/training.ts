@@ -3,7 +3,7 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { z } from "zod";
-import type { AdamSettings, Engine, EngineModelInfo, LoraSpec, TrainingBatch } from "../engine/engine.ts";
+import type { AdamSettings, EngineModelInfo, LoraSpec, TrainingBatch } from "../engine/engine.ts";
 import {
   type CheckpointKind,
   createModelResponse,
@@ -20,13 +20,13 @@ import {
   unloadModelResponse,
 } from "../protocol/index.ts";
 import { encryptFile, type Recipient } from "./age.ts";
+import type { App } from "./app.ts";
 import { filesBelow } from "./archive.ts";
-import type { CheckpointRecord, CheckpointStore } from "./checkpoints.ts";
+import type { CheckpointRecord } from "./checkpoints.ts";
 import { badRequest, engineModel, type NumberedRequest, numberReused, ServerError, shuttingDown } from "./errors.ts";
-import type { Operation, Operations, Result } from "./operations.ts";
+import type { Operation, Result } from "./operations.ts";
 import { Recent } from "./recent.ts";
-import type { ModelRecord, Registry } from "./registry.ts";
-import type { Samplers } from "./samplers.ts";
+import type { ModelRecord } from "./registry.ts";
 import { SequenceQueue } from "./sequence.ts";
 import { lost, requireFit, requireTrainingPath, unloaded } from "./training-refusals.ts";
 
@@ -38,19 +38,6 @@ interface LiveModel {
   requests: Recent<number, { fingerprint: string; operation: Operation }>;
   pending: Set<Operation>;
   creation: Operation;
-}
-
-export interface TrainingParts {
-  engine: Engine;
-  registry: Registry;
-  checkpoints: CheckpointStore;
-  operations: Operations;
-  samplers: Samplers;
-  /** How long a missing sequence number holds a model up. */
-  gapLimitMs: number;
-  /** Models that the engine holds at once. */
-  maxModels: number;
-  log: (line: string) => void;
 }
 
 /** One training request, ready to run when its turn comes. */
@@ -77,11 +64,11 @@ export interface SaveRequest {
 const rememberedRequests = 4096;
 
 export class Training {
-  readonly #parts: TrainingParts;
+  readonly #app: App;
   readonly #live = new Map<string, LiveModel>();
 
-  constructor(parts: TrainingParts) {
-    this.#parts = parts;
+  constructor(app: App) {
+    this.#app = app;
   }
 
   /** Creates a model, or finds the one made with the same numbers. `load`: a checkpoint to start from. */
@@ -95,11 +82,11 @@ export class Training {
     },
     load?: { checkpoint: CheckpointRecord; optimizer: boolean },
   ): { operation: Operation; modelId: string } {
-    const { registry, operations } = this.#parts;
+    const { registry, operations } = this.#app;
     const { sessionId, sequence, ...fields } = request;
     this.engineModel(fields.baseModel);
     operations.admit(0);
-    if (this.#live.size >= this.#parts.maxModels && !this.#live.has(`${sessionId}:train:${sequence}`))
+    if (this.#live.size >= this.#app.settings.maxModels && !this.#live.has(`${sessionId}:train:${sequence}`))
       throw badRequest(
         "server/model-limit",
         `${this.#live.size} models are loaded, as many as max_models allows. Unload one, or let an unused session end.`,
@@ -114,12 +101,12 @@ export class Training {
 
   /** What the engine says about a base model; 400 when it has none of that name. */
   engineModel(baseModel: string): EngineModelInfo {
-    return engineModel(this.#parts.engine, baseModel);
+    return engineModel(this.#app.engine, baseModel);
   }
 
   forwardBackward(request: TrainingRequest, batch: TrainingBatch): Operation {
     return this.#submit(request, async ({ record }) => {
-      const output = await this.#parts.engine.forwardBackward(record.id, batch);
+      const output = await this.#app.engine.forwardBackward(record.id, batch);
       for (const name of Object.keys(output.metrics)) metricReduction(name);
       const result: ForwardBackwardOutput = {
         lossFnOutputType: "ArrayRecord",
@@ -134,7 +121,7 @@ export class Training {
 
   optimStep(request: TrainingRequest, adam: AdamSettings): Operation {
     return this.#submit(request, async ({ record }) => {
-      const metrics = await this.#parts.engine.optimStep(record.id, adam);
+      const metrics = await this.#app.engine.optimStep(record.id, adam);
       this.#recordStep(record, request.sequence ?? record.lastAppliedSequence);
       return result(optimStepResponse, { metrics: { ...metrics }, type: "optim_step" });
     });
@@ -144,7 +131,7 @@ export class Training {
   save(request: TrainingRequest, options: SaveRequest): Operation {
     const { kind, name, recipients = [], userMetadata, ttlSeconds, overwrite = false } = options;
     return this.#submit(request, async ({ record }) => {
-      const { engine, checkpoints } = this.#parts;
+      const { engine, checkpoints } = this.#app;
       const fields = { runId: record.id, baseModel: record.baseModel, lora: record.lora, kind, name, userMetadata };
       const saved = await checkpoints.save(fields, { overwrite, ttlSeconds }, async (dir) => {
         if (kind === "training") return engine.saveState(record.id, dir);
@@ -164,7 +151,7 @@ export class Training {
   /** An unnamed snapshot, opened for sampling at once. */
   snapshotForSampler(request: TrainingRequest, samplerSequence: number): Operation {
     return this.#submit(request, async ({ record }) => {
-      const samplerId = await this.#parts.samplers.snapshot(record, samplerSequence);
+      const samplerId = await this.#app.samplers.snapshot(record, samplerSequence);
       return result(saveWeightsForSamplerResponse, {
         samplingSessionId: samplerId,
         type: "save_weights_for_sampler",
@@ -175,7 +162,7 @@ export class Training {
   loadWeights(request: TrainingRequest, options: { path: string; optimizer: boolean }): Operation {
     const path = parseTinkerPath(options.path);
     return this.#submit(request, async ({ record }) => {
-      const { engine, checkpoints } = this.#parts;
+      const { engine, checkpoints } = this.#app;
       const checkpoint = checkpoints.get(requireTrainingPath(path, options.path));
       requireFit(record, checkpoint, options.path);
       await engine.loadState(record.id, checkpoints.filesDir(checkpoint), { optimizer: options.optimizer });
@@ -184,7 +171,7 @@ export class Training {
   }
 
   unload(modelId: string): Operation {
-    const { operations, registry } = this.#parts;
+    const { operations, registry } = this.#app;
     const record = registry.model(modelId);
     operations.admit(0);
     const operation = operations.begin(0);
@@ -199,7 +186,7 @@ export class Training {
   drain(): void {
     for (const live of this.#live.values())
       live.queue.drain(() => {
-        for (const operation of live.pending) this.#parts.operations.futures.fail(operation, shuttingDown());
+        for (const operation of live.pending) this.#app.operations.futures.fail(operation, shuttingDown());
       });
   }
 
@@ -212,17 +199,17 @@ export class Training {
   async drop(record: ModelRecord): Promise<void> {
     const live = this.#live.get(record.id);
     this.#live.delete(record.id);
-    if (record.state === "live") this.#parts.registry.markUnloaded(record);
+    if (record.state === "live") this.#app.registry.markUnloaded(record);
     if (!live) return;
     const ended = live.queue.close();
-    for (const operation of live.pending) this.#parts.operations.futures.fail(operation, unloaded(record));
+    for (const operation of live.pending) this.#app.operations.futures.fail(operation, unloaded(record));
     await ended;
-    await this.#parts.engine.unloadModel(record.id);
+    await this.#app.engine.unloadModel(record.id);
   }
 
   /** Uses up the sequence number of a request that was refused, so that the ones behind it do not wait for it. */
   refuse({ modelId, sequence }: NumberedRequest, refusal: ServerError): void {
-    const record = this.#parts.registry.findModel(modelId);
+    const record = this.#app.registry.findModel(modelId);
     if (record?.state !== "live" || refusal.status === 429 || refusal.status >= 500) return;
     const live = this.#open(record);
     if (!live.requests.has(sequence)) live.queue.refuse(sequence);
@@ -230,18 +217,20 @@ export class Training {
 
   #recordStep(record: ModelRecord, sequence: number): void {
     try {
-      this.#parts.registry.recordStep(record, sequence);
+      this.#app.registry.recordStep(record, sequence);
     } catch (error) {
       // The step is applied. To call it failed because the journal is full would make the client apply it again.
       if (!(error instanceof ServerError && error.code === "server/disk")) throw error;
       record.appliedSteps++;
       record.lastAppliedSequence = sequence;
-      this.#parts.log(`step ${record.appliedSteps} of ${record.id} is applied but not on record: ${error.message}`);
+      this.#app.settings.log(
+        `step ${record.appliedSteps} of ${record.id} is applied but not on record: ${error.message}`,
+      );
     }
   }
 
   #submit(request: TrainingRequest, work: (live: LiveModel) => Promise<Result>): Operation {
-    const { registry, operations } = this.#parts;
+    const { registry, operations } = this.#app;
     const record = registry.model(request.modelId);
     if (record.state === "lost") throw lost(record);
     if (record.state === "unloaded") throw unloaded(record);
@@ -271,7 +260,8 @@ export class Training {
     if (known) return known;
     if (record.state === "lost") throw lost(record);
     if (record.state === "unloaded") throw unloaded(record);
-    const { engine, operations, checkpoints, registry, gapLimitMs, log } = this.#parts;
+    const { engine, operations, checkpoints, registry, settings } = this.#app;
+    const { gapLimitMs, log } = settings;
     const queue = new SequenceQueue(gapLimitMs, (from, to) =>
       log(
         `model ${record.id}: passed over seq_id ${from}${to > from ? ` to ${to}` : ""}, missing for ${gapLimitMs} ms`,
