@@ -27,6 +27,11 @@ test.each([
   ["indented by four", `${fence}py\nseen\n${fence}\n\n    ${fence}py\n    verbatim\n    ${fence}`, "seen"],
   ["inside tildes", `${fence}py\nseen\n${fence}\n~~~\n${fence}py\nverbatim\n${fence}\n~~~`, "seen"],
   [
+    "inside tildes, whatever stands behind them",
+    `${fence}py\nseen\n${fence}\n~~~ \u2028\n${fence}py\nverbatim\n${fence}\n~~~`,
+    "seen",
+  ],
+  [
     "a fenced example in a docstring",
     `${fence}py\ndef f():\n    """\n    ${fence}\n    f()\n    ${fence}py\n    """\n    return 1\n${fence}`,
     `def f():\n    """\n    ${fence}\n    f()\n    ${fence}py\n    """\n    return 1`,

@@ -32,6 +32,11 @@ test("fenced blocks are those that CommonMark's reference implementation finds",
   }
 });
 
+test("only spaces and tabs are blanks", () => {
+  expect(fencesOf("a\n* \u00a0\n\t```\n\tb\n\t```").map(({ lines }) => lines)).toEqual([["b"]]);
+  expect(fencesOf("~~~ \u2028\na").map(({ lines }) => lines)).toEqual([["a"]]);
+});
+
 test("a block says whether a fence of its own closed it", () => {
   const closed = (text: string) => fencesOf(text).map(({ isClosed }) => isClosed);
   expect(closed("```\na\n```")).toEqual([true]);

@@ -30,7 +30,7 @@ type Leaf = "paragraph" | OpenFence | { end: RegExp };
 const mostContainers = 100;
 /** A longer line is no rule; looking through it at every depth takes time. */
 const longestRule = 1_000;
-const fenceStart = /^(?:(`{3,})([^`]*)|(~{3,})(.*))$/;
+const fenceStart = /^(?:(`{3,})([^`]*)|(~{3,})([^\n]*))$/;
 const fenceEnd = /^(`{3,}|~{3,})[ \t]*$/;
 const heading = /^#{1,6}(?:[ \t]|$)/;
 const underline = /^(?:=+|-+)[ \t]*$/;
@@ -199,7 +199,7 @@ function itemOf(line: Line, inParagraph: boolean): Item | undefined {
   const match = marker.exec(content);
   if (!match) return undefined;
   const [text, number] = match;
-  const isBare = content.slice(text.length).trim() === "";
+  const isBare = /^[ \t]*$/.test(content.slice(text.length));
   // What looks like an item in the middle of a paragraph is text, unless it is the first of a list and has content.
   if (inParagraph && (isBare || (number !== undefined && Number(number) !== 1))) return undefined;
   line.skipMarker(text.length);
