@@ -325,7 +325,7 @@ def end(level, link, error=None):
     try:
         level.remove_scratch()
     finally:
-        os._exit(1 if link is None else 0)
+        os._exit(0 if error is None else 1)
 
 
 def connect(path, token, slot_id):
