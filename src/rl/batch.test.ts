@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Grade } from "../runs/events.ts";
 import { buildBatch } from "./batch.ts";
-import { joinSequence } from "./datums.ts";
+import { joinTurns } from "./datums.ts";
 import type { Completion, Group } from "./rollout.ts";
 import { batchMetrics } from "./step-metrics.ts";
 
@@ -24,7 +24,7 @@ function completion(verdict: Verdict, extra: Partial<Completion> = {}): Completi
     flags: [],
   };
   return {
-    sequence: joinSequence([1, 2, 3], [7, 8], [-1, -2]),
+    sequences: [joinTurns([{ context: [1, 2, 3], tokens: [7, 8], logprobs: [-1, -2] }])],
     tokens: Int32Array.of(7, 8),
     logprobs: Float32Array.of(-1, -2),
     truncated: false,
@@ -114,4 +114,26 @@ test("the loss can be scaled to a mean over tokens or datums", () => {
     );
   expect(advantages("per_datum")).toEqual([0.25, -0.25]);
   expect(advantages("per_token")).toEqual([0.125, -0.125]);
+});
+
+test("an answer of several sequences counts once, in the baseline and in the scale, and each of them is trained on", () => {
+  const turn = { context: [1, 2, 3], tokens: [7, 8], logprobs: [-1, -2] };
+  const split = [
+    joinTurns([turn, { context: [4], tokens: [9], logprobs: [-3] }]),
+    joinTurns([{ ...turn, context: [5] }]),
+  ];
+  const mixed = group(["pass", "fail"]);
+  mixed.completions[0] = { ...mixed.completions[0]!, sequences: split, tokens: Int32Array.of(7, 8, 9, 7, 8) };
+  const { groups, examples } = buildBatch([mixed], { ...settings, lossScale: "per_datum" });
+  expect(groups[0]!.advantages).toEqual([0.5, -0.5]);
+  expect(examples.map(({ sample, part }) => [sample, part])).toEqual([
+    [0, 0],
+    [0, 1],
+    [1, 0],
+  ]);
+  expect(examples.map(({ datum }) => [...datum.lossFnInputs["advantages"]!.data])).toEqual([
+    [0, 0, 0.25, 0.25, 0, 0.25],
+    [0.25, 0.25],
+    [0, 0, -0.25, -0.25],
+  ]);
 });

@@ -1,7 +1,8 @@
 // From graded groups to one training batch: baselines, advantages, which groups teach something, datums.
 import type { UpdateRule } from "../runs/events.ts";
 import { type AdvantageName, batchAdvantages, computeAdvantages, shouldSkip } from "./advantages.ts";
-import { advantageArray, makeDatum, type TrainingExample } from "./datums.ts";
+import { advantagesOf, makeExample, type Sequence, type TrainingExample } from "./datums.ts";
+import { spread } from "./mask.ts";
 import type { Completion, Group } from "./rollout.ts";
 
 /** Below this share of graded completions a group is dropped: the survivors would be a biased sample. */
@@ -23,10 +24,11 @@ export interface Batch {
   examples: BatchExample[];
 }
 
-/** A training example, and which completion it is: the group's place in the batch and the sample's in the group. */
+/** A training example, and what it is of: the group's place in the batch, the sample's in the group, the sequence's in the sample. */
 export interface BatchExample extends TrainingExample {
   group: number;
   sample: number;
+  part: number;
 }
 
 /** The part of an update's rule that makes examples of groups. */
@@ -46,24 +48,31 @@ export function buildBatch(groups: readonly Group[], rule: BatchRule): Batch {
     }
   }
   const scale = lossScale(rule.lossScale, chosen);
-  const advantagesOf = sharedAdvantages();
-  const examples = chosen.map(({ completion, group, sample, advantage }) => {
-    const advantages = advantagesOf(groups[group]!, advantage * scale);
-    const datum = makeDatum(completion.sequence, groups[group]!.prompt.length, advantages);
-    return { ...datum, group, sample };
-  });
+  const advantagesFor = sharedAdvantages();
+  const examples = chosen.flatMap(({ completion, group, sample, advantage }) =>
+    completion.sequences.map((sequence, part) => {
+      const advantages = advantagesFor(sequence, groups[group]!, advantage * scale);
+      return { ...makeExample(sequence, advantages), group, sample, part };
+    }),
+  );
   return { groups: judged, examples };
 }
 
-/** One array per group and advantage, as long as the group's longest sequence: a batch of long answers holds few of them. */
-function sharedAdvantages(): (group: Group, advantage: number) => Float32Array {
+/**
+ * Advantages by position. Answers behind one prompt have theirs in the same place, up to where they end: one array per group and advantage,
+ * as long as the longest, serves them all, so that a batch of long answers holds few.
+ */
+function sharedAdvantages(): (sequence: Sequence, group: Group, advantage: number) => Float32Array {
   const known = new Map<Group, Map<number, Float32Array>>();
-  return (group, advantage) => {
+  return (sequence, group, advantage) => {
+    const { tokens, mask } = sequence;
+    const prompt = group.prompt.length;
+    const isTail = mask.length === 1 && mask[0]!.start === prompt - 1 && mask[0]!.end === tokens.length - 1;
+    if (!isTail) return advantagesOf(sequence, advantage);
     const ofGroup = known.get(group) ?? new Map<number, Float32Array>();
     known.set(group, ofGroup);
-    const { length } = group.prompt;
-    const longest = group.completions.reduce((most, { tokens }) => Math.max(most, tokens.length), 0);
-    const array = ofGroup.get(advantage) ?? advantageArray(length, length + longest, advantage);
+    const end = prompt + group.completions.reduce((most, { tokens }) => Math.max(most, tokens.length), 0) - 1;
+    const array = ofGroup.get(advantage) ?? spread(advantage, [{ start: prompt - 1, end }], end);
     ofGroup.set(advantage, array);
     return array;
   };

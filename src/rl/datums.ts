@@ -1,6 +1,7 @@
-// Completions become training data: tokens shifted by one, with the sampler's logprobs and the advantage on the completion alone.
+// What was sampled becomes training data: tokens shifted by one, with the sampler's logprobs and the advantage on the model's own tokens.
 import { WhetstoneError } from "../core/errors.ts";
 import { type Datum, type LossName, lossTable, tensor, textInput } from "../protocol/index.ts";
+import { type Mask, masked, maskedCount, type Stretch, spread } from "./mask.ts";
 
 /** A sample that cannot be turned into training data. */
 export class RolloutError extends WhetstoneError {}
@@ -8,16 +9,14 @@ export class RolloutError extends WhetstoneError {}
 /** A datum, and which of its positions are the model's own tokens. */
 export interface TrainingExample {
   datum: Datum;
-  /** Positions before this one predict the prompt; from here on, the completion. */
-  firstAction: number;
+  mask: Mask;
 }
 
 /** The datum with all that the loss takes: for one that looks at whole sequences, which positions are the model's own. */
-export function lossDatum({ datum, firstAction }: TrainingExample, loss: string): Datum {
+export function lossDatum({ datum, mask }: TrainingExample, loss: string): Datum {
   if (!Object.hasOwn(lossTable, loss) || !("sequence_ratio_mask" in lossTable[loss as LossName].inputs)) return datum;
-  const length = datum.lossFnInputs["target_tokens"]!.data.length;
-  const mask = tensor(new Float32Array(length).fill(1, firstAction));
-  return { ...datum, lossFnInputs: { ...datum.lossFnInputs, sequence_ratio_mask: mask } };
+  const { length } = datum.lossFnInputs["target_tokens"]!.data;
+  return { ...datum, lossFnInputs: { ...datum.lossFnInputs, sequence_ratio_mask: tensor(spread(1, mask, length)) } };
 }
 
 /** One sampled answer, and how much better it was than its siblings. */
@@ -37,57 +36,63 @@ export function toDatum(
   { prompt, completion, logprobs, advantage }: SampledAnswer,
   loss = "importance_sampling",
 ): Datum {
-  const sequence = joinSequence(prompt, completion, logprobs);
-  const advantages = advantageArray(prompt.length, sequence.tokens.length, advantage);
-  return lossDatum(makeDatum(sequence, prompt.length, advantages), loss);
+  const sequence = joinTurns([{ context: prompt, tokens: completion, logprobs }]);
+  return lossDatum(makeExample(sequence, advantagesOf(sequence, advantage)), loss);
 }
 
-/** A sampled sequence as training takes it: what a datum is made of without a copy. */
+/** What the model was given, and what it wrote then. */
+export interface Turn {
+  /** Tokens that the model read and did not write: the prompt, a tool's result. They are never trained on. */
+  context: ArrayLike<number>;
+  tokens: ArrayLike<number>;
+  /** The sampler's log-probability of each of `tokens`. */
+  logprobs: ArrayLike<number>;
+}
+
+/** A sampled sequence as training takes it: what an example is made of without a copy. */
 export interface Sequence {
-  /** The prompt and then the completion. */
+  /** All turns, end to end. */
   tokens: Int32Array;
-  /** The sampler's log-probability of each token but the first, 0 within the prompt. */
+  /** By position: the sampler's log-probability of the next token, 0 where that is context. */
   logprobs: Float32Array;
+  /** The positions that predict the model's own tokens. */
+  mask: Mask;
 }
 
-/** Puts a completion behind its prompt. `logprobs` has one number per completion token. */
-export function joinSequence(
-  prompt: ArrayLike<number>,
-  completion: ArrayLike<number>,
-  logprobs: ArrayLike<number>,
-): Sequence {
-  if (logprobs.length !== completion.length) {
-    throw new RolloutError(
-      "rl/logprob-count",
-      `The sampler returned ${logprobs.length} logprobs for ${completion.length} tokens. The server's sampling is broken; update it.`,
-    );
+/** Puts turns one behind the other; an answer is one behind its prompt. */
+export function joinTurns(turns: readonly Turn[]): Sequence {
+  const length = turns.reduce((sum, { context, tokens }) => sum + context.length + tokens.length, 0);
+  const all = new Int32Array(length);
+  const sampled = new Float32Array(length);
+  const mask: Stretch[] = [];
+  let offset = 0;
+  for (const { context, tokens, logprobs } of turns) {
+    if (logprobs.length !== tokens.length)
+      throw new RolloutError(
+        "rl/logprob-count",
+        `The sampler returned ${logprobs.length} logprobs for ${tokens.length} tokens. The server's sampling is broken; update it.`,
+      );
+    all.set(context, offset);
+    offset += context.length;
+    all.set(tokens, offset);
+    sampled.set(logprobs, offset);
+    if (tokens.length > 0) mask.push({ start: offset - 1, end: offset + tokens.length - 1 });
+    offset += tokens.length;
   }
-  const tokens = new Int32Array(prompt.length + completion.length);
-  tokens.set(prompt);
-  tokens.set(completion, prompt.length);
-  const all = new Float32Array(tokens.length);
-  all.set(logprobs, prompt.length);
-  return { tokens, logprobs: all.subarray(1) };
+  return { tokens: all, logprobs: sampled.subarray(1), mask };
 }
 
-/** An advantage for every position of a sequence as long as `tokens`: 0 where the prompt is predicted. */
-export function advantageArray(promptLength: number, tokens: number, advantage: number): Float32Array {
-  return new Float32Array(Math.max(0, tokens - 1)).fill(advantage, promptLength - 1);
-}
+/** One advantage for all of the model's own tokens, by position. */
+export const advantagesOf = ({ tokens, mask }: Pick<Sequence, "tokens" | "mask">, advantage: number): Float32Array =>
+  spread(advantage, mask, Math.max(0, tokens.length - 1));
 
-/**
- * Builds one datum. Position i predicts token i + 1, so the first completion token is predicted at position promptLength − 1.
- * `advantages` may be longer than the sequence: completions of one prompt with the same advantage share theirs.
- */
-export function makeDatum(
-  { tokens, logprobs }: Sequence,
-  promptLength: number,
-  advantages: Float32Array,
-): TrainingExample {
-  if (promptLength < 1 || tokens.length <= promptLength) {
+/** Builds one example. `advantages`, by position, may be longer than the sequence: answers to one prompt share theirs where they can. */
+export function makeExample({ tokens, logprobs, mask }: Sequence, advantages: Float32Array): TrainingExample {
+  if (mask.length === 0 || mask[0]!.start < 0) {
+    const own = maskedCount(mask);
     throw new RolloutError(
       "rl/empty-sequence",
-      `A datum needs a prompt and a completion, got ${promptLength} and ${tokens.length - promptLength} tokens. Leave such samples out of training.`,
+      `A datum needs a prompt and a completion, got ${tokens.length - own} and ${own} tokens. Leave such samples out of training.`,
     );
   }
   const length = tokens.length - 1;
@@ -100,6 +105,10 @@ export function makeDatum(
         advantages: tensor(advantages.subarray(0, length)),
       },
     },
-    firstAction: promptLength - 1,
+    mask,
   };
 }
+
+/** What an example says of the model's own tokens, end to end. */
+export const ownValues = ({ datum, mask }: TrainingExample, input: "logprobs" | "advantages"): Float32Array =>
+  masked(datum.lossFnInputs[input]!.data as Float32Array, mask);

@@ -3,7 +3,8 @@
 import type { ServiceClient, TrainingClient } from "../client/index.ts";
 import { Random } from "../core/random.ts";
 import type { TrainConfig } from "./config.ts";
-import { advantageArray, joinSequence, lossDatum, makeDatum } from "./datums.ts";
+import { advantagesOf, joinTurns, lossDatum, makeExample } from "./datums.ts";
+import { masked } from "./mask.ts";
 
 export interface ProbeSettings
   extends Pick<TrainConfig, "model_name" | "lora_rank" | "seed" | "loss_fn" | "loss_fn_config"> {
@@ -45,13 +46,13 @@ export async function probeTraining(
   settings: ProbeSettings,
 ): Promise<number> {
   const { prompt, loss_fn: lossFn, loss_fn_config: lossFnConfig, signal } = settings;
-  const advantages = advantageArray(prompt.length, prompt.length + tokens.length, 1);
-  const example = makeDatum(joinSequence(prompt, tokens, logprobs), prompt.length, advantages);
+  const sequence = joinTurns([{ context: prompt, tokens, logprobs }]);
+  const example = makeExample(sequence, advantagesOf(sequence, 1));
   const output = await training.forwardBackward([lossDatum(example, lossFn)], lossFn, { lossFnConfig, signal });
   const trained = output.lossFnOutputs[0]?.["logprobs"]?.data;
   if (!(trained instanceof Float32Array)) return Number.NaN;
-  return tokens.reduce((most, _, index) => {
-    const drift = Math.abs(trained[example.firstAction + index]! - logprobs[index]!);
-    return Math.max(most, drift);
-  }, 0);
+  return masked(trained, sequence.mask).reduce(
+    (most, logprob, index) => Math.max(most, Math.abs(logprob - logprobs[index]!)),
+    0,
+  );
 }

@@ -7,7 +7,9 @@ import type { JournalEntry } from "../runs/read-journal.ts";
 import { type Batch, type BatchExample, buildBatch } from "./batch.ts";
 import { TrainConfig } from "./config.ts";
 import { keysWith } from "./config-keys.ts";
+import { ownValues } from "./datums.ts";
 import { evaluationMetrics, summarizeOutcomes } from "./evaluate.ts";
+import { maskedCount } from "./mask.ts";
 import { answerLoss } from "./policy-losses.ts";
 import { TrainError } from "./resume.ts";
 import { type Group, judged, type RememberedGroup, recall } from "./rollout.ts";
@@ -176,14 +178,16 @@ const recordedUpdate = ({ event, logprobs }: NonNullable<OpenStep["done"]>): Tra
   logprobs,
 });
 
+const nameOf = ({ group, sample, part }: BatchExample) => `${group} ${sample} ${part}`;
+
 /** Whether two batches are the same to a server. */
 function sameExamples(a: Batch, b: Batch): boolean {
   return (
     a.examples.length === b.examples.length &&
     a.examples.every((example, index) => {
       const other = b.examples[index]!;
-      if (example.group !== other.group || example.sample !== other.sample) return false;
-      const [own, others] = [advantagesOf(example), advantagesOf(other)];
+      if (nameOf(example) !== nameOf(other)) return false;
+      const [own, others] = [ownValues(example, "advantages"), ownValues(other, "advantages")];
       return own.every((advantage, place) => advantage === others[place]);
     })
   );
@@ -203,25 +207,20 @@ function updateUnder(
   const slices = new Map<string, Float32Array>();
   let offset = 0;
   for (const example of before.examples) {
-    const { length } = sampledOf(example);
-    slices.set(`${example.group} ${example.sample}`, logprobs.subarray(offset, offset + length));
+    const length = maskedCount(example.mask);
+    slices.set(nameOf(example), logprobs.subarray(offset, offset + length));
     offset += length;
   }
   let lossSum = 0;
   const joined: number[] = [];
   for (const example of batch.examples) {
-    const trained = slices.get(`${example.group} ${example.sample}`);
+    const trained = slices.get(nameOf(example));
     if (!trained) return undefined;
-    const answer = { trained, sampled: sampledOf(example), advantages: advantagesOf(example) };
-    const loss = answerLoss(lossFn, lossFnConfig, answer);
+    const [sampled, advantages] = [ownValues(example, "logprobs"), ownValues(example, "advantages")];
+    const loss = answerLoss(lossFn, lossFnConfig, { trained, sampled, advantages });
     if (loss === undefined) return undefined;
     lossSum += loss;
     for (const logprob of trained) joined.push(logprob);
   }
   return { lossSum, server: {}, logprobs: Float32Array.from(joined) };
 }
-
-const actionsOf = ({ datum, firstAction }: BatchExample, name: "logprobs" | "advantages") =>
-  (datum.lossFnInputs[name]!.data as Float32Array).subarray(firstAction);
-const sampledOf = (example: BatchExample) => actionsOf(example, "logprobs");
-const advantagesOf = (example: BatchExample) => actionsOf(example, "advantages");

@@ -6,7 +6,7 @@ import type { Renderer } from "../renderers/index.ts";
 import type { Arrays, Grade, NewEvent } from "../runs/events.ts";
 import { maxQuestionCharacters, maxResponseCharacters, type RecordedGroup } from "../runs/rollouts.ts";
 import { linkedController } from "./cancellation.ts";
-import { joinSequence, RolloutError, type Sequence } from "./datums.ts";
+import { joinTurns, RolloutError, type Sequence } from "./datums.ts";
 import type { Policy } from "./policies.ts";
 import type { Task } from "./tasks.ts";
 
@@ -22,12 +22,15 @@ export interface Answer {
 
 /** A judged answer. Its text is written down and let go: a batch of long answers is large. */
 export interface Completion extends Omit<Answer, "text"> {
-  /** With its prompt, as training takes it; `tokens` and `logprobs` are the ends of its arrays. */
-  sequence: Sequence;
+  /**
+   * As training takes it. The model's own tokens in all of them together are those of the answer, each once; an answer to a prompt is one
+   * sequence, and `tokens` and `logprobs` are the ends of its arrays.
+   */
+  sequences: readonly Sequence[];
   grade: Grade;
 }
 
-type SampledAnswer = Answer & Pick<Completion, "sequence">;
+type SampledAnswer = Answer & Pick<Completion, "sequences">;
 
 /** One problem's completions, in the order of the samples. */
 export interface Group {
@@ -262,10 +265,10 @@ function behind(
   prompt: Int32Array,
   tokens: Int32Array,
   logprobs: Float32Array,
-): Pick<Completion, "sequence" | "tokens" | "logprobs"> {
-  const sequence = joinSequence(prompt, tokens, logprobs);
+): Pick<Completion, "sequences" | "tokens" | "logprobs"> {
+  const sequence = joinTurns([{ context: prompt, tokens, logprobs }]);
   return {
-    sequence,
+    sequences: [sequence],
     tokens: sequence.tokens.subarray(prompt.length),
     logprobs: sequence.logprobs.subarray(prompt.length - 1),
   };

@@ -5,7 +5,7 @@ import { mean, quantile } from "../core/statistics.ts";
 import type { Span } from "../runs/events.ts";
 import { coveredMs, spanMetrics } from "../runs/timing.ts";
 import type { Batch } from "./batch.ts";
-import type { TrainingExample } from "./datums.ts";
+import { ownValues, type TrainingExample } from "./datums.ts";
 import { PolicyDrift } from "./diagnostics.ts";
 import { actionTokens, type TrainStepResult } from "./train-step.ts";
 
@@ -104,8 +104,8 @@ export function updateMetrics(
   const tokens = actionTokens(examples);
   const drift = new PolicyDrift();
   let offset = 0;
-  for (const { datum, firstAction } of logprobs ? examples : []) {
-    const sampled = (datum.lossFnInputs["logprobs"]!.data as Float32Array).subarray(firstAction);
+  for (const example of logprobs ? examples : []) {
+    const sampled = ownValues(example, "logprobs");
     drift.add(sampled, logprobs!.subarray(offset, offset + sampled.length));
     offset += sampled.length;
   }

@@ -67,7 +67,7 @@ export class StepRecorder {
         outcome,
         skipped,
         advantages,
-        trained: batch.examples.flatMap((example) => (example.group === index ? [example.sample] : [])),
+        trained: [...new Set(batch.examples.flatMap((example) => (example.group === index ? [example.sample] : [])))],
         graded: group.completions.filter(({ grade }) => grade.verdict !== "ungraded").length,
         passed: group.completions.filter(({ grade }) => grade.verdict === "pass").length,
       })),

@@ -2,12 +2,11 @@ import { expect, test } from "vitest";
 import { APIFuture, type TrainingClient } from "../client/index.ts";
 import { tensor } from "../protocol/index.ts";
 import { presetConfig } from "./config.ts";
-import { advantageArray, joinSequence, makeDatum } from "./datums.ts";
+import { advantagesOf, joinTurns, makeExample } from "./datums.ts";
 import { trainStep, updateRule } from "./train-step.ts";
 
-const examples = [0.5, -0.5, 0.25].map((advantage) =>
-  makeDatum(joinSequence([1, 2], [3, 4], [-0.5, -1]), 2, advantageArray(2, 4, advantage)),
-);
+const answer = joinTurns([{ context: [1, 2], tokens: [3, 4], logprobs: [-0.5, -1] }]);
+const examples = [0.5, -0.5, 0.25].map((advantage) => makeExample(answer, advantagesOf(answer, advantage)));
 
 /** A training client that answers only after everything was submitted, and remembers the order of calls. */
 function patientClient() {

@@ -4,6 +4,7 @@ import type { TrainingClient } from "../client/index.ts";
 import type { UpdateRule } from "../runs/events.ts";
 import type { TrainConfig } from "./config.ts";
 import { lossDatum, type TrainingExample } from "./datums.ts";
+import { masked, maskedCount } from "./mask.ts";
 
 export interface TrainStepResult {
   /** The server's loss, summed over all substeps. */
@@ -66,23 +67,20 @@ export async function trainStep(
     lossSum += output.metrics["loss:sum"] ?? 0;
     for (const [name, value] of Object.entries(step.metrics ?? {}))
       server[name.includes("/") ? name : `optim/${name}`] = value;
-    for (const [index, { firstAction }] of part.entries()) {
+    for (const [index, { mask }] of part.entries()) {
       const trained = output.lossFnOutputs[index]?.["logprobs"]?.data;
       if (!(trained instanceof Float32Array)) continue;
-      logprobs.set(trained.subarray(firstAction), written);
-      written += trained.length - firstAction;
+      const own = masked(trained, mask);
+      logprobs.set(own, written);
+      written += own.length;
     }
   }
   return { lossSum, server, logprobs: written === logprobs.length ? logprobs : undefined };
 }
 
-/** Completion tokens of the examples. */
-export function actionTokens(examples: readonly TrainingExample[]): number {
-  return examples.reduce(
-    (sum, { datum, firstAction }) => sum + datum.lossFnInputs["target_tokens"]!.data.length - firstAction,
-    0,
-  );
-}
+/** The model's own tokens in the examples. */
+export const actionTokens = (examples: readonly TrainingExample[]): number =>
+  examples.reduce((sum, { mask }) => sum + maskedCount(mask), 0);
 
 /** Tokens that the server reads of the examples, prompts included. */
 export function inputTokens(examples: readonly TrainingExample[]): number {
