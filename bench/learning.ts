@@ -23,7 +23,7 @@ const nano = presetConfig("nano");
 const preset = `${nano.prompts_per_step}x${nano.completions_per_prompt}`;
 /** Steps between two evaluations, and the most steps. */
 const every = 2;
-const mostSteps = 60;
+const maxSteps = 60;
 
 type Say = (line: string) => void;
 /** One for each seed, by the rule's name. */
@@ -97,7 +97,7 @@ async function reach(path: string, target: number, first: number, keys: readonly
       await trainOn(path, trained, every, keys);
     }
     const point = await measureAt(path, steps, trained);
-    if (point.rate >= target || steps >= mostSteps) return point;
+    if (point.rate >= target || steps >= maxSteps) return point;
     say(`  ${describe(point)}`);
   }
 }
@@ -130,7 +130,7 @@ async function reachWithTrl(
     target,
     prompts,
     samples,
-    steps: mostSteps,
+    steps: maxSteps,
     first_eval: 10,
     eval_every: every,
     learning_rate: nano.learning_rate,

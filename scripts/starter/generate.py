@@ -31,7 +31,7 @@ SIZES = {
 # Share of problems with that many steps that invite a habitual mistake.
 HABITS = {0: 0.39, 1: 0.45, 2: 0.16}
 # At most this many problems of one chain of families in a part; in "unseen", of one unseen family.
-MOST_ALIKE = {"train": 14, "seen": 3, "composition": 3, "unseen": 8}
+MAX_ALIKE = {"train": 14, "seen": 3, "composition": 3, "unseen": 8}
 
 
 @functools.cache
@@ -161,7 +161,7 @@ def draw_part(rng: random.Random, part: str, known_pairs: set[tuple[str, str]] |
             if part != "unseen" and (habits not in quota or quota[habits] <= 0):
                 continue
             label = next((step.family.name for step in steps if step.family in UNSEEN), problem.composition)
-            if problem.key in keys or alike[label] >= MOST_ALIKE[part]:
+            if problem.key in keys or alike[label] >= MAX_ALIKE[part]:
                 continue
             names = {(first.family.name, second.family.name) for first, second in pairs_of(steps)}
             if part == "seen" and known_pairs is not None and not names <= known_pairs:

@@ -26,7 +26,7 @@ export interface EmbeddedServerOptions {
 }
 
 /** Deaths in a row; after one that lived for `healthyMs` the count begins anew. */
-const mostRestarts = 3;
+const maxRestarts = 3;
 const defaultHealthyMs = 60_000;
 
 export class EmbeddedServer {
@@ -129,11 +129,11 @@ export class EmbeddedServer {
   #revive(reason: string): void {
     if (this.#closing || this.#port === 0) return;
     if (performance.now() - this.#startedAt > (this.#options.healthyMs ?? defaultHealthyMs)) this.#restarts = 0;
-    if (this.#restarts++ >= mostRestarts) {
+    if (this.#restarts++ >= maxRestarts) {
       this.#options.onLost?.(
         new EmbeddedServerError(
           "cli/embedded-server-lost",
-          `The embedded engine ended ${mostRestarts + 1} times in a row (the last time: ${reason}), so it is not started again. ` +
+          `The embedded engine ended ${maxRestarts + 1} times in a row (the last time: ${reason}), so it is not started again. ` +
             `${this.#options.logFile} says why. Resume the run: it goes on where this one ended.`,
         ),
       );

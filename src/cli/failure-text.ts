@@ -3,7 +3,7 @@ import { visible } from "../core/visible.ts";
 import type { Failure } from "../runs/events.ts";
 
 /** Lines of one part that are shown. */
-const mostLines = 40;
+const maxLines = 40;
 
 /** The failure, indented by two spaces. `total` is the number of the problem's tests. */
 export function describeFailure(failure: Failure, total?: number): string {
@@ -23,9 +23,9 @@ export function part(name: string, text: string): string[] {
   const label = `    ${name.padEnd(9)}`;
   const lines = visible(text).replace(/\n$/, "").split("\n");
   if (lines.length === 1) return [`${label} ${lines[0] === "" ? "(nothing)" : lines[0]}`];
-  const cut = lines.length > mostLines;
-  const kept = cut ? [...lines.slice(0, mostLines / 2), ...lines.slice(-mostLines / 2)] : lines;
+  const cut = lines.length > maxLines;
+  const kept = cut ? [...lines.slice(0, maxLines / 2), ...lines.slice(-maxLines / 2)] : lines;
   const shown = kept.map((line) => `      │ ${line}`);
-  if (cut) shown.splice(mostLines / 2, 0, `      │ … ${lines.length - mostLines} more lines …`);
+  if (cut) shown.splice(maxLines / 2, 0, `      │ … ${lines.length - maxLines} more lines …`);
   return [`${label} ${lines.length} lines`, ...shown];
 }

@@ -108,7 +108,7 @@ export class Connection {
       what: `The Tinker server at ${options.baseUrl.origin}`,
       patienceMs: options.timings.outageMs,
       quietMs: options.timings.noticeMs,
-      tell: options.onOutage,
+      report: options.onOutage,
     });
     this.closing = this.#closer.signal;
     this.trainingEncoding = new TrainingEncoding((request) => this.sendOnce(request), this.notices);

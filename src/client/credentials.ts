@@ -16,7 +16,7 @@ export class Credentials {
   #renewing: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
-  /** Told every new token. */
+  /** Called with every new token. */
   onChange: ((token: string) => void) | undefined;
 
   constructor(credential: string, command: string | undefined) {

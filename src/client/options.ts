@@ -87,11 +87,11 @@ export interface ClientOptions {
   maxConnections?: number | undefined;
   /** Time limits that differ from `defaultTimings`. */
   timings?: Partial<Timings> | undefined;
-  /** Told when a queue pauses and goes on. Default: pauses are given to `onWarning`, at most once a minute. */
+  /** Called when a queue pauses and goes on. Default: pauses are given to `onWarning`, at most once a minute. */
   onQueueState?: ((event: QueueStateEvent) => void) | undefined;
-  /** Told what a user should know and no call can return. Default: console.warn. */
+  /** Called with what a user should know and no call can return. Default: console.warn. */
   onWarning?: ((message: string) => void) | undefined;
-  /** Told how an outage of the server stands, with every try that fails, and when it is over. Default: what is due is given to `onWarning`. */
+  /** Called with how an outage of the server stands, with every try that fails, and when it is over. Default: what is due is given to `onWarning`. */
   onOutage?: ((news: OutageNews) => void) | undefined;
 }
 

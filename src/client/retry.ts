@@ -82,7 +82,7 @@ export interface RetryContext {
   outage: Outage;
   /** The error for an answer of status 400 and above; default: what the status says. */
   errorOf?: ((answer: HttpAnswer) => Error) | undefined;
-  /** Told before every further try. What it throws ends the attempts. */
+  /** Called before every further try. What it throws ends the attempts. */
   onRetry?: ((delayMs: number, failure: { status: number; error: Error }) => void) | undefined;
 }
 
@@ -218,8 +218,8 @@ const statusOf = (error: unknown): number | undefined =>
   error instanceof APIConnectionError ? 0 : error instanceof APIStatusError ? error.status : undefined;
 
 function usualVerdict(status: number, answer: HttpAnswer | undefined): Verdict {
-  const told = answer?.headers["x-should-retry"];
-  if (told === "true" || told === "false") return told === "true" ? "usual" : "final";
+  const shouldRetry = answer?.headers["x-should-retry"];
+  if (shouldRetry === "true" || shouldRetry === "false") return shouldRetry === "true" ? "usual" : "final";
   return status === 0 || [402, 408, 409, 429].includes(status) || status >= 500 ? "usual" : "final";
 }
 

@@ -1,7 +1,7 @@
-// Follows something elsewhere that may stop answering, such as a server. However many requests fail because of it, it is one outage: told
-// once, more and more rarely while it lasts, and once more when it is over.
+// Follows something elsewhere that may stop answering, such as a server. However many requests fail because of it, it is one outage:
+// reported once, more and more rarely while it lasts, and once more when it is over.
 
-/** What there is to tell of an outage. */
+/** What is reported of an outage. */
 export interface OutageNews {
   /** What gives no answer, to begin a sentence with. */
   what: string;
@@ -21,9 +21,9 @@ export interface OutageOptions {
   what: string;
   /** How long it may last. */
   patienceMs: number;
-  /** What is over before is not told. */
+  /** A shorter outage is not reported. */
   quietMs: number;
-  tell(news: OutageNews): void;
+  report(news: OutageNews): void;
 }
 
 /** However long it lasts, a log hears of it this often. */
@@ -35,7 +35,7 @@ export class Outage {
   #reason = "";
   /** When the next line for a log is due. */
   #dueAt = 0;
-  #told = false;
+  #reported = false;
 
   constructor(options: OutageOptions) {
     this.#options = options;
@@ -54,7 +54,7 @@ export class Outage {
 
   /** Something got no answer; `silentMs`: and has got none for so long. */
   failed(reason: string, silentMs = 0): void {
-    const { quietMs, tell } = this.#options;
+    const { quietMs, report } = this.#options;
     const now = performance.now();
     if (this.#since === undefined) {
       this.#since = now - silentMs;
@@ -65,18 +65,18 @@ export class Outage {
     if (awayMs < quietMs) return;
     const due = now >= this.#dueAt;
     if (due) this.#dueAt = now + Math.min(awayMs, longestSilenceMs);
-    this.#told = true;
-    tell(this.#news("away", due));
+    this.#reported = true;
+    report(this.#news("away", due));
   }
 
   /** It has answered. */
   answered(): void {
     if (this.#since === undefined) return;
     const news = this.#news("back", true);
-    const told = this.#told;
+    const reported = this.#reported;
     this.#since = undefined;
-    this.#told = false;
-    if (told) this.#options.tell(news);
+    this.#reported = false;
+    if (reported) this.#options.report(news);
   }
 
   #news(state: OutageNews["state"], due: boolean): OutageNews {

@@ -9,7 +9,7 @@ import type { RunIndex } from "./run-index.ts";
 const boot = randomBytes(4).toString("hex");
 const rowsPerEvent = 1000;
 /** More than this waiting for a browser: it is slow, and gets the rest later. */
-const mostWaitingBytes = 1024 * 1024;
+const maxWaitingBytes = 1024 * 1024;
 /** A proxy or a sleeping machine must not take silence for an end. */
 const silenceMs = 15_000;
 
@@ -69,7 +69,7 @@ export class LiveStream {
   }
 
   get #isSlow(): boolean {
-    return this.#response.writableLength > mostWaitingBytes;
+    return this.#response.writableLength > maxWaitingBytes;
   }
 
   #sendIfNew(event: string, before: string, data: object): string {

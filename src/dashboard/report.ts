@@ -16,7 +16,7 @@ import { svgChart } from "./svg-chart.ts";
 const shownSteps = 4;
 const shownPrograms = 4;
 /** Problems named in each list. */
-const mostNamed = 60;
+const maxNamed = 60;
 
 /** The report of the run in a directory, as HTML. */
 export async function renderReport(runPath: string, now: Date): Promise<string> {
@@ -211,12 +211,12 @@ function evaluationsOf(index: RunIndex): string {
   );
   const list = (title: string, chosen: typeof known) =>
     `<details><summary>${title}: ${chosen.length}</summary><ul>${chosen
-      .slice(0, mostNamed)
+      .slice(0, maxNamed)
       .map(
         ({ id, groupAfter }) =>
           `<li><code>${untrustedHtml(id, 120)}</code> ${untrustedHtml(questions.get(groupAfter) ?? "", 300)}</li>`,
       )
-      .join("\n")}</ul>${chosen.length > mostNamed ? `and ${chosen.length - mostNamed} more` : ""}</details>`;
+      .join("\n")}</ul>${chosen.length > maxNamed ? `and ${chosen.length - maxNamed} more` : ""}</details>`;
   return [
     `<section><h2>Test problems, from step ${from} to step ${to}</h2>`,
     `<table><tr><th>source</th><th>problems</th><th>Pass@1 after step ${from}</th><th>after step ${to}</th></tr>`,

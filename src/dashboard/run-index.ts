@@ -11,7 +11,7 @@ import { type JournalWindow, RunView } from "../runs/view.ts";
 
 /** How long the walk goes on before others get their turn, and how often it says how far it is. */
 const sliceMs = 12;
-const tellMs = 200;
+const reportEveryMs = 200;
 
 export class RunIndex implements ReadableRun {
   readonly path: string;
@@ -86,7 +86,7 @@ export class RunIndex implements ReadableRun {
 
   async #walk(): Promise<void> {
     let deadline = performance.now() + sliceMs;
-    let told = performance.now();
+    let reportedAt = performance.now();
     let seen = 0;
     try {
       for (;;) {
@@ -96,9 +96,9 @@ export class RunIndex implements ReadableRun {
         if (this.#view.rewinds > this.#rewinds) this.generation++;
         this.#rewinds = this.#view.rewinds;
         if ((++seen & 63) !== 0 || performance.now() < deadline) continue;
-        // The first figures at once, the rest now and then: telling costs as well.
-        if (deadline - told > tellMs || this.#view.steps.length < 50) {
-          told = deadline;
+        // The first figures at once, the rest now and then: reporting costs as well.
+        if (deadline - reportedAt > reportEveryMs || this.#view.steps.length < 50) {
+          reportedAt = deadline;
           this.onProgress();
         }
         await nextTurn();

@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { messageOf, WhetstoneError } from "../core/errors.ts";
-import type { Desk } from "./desk.ts";
+import type { DashboardApp } from "./app.ts";
 import { DashboardError, notFound } from "./errors.ts";
 import { Guard, host, safeHeaders } from "./guard.ts";
 
@@ -17,8 +17,8 @@ export interface DashboardOptions {
 
 /** How long a browser gets to take what is on its way when the server ends. */
 const farewellMs = 500;
-const mostConnections = 256;
-const mostBodyBytes = 16 * 1024;
+const maxConnections = 256;
+const maxBodyBytes = 16 * 1024;
 
 /** Starts a dashboard; resolves when it listens. */
 export async function startDashboard(options: DashboardOptions): Promise<DashboardServer> {
@@ -32,12 +32,12 @@ export class DashboardServer {
   readonly #token = randomBytes(18).toString("base64url");
   readonly #guard = new Guard(this.#token);
   readonly #http: Server;
-  #desk: Promise<Desk> | undefined;
+  #app: Promise<DashboardApp> | undefined;
 
   constructor(options: DashboardOptions) {
     this.#options = options;
     this.#http = createServer((request, response) => void this.#handle(request, response));
-    this.#http.maxConnections = mostConnections;
+    this.#http.maxConnections = maxConnections;
     this.#http.on("clientError", (_, socket) => socket.destroy());
   }
 
@@ -67,7 +67,7 @@ export class DashboardServer {
   async close(): Promise<void> {
     const closed = new Promise((resolve) => this.#http.close(resolve));
     const late = setTimeout(() => this.#http.closeAllConnections(), farewellMs);
-    await (await this.#desk)?.close();
+    await (await this.#app)?.close();
     this.#http.closeIdleConnections();
     await closed;
     clearTimeout(late);
@@ -96,20 +96,20 @@ export class DashboardServer {
     path: string,
     query: URLSearchParams,
   ): Promise<void> {
-    const desk = await this.#opened();
+    const app = await this.#opened();
     if (request.method === "GET") {
-      if (await desk.show(request, response, path, query)) return;
+      if (await app.show(request, response, path, query)) return;
     } else if (request.method === "POST") {
-      sendJson(response, desk.act(path, await bodyOf(request)));
+      sendJson(response, app.act(path, await bodyOf(request)));
       return;
     }
     throw notFound(path);
   }
 
   /** Everything behind the link is loaded when it is first opened: a run that nobody watches pays for a port and no more. */
-  #opened(): Promise<Desk> {
-    this.#desk ??= import("./desk.ts").then(({ Desk }) => new Desk(this.#options.roots));
-    return this.#desk;
+  #opened(): Promise<DashboardApp> {
+    this.#app ??= import("./app.ts").then(({ DashboardApp }) => new DashboardApp(this.#options.roots));
+    return this.#app;
   }
 }
 
@@ -132,11 +132,11 @@ async function bodyOf(request: IncomingMessage): Promise<unknown> {
   let bytes = 0;
   for await (const part of request) {
     bytes += (part as Buffer).length;
-    if (bytes > mostBodyBytes)
+    if (bytes > maxBodyBytes)
       throw new DashboardError(
         413,
         "dashboard/body",
-        `A body of more than ${mostBodyBytes} bytes is no control of a run.`,
+        `A body of more than ${maxBodyBytes} bytes is no control of a run.`,
       );
     parts.push(part as Buffer);
   }

@@ -26,7 +26,7 @@ const width = 460;
 const height = 210;
 const margin = { top: 8, right: 10, bottom: 24, left: 46 };
 /** More points than this are not seen apart. */
-const mostPoints = 400;
+const maxPoints = 400;
 
 /** A figure with its caption, or nothing where there is nothing to draw. */
 export function svgChart({ title, hint, steps, lines, stacked = false, range }: SvgChart): string {
@@ -112,8 +112,8 @@ function minmax(values: readonly number[]): [number, number] {
 /** Of each stretch of a long series the lowest and the highest point: peaks stay. */
 function thinned(steps: readonly number[], values: readonly (number | null)[]): [number, number | null][] {
   const points = steps.map((step, row): [number, number | null] => [step, values[row] ?? null]);
-  if (points.length <= mostPoints) return points;
-  const size = Math.ceil((2 * points.length) / mostPoints);
+  if (points.length <= maxPoints) return points;
+  const size = Math.ceil((2 * points.length) / maxPoints);
   const kept: [number, number | null][] = [];
   for (let from = 0; from < points.length; from += size) {
     const stretch = points.slice(from, from + size).filter(([, value]) => value !== null) as [number, number][];

@@ -77,9 +77,9 @@ test("the table names rules that are there, and every set of findings falls into
         finding: { ...rule, level, message: "", figures: [], symptomOf: [...(rule.symptomOf ?? [])] },
       }));
       const causes = causesOf(all);
-      const told = causes.flatMap(({ root, symptoms }) => [root, ...symptoms]);
-      expect(new Set(told).size).toBe(told.length);
-      expect(told).toHaveLength(all.length);
+      const named = causes.flatMap(({ root, symptoms }) => [root, ...symptoms]);
+      expect(new Set(named).size).toBe(named.length);
+      expect(named).toHaveLength(all.length);
       for (const { level, root, symptoms } of causes)
         for (const one of [root, ...symptoms])
           expect(findingLevels.indexOf(one.finding.level)).toBeLessThanOrEqual(findingLevels.indexOf(level));

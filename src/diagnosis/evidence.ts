@@ -22,7 +22,7 @@ export interface Sample {
 }
 
 /** Flagged answers that are kept, newest last. */
-const mostFlagged = 200;
+const maxFlagged = 200;
 
 export class Evidence {
   runPath = "";
@@ -131,7 +131,7 @@ export class Evidence {
     if (grade.verdict !== "pass" || flags.length === 0) return;
     const problem = this.#problems.get(`${batch} ${group}`) ?? "";
     this.flaggedPasses.push({ step: batch, group, sample, problem, flags });
-    if (this.flaggedPasses.length > mostFlagged) this.flaggedPasses.shift();
+    if (this.flaggedPasses.length > maxFlagged) this.flaggedPasses.shift();
   }
 }
 

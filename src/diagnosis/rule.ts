@@ -127,12 +127,12 @@ export const evidenceOf = (steps: readonly StepFigures[], ...names: string[]): F
 export const percent = (share: number) => `${Math.round(100 * share)}%`;
 export const short = (value: number) => String(Number(value.toPrecision(3)));
 
-const mostTrials = 1e6;
+const maxTrials = 1e6;
 
 /** The chance of at most `hits` in `trials` where each hits with probability `rate`. */
 export function binomialTail(hits: number, trials: number, rate: number): number {
   // Not numbers of groups: nothing can be said.
-  if (!(trials <= mostTrials && hits < trials)) return 1;
+  if (!(trials <= maxTrials && hits < trials)) return 1;
   let sum = 0;
   let logTerm = trials * Math.log1p(-rate);
   for (let k = 0; k <= hits; k++) {

@@ -1,7 +1,9 @@
-// The engine's host: knows the models, keeps the trainers' state, and has the hands compute. Training calls run one after another;
-// samples go to the hands at once.
+// The engine's host: knows the models, keeps the trainers' state, and has the compute workers compute. Training calls run one after another;
+// samples go to them at once.
 import type { DecoderConfig } from "./architecture.ts";
 import { loadAdapter, loadOptimizer, readLora, saveAdapter, saveTrainingState } from "./checkpoint.ts";
+import { type FrozenAdapter, unknownSampler } from "./compute-worker.ts";
+import { ComputeWorkers } from "./compute-workers.ts";
 import type {
   AdamSettings,
   EngineModelInfo,
@@ -11,8 +13,6 @@ import type {
   TrainingOutput,
 } from "./engine.ts";
 import { EngineError } from "./errors.ts";
-import { type FrozenAdapter, unknownSampler } from "./hand.ts";
-import { Hands } from "./hands.ts";
 import { readConfig } from "./hf-folder.ts";
 import { adapterShapes } from "./lora.ts";
 import type { RunnableRequest, RunningRequest, SamplerLimits } from "./sampler.ts";
@@ -32,17 +32,20 @@ interface ServedModel {
 
 export class EngineHost {
   readonly models: readonly EngineModelInfo[];
-  readonly #hands: Hands;
+  readonly #workers: ComputeWorkers;
   readonly #served: ReadonlyMap<string, ServedModel>;
   readonly #training = new Map<string, { served: ServedModel; spec: ModelSpec }>();
   /** The model of every sampler. */
   readonly #samplers = new Map<string, string>();
   #lastJob: Promise<unknown> = Promise.resolve();
 
-  private constructor(models: readonly { name: string; dir: string; config: DecoderConfig }[], hands: Hands) {
-    this.#hands = hands;
+  private constructor(
+    models: readonly { name: string; dir: string; config: DecoderConfig }[],
+    workers: ComputeWorkers,
+  ) {
+    this.#workers = workers;
     this.#served = new Map(
-      models.map(({ name, config }) => [name, { name, config, trainer: new Trainer(config, hands.runner(name)) }]),
+      models.map(({ name, config }) => [name, { name, config, trainer: new Trainer(config, workers.runner(name)) }]),
     );
     this.models = models.map(({ name, dir, config: { maxPositions, vocabSize } }) => {
       return { name, maxContextLength: maxPositions, vocabSize, tokenizerId: dir };
@@ -52,7 +55,7 @@ export class EngineHost {
   /** Loads the models. */
   static async start({ models, threads, limits }: HostOptions): Promise<EngineHost> {
     const known = models.map(({ name, dir }) => ({ name, dir, config: readConfig(dir) }));
-    return new EngineHost(known, await Hands.start(known, threads, limits));
+    return new EngineHost(known, await ComputeWorkers.start(known, threads, limits));
   }
 
   createModel(modelId: string, spec: ModelSpec): Promise<void> {
@@ -106,7 +109,7 @@ export class EngineHost {
   createSampler(samplerId: string, source: SamplerSource): Promise<void> {
     return this.#job(async () => {
       const { model, adapter } = this.#weightsOf(source);
-      await this.#hands.createSampler(samplerId, model, adapter);
+      await this.#workers.createSampler(samplerId, model, adapter);
       this.#samplers.set(samplerId, model);
     });
   }
@@ -115,7 +118,7 @@ export class EngineHost {
   async releaseSampler(samplerId: string): Promise<void> {
     const model = this.#samplers.get(samplerId);
     this.#samplers.delete(samplerId);
-    if (model !== undefined) await this.#hands.releaseSampler(samplerId, model);
+    if (model !== undefined) await this.#workers.releaseSampler(samplerId, model);
   }
 
   sample(
@@ -125,7 +128,7 @@ export class EngineHost {
   ): RunningRequest {
     const model = this.#samplers.get(samplerId);
     if (model === undefined) throw unknownSampler(samplerId);
-    const running = this.#hands.sample(model, samplerId, request, onToken);
+    const running = this.#workers.sample(model, samplerId, request, onToken);
     // A sampler that failed once would fail again.
     running.result.catch(() => this.releaseSampler(samplerId));
     return running;
@@ -134,7 +137,7 @@ export class EngineHost {
   async close(): Promise<void> {
     this.#samplers.clear();
     this.#training.clear();
-    await this.#hands.close();
+    await this.#workers.close();
   }
 
   #weightsOf(source: SamplerSource): { model: string; adapter?: FrozenAdapter } {

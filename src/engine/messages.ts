@@ -1,4 +1,4 @@
-// What passes between the threads of the engine: the one that serves, the host, and its hands.
+// What passes between the threads of the engine: the one that serves, the host, and its compute workers.
 import { messageOf, WhetstoneError } from "../core/errors.ts";
 import { EngineError, type Fault } from "./errors.ts";
 import type { EngineHost } from "./host.ts";

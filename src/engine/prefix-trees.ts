@@ -13,14 +13,14 @@ export interface PrefixTree {
 }
 
 /** What neighbours must have in common to be of one tree. */
-const leastShared = 16;
+const minShared = 16;
 
 /** Cuts the batch into families whose members begin alike. In lexicographic order they are neighbours. */
 export function families(sequences: readonly Int32Array[]): number[][] {
   const order = sequences.map((_, index) => index).sort((a, b) => compare(sequences[a]!, sequences[b]!) || a - b);
   const found: number[][] = [];
   for (const [i, index] of order.entries()) {
-    const related = i > 0 && commonPrefix(sequences[order[i - 1]!]!, sequences[index]!) >= leastShared;
+    const related = i > 0 && commonPrefix(sequences[order[i - 1]!]!, sequences[index]!) >= minShared;
     if (related) found.at(-1)!.push(index);
     else found.push([index]);
   }

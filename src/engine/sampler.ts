@@ -8,10 +8,10 @@ import type { Snapshot } from "./base-model.ts";
 import type { DecodeKind } from "./decoder.ts";
 import type { SampledTokens, SampleOutput, SampleRequest, SampleSettings } from "./engine.ts";
 import { EngineError } from "./errors.ts";
-import { Lane, type LaneSample } from "./lane.ts";
 import { argmax, draw, tempered } from "./pick.ts";
 import { Prefiller, type PromptJob } from "./prefill.ts";
 import { type PromptBlock, PromptCache } from "./prompt-cache.ts";
+import { type BatchSample, RunningBatch } from "./running-batch.ts";
 import { cutTo, promptScores, type Scores, sequenceScores } from "./scores.ts";
 
 export interface SamplerLimits {
@@ -27,7 +27,7 @@ export const defaultSamplerLimits: SamplerLimits = { maxBatchRows: 256, promptCa
  * The batch that samples run in: by whether they share their prompt with siblings, which decides the kernels and therefore must
  * not depend on other requests; and by length, so that short ones do not pay for the padding of long ones.
  */
-function laneOf(promptLength: number, numSamples: number): { kind: DecodeKind; key: string } {
+function batchOf(promptLength: number, numSamples: number): { kind: DecodeKind; key: string } {
   const kind = numSamples > 1 ? "shared" : "lone";
   return { kind, key: `${kind} ${promptLength <= 1024 ? 0 : Math.ceil(Math.log2(promptLength))}` };
 }
@@ -48,7 +48,7 @@ export class Sampler {
   readonly #snapshot: Snapshot;
   readonly #limits: SamplerLimits;
   readonly #prefiller: Prefiller;
-  readonly #lanes = new Map<string, Lane>();
+  readonly #batches = new Map<string, RunningBatch>();
   /** Samples with a computed prompt that wait for room in their batch, in order. */
   #admissible: Admissible[] = [];
 
@@ -64,7 +64,7 @@ export class Sampler {
   }
 
   get #running(): number {
-    return [...this.#lanes.values()].reduce((total, lane) => total + lane.size, 0);
+    return [...this.#batches.values()].reduce((total, batch) => total + batch.size, 0);
   }
 
   /** Queues a request. `onToken`, where given, sees every token as it is chosen. */
@@ -117,9 +117,9 @@ export class Sampler {
   async advance(): Promise<void> {
     if (this.#prefiller.busy) await this.#prefiller.advance();
     this.#admit();
-    for (const [key, lane] of this.#lanes) {
-      await lane.step();
-      if (lane.size === 0) this.#lanes.delete(key);
+    for (const [key, batch] of this.#batches) {
+      await batch.step();
+      if (batch.size === 0) this.#batches.delete(key);
     }
   }
 
@@ -128,7 +128,7 @@ export class Sampler {
     for (const sample of samples) sample.begin(nextLogprobs!);
     const going = samples.filter((sample) => !sample.ended);
     if (going.length === 0) return;
-    this.#admissible.push({ ...laneOf(length, samples.length), blocks, length, samples: going });
+    this.#admissible.push({ ...batchOf(length, samples.length), blocks, length, samples: going });
   }
 
   #admit(): void {
@@ -140,19 +140,19 @@ export class Sampler {
       if (next.samples.length === 0) this.#admissible.shift();
       if (admitted.length === 0) continue;
       free -= admitted.length;
-      let lane = this.#lanes.get(next.key);
-      if (!lane) {
-        lane = new Lane(this.#config, next.kind, this.#snapshot);
-        this.#lanes.set(next.key, lane);
+      let batch = this.#batches.get(next.key);
+      if (!batch) {
+        batch = new RunningBatch(this.#config, next.kind, this.#snapshot);
+        this.#batches.set(next.key, batch);
       }
-      lane.add(next.blocks, next.length, admitted);
+      batch.add(next.blocks, next.length, admitted);
     }
   }
 }
 
 interface Admissible {
   kind: DecodeKind;
-  /** Which lane. */
+  /** Which batch. */
   key: string;
   blocks: readonly PromptBlock[];
   length: number;
@@ -160,7 +160,7 @@ interface Admissible {
 }
 
 /** One completion in the making. */
-class Sample implements LaneSample {
+class Sample implements BatchSample {
   readonly #settings: RunnableRequest["settings"];
   readonly #limit: number;
   readonly #random: Random;

@@ -1,4 +1,4 @@
-// The worker's side of a thread of the engine, whether it is the host or one of its hands: plain calls, samples with tokens that
+// The inside of a thread of the engine, be it the host or a compute worker: plain calls, samples with tokens that
 // are reported as they are chosen, and their cancellation.
 import type { MessagePort } from "node:worker_threads";
 import { type FromWorker, type ToWorker, toPlain } from "./messages.ts";
@@ -14,7 +14,7 @@ export interface Served {
   close(): Promise<void>;
 }
 
-/** Starts what is served, says so, and answers from then on. `greeting` is told with it. */
+/** Starts what is served, says so, and answers from then on. It says `greeting` with it. */
 export async function serve<Thing extends Served>(
   port: MessagePort,
   start: () => Thing | Promise<Thing>,

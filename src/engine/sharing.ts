@@ -21,13 +21,13 @@ interface Plan {
 /** What a token costs in the layers, in pairs of a query and a key. */
 const pairsPerToken = 600;
 /** A family of many sequences that part everywhere is not cut for ever. */
-const mostCuts = 8;
+const maxCuts = 8;
 
 /** The cheapest of the ways that are looked at; no tree has more than `largestTree` tokens. Every sequence is in one tree or group. */
 export function shareBatch(sequences: readonly Int32Array[], largestTree: number): Sharing {
   const sharing: Sharing = { trees: [], groups: [] };
   for (const family of families(sequences)) {
-    const { trees, groups } = planOf(family, sequences, largestTree, mostCuts);
+    const { trees, groups } = planOf(family, sequences, largestTree, maxCuts);
     sharing.trees.push(...trees.map((members) => treeOf(members, sequences)));
     sharing.groups.push(...groups);
   }

@@ -5,20 +5,20 @@ import type { DecoderConfig } from "./architecture.ts";
 import type { PackedRun } from "./packing.ts";
 
 /** Runs are planned to take about this much for activations, or a third of what one run may take. */
-const mostPlannedBytes = 4e9;
+const maxPlannedBytes = 4e9;
 /** Beyond this, longer runs are no faster: their activations leave the processor's caches. */
-const mostTokens = 1280;
-const fewestTokens = 64;
+const maxTokens = 1280;
+const minTokens = 64;
 /** What one run may take of the machine's memory. The rest is for weights, samplers and everything else. */
 const shareOfMemory = 0.6;
 
 function plannedBytes(): number {
-  return Math.min(mostPlannedBytes, defaultMemoryLimit() / 3);
+  return Math.min(maxPlannedBytes, defaultMemoryLimit() / 3);
 }
 
 /** About how many tokens a run should have. */
 export function plannedTokens(config: DecoderConfig): number {
-  return Math.max(fewestTokens, Math.min(mostTokens, Math.floor(plannedBytes() / bytesPerToken(config))));
+  return Math.max(minTokens, Math.min(maxTokens, Math.floor(plannedBytes() / bytesPerToken(config))));
 }
 
 /** How a run goes through the layers. */

@@ -9,7 +9,7 @@ export interface ExtractOptions {
 
 const mark = "</think>";
 /** Blocks that never end and have the mark in them: looked into so often. */
-const mostRestarts = 16;
+const maxRestarts = 16;
 
 /** The program of an answer; an empty string when the block is empty, null when there is no closed block. */
 export function extractCode(response: string, options: ExtractOptions = {}): string | null {
@@ -70,7 +70,7 @@ function blockIn(text: string, from: number, marks: boolean): Block | null {
       }
       position = end + 1;
     }
-    if (!reader.open || inside < 0 || ++restarts > mostRestarts) break;
+    if (!reader.open || inside < 0 || ++restarts > maxRestarts) break;
     last = null;
     reader = new FenceReader(onFence);
     position = inside;

@@ -11,7 +11,7 @@ export type Task =
   | { kind: "extract"; response: string; options: ExtractOptions };
 
 /** Handed over at once: copying more would hold up the event loop. */
-const mostPerMessage = 1024 ** 2;
+const maxPerMessage = 1024 ** 2;
 /** Below this, taking a program out of an answer takes less than handing it over. */
 const shortAnswer = 64 * 1024;
 
@@ -29,7 +29,7 @@ export async function judgeInThread(all: readonly Evidence[]): Promise<Verdict[]
   const verdicts: Verdict[] = [];
   for (let start = 0; start < all.length; ) {
     let end = start;
-    for (let size = 0; end < all.length && (end === start || size < mostPerMessage); end++) size += sizeOf(all[end]!);
+    for (let size = 0; end < all.length && (end === start || size < maxPerMessage); end++) size += sizeOf(all[end]!);
     verdicts.push(...((await thread.ask({ kind: "judge", evidence: all.slice(start, end) })) as Verdict[]));
     start = end;
   }

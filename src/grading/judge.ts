@@ -67,7 +67,7 @@ export interface JudgeRules {
 }
 
 /** Failures that are shown of one program. */
-const mostFailures = 100;
+const maxFailures = 100;
 
 /** Judges a program; rejects with SandboxError when there is no verdict to give. */
 export async function judge(
@@ -86,7 +86,7 @@ export async function judge(
       for (const { outcome, printedBytes, status = verdicts[judged++]! } of ran) {
         const index = reports.length;
         reports.push(reportOf(outcome, tests[index]!, index, status));
-        if (status !== "pass" && (failures.length === 0 || (rules.everyTest && failures.length < mostFailures)))
+        if (status !== "pass" && (failures.length === 0 || (rules.everyTest && failures.length < maxFailures)))
           failures.push(failureOf(index, tests[index]!, outcome, status, printedBytes));
       }
     }, where.signal);

@@ -27,7 +27,7 @@ type Container = "quote" | Item;
 type OpenFence = Fence & { indentation: number };
 type Leaf = "paragraph" | OpenFence | { end: RegExp };
 
-const mostContainers = 100;
+const maxContainers = 100;
 /** A longer line is no rule; looking through it at every depth takes time. */
 const longestRule = 1_000;
 const fenceStart = /^(?:(`{3,})([^`]*)|(~{3,})([^\n]*))$/;
@@ -116,7 +116,7 @@ export class FenceReader {
         if (!inParagraph) start();
         return;
       }
-      const isNested = depth < mostContainers;
+      const isNested = depth < maxContainers;
       if (isNested && content.startsWith(">")) {
         start();
         line.skipMarker(1);

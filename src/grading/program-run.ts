@@ -14,7 +14,7 @@ import type { Evidence } from "./verdicts.ts";
 /** A longer output is made smaller as soon as it is there. */
 const shortOutput = 64 * 1024;
 /** A program that has printed this much is taken out of the sandbox until its outputs are smaller; then its round goes on. */
-const mostInHand = 32 * 1024 ** 2;
+const maxInHand = 32 * 1024 ** 2;
 
 /** Where a program runs and waits for its siblings. */
 export interface RunPlace {
@@ -115,7 +115,7 @@ export class ProgramRun {
         this.#spentMs += outcome.wallMs;
         endedItself = outcome.status !== "finished" || outcome.exitCode !== 0 || outcome.signal !== null;
         this.#stopped = (endedItself && !everyTest) || this.#spentMs > problemMs;
-        asked = this.#stopped || inHand > mostInHand;
+        asked = this.#stopped || inHand > maxInHand;
         return asked ? "stop" : "continue";
       },
       signal ? { signal } : {},

@@ -39,11 +39,11 @@ interface Event {
 }
 
 /** Grades programs together; what started and ended, and what became of each. */
-async function together(plans: readonly Plan[], options: { slots: number; mostHeldBytes?: number; openMs?: number }) {
+async function together(plans: readonly Plan[], options: { slots: number; maxHeldBytes?: number; openMs?: number }) {
   const siblings = new Siblings(options);
   const limiter = new Limiter(options.slots);
   const events: Event[] = [];
-  let mostHeld = 0;
+  let maxHeld = 0;
   const results = await Promise.allSettled(
     plans.map(async (plan, program): Promise<Judgement> => {
       while (events.length / 2 < (plan.joinsAfter ?? 0)) await pause();
@@ -73,7 +73,7 @@ async function together(plans: readonly Plan[], options: { slots: number; mostHe
             outcomes.push(outcomeOf(test));
             events.push({ program, test, what: "end" });
             if (afterTest(outcomes.at(-1)!, outcomes.length - 1) === "stop") break;
-            mostHeld = Math.max(mostHeld, siblings.heldBytes);
+            maxHeld = Math.max(maxHeld, siblings.heldBytes);
           }
           return outcomes;
         },
@@ -87,7 +87,7 @@ async function together(plans: readonly Plan[], options: { slots: number; mostHe
     }),
   );
   expect(siblings.heldBytes).toBe(0);
-  return { events, results, mostHeld };
+  return { events, results, maxHeld };
 }
 
 function isRight(plan: Plan, result: PromiseSettledResult<Judgement>): void {
@@ -135,8 +135,8 @@ test("siblings go in step and every one comes to its end: whatever is wrong, cra
       fc.array(plan, { minLength: 1, maxLength: 7 }),
       fc.integer({ min: 1, max: 3 }),
       fc.constantFrom(0, 50, 2_000, 1e9),
-      async (plans, slots, mostHeldBytes) => {
-        const { events, results } = await together(plans, { slots, mostHeldBytes });
+      async (plans, slots, maxHeldBytes) => {
+        const { events, results } = await together(plans, { slots, maxHeldBytes });
         for (const [program, one] of plans.entries()) isRight(one, results[program]!);
         inStep(events, plans.length);
       },
@@ -157,8 +157,8 @@ test("who comes late is judged too, and keeps nobody waiting", async () => {
 
 test("what is held until it is judged is bounded: beyond, nobody starts until it has been judged", async () => {
   const plans = Array.from({ length: 6 }, () => ({ padding: 1_000 }));
-  const { mostHeld, results } = await together(plans, { slots: 2, mostHeldBytes: 20_000 });
+  const { maxHeld, results } = await together(plans, { slots: 2, maxHeldBytes: 20_000 });
   expect(results.every((one) => one.status === "fulfilled" && one.value.status === "pass")).toBe(true);
   // A round of two programs may be on its way when the bound is reached.
-  expect(mostHeld).toBeLessThan(20_000 + 2 * 48 * 1_010);
+  expect(maxHeld).toBeLessThan(20_000 + 2 * 48 * 1_010);
 });

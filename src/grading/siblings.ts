@@ -10,7 +10,7 @@ import { bytesOf, judgeInThread } from "./judge-thread.ts";
 import type { Evidence, Verdict } from "./verdicts.ts";
 
 /** Held over all groups until it is judged. Beyond, no program starts until what is there has been judged. */
-const mostHeldBytes = 256 * 1024 ** 2;
+const maxHeldBytes = 256 * 1024 ** 2;
 /** Programs that come later than this after the first sibling has ended its round go in the next one: a stream of them must not keep it open. */
 const openMs = 1_000;
 /** Judging a round takes this long, and more for each byte; where that is not enough, a multiple of it. */
@@ -24,13 +24,13 @@ export type Turn = (work: () => Promise<void>) => Promise<void>;
 export class Siblings {
   readonly #groups = new Map<string, Group>();
   readonly #waiting = new Set<() => void>();
-  readonly #mostHeld: number;
+  readonly #maxHeld: number;
   /** For how long a round takes newcomers. */
   readonly openMs: number;
   #held = 0;
 
-  constructor(limits: { mostHeldBytes?: number; openMs?: number } = {}) {
-    this.#mostHeld = limits.mostHeldBytes ?? mostHeldBytes;
+  constructor(limits: { maxHeldBytes?: number; openMs?: number } = {}) {
+    this.#maxHeld = limits.maxHeldBytes ?? maxHeldBytes;
     this.openMs = limits.openMs ?? openMs;
   }
 
@@ -53,7 +53,7 @@ export class Siblings {
   }
 
   get isFull(): boolean {
-    return this.#held > this.#mostHeld;
+    return this.#held > this.#maxHeld;
   }
 
   /** Bytes that came, or went. */

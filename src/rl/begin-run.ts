@@ -61,11 +61,11 @@ export async function beginRun(
   run: Run,
   config: TrainConfig,
   facts: RunFacts,
-): Promise<{ record: Record<string, unknown>; told: Pick<TrainParts, "configHash" | "userMetadata"> }> {
+): Promise<{ record: Record<string, unknown>; loopInputs: Pick<TrainParts, "configHash" | "userMetadata"> }> {
   const { record, changes } = runRecord(run.path, config, facts);
   for (const change of changes) run.logger.warn(`going on with another setting: ${describeChange(change)}`);
   await run.begin(record, changes);
   run.attach(await openSinks(config, { runPath: run.path, logger: run.logger, record }));
   const userMetadata = { renderer_name: facts.renderer.name, log_path: run.path };
-  return { record, told: { configHash: configHash(record), userMetadata } };
+  return { record, loopInputs: { configHash: configHash(record), userMetadata } };
 }

@@ -15,9 +15,9 @@ export class Caller {
     this.#onFailure = onFailure;
   }
 
-  tell(call: () => unknown): void {
+  call(callback: () => unknown): void {
     try {
-      const returned = call();
+      const returned = callback();
       if (!isThenable(returned)) return;
       const answer = Promise.resolve(returned)
         .catch((error: unknown) => this.#fail(error))

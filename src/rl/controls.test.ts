@@ -5,14 +5,14 @@ import { foldersInMemory } from "../../test/support/folders.ts";
 import { type Control, ControlInbox, requestControl } from "../runs/controls.ts";
 import { lockRunDirectory } from "../runs/directory.ts";
 import type { NewEvent } from "../runs/events.ts";
+import { ControlState } from "./control-state.ts";
 import { Controls } from "./controls.ts";
-import { Course } from "./course.ts";
 
 const newFolder = foldersInMemory();
 const silent = { info() {}, warn() {}, error() {}, detail() {} };
 
 /** Steps that come by themselves, five of them; `done` has those that the loop was given. */
-function rig({ frontier = 0, course = new Course() } = {}) {
+function rig({ frontier = 0, controlState = new ControlState() } = {}) {
   const path = newFolder();
   const release = lockRunDirectory(path);
   const drain = new AbortController();
@@ -22,7 +22,7 @@ function rig({ frontier = 0, course = new Course() } = {}) {
   const controls = new Controls({
     runPath: path,
     inbox: new ControlInbox(path, () => {}),
-    course,
+    controlState,
     learningRate: 1,
     frontier,
     startedAt: Date.now(),
@@ -37,7 +37,7 @@ function rig({ frontier = 0, course = new Course() } = {}) {
   });
   const done: number[] = [];
   const run = async (batches: AsyncIterator<number, void, undefined> = counted(), ask?: (step: number) => void) => {
-    for await (const step of controls.heed(batches, () => at.position)) {
+    for await (const step of controls.apply(batches, () => at.position)) {
       done.push(step);
       at.position = { step: step + 1, datasetOffset: 0 };
       ask?.(step);
@@ -94,17 +94,17 @@ test("a signal or a stop ends a paused run without another step; a failure shows
   await stopped.run(counted(), (step) => step === 1 && stopped.ask({ kind: "stop" }));
   expect(stopped.done).toEqual([0, 1]);
 
-  const course = new Course();
-  course.pausedBy = "test";
+  const controlState = new ControlState();
+  controlState.pausedBy = "test";
   const failing = { next: () => Promise.reject(new Error("the sandbox is gone")) };
-  await expect(rig({ course }).run(failing)).rejects.toThrow("the sandbox is gone");
+  await expect(rig({ controlState }).run(failing)).rejects.toThrow("the sandbox is gone");
 });
 
 test("steps that are repeated are not held back and take nothing; the first new one does", async () => {
-  const course = new Course();
-  course.pausedBy = "test";
-  course.saves.add(1);
-  const { run, ask, taken, acts, done } = rig({ frontier: 3, course });
+  const controlState = new ControlState();
+  controlState.pausedBy = "test";
+  controlState.saves.add(1);
+  const { run, ask, taken, acts, done } = rig({ frontier: 3, controlState });
   ask({ kind: "learning-rate", value: 0.1 });
   const running = run();
   await sleep(500);
@@ -124,9 +124,9 @@ test("what is asked after the last step is left alone, and a paused run ends the
 });
 
 test("a request that was written down before a kill is not taken twice, and a stop from before a start is dropped", async () => {
-  const course = new Course();
-  const { run, ask, taken, done } = rig({ course });
-  course.taken.add(ask({ kind: "pause" }));
+  const controlState = new ControlState();
+  const { run, ask, taken, done } = rig({ controlState });
+  controlState.taken.add(ask({ kind: "pause" }));
   await run();
   expect(taken()).toEqual([]);
   expect(done).toEqual([0, 1, 2, 3, 4]);

@@ -7,7 +7,7 @@ import { nextTurn } from "../core/turns.ts";
 import { type ControlInbox, type ControlRequest, describeControl } from "../runs/controls.ts";
 import type { NewEvent } from "../runs/events.ts";
 import type { Logger } from "../runs/log.ts";
-import type { Course } from "./course.ts";
+import type { ControlState } from "./control-state.ts";
 import type { Position } from "./recovery.ts";
 
 /** How often a waiting run looks for requests. */
@@ -16,7 +16,7 @@ const lookEveryMs = 200;
 export interface ControlsOptions {
   runPath: string;
   inbox: ControlInbox;
-  course: Course;
+  controlState: ControlState;
   /** The config's; a control changes it. */
   learningRate: number;
   /** The first step that was never submitted: earlier ones are repeated as they were, and what is asked waits for this one. */
@@ -29,7 +29,7 @@ export interface ControlsOptions {
   evaluate(version: number): Promise<boolean>;
   stop(): void;
   logger: Logger;
-  /** Told when the run begins to wait, and when it goes on. */
+  /** Called when the run begins to wait, and when it goes on. */
   onPause(step: number, paused: boolean): void;
   drain: AbortSignal;
   cancel: AbortSignal;
@@ -37,8 +37,8 @@ export interface ControlsOptions {
 
 export class Controls {
   readonly #options: ControlsOptions;
-  /** Somebody was told that the run is paused. */
-  #said = false;
+  /** The pause was reported. */
+  #reportedPause = false;
 
   constructor(options: ControlsOptions) {
     this.#options = options;
@@ -46,19 +46,19 @@ export class Controls {
 
   /** The learning rate of the next update that was never submitted. */
   get learningRate(): number {
-    return this.#options.course.learningRate ?? this.#options.learningRate;
+    return this.#options.controlState.learningRate ?? this.#options.learningRate;
   }
 
   /** Gives on the batches, and between them does what was asked. Holds them back while the run is paused; ends when it is drained. */
-  async *heed<Batch>(
+  async *apply<Batch>(
     batches: AsyncIterator<Batch, void, undefined>,
     positionNow: () => Position,
   ): AsyncGenerator<Batch, void, undefined> {
-    const { course, drain } = this.#options;
+    const { controlState, drain } = this.#options;
     for (;;) {
       const position = positionNow();
       // Asked of an earlier process, which did not live to see it done.
-      if (course.saves.delete(position.step)) this.#options.save(position);
+      if (controlState.saves.delete(position.step)) this.#options.save(position);
       const next = batches.next();
       await this.#attend(next, position);
       if (drain.aborted) return;
@@ -70,12 +70,12 @@ export class Controls {
 
   /** Holds the next update back; `by` was written down already. */
   hold(by: string): void {
-    this.#options.course.pausedBy = by;
+    this.#options.controlState.pausedBy = by;
   }
 
   /** Does what is asked until the batch is there and nothing holds it back. */
   async #attend(next: Promise<IteratorResult<unknown, void>>, position: Position): Promise<void> {
-    const { inbox, course, frontier, drain, cancel } = this.#options;
+    const { inbox, controlState, frontier, drain, cancel } = this.#options;
     const open = position.step >= frontier;
     const batch = { here: false, over: false };
     const arrived = next.then(
@@ -88,17 +88,17 @@ export class Controls {
       if (batch.over) return;
       for (const request of inbox.waiting())
         if (open || request.control.kind === "stop") await this.#take(request, position);
-      const held = open && course.pausedBy !== undefined && !drain.aborted && !cancel.aborted;
-      if (held && !this.#said) this.#sayPaused(position.step);
+      const held = open && controlState.pausedBy !== undefined && !drain.aborted && !cancel.aborted;
+      if (held && !this.#reportedPause) this.#sayPaused(position.step);
       if (batch.here && !held) return;
-      await soon(batch.here ? [] : [arrived], [drain, cancel]);
+      await anyOf(batch.here ? [] : [arrived], [drain, cancel]);
     }
   }
 
   async #take(request: ControlRequest, position: Position): Promise<void> {
-    const { inbox, course, record, logger, startedAt } = this.#options;
+    const { inbox, controlState, record, logger, startedAt } = this.#options;
     const { id, by, control, askedAt } = request;
-    if (course.taken.has(id)) return inbox.remove(request);
+    if (controlState.taken.has(id)) return inbox.remove(request);
     if (control.kind === "stop" && askedAt < startedAt) {
       logger.info("a request to stop from before this start is dropped");
       return inbox.remove(request);
@@ -106,16 +106,16 @@ export class Controls {
     const event = { type: "control", step: position.step, id, by, control } as const;
     await record(event);
     inbox.remove(request);
-    const wasPaused = course.pausedBy !== undefined;
-    course.take({ ...event, at: Date.now() });
+    const wasPaused = controlState.pausedBy !== undefined;
+    controlState.take({ ...event, at: Date.now() });
     logger.info(`step ${position.step}: ${describeControl(control)}, asked by ${by}`);
     switch (control.kind) {
       case "go-on":
         if (wasPaused) this.#options.onPause(position.step, false);
-        this.#said = false;
+        this.#reportedPause = false;
         break;
       case "save":
-        course.saves.delete(position.step);
+        controlState.saves.delete(position.step);
         this.#options.save(position);
         break;
       case "evaluate":
@@ -131,17 +131,17 @@ export class Controls {
   }
 
   #sayPaused(step: number): void {
-    const { course, logger, onPause, runPath } = this.#options;
-    this.#said = true;
+    const { controlState, logger, onPause, runPath } = this.#options;
+    this.#reportedPause = true;
     onPause(step, true);
     logger.warn(
-      `paused before the update of step ${step} (asked by ${course.pausedBy}). To go on: ${shellCommand(`${whet} control`, `run=${runPath}`, "go-on")}`,
+      `paused before the update of step ${step} (asked by ${controlState.pausedBy}). To go on: ${shellCommand(`${whet} control`, `run=${runPath}`, "go-on")}`,
     );
   }
 }
 
 /** Resolves when one of the promises has, a signal is aborted, or it is time to look again. */
-async function soon(promises: readonly Promise<unknown>[], signals: readonly AbortSignal[]): Promise<void> {
+async function anyOf(promises: readonly Promise<unknown>[], signals: readonly AbortSignal[]): Promise<void> {
   let wake: () => void = () => {};
   const woken = new Promise<void>((resolve) => (wake = resolve));
   const timer = setTimeout(wake, lookEveryMs);

@@ -12,14 +12,14 @@ import type { EventOf, RunEvent } from "../runs/events.ts";
 import { type Cause, causesOf, type Finding, type Found, FoundFindings, findingLevels } from "../runs/findings.ts";
 import type { Run } from "../runs/run.ts";
 import type { TrainConfig } from "./config.ts";
-import { Course } from "./course.ts";
+import { ControlState } from "./control-state.ts";
 import { isDiverged } from "./lost.ts";
 import { resumableCheckpoints } from "./recovery.ts";
 import { TrainError } from "./resume.ts";
 import type { TrainSession } from "./session.ts";
 
 /** A run that was rolled back this often and breaks again is stopped. */
-const mostRollbacks = 2;
+const maxRollbacks = 2;
 
 /** Ends the session; the journal says where the next one begins. */
 export class RollBack extends Error {}
@@ -32,7 +32,7 @@ type Due = Found & Raised & { isNew: boolean };
 export class Findings {
   readonly #run: Run;
   readonly #policy: TrainConfig["on_error"];
-  readonly #course = new Course();
+  readonly #controlState = new ControlState();
   readonly #written = new FoundFindings();
   /** Found, and not written down yet. */
   #pending: Raised[] = [];
@@ -43,7 +43,7 @@ export class Findings {
     this.#policy = config.on_error;
     const diagnosis = new Diagnosis(run.path);
     const follow = (event: RunEvent) => {
-      this.#course.take(event);
+      this.#controlState.take(event);
       this.#written.take(event);
       const raised = diagnosis.take(event);
       // How a process ended is for those who look afterwards.
@@ -88,7 +88,7 @@ export class Findings {
 
   /** Whether an error means that training diverged and on_error allows going back; then it is written down. */
   async canRollBack(error: unknown, step: number): Promise<boolean> {
-    if (!isDiverged(error) || this.#policy !== "rollback" || this.#course.rollbacks >= mostRollbacks) return false;
+    if (!isDiverged(error) || this.#policy !== "rollback" || this.#controlState.rollbacks >= maxRollbacks) return false;
     const finding: Finding = {
       id: "numbers-not-finite",
       level: "error",
@@ -119,7 +119,7 @@ export class Findings {
     if (finding !== root.finding && root.finding.level === "error") return "none";
     if (this.#policy !== "rollback") return this.#policy;
     if (!isCurable(finding.id)) return "none";
-    return this.#course.rollbacks < mostRollbacks ? "rollback" : "stop";
+    return this.#controlState.rollbacks < maxRollbacks ? "rollback" : "stop";
   }
 
   /** Says and writes down what is new, a cause before its symptoms. */
@@ -155,21 +155,21 @@ const stopped = (step: number, { id, message, remedy }: Finding) =>
  * both, so that no kill can come in between.
  */
 export async function rollBackIfAsked(run: Run, config: Pick<TrainConfig, "max_lag" | "learning_rate">): Promise<void> {
-  const course = new Course();
+  const controlState = new ControlState();
   const evidence = new Evidence();
   for (const { event } of run.journal.entries()) {
-    course.take(event);
+    controlState.take(event);
     evidence.take(event);
   }
-  const finding = course.unansweredFinding;
+  const finding = controlState.unansweredFinding;
   if (!finding) return;
   const isHealthy = healthBefore(evidence, finding.firstStep, config.max_lag);
   const checkpoint = resumableCheckpoints(run.journal.entries()).find(({ step }) => isHealthy(step));
-  const learningRate = (course.learningRate ?? config.learning_rate) / 2;
+  const learningRate = (controlState.learningRate ?? config.learning_rate) / 2;
   const to = checkpoint?.step ?? 0;
   run.logger.warn(
     `${finding.id} after step ${finding.step}: back to ${checkpoint ? `checkpoint ${checkpoint.name}` : "the start"} with learning_rate=${learningRate} ` +
-      `(rollback ${course.rollbacks + 1} of ${mostRollbacks})`,
+      `(rollback ${controlState.rollbacks + 1} of ${maxRollbacks})`,
   );
   await run.journal.append({
     type: "rewound",

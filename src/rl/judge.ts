@@ -17,7 +17,7 @@ import type { Judge } from "./rollout.ts";
 const programPatienceMs = 5 * 60_000;
 
 /** Problems whose tests were looked at; one is looked at again when there are more. */
-const mostRemembered = 100_000;
+const maxRemembered = 100_000;
 
 export interface JudgeOptions {
   grader: Grader;
@@ -25,15 +25,15 @@ export interface JudgeOptions {
   comparator?: Comparator;
   /** How long the sandbox may give no verdict on anything. */
   patienceMs: number;
-  /** Told how such an outage stands. */
+  /** Called with how such an outage stands. */
   onOutage?(news: OutageNews): void;
 }
 
-/** An outage that is over before is not told. */
+/** A shorter outage is not reported. */
 const quietMs = 5_000;
 
 export function judgeByTests({ grader, comparator, patienceMs, onOutage }: JudgeOptions): Judge {
-  const outage = new Outage({ what: "The sandbox", patienceMs, quietMs, tell: (news) => onOutage?.(news) });
+  const outage = new Outage({ what: "The sandbox", patienceMs, quietMs, report: (news) => onOutage?.(news) });
   /** Of all that wait for a verdict, one asks for one on a program that is known. */
   let asking: Promise<boolean> | undefined;
   const answers = (signal: AbortSignal) => {
@@ -53,7 +53,7 @@ export function judgeByTests({ grader, comparator, patienceMs, onOutage }: Judge
     // A test problem may have a training problem's id.
     const key = `${phase} ${task.id}`;
     const isWeak = known.get(key) ?? wouldFool({ id: task.id, tests, ...(comparator && { comparator }) }).length > 0;
-    if (known.size > mostRemembered) known.clear();
+    if (known.size > maxRemembered) known.clear();
     known.set(key, isWeak);
     const deadline = Date.now() + Math.min(patienceMs, programPatienceMs);
     for (let pauseMs = 1000; ; pauseMs = Math.min(15_000, pauseMs * 2)) {

@@ -23,7 +23,7 @@ export interface MeasureParts {
 }
 
 /** Problems of an evaluation that are tried. */
-const mostProblems = 48;
+const maxProblems = 48;
 /**
  * Groups that teach in a whole run, as a share of those of its first batch: as a model learns, more of them are all right and are not
  * trained on. From a half to all of them in the runs here.
@@ -58,7 +58,7 @@ export async function measureStep(config: TrainConfig, parts: MeasureParts): Pro
   const { examples } = buildBatch(groups, updateRule(config));
   await trainOn(examples, config, parts);
   const trained = lap();
-  const problems = testTasks.slice(0, mostProblems);
+  const problems = testTasks.slice(0, maxProblems);
   const evaluated = await rollOutAll(sampler, { phase: "eval", batch: 0 }, problems, config, parts);
   const evaluating = lap();
   const use = (some: readonly Group[]) => ({

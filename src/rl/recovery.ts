@@ -3,7 +3,7 @@ import { type CheckpointRecord, LiveCheckpoints } from "../runs/checkpoints.ts";
 import { type EventOf, isUndone, type UpdateRule } from "../runs/events.ts";
 import type { JournalEntry } from "../runs/read-journal.ts";
 import { type Role, roleOf } from "./config-keys.ts";
-import { Course } from "./course.ts";
+import { ControlState } from "./control-state.ts";
 import type { Place, RememberedGroup } from "./rollout.ts";
 
 /** What was made under another value of a key in these roles, and not used yet, is made anew. */
@@ -48,7 +48,7 @@ export class Recovered {
   /** The step that the run was last rewound to. */
   floor = 0;
   /** What was asked of the run. */
-  readonly course = new Course();
+  readonly controlState = new ControlState();
   /** Steps of which an update was submitted: they are trained again from the same groups. */
   readonly #updated = new Set<number>();
 
@@ -115,7 +115,7 @@ export class Recovered {
 
   /** Versions whose evaluation was begun, or asked for, and has not ended. */
   openEvaluations(): number[] {
-    return [...new Set([...this.#evaluationStarted, ...this.course.evaluations])].filter(
+    return [...new Set([...this.#evaluationStarted, ...this.controlState.evaluations])].filter(
       (version) => !this.#evaluated.has(version),
     );
   }
@@ -156,7 +156,7 @@ export class Recovered {
   }
 
   #take({ event, arrays, hasArrays }: JournalEntry, from: number): void {
-    this.course.take(event);
+    this.controlState.take(event);
     switch (event.type) {
       case "started":
         this.#changed(event.changes.map(({ key }) => key));

@@ -40,14 +40,14 @@ test.each<
   expect(describeStart(first, frontier, { max_steps }, checkpoint)).toBe(text);
 });
 
-test("every step of the journal is told of once, under any max_steps", () => {
+test("every step of the journal is reported once, under any max_steps", () => {
   const counts = fc.record({ first: fc.nat(50), later: fc.nat(50), max_steps: fc.integer({ min: -1, max: 120 }) });
   fc.assert(
     fc.property(counts, ({ first, later, max_steps }) => {
       const text = describeStart(first, first + later, { max_steps }, "c")!;
-      const told = [...text.matchAll(/(\d+) later steps? of the journal (?:is|are) (trained|kept)/g)];
-      expect(told.reduce((sum, [, count]) => sum + Number(count), 0)).toBe(later);
-      const again = Number(told.find(([, , what]) => what === "trained")?.[1] ?? 0);
+      const stated = [...text.matchAll(/(\d+) later steps? of the journal (?:is|are) (trained|kept)/g)];
+      expect(stated.reduce((sum, [, count]) => sum + Number(count), 0)).toBe(later);
+      const again = Number(stated.find(([, , what]) => what === "trained")?.[1] ?? 0);
       expect(first + again).toBeLessThanOrEqual(endOf({ max_steps }, first));
       expect(text.includes("nothing to train")).toBe(endOf({ max_steps }, first) === first);
     }),

@@ -85,7 +85,7 @@ export interface RolloutParts {
   temperature: number;
   /** Undefined leaves randomness to the server. */
   seedFor(place: Place, task: Task): number | undefined;
-  /** Told when a request for samples goes out, and when it has ended. */
+  /** Called when a request for samples goes out, and when it has ended. */
   sampling?(change: 1 | -1): void;
 }
 

@@ -84,12 +84,12 @@ export async function runTraining<Problem extends TrainingProblem>(
   if (!directory) throw new ConfigError("config/conflict", `${path} was left alone. Name another log_path.`);
   const cancel = linkedController(...(options.cancel ? [options.cancel] : []));
   const caller = new Caller((error) => cancel.abort(error));
-  const say = (line: string) => caller.tell(() => options.onMessage?.(line));
+  const say = (line: string) => caller.call(() => options.onMessage?.(line));
   const display = new Display({ write: (text) => say(text.trimEnd()) });
   const run = await Run.open(path, display, directory.release);
   let outcome: TrainingResult;
   try {
-    run.journal.listen((event) => caller.tell(() => options.onEvent?.(event)));
+    run.journal.listen((event) => caller.call(() => options.onEvent?.(event)));
     for (const warning of warnings) run.logger.warn(warning);
     outcome = await trainInto(run, config, judgeOf(options, config, say), options, cancel.signal);
     await caller.settled();
@@ -125,7 +125,7 @@ async function trainInto<Problem extends TrainingProblem>(
     const testLimits = { ...config, max_tokens: config.eval_max_tokens || config.max_tokens };
     const testTasks = ownTasks(testProblems, testLimits, renderer);
     const tariff = tariffForBudget(config, "server");
-    const { told } = await beginRun(run, config, {
+    const { loopInputs } = await beginRun(run, config, {
       renderer,
       engine: "server",
       tariff,
@@ -145,7 +145,7 @@ async function trainInto<Problem extends TrainingProblem>(
       trainTasks,
       testTasks,
       fixedSeeds: options.fixedSeeds ?? true,
-      ...told,
+      ...loopInputs,
       tariff,
       drain,
       cancel,

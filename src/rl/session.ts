@@ -10,8 +10,8 @@ import type { Budget, Refusal } from "./budget.ts";
 import { type LinkedController, linkedController } from "./cancellation.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import type { TrainConfig } from "./config.ts";
+import type { ControlState } from "./control-state.ts";
 import { Controls } from "./controls.ts";
-import type { Course } from "./course.ts";
 import { evaluationSeed } from "./evaluate.ts";
 import { Evaluations } from "./evaluations.ts";
 import type { Meter } from "./meter.ts";
@@ -58,7 +58,7 @@ export class TrainSession {
     { meter, budget }: { meter: Meter; budget: Budget | undefined },
   ) {
     const { run, service } = parts;
-    const { course } = recovered;
+    const { controlState } = recovered;
     const stop = linkedController(parts.drain);
     const drain = stop.signal;
     const first = position.step;
@@ -88,7 +88,7 @@ export class TrainSession {
       every: config.eval_every,
       end,
       tasks: parts.testTasks,
-      asked: course.evaluations,
+      asked: controlState.evaluations,
       rollOut: watch.progress(
         "evaluating",
         sampleAndJudge({
@@ -177,7 +177,7 @@ export class TrainSession {
     const controls = new Controls({
       runPath: run.path,
       inbox: new ControlInbox(run.path, (message) => run.logger.warn(message)),
-      course,
+      controlState,
       learningRate: config.learning_rate,
       frontier: frontier.step,
       startedAt: run.openedAt,
@@ -308,8 +308,8 @@ export class TrainSession {
   }
 
   /** What was asked of the run. */
-  get course(): Course {
-    return this.#recovered.course;
+  get controlState(): ControlState {
+    return this.#recovered.controlState;
   }
 
   /** Stops what is under way and waits until it has stopped. */

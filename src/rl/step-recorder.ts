@@ -1,5 +1,5 @@
 // Writes a step down: before its update is submitted, when the server has applied it, and when it is over. A step that the journal
-// already has is trained again without a word.
+// already has is trained again silently.
 import { statfsSync } from "node:fs";
 import type { EventOf, Span, UpdateRule } from "../runs/events.ts";
 import type { Journal } from "../runs/journal.ts";

@@ -148,7 +148,7 @@ export function taskOf(
 function promptFits(problem: Problem, config: DataConfig, renderer: Renderer): boolean {
   const room = config.context_window - Math.min(config.min_generation, config.max_tokens);
   const messages = messagesOf(problem, config);
-  return mostTokens(messages, renderer, config) <= room || renderPrompt(problem, renderer, config).length <= room;
+  return maxTokensOf(messages, renderer, config) <= room || renderPrompt(problem, renderer, config).length <= room;
 }
 
 type Messages = ReturnType<typeof messagesOf>;
@@ -160,7 +160,7 @@ const emptyPrompts = new WeakMap<Renderer, Map<string, { messages: Messages; tok
  * No prompt has more tokens: those of the prompt about nothing, a token for each byte that is different, and some where the two meet.
  * Encoding all prompts only to learn that they fit takes a second for each few thousand.
  */
-function mostTokens(messages: Messages, renderer: Renderer, config: Pick<DataConfig, "system_role">): number {
+function maxTokensOf(messages: Messages, renderer: Renderer, config: Pick<DataConfig, "system_role">): number {
   const known = emptyPrompts.get(renderer) ?? new Map<string, { messages: Messages; tokens: number }>();
   emptyPrompts.set(renderer, known);
   const roles = messages.map(({ role }) => role).join();

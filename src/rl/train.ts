@@ -69,9 +69,9 @@ interface Money {
 }
 
 /** Above this share of ungraded completions something is broken, and going on would waste money. */
-const mostUngraded = 0.2;
+const maxUngraded = 0.2;
 /** A server that loses the model again and again without a step in between is not worth retrying. */
-const mostRecoveries = 5;
+const maxRecoveries = 5;
 
 /** Trains until `max_steps`, or until it is drained. */
 export async function train(config: TrainConfig, parts: TrainParts): Promise<TrainOutcome> {
@@ -94,7 +94,7 @@ export async function train(config: TrainConfig, parts: TrainParts): Promise<Tra
       if (!isModelLost(error) || parts.cancel.aborted) throw error;
       const { step } = progress.position;
       recoveries = step > reached ? 0 : recoveries + 1;
-      if (recoveries > mostRecoveries) throw error;
+      if (recoveries > maxRecoveries) throw error;
       reached = Math.max(reached, step);
       run.logger.warn(`the server lost the model (${messageOf(error)}); going back to the last checkpoint`);
     }
@@ -117,7 +117,7 @@ async function trainFrom(
     await session.begin(start.position.step);
 
     events.stage(start.position.step, "sampling and grading");
-    for await (const { batch: step, groups } of controls.heed(pipeline.batches(), () => progress.position)) {
+    for await (const { batch: step, groups } of controls.apply(pipeline.batches(), () => progress.position)) {
       session.throwIfFailed();
       if (config.canary_every > 0 && step > 0 && step % config.canary_every === 0) await session.checkGrader();
       if (drain.aborted) break;
@@ -177,7 +177,7 @@ function countMoney(config: TrainConfig, { run: { journal }, tariff }: TrainPart
 
 function stopIfUngraded(step: number, batch: Batch, judgedBy: TrainParts["judgedBy"]): void {
   const share = batchMetrics(batch)["grade/ungraded_rate"] ?? 0;
-  if (share <= mostUngraded) return;
+  if (share <= maxUngraded) return;
   const answers = `${Math.round(100 * share)}% of the completions of step ${step}`;
   if (judgedBy === "reward function")
     throw new TrainError(

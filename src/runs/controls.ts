@@ -34,8 +34,8 @@ export const ControlRequest = z.strictObject({
 export type ControlRequest = z.output<typeof ControlRequest> & { id: string };
 
 /** More requests than this are not left waiting, and a larger file is no request. */
-const mostRequests = 100;
-const mostBytes = 4096;
+const maxRequests = 100;
+const maxBytes = 4096;
 const fileName = /^[0-9]{14}-[0-9a-f]{16}\.json$/;
 
 /** Milliseconds since the epoch, a little ahead after many requests at once. */
@@ -54,10 +54,10 @@ export function requestControl(runPath: string, control: Control, by = "command"
     );
   const folder = join(runPath, runFiles.controls);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  if (readdirSync(folder).length >= mostRequests)
+  if (readdirSync(folder).length >= maxRequests)
     throw new RunError(
       "runs/controls-full",
-      `${mostRequests} requests wait in ${folder} already. The run takes them before its next step; ask again then.`,
+      `${maxRequests} requests wait in ${folder} already. The run takes them before its next step; ask again then.`,
     );
   // Requests of one process keep their order, however quickly they follow each other.
   lastRequest = Math.max(Date.now(), lastRequest + 1);
@@ -104,14 +104,14 @@ export class ControlInbox {
       this.#warn(`${this.#folder} is not a folder that only you can write, so no request in it is acted on`);
       return [];
     }
-    return readdirSync(this.#folder).sort().slice(0, mostRequests);
+    return readdirSync(this.#folder).sort().slice(0, maxRequests);
   }
 
   #read(name: string): ControlRequest | undefined {
     const path = join(this.#folder, name);
     try {
       const file = lstatSync(path);
-      if (!file.isFile() || !isOurs(file) || file.size > mostBytes) throw new Error("it is no small file of this user");
+      if (!file.isFile() || !isOurs(file) || file.size > maxBytes) throw new Error("it is no small file of this user");
       return { id: name.replace(/\.json$/, ""), ...ControlRequest.parse(JSON.parse(readFileSync(path, "utf8"))) };
     } catch (error) {
       this.#warn(`${path} is no request and was removed: ${error instanceof Error ? error.message.slice(0, 200) : ""}`);

@@ -59,7 +59,7 @@ export interface WandbOptions {
   intervalMs?: number;
   /** How long the end of a run waits for a service that does not answer; default 30 s. */
   closeMs?: number;
-  /** Told once when the service stops answering, and once when it answers again. */
+  /** Called once when the service stops answering, and once when it answers again. */
   onTrouble?(message: string): void;
 }
 
@@ -180,7 +180,7 @@ export class WandbSink implements MetricsSink {
   }
 
   async #upload(ending: { complete?: boolean; exitcode?: number }): Promise<void> {
-    const lines = this.#waiting.slice(0, mostLines);
+    const lines = this.#waiting.slice(0, maxLines);
     const runtime = Math.floor((Date.now() - this.#startedMs) / 1000);
     const summary = toJsonLine({ ...this.#summary, _wandb: { runtime } }).trimEnd();
     const files: Record<string, unknown> = { "wandb-summary.json": { offset: 0, content: [summary] } };
@@ -211,7 +211,7 @@ export class WandbSink implements MetricsSink {
 }
 
 /** Lines in one request: a long outage must not end in one huge body. */
-const mostLines = 500;
+const maxLines = 500;
 const attempts = 4;
 
 async function post(url: string, apiKey: string, body: unknown): Promise<unknown> {

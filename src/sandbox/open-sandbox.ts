@@ -12,7 +12,7 @@ export interface SandboxChoice {
   sandboxPython?: string | undefined;
   /** For the jail: packages that programs may import, separated by commas; installed once, into an environment of their own. */
   sandboxPackages?: string | undefined;
-  /** Told what takes long. */
+  /** Called with what takes long. */
   say?: ((line: string) => void) | undefined;
   /** Requests in flight per Fusion instance (default SANDBOX_MAX_CONCURRENCY, else 4), or programs at once in the jail. */
   maxConcurrency?: number | undefined;

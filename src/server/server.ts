@@ -192,7 +192,7 @@ export class TinkerServer {
       if (this.#closing && !response.headersSent) response.setHeader("connection", "close");
       if (answer) await send(request, response, answer);
     } catch (error) {
-      // A client that leaves in the middle of a download is no news.
+      // A client that leaves in the middle of a download is expected.
       if (!gone.signal.aborted) this.#options.log?.(`an answer could not be sent: ${messageOf(error)}`);
       response.destroy();
     }
@@ -287,7 +287,7 @@ function refuseConnection(error: NodeJS.ErrnoException, socket: Duplex): void {
 
 const digestOf = (key: string) => createHash("sha256").update(key).digest();
 
-/** A client that went away while its body was read is no news. */
+/** A client that went away while its body was read is expected. */
 const isAborted = (error: unknown) => (error as { code?: string } | undefined)?.code === "ECONNRESET";
 
 function parseUrl(request: IncomingMessage): { path: string; query: URLSearchParams } {

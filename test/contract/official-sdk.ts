@@ -21,10 +21,10 @@ export interface SdkCheck {
 export const sdkVenv = (version: string): Promise<Venv> =>
   version === newestSdk ? suiteVenv() : openVenv([`tinker==${version}`]);
 
-/** Every check of official_sdk.py, by these versions, each on a server of its own. `mostSeconds`: what a check may take, where it matters. */
+/** Every check of official_sdk.py, by these versions, each on a server of its own. `maxSeconds`: what a check may take, where it matters. */
 export function describeOfficialSdk(
   start: () => Promise<ServeProcess>,
-  options: { versions?: readonly string[]; mostSeconds?: number } = {},
+  options: { versions?: readonly string[]; maxSeconds?: number } = {},
 ): void {
   describe.each(options.versions ?? sdkVersions)("the official SDK, tinker %s", (version) => {
     let server: ServeProcess;
@@ -46,7 +46,7 @@ export function describeOfficialSdk(
       const checks = await runOfficialSdk(version, server, { timeoutMs: 280_000 });
       expect(checks.filter((check) => !check.ok)).toEqual([]);
       expect(checks.length).toBeGreaterThanOrEqual(version === newestSdk ? 49 : 34);
-      for (const { check, seconds } of checks) expect(seconds, check).toBeLessThan(options.mostSeconds ?? 280);
+      for (const { check, seconds } of checks) expect(seconds, check).toBeLessThan(options.maxSeconds ?? 280);
       expect(server.errors()).toBe("");
     });
   });

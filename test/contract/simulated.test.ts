@@ -17,7 +17,7 @@ describeTinkerApi("./whet serve engine=simulated", start);
 
 // Without WHET_COMPAT=1 the SDK's checks are for the engine that trains (embedded-tiny). What fails must not cost the SDK its 30 s of
 // waiting for a server that may come back.
-if (compat) describeOfficialSdk(start, { mostSeconds: 30 });
+if (compat) describeOfficialSdk(start, { maxSeconds: 30 });
 
 // Each process imports the SDK, which takes seconds of a core.
 const [processes, samples] = [8, 1000];

@@ -129,7 +129,7 @@ describe("hostile texts in a terminal", () => {
     const root = folder();
     // A shorter line is enough for a terminal.
     const path = await writeHostileRun(root, hostileName, 100_000);
-    const drilled = [
+    const opened = [
       [],
       ["step=0"],
       ["step=0", "group=0"],
@@ -140,7 +140,7 @@ describe("hostile texts in a terminal", () => {
       ["problem=not there\u001B[31m"],
     ];
     const commands = [
-      ...drilled.map((words) => ["show", `run=${path}`, ...words]),
+      ...opened.map((words) => ["show", `run=${path}`, ...words]),
       ["diagnose", path],
       ["runs", root],
       ["checkpoints", `run=${path}`],

@@ -1,6 +1,6 @@
 // What programs can learn of verdicts from the clock: when the next test of a round starts, when the next round starts, and when the next
 // program starts, each beside the verdict before it. Guesses are random, so "wrong starts later" is right half the time (an area under the ROC
-// curve of 1/2) within what noise allows. The same with somebody who is told the verdict and waits a moment shows that it would be seen.
+// curve of 1/2) within what noise allows. The same with somebody who knows the verdict and waits a moment shows that it would be seen.
 // WHET_ORACLE=N makes that many observations of each, at both levels and over HTTP.
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -12,9 +12,9 @@ import { type JailLevel, openJail } from "../../src/sandbox/jail.ts";
 import { type Sandbox, SandboxError } from "../../src/sandbox/sandbox.ts";
 
 const wanted = Number(process.env["WHET_ORACLE"] ?? 0);
-/** Waited by who is told: between tests a comparison's time, elsewhere more than a busy machine hides. */
-const toldMs = 3;
-const toldLongMs = ({ description }: Sandbox) => (description.kind === "fusion" ? 2_000 : 80);
+/** The wait of who knows the verdict: between tests a comparison's time, elsewhere more than a busy machine hides. */
+const waitMs = 3;
+const longWaitMs = ({ description }: Sandbox) => (description.kind === "fusion" ? 2_000 : 80);
 const random = new Random("oracle");
 const coin = () => random.float() < 0.5;
 
@@ -36,17 +36,17 @@ while out: out = out[os.write(1, out):]
 print(${JSON.stringify(name)}, k, start / 1e6, time.monotonic_ns() / 1e6, file=sys.stderr)
 `;
 
-/** Who is told a verdict, and waits. */
-interface Told {
+/** Knows a verdict, and waits. */
+interface Waiter {
   beforeRun?(tests: number): number;
   afterTest?(seen: Seen): number;
 }
 
 /** A sandbox, and what its programs saw. */
-function watched(sandbox: Sandbox, told: Told = {}): { sandbox: Sandbox; seen: Seen[] } {
+function watched(sandbox: Sandbox, waiter: Waiter = {}): { sandbox: Sandbox; seen: Seen[] } {
   const seen: Seen[] = [];
   const run: Sandbox["run"] = async (job, afterTest, options) => {
-    await sleep(told.beforeRun?.(job.tests.length) ?? 0);
+    await sleep(waiter.beforeRun?.(job.tests.length) ?? 0);
     return sandbox.run(
       job,
       (outcome, index) => {
@@ -55,7 +55,7 @@ function watched(sandbox: Sandbox, told: Told = {}): { sandbox: Sandbox; seen: S
         expect(one.end, outcome.stderrTail).toBeGreaterThan(one.start);
         seen.push(one);
         // As a comparison in this place would: nothing else goes on meanwhile.
-        const until = performance.now() + (told.afterTest?.(one) ?? 0);
+        const until = performance.now() + (waiter.afterTest?.(one) ?? 0);
         while (performance.now() < until);
         return afterTest(outcome, index);
       },
@@ -83,14 +83,14 @@ function guessing(tests: number) {
 }
 
 /** A test starts when the one before it in the round has ended. */
-async function testsOfRound(sandbox: Sandbox, count: number, isTold: boolean): Promise<Observation[]> {
+async function testsOfRound(sandbox: Sandbox, count: number, knows: boolean): Promise<Observation[]> {
   const observations: Observation[] = [];
   const round = 16;
   while (observations.length < count) {
     const { problem, guess } = guessing(round);
     const rights = Array.from({ length: round }, coin);
-    const afterTest = ({ test }: Seen) => (rights[test] ? 0 : toldMs);
-    const { sandbox: inner, seen } = watched(sandbox, isTold ? { afterTest } : {});
+    const afterTest = ({ test }: Seen) => (rights[test] ? 0 : waitMs);
+    const { sandbox: inner, seen } = watched(sandbox, knows ? { afterTest } : {});
     await createGrader({ sandbox: inner, cacheSize: 0 }).grade({ problem, code: guesser("a", rights.map(guess)) });
     for (let test = 1; test < round; test++)
       observations.push({ afterMs: seen[test]!.start - seen[test - 1]!.end, right: rights[test - 1]! });
@@ -99,13 +99,13 @@ async function testsOfRound(sandbox: Sandbox, count: number, isTold: boolean): P
 }
 
 /** A program's second round starts when its sibling has ended the first, in which that was right until the last test, or was never right. */
-async function rounds(sandbox: Sandbox, count: number, isTold: boolean): Promise<Observation[]> {
+async function rounds(sandbox: Sandbox, count: number, knows: boolean): Promise<Observation[]> {
   const observations: Observation[] = [];
   const { problem, guess } = guessing(17);
   while (observations.length < count) {
     const right = coin();
-    const beforeRun = (tests: number) => (tests === 1 && !right ? toldLongMs(sandbox) : 0);
-    const { sandbox: inner, seen } = watched(sandbox, isTold ? { beforeRun } : {});
+    const beforeRun = (tests: number) => (tests === 1 && !right ? longWaitMs(sandbox) : 0);
+    const { sandbox: inner, seen } = watched(sandbox, knows ? { beforeRun } : {});
     const grader = createGrader({ sandbox: inner, cacheSize: 0 });
     const passes = guesser(
       "passes",
@@ -125,13 +125,13 @@ async function rounds(sandbox: Sandbox, count: number, isTold: boolean): Promise
 }
 
 /** A program of the problem starts in the place of the one before: in one group, or when its caller has been given the verdict. */
-async function programs(sandbox: Sandbox, count: number, isTold: boolean, atOnce: number): Promise<Observation[]> {
+async function programs(sandbox: Sandbox, count: number, knows: boolean, atOnce: number): Promise<Observation[]> {
   const observations: Observation[] = [];
   while (observations.length < count) {
     const { problem, guess } = guessing(1);
     const rights = Array.from({ length: Math.min(count + 1, 61) }, coin);
-    const afterTest = ({ program }: Seen) => (rights[Number(program)] ? 0 : toldLongMs(sandbox));
-    const { sandbox: inner, seen } = watched(sandbox, isTold ? { afterTest } : {});
+    const afterTest = ({ program }: Seen) => (rights[Number(program)] ? 0 : longWaitMs(sandbox));
+    const { sandbox: inner, seen } = watched(sandbox, knows ? { afterTest } : {});
     const grader = createGrader({ sandbox: inner, concurrency: 1, cacheSize: 0 });
     const queue = rights.map((right, index) => guesser(`${index}`, [guess(right, 0)]));
     const lane = async () => {
@@ -188,7 +188,7 @@ describe.each(backends.slice(0, wanted > 0 ? 3 : 1))("from the clock of programs
     for (const close of closing) await close();
   });
 
-  type Observe = (sandbox: Sandbox, count: number, isTold: boolean) => Promise<Observation[]>;
+  type Observe = (sandbox: Sandbox, count: number, knows: boolean) => Promise<Observation[]>;
   const measures: (readonly [what: string, observe: Observe, few: number])[] = [
     ["the next test of a round", testsOfRound, 300],
     ["the next round", rounds, 45],
@@ -203,13 +203,13 @@ describe.each(backends.slice(0, wanted > 0 ? 3 : 1))("from the clock of programs
     async ([what, observe, few], context) => {
       if (!sandbox) return context.skip(missing);
       const { area, noise } = separation(await observe(sandbox, wanted > 0 ? wanted : few, false));
-      const told = separation(await observe(sandbox, few, true));
+      const known = separation(await observe(sandbox, few, true));
       if (wanted > 0)
         console.log(
-          `${backend}, ${what}: area ${area.toFixed(3)} (noise ±${noise.toFixed(3)}) over ${wanted}, told ${told.area.toFixed(3)}`,
+          `${backend}, ${what}: area ${area.toFixed(3)} (noise ±${noise.toFixed(3)}) over ${wanted}, known ${known.area.toFixed(3)}`,
         );
       expect(Math.abs(area - 0.5)).toBeLessThan(noise);
-      expect(told.area - 0.5).toBeGreaterThan(told.noise);
+      expect(known.area - 0.5).toBeGreaterThan(known.noise);
     },
   );
 });

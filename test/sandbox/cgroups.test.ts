@@ -15,9 +15,9 @@ const holder = `
 import json, mmap, os, sys
 sys.path.insert(0, sys.argv[1])
 import cgroups
-told = json.loads(sys.argv[2])
-if told: cgroups.open_all(told["version"], told["folders"])
-group = cgroups.Cgroup(0 if told else None, 1)
+given = json.loads(sys.argv[2])
+if given: cgroups.open_all(given["version"], given["folders"])
+group = cgroups.Cgroup(0 if given else None, 1)
 group.bound({"treeBytes": 32 << 20, "scratchBytes": 0})
 def hold(name, make):
     child = os.fork()

@@ -11,7 +11,7 @@ import { job, stdin, textOf } from "./plain.ts";
 const measuring = process.env["WHET_CHANNELS"] === "1";
 const firstUses = 4;
 const moreUses = 24;
-const mostUses = 96;
+const maxUses = 96;
 
 /** The file that page-cache channels use leaves the cache, as it would by itself after a while. */
 const evict =
@@ -42,7 +42,7 @@ describe.each<JailLevel>(["jail", "landlock"])("channels between programs, level
     for (const bit of bits) {
       if (channel.open?.includes("cold")) spawnSync(jail.description.python, ["-c", evict]);
       const send = () => run(`bit = input() == "1"\n${channel.send}`, bit ? "1" : "0");
-      const receive = () => run(channel.receive, channel.told ? String(bit) : "");
+      const receive = () => run(channel.receive, channel.knowsBit ? String(bit) : "");
       const sent = send();
       if (!channel.live) await sent;
       const [found] = await Promise.all([receive(), sent]);
@@ -55,7 +55,7 @@ describe.each<JailLevel>(["jail", "landlock"])("channels between programs, level
   async function examine(channel: Channel): Promise<{ leaks: boolean; uses: Use[]; likely: number }> {
     const uses: Use[] = [];
     let likely = 1;
-    while (uses.length < mostUses) {
+    while (uses.length < maxUses) {
       uses.push(...(await tryOut(channel, moreUses)));
       likely = chance(uses);
       if (likely < leakBelow || likely > noiseAbove) break;
@@ -86,9 +86,9 @@ describe.each<JailLevel>(["jail", "landlock"])("channels between programs, level
   });
 
   test("a channel that is open is found, a noisy one too", { timeout: 120_000 }, async () => {
-    const told = { name: "told", live: false, told: true, send: "" };
+    const open = { name: "open", live: false, knowsBit: true, send: "" };
     const receive = ["print(input())", "import random\nprint(random.random() < 0.2 or input())"];
-    for (const text of receive) expect(await examine({ ...told, receive: text })).toMatchObject({ leaks: true });
+    for (const text of receive) expect(await examine({ ...open, receive: text })).toMatchObject({ leaks: true });
   });
 
   test("process ids tell neither the number of a test nor what the one before started", async () => {

@@ -7,8 +7,8 @@ export interface Channel {
   send: string;
   /** Python: prints what it sees. */
   receive: string;
-  /** The receiver is told the bit: what a channel looks like that is open for certain. */
-  told?: boolean;
+  /** The receiver gets the bit anyway: what a channel looks like that is open for certain. */
+  knowsBit?: boolean;
   /** Known to be open, and why it stays so; absent: must be closed. */
   open?: string;
   /** Where it is open; absent: at both levels. */

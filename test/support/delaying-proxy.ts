@@ -17,10 +17,10 @@ export interface Held {
   answer: Buffer;
 }
 
-/** Forwards to `target`; each answer waits up to `mostMs`, drawn by `seed`. */
-export function delayingProxy(target: string, mostMs: number, seed: number): Promise<DelayingProxy> {
+/** Forwards to `target`; each answer waits up to `maxMs`, drawn by `seed`. */
+export function delayingProxy(target: string, maxMs: number, seed: number): Promise<DelayingProxy> {
   const random = new Random("proxy", seed);
-  return holdingProxy(target, () => sleep(random.float() ** 3 * mostMs, undefined));
+  return holdingProxy(target, () => sleep(random.float() ** 3 * maxMs, undefined));
 }
 
 /**

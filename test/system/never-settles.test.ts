@@ -93,7 +93,7 @@ async function trainWithCheck(
   const trainTasks = ownTaskSource(problems, config, renderer);
   const facts = { renderer, engine: "server", tariff: undefined, sandbox: "own reward" };
   const train_ = { fingerprint: "f", size: problems.length };
-  const { told } = await beginRun(run, config, { ...facts, train: train_, test: undefined, testTasks: [] });
+  const { loopInputs } = await beginRun(run, config, { ...facts, train: train_, test: undefined, testTasks: [] });
   const events = { stage: () => {}, evaluated: () => {} };
   const judge = judgeByReward(parity);
   try {
@@ -108,7 +108,7 @@ async function trainWithCheck(
       fixedSeeds: true,
       events,
     };
-    return await train(config, { ...given, ...told, ...parts });
+    return await train(config, { ...given, ...loopInputs, ...parts });
   } finally {
     await run.close("interrupted");
     await service.close();

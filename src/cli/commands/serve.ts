@@ -178,13 +178,13 @@ async function openStateDir<T>(options: Options, open: (stateDir: string) => Pro
   }
 }
 
-/** Resolves when the server is told to stop; a second signal ends the process at once. */
-function stopRequest(withParent: boolean): Promise<"told" | "parent gone"> {
+/** Resolves when the server is asked to stop; a second signal ends the process at once. */
+function stopRequest(withParent: boolean): Promise<"asked" | "parent gone"> {
   return new Promise((resolve) => {
     const stop = () => {
       process.once("SIGINT", () => process.exit(130));
       process.once("SIGTERM", () => process.exit(130));
-      resolve("told");
+      resolve("asked");
     };
     process.once("SIGTERM", stop);
     if (!withParent) {

@@ -210,7 +210,7 @@ async function trainInto(
       const sampled = await taskSource(problems, resolved, renderer).batch(0, Math.min(64, problems.size));
       return sayReady(run, resolved, facts, forecastTokens(resolved, sampled, testTasks));
     }
-    const { record, told } = await beginRun(run, resolved, facts);
+    const { record, loopInputs } = await beginRun(run, resolved, facts);
     showConfig(run, record);
     const missing = priceKeys.filter((key) => resolved[key] === null);
     logger.info(`cost     ${tariff ? describeTariff(tariff) : noPrice(resolved.model_name, missing)}`);
@@ -234,7 +234,7 @@ async function trainInto(
       testTasks,
       // The hosted service does not say what one seed means for several samples of a request.
       fixedSeeds: kind !== "hosted",
-      ...told,
+      ...loopInputs,
       tariff,
       drain,
       cancel: cancel.signal,

@@ -116,7 +116,7 @@ const failures: readonly FailureRule[] = [
   },
 ];
 
-/** The run was stopped by what was found in it (on_error=stop): that is told, not how it stopped. */
+/** The run was stopped by what was found in it (on_error=stop): that is reported, not how it stopped. */
 const stoppedByFinding = "rl/diagnosed";
 
 const isFailure = ({ codes, words }: FailureRule, { code = "", error = "" }: NonNullable<Evidence["end"]>) =>

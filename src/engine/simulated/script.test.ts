@@ -133,8 +133,8 @@ test("a completion ends at max_tokens, at the request's stop token, or where the
   const stopped = await one({ stopTokens: [8, third] });
   expect([stopped.stopReason, stopped.tokens.at(-1)]).toEqual(["stop", third]);
   expect(stopped.tokens.length).toBe([...whole.tokens].indexOf(third) + 1);
-  const told = await one({ shouldStop: (tokens) => tokens.length === 5 });
-  expect([told.stopReason, told.tokens.length, told.logprobs.length]).toEqual(["stop", 5, 5]);
+  const ended = await one({ shouldStop: (tokens) => tokens.length === 5 });
+  expect([ended.stopReason, ended.tokens.length, ended.logprobs.length]).toEqual(["stop", 5, 5]);
 });
 
 test("how long a sample takes depends on its prompt and seed, not on the order or number of requests", async () => {

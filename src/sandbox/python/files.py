@@ -321,9 +321,9 @@ def _too_large(folders, most):
     return [name for _size, name in sizes[kept:]]
 
 
-def fill(root, library, folders, executable, code, most_bytes):
+def fill(root, library, folders, executable, code, max_bytes):
     """Copies all that programs may see to `root`, and the files of the sandbox itself (`code`). `library`: folders of the standard library;
-    `folders`: of packages that come along. Returns the names of packages that were left out because all together are larger than `most_bytes`."""
+    `folders`: of packages that come along. Returns the names of packages that were left out because all together are larger than `max_bytes`."""
     tree = Tree(root, os.path.realpath(executable))
     tree.add(executable)
     tree.add_folder(code, ("__pycache__",))
@@ -335,7 +335,7 @@ def fill(root, library, folders, executable, code, most_bytes):
             tree.add(path)
     for name in ("python", "python3", "python%d.%d" % sys.version_info[:2]):
         tree.add(os.path.join(os.path.dirname(executable), name))
-    left_out = _too_large(folders, most_bytes) if folders else []
+    left_out = _too_large(folders, max_bytes) if folders else []
     for path in folders:
         tree.add_folder(path, left_out)
         shared = os.path.join(sys.base_prefix, "lib")

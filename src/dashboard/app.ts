@@ -11,14 +11,14 @@ import { listRuns } from "./run-list.ts";
 /** How often a watched journal is looked at. */
 const lookMs = 250;
 /** Indexes that nobody watches are kept up to this many. */
-const mostIndexes = 24;
+const maxIndexes = 24;
 
 interface Watched {
   index: RunIndex;
   streams: Set<LiveStream>;
 }
 
-export class Desk {
+export class DashboardApp {
   readonly #roots: readonly string[];
   /** By path; the last used is the last one. */
   readonly #watched = new Map<string, Watched>();
@@ -53,7 +53,7 @@ export class Desk {
     return json(response, await answer(watched.index, run[2] ?? "", query));
   }
 
-  /** Hands on what a page asks of a live run. */
+  /** Passes on what a page asks of a live run. */
   act(path: string, body: unknown): unknown {
     const run = /^\/api\/run\/([^/]+)\/control$/.exec(path);
     if (!run) throw notFound(path);
@@ -67,7 +67,7 @@ export class Desk {
     return { id: requestControl(this.#pathOf(run[1]!), control.data, "dashboard") };
   }
 
-  /** Those who watch are told the last that the journals say, and that this is the end. */
+  /** Sends those who watch the last that the journals say, and ends their streams. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     await Promise.all(
@@ -112,7 +112,7 @@ export class Desk {
 
   #forget(): void {
     for (const [path, { index, streams }] of this.#watched) {
-      if (this.#watched.size <= mostIndexes) return;
+      if (this.#watched.size <= maxIndexes) return;
       if (streams.size > 0) continue;
       index.close();
       this.#watched.delete(path);

@@ -1,5 +1,5 @@
-// One of the engine's hands: a thread that computes. It has its own copy of a model's weights, its own compiled graphs, samplers that
-// advance token by token, and takes runs of the trainer in between. Samplers get as much time as training takes, and each of them as
+// A compute worker of the engine: one thread with its own copy of a model's weights, its own compiled graphs, samplers that
+// advance token by token, and runs of the trainer in between. Samplers get as much time as training takes, and each of them as
 // much as any other: one with few requests does not wait for another's hundreds.
 import { performance } from "node:perf_hooks";
 import { nextTurn } from "../core/turns.ts";
@@ -10,8 +10,8 @@ import { EngineError } from "./errors.ts";
 import { type RunnableRequest, type RunningRequest, Sampler, type SamplerLimits } from "./sampler.ts";
 import { LocalRunner, type PlainFeeds, type RunOutputs, type TrainingRun } from "./training-runner.ts";
 
-export interface HandOptions {
-  /** `threads`: of the sessions that this hand runs. */
+export interface ComputeWorkerOptions {
+  /** `threads`: of the sessions that this worker runs. */
   models: readonly { name: string; dir: string; threads: number }[];
   limits: SamplerLimits;
 }
@@ -31,7 +31,7 @@ interface ActiveSampler {
   hadMs: number;
 }
 
-export class Hand {
+export class ComputeWorker {
   readonly #limits: SamplerLimits;
   readonly #models = new Map<string, { base: BaseModel; runner: LocalRunner }>();
   readonly #samplers = new Map<string, ActiveSampler>();
@@ -42,7 +42,7 @@ export class Hand {
   #samplingShareMs = 0;
   #looping = false;
 
-  constructor({ models, limits }: HandOptions) {
+  constructor({ models, limits }: ComputeWorkerOptions) {
     this.#limits = limits;
     for (const { name, dir, threads } of models) {
       const base = new BaseModel(name, dir, threads);
@@ -82,7 +82,7 @@ export class Hand {
   ): RunningRequest {
     const active = this.#samplers.get(samplerId);
     if (!active) throw unknownSampler(samplerId);
-    // Time in which it asked for nothing is not made up for.
+    // Idle time is not credited.
     if (!active.sampler.busy) active.hadMs = Math.max(active.hadMs, this.#next()?.[1].hadMs ?? 0);
     const running = active.sampler.submit(request, onToken);
     const result = new Promise<SampleOutput>((resolve, reject) => {

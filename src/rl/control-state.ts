@@ -1,7 +1,7 @@
 // What people and the diagnosis have asked of a run so far, folded from its journal: a resumed run goes on as it was asked to.
 import type { RunEvent } from "../runs/events.ts";
 
-export class Course {
+export class ControlState {
   /** Who paused the run; undefined while it is not paused. Only going on ends a pause, not another start. */
   pausedBy: string | undefined;
   /** What a control or a rollback set; undefined: what the config says. A later change of the config wins. */

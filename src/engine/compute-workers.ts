@@ -2,8 +2,8 @@
 // graphs of one thread: threads that need not wait for each other after every node of a graph get twice as much done. A larger model
 // is on the first alone, whose graphs then use all threads.
 import { type DecoderConfig, parameterCount } from "./architecture.ts";
+import type { ComputeWorkerOptions, FrozenAdapter } from "./compute-worker.ts";
 import type { SampleOutput } from "./engine.ts";
-import type { FrozenAdapter, HandOptions } from "./hand.ts";
 import type { RunnableRequest, RunningRequest, SamplerLimits } from "./sampler.ts";
 import { EngineThread } from "./thread.ts";
 import { defaultMemoryLimit } from "./training-memory.ts";
@@ -11,11 +11,11 @@ import type { PlainFeeds, RunOutputs, TrainingRun, TrainingRunner } from "./trai
 
 /** Models up to this size are spread. */
 const spreadLimitBytes = 64 * 2 ** 20;
-const mostHands = 16;
+const maxWorkers = 16;
 /** What a sample without a limit counts as. */
 const assumedTokens = 256;
 
-export interface HandModel {
+export interface WorkerModel {
   name: string;
   dir: string;
   config: DecoderConfig;
@@ -27,7 +27,7 @@ interface Member {
   load: number;
 }
 
-export class Hands {
+export class ComputeWorkers {
   readonly #members: readonly Member[];
   readonly #spread: ReadonlySet<string>;
 
@@ -36,14 +36,14 @@ export class Hands {
     this.#spread = spread;
   }
 
-  static async start(models: readonly HandModel[], threads: number, limits: SamplerLimits): Promise<Hands> {
+  static async start(models: readonly WorkerModel[], threads: number, limits: SamplerLimits): Promise<ComputeWorkers> {
     const spread = new Set(
       models.filter(({ config }) => 4 * parameterCount(config) <= spreadLimitBytes).map(({ name }) => name),
     );
-    const size = spread.size > 0 ? Math.min(threads, mostHands) : 1;
+    const size = spread.size > 0 ? Math.min(threads, maxWorkers) : 1;
     const starts = Array.from({ length: size }, (_, index) => {
       const served = models.filter(({ name }) => index === 0 || spread.has(name));
-      const options: HandOptions = {
+      const options: ComputeWorkerOptions = {
         models: served.map(({ name, dir }) => ({
           name,
           dir,
@@ -54,16 +54,16 @@ export class Hands {
           promptCacheBytes: Math.floor(limits.promptCacheBytes / size),
         },
       };
-      return EngineThread.start(new URL("./hand-worker.ts", import.meta.url), options, (error) => {
+      return EngineThread.start(new URL("./compute-thread.ts", import.meta.url), options, (error) => {
         throw error; // ends the host, and with it every request
       });
     });
     const settled = await Promise.allSettled(starts);
     const members = settled.flatMap((one) => (one.status === "fulfilled" ? [{ thread: one.value, load: 0 }] : []));
-    const hands = new Hands(members, spread);
+    const workers = new ComputeWorkers(members, spread);
     const failed = settled.find((one) => one.status === "rejected");
-    if (!failed) return hands;
-    await hands.close();
+    if (!failed) return workers;
+    await workers.close();
     throw failed.reason;
   }
 
@@ -75,7 +75,7 @@ export class Hands {
     await Promise.all(this.#of(model).map(({ thread }) => thread.call("releaseSampler", [samplerId])));
   }
 
-  /** Gives a request to the hand that has the least to do. Its result is the same on any of them. */
+  /** Gives a request to the worker that has the least to do. Its result is the same on any of them. */
   sample(
     model: string,
     samplerId: string,
@@ -103,7 +103,7 @@ export class Hands {
     };
   }
 
-  /** A trainer's runs of `model`, each on whichever hand is free next. */
+  /** A trainer's runs of `model`, each on whichever worker is free next. */
   runner(model: string): TrainingRunner {
     return {
       run: (shared, runs) => this.#train(model, shared, runs),
@@ -121,19 +121,19 @@ export class Hands {
     let [next, bytes] = [0, 0];
     let failure: { error: unknown } | undefined;
     const work = async ({ thread }: Member, first: boolean): Promise<void> => {
-      let told = false;
+      let sent = false;
       while (next < runs.length && !failure) {
-        // Runs that together would not fit into memory are the first hand's, one after the other.
+        // Runs that together would not fit into memory are the first worker's, one after the other.
         if (!first && bytes + runs[next]!.bytes > limit) return;
         const index = next++;
         const run = runs[index]!;
         bytes += run.bytes;
         try {
-          outputs[index] = await thread.call<RunOutputs>("train", [model, told ? undefined : shared, run]);
+          outputs[index] = await thread.call<RunOutputs>("train", [model, sent ? undefined : shared, run]);
         } catch (error) {
           failure ??= { error };
         }
-        told = true;
+        sent = true;
         bytes -= run.bytes;
       }
     };

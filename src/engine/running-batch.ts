@@ -1,7 +1,7 @@
-// A running batch: samples that are decoded together, one token per step. Samples join and leave between steps. In a shared lane
+// A running batch: samples that are decoded together, one token per step. Samples join and leave between steps. In a shared batch
 // the samples of one prompt share its keys and values, and those that have said the same so far are one row, which is computed once:
 // answers to one problem begin alike, and a policy that is sure of itself repeats itself. A row's own tokens have an entry in the cache;
-// when its samples part, each part goes on with a copy. In a lone lane a sample's entry holds its prompt too.
+// when its samples part, each part goes on with a copy. In a lone batch a sample's entry holds its prompt too.
 import { floats, type Value, value } from "../graph/index.ts";
 import type { DecoderConfig } from "./architecture.ts";
 import type { Snapshot } from "./base-model.ts";
@@ -10,7 +10,7 @@ import { KvSlab } from "./kv-slab.ts";
 import type { PromptBlock } from "./prompt-cache.ts";
 
 /** A sample as the batch sees it. */
-export interface LaneSample {
+export interface BatchSample {
   /** 0: the most likely token. */
   readonly temperature: number;
   /** The token to compute next: the last one chosen. */
@@ -31,13 +31,13 @@ interface Group {
 
 /** Samples of one request that have chosen the same tokens so far. */
 interface Row {
-  samples: LaneSample[];
+  samples: BatchSample[];
   readonly group: Group;
   /** Own tokens in the cache. */
   length: number;
 }
 
-export class Lane {
+export class RunningBatch {
   readonly #config: DecoderConfig;
   readonly #kind: DecodeKind;
   readonly #snapshot: Snapshot;
@@ -64,12 +64,12 @@ export class Lane {
   }
 
   /** Adds samples of one request, each with its first token chosen. */
-  add(blocks: readonly PromptBlock[], length: number, samples: readonly LaneSample[]): void {
+  add(blocks: readonly PromptBlock[], length: number, samples: readonly BatchSample[]): void {
     if (this.#kind === "lone") this.#addAlone(blocks, length, samples);
     else this.#addShared(blocks, length, samples);
   }
 
-  #addAlone(blocks: readonly PromptBlock[], length: number, samples: readonly LaneSample[]): void {
+  #addAlone(blocks: readonly PromptBlock[], length: number, samples: readonly BatchSample[]): void {
     const room = Math.max(roomFor(blocks), this.#own.length);
     this.#own.reserve(this.#rows.length + samples.length, room, this.#rows.length);
     for (const sample of samples) {
@@ -80,7 +80,7 @@ export class Lane {
     }
   }
 
-  #addShared(blocks: readonly PromptBlock[], length: number, samples: readonly LaneSample[]): void {
+  #addShared(blocks: readonly PromptBlock[], length: number, samples: readonly BatchSample[]): void {
     // Samples of a prompt that is still running join its group.
     let group = this.#groups.find((other) => other.length === length && other.blocks.at(-1) === blocks.at(-1));
     if (!group) {
@@ -234,8 +234,8 @@ export class Lane {
 const isTempered = ({ samples: [first] }: Row): boolean => first!.temperature !== 0 && first!.temperature !== 1;
 
 /** Samples by the token they chose, in the order of the first of each. */
-function byToken(samples: readonly LaneSample[]): LaneSample[][] {
-  const parts = new Map<number, LaneSample[]>();
+function byToken(samples: readonly BatchSample[]): BatchSample[][] {
+  const parts = new Map<number, BatchSample[]>();
   for (const sample of samples) {
     const part = parts.get(sample.lastToken);
     if (part) part.push(sample);

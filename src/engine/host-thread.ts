@@ -1,4 +1,4 @@
-// The host's thread.
+// The thread of the host.
 import { parentPort, workerData } from "node:worker_threads";
 import { EngineHost, type HostOptions } from "./host.ts";
 import { serve } from "./serve-thread.ts";
