@@ -140,6 +140,7 @@ for _ in range(200):
     if p == 0: os._exit(7)
     assert os.waitstatus_to_exitcode(os.waitpid(p, 0)[1]) == 7
 print(subprocess.run("true & (exit 3)", shell=True).returncode)
+print(subprocess.run("sleep 0.05 & (exit 3) & wait $!; echo $?; wait; echo 'a\\\\nb'", shell=True, capture_output=True).stdout)
 with multiprocessing.Pool(2) as pool: print(pool.map(abs, [-1, -2]))
 async def main():
     p = await asyncio.create_subprocess_exec("echo", "hi", stdout=-1)
@@ -157,7 +158,7 @@ print("end")
     const outcome = await run(source, { wallMs: 20_000 });
     expect([outcome.status, textOf(outcome)], outcome.stderrTail).toEqual([
       "finished",
-      "True\n3\n[1, 2]\nb'hi\\n'\nend\n",
+      "True\n3\nb'3\\na\\nb\\n'\n[1, 2]\nb'hi\\n'\nend\n",
     ]);
   });
 });

@@ -14,11 +14,14 @@ _ENDINGS_LEFT_OUT = (".opt-1.pyc", ".opt-2.pyc", ".a", ".exe")
 _STARTS_LEFT_OUT = ("config-3.", "_tkinter.", "_testcapi.")
 
 _TOOLS = """
-sh bash dash env [ test true false echo printf cat head tail tac rev wc sort uniq cut tr tee paste join comm split fold nl od seq shuf expr factor
+sh bash env [ test true false echo printf cat head tail tac rev wc sort uniq cut tr tee paste join comm split fold nl od seq shuf expr factor
 ls cp mv rm ln mkdir rmdir touch chmod stat readlink realpath basename dirname mktemp pwd find xargs grep egrep fgrep sed awk mawk gawk diff cmp
-date sleep timeout nice nohup kill id uname whoami which yes tsort base64 md5sum sha1sum sha256sum cksum sum numfmt bc dc gzip gunzip zcat time
+date sleep nice nohup kill id uname whoami which yes tsort base64 md5sum sha1sum sha256sum cksum sum numfmt bc dc gzip gunzip zcat time
 """.split()
 _TOOL_FOLDERS = ("/usr/local/bin", "/usr/bin", "/bin")
+# Where there is bash it is `sh` too, with the echo of dash: `wait` of dash sleeps until a handler of SIGCHLD is called, and none can be set here
+# (seccomp.py). `timeout` does the same and stays outside.
+_SHELL = '#!%s\nexec -a "$0" %s -O xpg_echo "$@"\n'
 # What programs load by name, or a library once it is needed.
 _LIBRARIES = "libc.so.6 libm.so.6 libdl.so.2 libpthread.so.0 librt.so.1 libutil.so.1 libgcc_s.so.1 libstdc++.so.6 libgomp.so.1".split()
 _DATA = ("/etc/ld.so.cache", "/usr/share/zoneinfo", "/usr/lib/locale/C.utf8", "/usr/lib/locale/C.UTF-8")
@@ -49,6 +52,16 @@ class Tree:
                 self._copy(real, status)
         except (FileNotFoundError, PermissionError):
             pass  # what the user may not read, programs could not either
+
+    def write(self, path, text):
+        """A program of our own in the place of one."""
+        place = os.path.join(self._way(os.path.dirname(path)), os.path.basename(path))
+        if place not in self._known:
+            self._known.add(place)
+            self._make(os.path.dirname(place))
+            with open(self.root + place, "w") as file:
+                file.write(text)
+            os.chmod(self.root + place, 0o755)
 
     def add_folder(self, path, leave_out=()):
         """A folder with all that is below it, but what is named in `leave_out` directly in it."""
@@ -343,9 +356,14 @@ def fill(root, library, folders, executable, code, max_bytes):
             for name in os.listdir(shared):  # packages of conda load libraries by name
                 if ".so" in name:
                     tree.add(os.path.join(shared, name))
-    for folder in _TOOL_FOLDERS:
-        for name in _TOOLS:
-            tree.add(os.path.join(folder, name))
+    tools = [os.path.join(folder, name) for folder in _TOOL_FOLDERS for name in _TOOLS]
+    tools = [path for path in tools if os.access(path, os.X_OK)]
+    bash = next((path for path in tools if path.endswith("/bash")), None)
+    for path in tools:
+        if path.endswith("/sh") and bash is not None:
+            tree.write(path, _SHELL % (bash, bash))
+        else:
+            tree.add(path)
     for name in _LIBRARIES:
         tree.add_library(name)
     for path in _DATA:
