@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { JournalEntry } from "../runs/read-journal.ts";
+import type { JournalEntry } from "../runs/events.ts";
 import { forecastRun, measuredIn } from "./measured-forecast.ts";
 
 const entries = (events: object[]) => events.map((event) => ({ event })) as unknown as JournalEntry[];

@@ -1,6 +1,5 @@
 // What a run will take: tokens, time and money, from lengths and times that were measured, on a few answers or in a recorded run.
-import type { Span } from "../runs/events.ts";
-import type { JournalEntry } from "../runs/read-journal.ts";
+import type { JournalEntry, Span } from "../runs/events.ts";
 import { coveredMs } from "../runs/timing.ts";
 import type { TrainConfig } from "./config.ts";
 import { costOf, type Tariff, type TokenUse } from "./prices.ts";

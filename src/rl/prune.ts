@@ -1,8 +1,9 @@
 // Which checkpoints of a run may go: none that it would be resumed from, none that is to be kept, none that another run refers to.
+
 import { parseTinkerPath } from "../client/index.ts";
 import { ConfigError } from "../core/errors.ts";
 import type { CheckpointRecord } from "../runs/checkpoints.ts";
-import type { JournalEntry } from "../runs/read-journal.ts";
+import type { JournalEntry } from "../runs/events.ts";
 import { RunView } from "../runs/view.ts";
 import { summarizeOutcomes } from "./evaluate.ts";
 import { Recovered, resumableCheckpoints } from "./recovery.ts";

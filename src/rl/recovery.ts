@@ -1,7 +1,6 @@
 // What a journal says about going on: the checkpoints, and from one of them on everything that need not be done again.
 import { type CheckpointRecord, LiveCheckpoints } from "../runs/checkpoints.ts";
-import { type EventOf, isUndone, type UpdateRule } from "../runs/events.ts";
-import type { JournalEntry } from "../runs/read-journal.ts";
+import { type EventOf, isUndone, type JournalEntry, type UpdateRule } from "../runs/events.ts";
 import { type Role, roleOf } from "./config-keys.ts";
 import { ControlState } from "./control-state.ts";
 import type { Place, RememberedGroup } from "./rollout.ts";

@@ -2,8 +2,7 @@
 // as they were recorded; under a changed one they show what would have differed.
 import type { z } from "zod";
 import { rewardOf } from "../grading/index.ts";
-import type { EventOf, Span, UpdateRule } from "../runs/events.ts";
-import type { JournalEntry } from "../runs/read-journal.ts";
+import type { EventOf, JournalEntry, Span, UpdateRule } from "../runs/events.ts";
 import { type Batch, type BatchExample, buildBatch } from "./batch.ts";
 import { TrainConfig } from "./config.ts";
 import { keysWith } from "./config-keys.ts";

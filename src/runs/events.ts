@@ -225,3 +225,11 @@ export const isUndone = ({ phase, batch }: { phase: "train" | "eval"; batch: num
 
 /** Large arrays that travel beside an event, in binary. */
 export type Arrays = Readonly<Record<string, Int32Array | Float32Array>>;
+
+/** An event as a journal has it. */
+export interface JournalEntry {
+  event: RunEvent;
+  hasArrays: boolean;
+  /** Reads the event's arrays; empty where it has none. */
+  arrays(): Arrays;
+}

@@ -6,9 +6,9 @@ import { messageOf } from "../core/errors.ts";
 import { toJsonLine } from "../core/jsonl.ts";
 import { startWorker } from "../core/workers.ts";
 import { RunError, runFiles } from "./directory.ts";
-import { type Arrays, type NewEvent, RunEvent } from "./events.ts";
+import { type Arrays, type JournalEntry, type NewEvent, RunEvent } from "./events.ts";
 import type { FromWorker, ToWorker } from "./journal-worker.ts";
-import { type JournalEntry, readJournal } from "./read-journal.ts";
+import { readJournal } from "./read-journal.ts";
 
 /** How many of the last appends the percentile of their time is taken over. */
 const measuredAppends = 1000;

@@ -1,14 +1,7 @@
 // Reads a journal: its segments in order, event by event. Arrays are read only when asked for. A last frame that a crash left
 // incomplete is left out; damage anywhere else is an error that names file and offset.
 import { type CursorOptions, type Frame, isBefore, JournalCursor, type JournalPosition } from "./cursor.ts";
-import type { Arrays, RunEvent } from "./events.ts";
-
-export interface JournalEntry {
-  event: RunEvent;
-  hasArrays: boolean;
-  /** Reads the event's arrays; empty where it has none. */
-  arrays(): Arrays;
-}
+import type { JournalEntry } from "./events.ts";
 
 /** Every event of a run, oldest first. */
 export function* readJournal(runPath: string, from?: JournalPosition): Generator<JournalEntry, void, undefined> {

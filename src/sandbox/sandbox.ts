@@ -48,6 +48,7 @@ export type TestInput =
 export interface Job {
   /** Default Python. */
   language?: LanguageName | undefined;
+  /** The program's text. */
   source: string;
   /** Each is run in a fresh process. */
   tests: readonly TestInput[];

@@ -104,7 +104,8 @@ async function rounds(sandbox: Sandbox, count: number, knows: boolean): Promise<
   const { problem, guess } = guessing(17);
   while (observations.length < count) {
     const right = coin();
-    const beforeRun = (tests: number) => (tests === 1 && !right ? longWaitMs(sandbox) : 0);
+    // Longer than what a busy machine puts between two rounds by itself: these are few.
+    const beforeRun = (tests: number) => (tests === 1 && !right ? 4 * longWaitMs(sandbox) : 0);
     const { sandbox: inner, seen } = watched(sandbox, knows ? { beforeRun } : {});
     const grader = createGrader({ sandbox: inner, cacheSize: 0 });
     const passes = guesser(
