@@ -30,7 +30,7 @@ import {
 } from "./own-problems.ts";
 import { judgeByReward, type RewardFunction } from "./own-reward.ts";
 import { tariffForBudget } from "./prices.ts";
-import { type Judge, sampleAndJudge } from "./rollout.ts";
+import type { Judge } from "./rollout.ts";
 import type { TrainSettings } from "./settings.ts";
 import { train } from "./train.ts";
 
@@ -125,7 +125,7 @@ async function trainInto<Problem extends TrainingProblem>(
     const testLimits = { ...config, max_tokens: config.eval_max_tokens || config.max_tokens };
     const testTasks = ownTasks(testProblems, testLimits, renderer);
     const tariff = tariffForBudget(config, "server");
-    const begun = await beginRun(run, config, {
+    const { loopInputs } = await beginRun(run, config, {
       renderer,
       engine: "server",
       tariff,
@@ -135,13 +135,20 @@ async function trainInto<Problem extends TrainingProblem>(
       testTasks,
     });
     const { step, interrupted, refusal } = await train(config, {
+      service,
       run,
-      begun,
-      server: { service, made, fixedSeeds: options.fixedSeeds ?? true, tariff },
-      rollOuts: sampleAndJudge(renderer, judge),
-      grading: { by: options.reward ? "reward function" : "tests", check: async () => {} },
-      tasks: { train: trainTasks, test: testTasks },
-      signals: { drain, cancel },
+      made,
+      renderer,
+      judge,
+      judgedBy: options.reward ? "reward function" : "tests",
+      checkGrader: async () => {},
+      trainTasks,
+      testTasks,
+      fixedSeeds: options.fixedSeeds ?? true,
+      ...loopInputs,
+      tariff,
+      drain,
+      cancel,
       events: { stage: () => {}, evaluated: () => {} },
     });
     const newest = RunView.read(run.path).newest;

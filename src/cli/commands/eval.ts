@@ -177,15 +177,13 @@ async function measure(
   const progress = new Progress({ label, total: tasks.length * config.eval_num_samples });
   let graded = 0;
   try {
-    const judge = judgeByTests({
-      grader: grading.grader,
-      patienceMs: 60_000,
-      onOutage: (news) => news.due && progress.print(describeOutage(news, ", then this ends")),
-    });
-    const rollOut = sampleAndJudge(
+    const rollOut = sampleAndJudge({
       renderer,
-      judge,
-    )({
+      judge: judgeByTests({
+        grader: grading.grader,
+        patienceMs: 60_000,
+        onOutage: (news) => news.due && progress.print(describeOutage(news, ", then this ends")),
+      }),
       record: async (event) => {
         if (event.type === "graded") progress.update(++graded);
       },
