@@ -8,7 +8,7 @@ import type { TrainConfig } from "./config.ts";
 export const maxFill = 4;
 
 /** Problems of the data that belong to a batch: the most that it can take. More than there are would meet itself. */
-export const stretchOf = (
+export const maxProblemsOf = (
   { fill_batch: fills, prompts_per_step: prompts }: Pick<TrainConfig, "fill_batch" | "prompts_per_step">,
   datasetSize = Number.POSITIVE_INFINITY,
 ): number => (fills ? Math.max(prompts, Math.min(maxFill * prompts, datasetSize)) : prompts);

@@ -1,7 +1,7 @@
 // What a run will ask for at most, in tokens, before any of it is asked for: every answer as long as it may be,
 // and what that costs at known prices. `./whet doctor` measures instead, and forecasts what is likely.
 import type { TrainConfig } from "./config.ts";
-import { stretchOf } from "./fill.ts";
+import { maxProblemsOf } from "./fill.ts";
 import { costOf, dollars, type Tariff } from "./prices.ts";
 import { completionsPerStep, type Sizes } from "./sizes.ts";
 
@@ -50,7 +50,7 @@ export function forecastAtMost(config: TrainConfig): Forecast {
 export function forecastTokens(config: Settings, sampled: readonly TaskSize[], tests: readonly TaskSize[]): Forecast {
   const { max_steps: steps, eval_every: every } = config;
   const answers = completionsPerStep(config);
-  const prompts = stretchOf(config);
+  const prompts = maxProblemsOf(config);
   const mean = (pick: (task: TaskSize) => number) =>
     sampled.reduce((sum, task) => sum + pick(task), 0) / Math.max(1, sampled.length);
   const prompt = mean((task) => task.prompt.length);

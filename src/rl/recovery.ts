@@ -55,15 +55,15 @@ export class Recovered {
     return this.#groups.get(keyOf(place));
   }
 
-  /** Whether a batch of `count` groups that teach, or of `stretch` in all, is there whole, with every verdict. */
-  isComplete(batch: number, count: number, stretch = count): boolean {
+  /** Whether a batch of `count` groups that teach, or of `maxCount` in all, is there whole, with every verdict. */
+  isComplete(batch: number, count: number, maxCount = count): boolean {
     let wanted = count;
     for (let group = 0; group < wanted; group++) {
       const recorded = this.group({ phase: "train", batch, group });
       if (!recorded) return false;
       const verdicts = recorded.sampled.samples.map((_, sample) => recorded.graded[sample]);
       if (!verdicts.every((verdict) => verdict !== undefined)) return false;
-      if (wanted < stretch && !teaches(verdicts)) wanted++;
+      if (wanted < maxCount && !teaches(verdicts)) wanted++;
     }
     return true;
   }

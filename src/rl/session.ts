@@ -15,7 +15,7 @@ import type { ControlState } from "./control-state.ts";
 import { Controls } from "./controls.ts";
 import { evaluationSeed } from "./evaluate.ts";
 import { Evaluations } from "./evaluations.ts";
-import { stretchOf } from "./fill.ts";
+import { maxProblemsOf } from "./fill.ts";
 import type { Meter } from "./meter.ts";
 import { batchesOf, Pipeline, versionFor } from "./pipeline.ts";
 import { Policies, type Policy } from "./policies.ts";
@@ -69,9 +69,9 @@ export class TrainSession {
     const end = endOf(config, first);
     const frontier = recovered.frontier(position);
     const { prompts_per_step: prompts } = config;
-    const stretch = stretchOf(config, parts.trainTasks.size);
+    const maxProblems = maxProblemsOf(config, parts.trainTasks.size);
     const offsetOf = (batch: number) =>
-      recovered.offsetAfter(batch - 1) ?? frontier.datasetOffset + (batch - frontier.step) * stretch;
+      recovered.offsetAfter(batch - 1) ?? frontier.datasetOffset + (batch - frontier.step) * maxProblems;
     const record = run.journal.append.bind(run.journal);
     const watch = new Watch(config.stage_deadline * 1000, run.logger, parts.cancel);
     const cancel = watch.signal;
@@ -130,7 +130,7 @@ export class TrainSession {
       tasksOf: async (batch) =>
         batch < frontier.step ? recordedTasks(recovered, batch) : parts.trainTasks.batch(offsetOf(batch), prompts),
       further: (batch, { completions }, next) =>
-        batch < frontier.step || next >= stretch || teaches(completions)
+        batch < frontier.step || next >= maxProblems || teaches(completions)
           ? undefined
           : parts.trainTasks.batch(offsetOf(batch) + next, 1).then(([task]) => task!),
       rollOut: watch.progress(
@@ -145,11 +145,14 @@ export class TrainSession {
         }),
       ),
       admit: (batch, begin) =>
-        admissions.ask(() => budget?.admit(batch, batch < frontier.step ? 0 : missing("train", batch, stretch)), begin),
+        admissions.ask(
+          () => budget?.admit(batch, batch < frontier.step ? 0 : missing("train", batch, maxProblems)),
+          begin,
+        ),
       drain,
       cancel,
     });
-    const isComplete = (batch: number) => batch < frontier.step || recovered.isComplete(batch, prompts, stretch);
+    const isComplete = (batch: number) => batch < frontier.step || recovered.isComplete(batch, prompts, maxProblems);
     const policies = new Policies({
       service,
       training,
