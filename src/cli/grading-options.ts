@@ -1,12 +1,16 @@
-// What the commands that grade share: their keys, and reading a row's tests and comparator.
+// What the commands that grade files share: their keys, the grader that follows from them, and reading a row's tests and comparator.
 import { z } from "zod";
+import { ConfigError } from "../core/errors.ts";
+import { whet } from "../core/program.ts";
 import { describeProblem } from "../data/left-out.ts";
 import { testsHint } from "../grading/hints.ts";
 import {
   type Comparator,
   comparatorNames,
+  createGrader,
   type DropReason,
   dropReasonTexts,
+  type GraderOptions,
   type Json,
   JsonNumber,
   type JsonObject,
@@ -15,6 +19,7 @@ import {
   testSelections,
   writeJson,
 } from "../grading/index.ts";
+import { openSandbox } from "../sandbox/open-sandbox.ts";
 
 export const gradingShape = {
   comparator: z.enum(comparatorNames).default("tolerant").describe("how outputs are compared; a row may name its own"),
@@ -34,6 +39,35 @@ export const gradingShape = {
   test_selection: z.enum(testSelections).default("first").describe("which tests when there are more than max_tests"),
   memory_mb: z.int().positive().default(4096).describe("memory of a program, all its processes together, in MiB"),
 };
+
+type GradingOptions = z.output<z.ZodObject<Omit<typeof gradingShape, "reward_timeout">>>;
+
+/** The sandbox that the keys ask for, with a grader over it; `rules` are the command's own. */
+export async function openGrading(options: GradingOptions, rewardTimeoutS: number, rules: Partial<GraderOptions>) {
+  const { concurrency } = options;
+  const sandbox = await openSandbox({
+    sandboxUrl: options.sandbox_url,
+    sandboxPython: options.sandbox_python,
+    sandboxPackages: options.sandbox_packages,
+    say: (line) => console.error(`whetstone: ${line}`),
+    maxConcurrency: concurrency,
+  });
+  const grader = createGrader({
+    sandbox,
+    comparator: options.comparator,
+    limits: { rewardTimeoutS, memoryBytes: options.memory_mb * 1024 ** 2 },
+    tests: { maxTests: options.max_tests, selection: options.test_selection },
+    ...(concurrency === undefined ? {} : { concurrency }),
+    ...rules,
+  });
+  return { sandbox, grader, programsAtOnce: concurrency ?? sandbox.description.programsAtOnce ?? 4 };
+}
+
+/** The one file that `command` is given. */
+export function oneFile([file, ...more]: readonly string[], command: string, what: string): string {
+  if (file !== undefined && more.length === 0) return file;
+  throw new ConfigError("config/one-file", `${whet} ${command} wants one file of ${what}, or - for stdin.`);
+}
 
 export const textField = (row: JsonObject, key: string): string | undefined => {
   const value = row.get(key);

@@ -27,20 +27,19 @@ export interface ParsedArguments<Schema extends z.ZodObject> {
   notices: string[];
 }
 
-/** Parses a command's arguments. `aliases` maps other spellings to keys of the schema. */
+/** Parses a command's arguments. */
 export function parseArguments<Schema extends z.ZodObject>(
   schema: Schema,
   args: readonly string[],
-  aliases: Readonly<Record<string, string>> = {},
 ): ParsedArguments<Schema> {
   const { files, typed, words } = sort(schema, args);
   const notices: string[] = [];
   const layers = files.map((file) => {
-    const known = file.ofRun ? file.entries.filter(({ name }) => isKey(schema, aliases, name)) : file.entries;
+    const known = file.ofRun ? file.entries.filter(({ name }) => fieldOf(schema, name)) : file.entries;
     notices.push(...file.notices);
-    return toKeys(schema, aliases, known);
+    return toKeys(schema, known);
   });
-  layers.push(toKeys(schema, aliases, typed));
+  layers.push(toKeys(schema, typed));
   const given = layers.map((layer) => validated(schema.partial(), layer));
   const merged = new Map(layers.flatMap((layer) => [...layer]));
   const options = validated(schema, merged) as z.output<Schema>;
@@ -122,38 +121,21 @@ const isFlag = (schema: z.ZodObject, key: string) => {
   return field !== undefined && isSwitch(field);
 };
 
-const keyOf = (aliases: Readonly<Record<string, string>>, name: string) =>
-  Object.hasOwn(aliases, name) ? aliases[name]! : name;
-
-const isKey = (schema: z.ZodObject, aliases: Readonly<Record<string, string>>, name: string) =>
-  fieldOf(schema, keyOf(aliases, name)) !== undefined;
-
-/** By the schema's names. Of one name the last counts; two names of one key must agree. */
-function toKeys(
-  schema: z.ZodObject,
-  aliases: Readonly<Record<string, string>>,
-  entries: readonly Written[],
-): Map<string, Written> {
+/** By the schema's names. Of one name the last counts. */
+function toKeys(schema: z.ZodObject, entries: readonly Written[]): Map<string, Written> {
   const byKey = new Map<string, Written>();
   for (const entry of entries) {
-    const key = keyOf(aliases, entry.name);
-    const field = fieldOf(schema, key);
-    if (!field) throw unknownKey(schema, aliases, entry);
+    const field = fieldOf(schema, entry.name);
+    if (!field) throw unknownKey(schema, entry);
     const value = typeof entry.value === "string" ? coerce(entry.value, field) : entry.value;
-    const other = byKey.get(key);
-    if (other && other.name !== entry.name && JSON.stringify(other.value) !== JSON.stringify(value))
-      throw new ConfigError(
-        "config/conflict",
-        `${other.name}=${other.shown} and ${entry.name}=${entry.shown} set the same key. Leave one of them out.`,
-      );
-    byKey.set(key, { ...entry, value });
+    byKey.set(entry.name, { ...entry, value });
   }
   return byKey;
 }
 
-function unknownKey(schema: z.ZodObject, aliases: Readonly<Record<string, string>>, entry: Written): ConfigError {
+function unknownKey(schema: z.ZodObject, entry: Written): ConfigError {
   const known = Object.keys(schema.shape);
-  const guess = nearest(entry.name, [...known, ...Object.keys(aliases)]);
+  const guess = nearest(entry.name, known);
   const list = known.length > 30 ? "--help lists the keys." : `Known keys: ${known.join(", ")}.`;
   const hint = guess ? ` Did you mean "${guess}"?` : ` ${list}`;
   const where = entry.origin === undefined ? "" : `${entry.origin}: `;

@@ -2,19 +2,25 @@
 
 import { z } from "zod";
 import { countOf } from "../../core/count.ts";
-import { ConfigError } from "../../core/errors.ts";
-import { whet } from "../../core/program.ts";
 import { isProblemFile } from "../../data/formats.ts";
 import { describeProblem } from "../../data/left-out.ts";
 import { idOf, questionOf } from "../../data/problem.ts";
 import { type Fields, fieldNames } from "../../data/rows.ts";
 import { type Certificate, certify } from "../../grading/certify.ts";
-import { createGrader, type Json, JsonNumber, type JsonObject, writeJson } from "../../grading/index.ts";
+import { type Json, JsonNumber, type JsonObject, writeJson } from "../../grading/index.ts";
 import { presetConfig, TrainConfig } from "../../rl/config.ts";
-import { openSandbox } from "../../sandbox/open-sandbox.ts";
 import { describeFailed } from "../certify-text.ts";
 import { commandOf } from "../command.ts";
-import { comparatorOfRow, gradingShape, idOfRow, testsOfRow, textField, whyNoTests } from "../grading-options.ts";
+import {
+  comparatorOfRow,
+  gradingShape,
+  idOfRow,
+  oneFile,
+  openGrading,
+  testsOfRow,
+  textField,
+  whyNoTests,
+} from "../grading-options.ts";
 import { interruptible } from "../interrupt.ts";
 import { mapInOrder } from "../json-rows.ts";
 import { type ProblemRow, problemRows } from "../problem-rows.ts";
@@ -57,9 +63,7 @@ export const command = commandOf(CertifyOptions, {
   ],
   maxWords: Number.POSITIVE_INFINITY,
   async run({ options, words }) {
-    const [file, ...more] = words;
-    if (file === undefined || more.length > 0)
-      throw new ConfigError("config/one-file", `${whet} certify wants one file or folder of problems, or - for stdin.`);
+    const file = oneFile(words, "certify", "problems, a folder of them");
     return interruptible((signal) => certifyFile(file, options, signal));
   },
 });
@@ -73,13 +77,7 @@ async function certifyFile(
   const first = await rows.next(); // a name that is wrong is said before anything is started
   const { preset } = presetOf(undefined, "");
   const limitS = options.reward_timeout ?? presetConfig(preset).reward_timeout;
-  const sandbox = await openSandbox({
-    sandboxUrl: options.sandbox_url,
-    sandboxPython: options.sandbox_python,
-    sandboxPackages: options.sandbox_packages,
-    say: (line) => console.error(`whetstone: ${line}`),
-    maxConcurrency: options.concurrency,
-  });
+  const { sandbox, grader, programsAtOnce } = await openGrading(options, limitS, { cacheSize: 0 });
   const progress = new Progress({ label: "certified" });
   const counts = { good: 0, bad: 0 };
   const leftOut = new Map<string, number>();
@@ -88,18 +86,10 @@ async function certifyFile(
   try {
     const why = options.reward_timeout === undefined ? ` (preset=${preset})` : "";
     progress.print(`whetstone: certifying in ${sandbox.description.summary}; ${limitS} s per test${why}`);
-    const grader = createGrader({
-      sandbox,
-      comparator: options.comparator,
-      limits: { rewardTimeoutS: limitS, memoryBytes: options.memory_mb * 1024 ** 2 },
-      tests: { maxTests: options.max_tests, selection: options.test_selection },
-      ...(options.concurrency === undefined ? {} : { concurrency: options.concurrency }),
-      cacheSize: 0,
-    });
     console.log(tableLine(header));
     await mapInOrder(
       withFirst(first, rows),
-      2 * (options.concurrency ?? sandbox.description.programsAtOnce ?? 4),
+      2 * programsAtOnce,
       async (row): Promise<Row> => {
         const name = row.value ? nameOf(row.value, row.line) : `line ${row.line}`;
         const drop = reasonToDrop(row, ids, options.max_tests_bytes);

@@ -7,10 +7,8 @@ import { ConfigError } from "../../core/errors.ts";
 import { whet } from "../../core/program.ts";
 import { type Control, describeControl, requestControl } from "../../runs/controls.ts";
 import { runFiles } from "../../runs/directory.ts";
-import type { Command } from "../command.ts";
+import { commandOf } from "../command.ts";
 import { runKey, runOf } from "../find-run.ts";
-import { describeOptions } from "../help-text.ts";
-import { parseArguments } from "../options.ts";
 
 const words = ["pause", "go-on", "save", "evaluate", "stop"] as const;
 
@@ -20,21 +18,15 @@ const ControlOptions = z.strictObject({
   wait: z.number().min(0).default(0).describe("seconds to wait until the run has taken the request; 0: do not wait"),
 });
 
-export const command: Command = {
-  keys: ControlOptions.shape,
-  help: () =>
-    [
-      `Usage: ${whet} control [RUN] ${words.join("|")}`,
-      `       ${whet} control [RUN] learning_rate=X`,
-      "",
-      "Asks a run that is training, in another terminal or on the dashboard's machine, to do something. It takes the request before its next",
-      "update, or at once while it waits for answers, and writes it into its journal: a resumed run repeats it. pause lets the answers under way",
-      "come in and then waits for go-on; stop finishes the update under way, saves and ends, as Ctrl-C does.",
-      "",
-      describeOptions(ControlOptions),
-    ].join("\n"),
-  async run(args) {
-    const { options, words: given } = parseArguments(ControlOptions, args);
+export const command = commandOf(ControlOptions, {
+  usage: [`control [RUN] ${words.join("|")}`, "control [RUN] learning_rate=X"],
+  about: [
+    "Asks a run that is training, in another terminal or on the dashboard's machine, to do something. It takes the request before its next",
+    "update, or at once while it waits for answers, and writes it into its journal: a resumed run repeats it. pause lets the answers under way",
+    "come in and then waits for go-on; stop finishes the update under way, saves and ends, as Ctrl-C does.",
+  ],
+  maxWords: Number.POSITIVE_INFINITY,
+  async run({ options, words: given }) {
     const asked = words.filter((word) => given.includes(word));
     const named = given.filter((word) => !(words as readonly string[]).includes(word));
     const controls = controlsOf(asked, options.learning_rate, named);
@@ -52,7 +44,7 @@ export const command: Command = {
     console.log("taken");
     return 0;
   },
-};
+});
 
 function controlsOf(
   asked: readonly (typeof words)[number][],

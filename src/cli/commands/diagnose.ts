@@ -8,29 +8,22 @@ import { diagnose, type RunFinding } from "../../diagnosis/diagnosis.ts";
 import { describeCause } from "../../diagnosis/text.ts";
 import { type Cause, causesOf, findingLevels } from "../../runs/findings.ts";
 import { readJournal } from "../../runs/read-journal.ts";
-import type { Command } from "../command.ts";
+import { commandOf } from "../command.ts";
 import { runKey, runOf } from "../find-run.ts";
-import { describeOptions } from "../help-text.ts";
-import { parseArguments } from "../options.ts";
 
 const DiagnoseOptions = z.strictObject({
   run: runKey,
   json: z.boolean().default(false).describe("one JSON line per finding"),
 });
 
-export const command: Command = {
-  keys: DiagnoseOptions.shape,
-  help: () =>
-    [
-      `Usage: ${whet} diagnose [RUN] [key=value …]`,
-      "",
-      "Reads a run's journal, also of one that is training, and says what is wrong with it: each cause with its evidence, what it most likely",
-      "means, what to do, and what followed from it. Exit code 0: nothing of level error; 1: something is.",
-      "",
-      describeOptions(DiagnoseOptions),
-    ].join("\n"),
-  async run(args) {
-    const { options, words } = parseArguments(DiagnoseOptions, args);
+export const command = commandOf(DiagnoseOptions, {
+  usage: "diagnose [RUN] [key=value …]",
+  about: [
+    "Reads a run's journal, also of one that is training, and says what is wrong with it: each cause with its evidence, what it most likely",
+    "means, what to do, and what followed from it. Exit code 0: nothing of level error; 1: something is.",
+  ],
+  maxWords: 1,
+  async run({ options, words }) {
     const run = runOf(options.run, words, `${whet} diagnose`);
     const findings = diagnose(run, eventsOf(run), Date.now());
     // What was undone has no symptoms any more, and brings none about.
@@ -47,7 +40,7 @@ export const command: Command = {
     else console.log(wrap(visible(render(causes)), widthOf(process.stdout)));
     return findings.some(({ rewound, finding }) => finding.level === "error" && !rewound) ? 1 : 0;
   },
-};
+});
 
 function* eventsOf(run: string) {
   for (const { event } of readJournal(run)) yield event;

@@ -2,14 +2,20 @@
 
 import { once } from "node:events";
 import { z } from "zod";
-import { ConfigError } from "../../core/errors.ts";
-import { whet } from "../../core/program.ts";
 import { visibleLine } from "../../core/visible.ts";
-import { createGrader, type GradeResult, type Grader, type NormalizedTests } from "../../grading/index.ts";
-import { openSandbox } from "../../sandbox/open-sandbox.ts";
+import type { GradeResult, NormalizedTests } from "../../grading/index.ts";
 import { commandOf } from "../command.ts";
 import { describeFailure } from "../failure-text.ts";
-import { comparatorOfRow, gradingShape, idOfRow, testsOfRow, textField, whyNoTests } from "../grading-options.ts";
+import {
+  comparatorOfRow,
+  gradingShape,
+  idOfRow,
+  oneFile,
+  openGrading,
+  testsOfRow,
+  textField,
+  whyNoTests,
+} from "../grading-options.ts";
 import { interruptible } from "../interrupt.ts";
 import { type JsonRow, mapInOrder, readRows } from "../json-rows.ts";
 import { Progress } from "../progress.ts";
@@ -47,16 +53,17 @@ export const command = commandOf(GradeOptions, {
   ],
   maxWords: Number.POSITIVE_INFINITY,
   async run({ options, words }) {
-    const [file, ...more] = words;
-    if (file === undefined || more.length > 0)
-      throw new ConfigError("config/one-file", `${whet} grade wants one file of JSON lines, or - for stdin.`);
+    const file = oneFile(words, "grade", "JSON lines");
     return interruptible((signal) => gradeFile(file, options, signal));
   },
 });
 
 async function gradeFile(file: string, options: z.output<typeof GradeOptions>, signal: AbortSignal): Promise<number> {
   const rows = readRows(file);
-  const { grader, close } = await openGrader(options);
+  const { sandbox, grader, programsAtOnce } = await openGrading(options, options.reward_timeout, {
+    reward: { formatCoef: options.format_coef, fractional: options.fractional },
+    everyTest: options.details,
+  });
   const progress = new Progress({ label: "graded" });
   const counts = { pass: 0, fail: 0, ungraded: 0, "bad input": 0 };
   const summary = () =>
@@ -65,7 +72,8 @@ async function gradeFile(file: string, options: z.output<typeof GradeOptions>, s
     progress.print(`whetstone: grading in ${grader.description.summary}`);
     await mapInOrder(
       rows,
-      window(grader, options.concurrency),
+      // Enough that a slow one at the front does not leave the sandbox idle.
+      8 * programsAtOnce,
       async (row): Promise<Line> => {
         const problem = row.value && testsOfRow(row.value);
         const request = problem && requestOf(row, problem, options.thinking);
@@ -85,33 +93,9 @@ async function gradeFile(file: string, options: z.output<typeof GradeOptions>, s
     );
   } finally {
     progress.end(`whetstone: ${summary()}${signal.aborted ? "; interrupted" : ""}`);
-    await close();
+    await sandbox.close();
   }
   return counts.ungraded + counts["bad input"] > 0 ? 1 : 0;
-}
-
-/** Lines in work at once: enough that a slow one at the front does not leave the sandbox idle. */
-const window = (grader: Grader, concurrency: number | undefined) =>
-  8 * (concurrency ?? grader.description.programsAtOnce ?? 4);
-
-async function openGrader(options: z.output<typeof GradeOptions>): Promise<{ grader: Grader; close(): Promise<void> }> {
-  const sandbox = await openSandbox({
-    sandboxUrl: options.sandbox_url,
-    sandboxPython: options.sandbox_python,
-    sandboxPackages: options.sandbox_packages,
-    say: (line) => console.error(`whetstone: ${line}`),
-    maxConcurrency: options.concurrency,
-  });
-  const grader = createGrader({
-    sandbox,
-    comparator: options.comparator,
-    limits: { rewardTimeoutS: options.reward_timeout, memoryBytes: options.memory_mb * 1024 ** 2 },
-    reward: { formatCoef: options.format_coef, fractional: options.fractional },
-    tests: { maxTests: options.max_tests, selection: options.test_selection },
-    everyTest: options.details,
-    ...(options.concurrency === undefined ? {} : { concurrency: options.concurrency }),
-  });
-  return { grader, close: () => sandbox.close() };
 }
 
 function requestOf(row: JsonRow, { tests }: NormalizedTests, thinking: boolean) {

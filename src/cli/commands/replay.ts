@@ -7,6 +7,7 @@ import { type Replayed, replay, replayKeys } from "../../rl/replay.ts";
 import { readJournal } from "../../runs/read-journal.ts";
 import { commandOf } from "../command.ts";
 import { runKey, runOf } from "../find-run.ts";
+import { textTable } from "../text-table.ts";
 
 const ReplayOptions = TrainConfig.pick(pickWith("replayed")).extend({
   run: runKey,
@@ -93,17 +94,11 @@ class Differences {
     const show = (value: number | undefined) => (value === undefined ? "–" : String(Number(value.toPrecision(5))));
     const rows = [...this.#byName]
       .sort(([a], [b]) => (a < b ? -1 : 1))
-      .map(([name, { steps, first, recorded, now, largest }]) =>
-        [
-          name.padEnd(34),
-          String(steps).padStart(6),
-          String(first).padStart(6),
-          show(recorded / steps).padStart(12),
-          show(now / steps).padStart(12),
-          `${show(largest.recorded)} → ${show(largest.now)} at ${largest.step}`,
-        ].join(" "),
-      );
-    const head = ["figure".padEnd(34), "steps", " first", "    recorded", "         now", "largest change"].join(" ");
-    return [`${seen}: ${this.#byName.size} differ`, head, ...rows, ...notes].join("\n");
+      .map(([name, { steps, first, recorded, now, largest }]) => {
+        const change = `${show(largest.recorded)} → ${show(largest.now)} at ${largest.step}`;
+        return [name, String(steps), String(first), show(recorded / steps), show(now / steps), change];
+      });
+    const head = ["figure", "steps", "first", "recorded", "now", "largest change"];
+    return [`${seen}: ${this.#byName.size} differ`, ...textTable(head, rows, "lrrrrl"), ...notes].join("\n");
   }
 }

@@ -5,29 +5,22 @@ import { messageOf, WhetstoneError } from "../../core/errors.ts";
 import { writeFileAtomic } from "../../core/files.ts";
 import { whet } from "../../core/program.ts";
 import { renderReport } from "../../dashboard/report.ts";
-import type { Command } from "../command.ts";
+import { commandOf } from "../command.ts";
 import { runKey, runOf } from "../find-run.ts";
-import { describeOptions } from "../help-text.ts";
-import { parseArguments } from "../options.ts";
 
 const ReportOptions = z.strictObject({
   run: runKey,
   out: z.string().default("").describe('file to write; "": report.html in the run directory'),
 });
 
-export const command: Command = {
-  keys: ReportOptions.shape,
-  help: () =>
-    [
-      `Usage: ${whet} report [RUN] [out=FILE.html]`,
-      "",
-      "Writes one self-contained page about a run: curves, findings, evaluations, programs with why they failed, settings. It opens from disk,",
-      "loads nothing and runs no script. It holds answers and tests of the run's data: send it to whom those may go.",
-      "",
-      describeOptions(ReportOptions),
-    ].join("\n"),
-  async run(args) {
-    const { options, words } = parseArguments(ReportOptions, args);
+export const command = commandOf(ReportOptions, {
+  usage: "report [RUN] [out=FILE.html]",
+  about: [
+    "Writes one self-contained page about a run: curves, findings, evaluations, programs with why they failed, settings. It opens from disk,",
+    "loads nothing and runs no script. It holds answers and tests of the run's data: send it to whom those may go.",
+  ],
+  maxWords: 1,
+  async run({ options, words }) {
     const run = runOf(options.run, words, `${whet} report`);
     const html = await renderReport(run, new Date());
     const out = options.out || join(run, "report.html");
@@ -43,4 +36,4 @@ export const command: Command = {
     console.log(out);
     return 0;
   },
-};
+});

@@ -6,31 +6,23 @@ import { whet } from "../../core/program.ts";
 import { visible } from "../../core/visible.ts";
 import { runsFolder } from "../../runs/directory.ts";
 import { overviewOf, type RunOverview } from "../../runs/overview.ts";
-import type { Command } from "../command.ts";
+import { commandOf } from "../command.ts";
 import { knownRuns } from "../find-run.ts";
-import { describeOptions } from "../help-text.ts";
-import { parseArguments, refuseWords } from "../options.ts";
+import { textTable } from "../text-table.ts";
 
 const RunsOptions = z.strictObject({
   json: z.boolean().default(false).describe("one JSON object per run"),
 });
 
-export const command: Command = {
-  keys: RunsOptions.shape,
-  help: () =>
-    [
-      `Usage: ${whet} runs [FOLDER] [key=value …]`,
-      "",
-      "Lists the runs in FOLDER and the folders in it, the last written first; without FOLDER, those in ~/code-rl-logs and in this folder. Every",
-      "command takes a run by the name it has here. States: live, finished, stopped (told to), failed (with an error), crashed (killed), broken.",
-      `All but the last go on with ${whet} resume NAME.`,
-      "",
-      describeOptions(RunsOptions),
-    ].join("\n"),
-  async run(args) {
-    const { options, words } = parseArguments(RunsOptions, args);
-    refuseWords(words.slice(1), `${whet} runs`);
-    const [folder] = words;
+export const command = commandOf(RunsOptions, {
+  usage: "runs [FOLDER] [key=value …]",
+  about: [
+    "Lists the runs in FOLDER and the folders in it, the last written first; without FOLDER, those in ~/code-rl-logs and in this folder. Every",
+    "command takes a run by the name it has here. States: live, finished, stopped (told to), failed (with an error), crashed (killed), broken.",
+    `All but the last go on with ${whet} resume NAME.`,
+  ],
+  maxWords: 1,
+  async run({ options, words: [folder] }) {
     if (folder !== undefined && !existsSync(folder))
       throw new ConfigError("config/no-run", `There is no folder ${folder}. Name one with runs in it.`);
     const runs = knownRuns(folder).map(({ name, path }) => ({ name, ...overviewOf(path) }));
@@ -43,7 +35,7 @@ export const command: Command = {
       );
     return 0;
   },
-};
+});
 
 function table(runs: readonly (RunOverview & { name: string })[], now: number): string {
   const head = ["run", "state", "steps", "Pass@1", "cost", "written"];
@@ -55,21 +47,10 @@ function table(runs: readonly (RunOverview & { name: string })[], now: number): 
     run.cost === undefined ? "–" : `$${run.cost.toFixed(2)}`,
     `${ageText(now - (run.lastAt ?? now))} ago`,
   ]);
-  const widths = head.map((title, column) => Math.max(title.length, ...rows.map((row) => row[column]!.length)));
-  const line = (cells: readonly string[]) =>
-    cells
-      .map((cell, column) => cell.padEnd(widths[column]!))
-      .join("  ")
-      .trimEnd();
-  return [
-    line(head),
-    ...rows.flatMap((row, index) => {
-      const { problem } = runs[index]!;
-      return problem === undefined
-        ? [line(row)]
-        : [line(row), `  ${visible(problem).replaceAll(/\s+/g, " ").slice(0, 160)}`];
-    }),
-  ].join("\n");
+  const [title, ...lines] = textTable(head, rows);
+  const problemOf = ({ problem }: RunOverview) =>
+    problem === undefined ? [] : [`  ${visible(problem).replaceAll(/\s+/g, " ").slice(0, 160)}`];
+  return [title, ...lines.flatMap((line, index) => [line, ...problemOf(runs[index]!)])].join("\n");
 }
 
 function passText({ before, after }: RunOverview): string {

@@ -9,11 +9,9 @@ import { readRunConfig } from "../../runs/directory.ts";
 import { type Problem, problemsOf } from "../../runs/problems.ts";
 import type { RunView } from "../../runs/view.ts";
 import { loadTokenizer, type Tokenizer } from "../../tokenizer/index.ts";
-import type { Command } from "../command.ts";
+import { commandOf } from "../command.ts";
 import { runKey, runOf } from "../find-run.ts";
-import { describeOptions } from "../help-text.ts";
 import { interruptible } from "../interrupt.ts";
-import { parseArguments } from "../options.ts";
 import { describeSample } from "../show-answer.ts";
 import { describeBatch, describeGroup, wordFor } from "../show-batch.ts";
 import { showCommand } from "../show-command.ts";
@@ -35,19 +33,13 @@ const ShowOptions = z.strictObject({
 });
 type ShowOptions = z.output<typeof ShowOptions>;
 
-export const command: Command = {
-  keys: ShowOptions.shape,
-  help: () =>
-    [
-      `Usage: ${whet} show [RUN] [step=N [group=N or problem=ID [sample=N]]]`,
-      `       ${whet} show [RUN] problem=ID`,
-      "",
-      "Shows a run, one of its steps, a group, or an answer with the test it failed on; also while it is being written.",
-      "",
-      describeOptions(ShowOptions),
-    ].join("\n"),
-  run(args) {
-    const { options, words } = parseArguments(ShowOptions, args);
+export const command = commandOf(ShowOptions, {
+  usage: ["show [RUN] [step=N [group=N or problem=ID [sample=N]]]", "show [RUN] problem=ID"],
+  about: [
+    "Shows a run, one of its steps, a group, or an answer with the test it failed on; also while it is being written.",
+  ],
+  maxWords: 1,
+  run({ options, words }) {
     const run = runOf(options.run, words, `${whet} show`);
     return interruptible(async (signal) => {
       const text = await describe({ ...options, run }, signal);
@@ -55,7 +47,7 @@ export const command: Command = {
       return 0;
     });
   },
-};
+});
 
 async function describe(options: ShowOptions, signal: AbortSignal): Promise<string> {
   const { run, step, evaluation, group, problem, sample } = options;
