@@ -1,18 +1,6 @@
 // Text into HTML, for the report. What cannot be seen is shown by name, what could be markup is escaped.
+import { escapeHtml } from "../core/html.ts";
 import { hidden, nameOf, pythonPieces } from "./page/text.js";
-
-const entities: Readonly<Record<string, string>> = {
-  "&": "&amp;",
-  "<": "&lt;",
-  ">": "&gt;",
-  '"': "&quot;",
-  "'": "&#39;",
-};
-
-/** For text and for attributes in quotes. */
-export function escapeHtml(text: string): string {
-  return text.replaceAll(/[&<>"']/g, (character) => entities[character]!);
-}
 
 /** Text of a model, a program or a data set; cut to `most` characters. */
 export function untrustedHtml(text: string, most = 2000): string {

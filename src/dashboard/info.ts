@@ -1,42 +1,15 @@
 // What the head of a run's page shows, and the figures of its steps, as the page gets them.
 import { stateOf, writerOf } from "../runs/overview.ts";
 import type { DoneStep } from "../runs/view.ts";
+import { curves } from "./page/curves.js";
 import type { RunIndex } from "./run-index.ts";
 
-/** The figures that the overview draws; others are asked for by name. */
-export const chartedNames: readonly string[] = [
-  "mean_reward",
-  "mean_correct",
-  "format_rate",
+/** The figures that the overview shows; others are asked for by name. */
+export const shownNames: readonly string[] = [
+  ...curves.flatMap(({ lines }) => lines.map(([name]) => name)),
   "groups_total",
-  "groups_mixed",
-  "groups_all_pass",
-  "groups_all_fail",
-  "groups_ungraded",
-  "loss",
   "optim/lr",
-  "optim/kl_sample_train_v1",
-  "optim/kl_sample_train_v2",
-  "optim/kl_k3",
-  "optim/entropy",
-  "optim/effective_sample_size",
-  "optim/ratio_max",
-  "sample/tokens_mean",
-  "sample/tokens_p95",
-  "sample/truncated_rate",
-  "tokens/trained",
-  "cost/total",
-  "cost/step",
   "pipeline/lag",
-  "pipeline/train_idle_frac",
-  "pipeline/sample_idle_frac",
-  "pipeline/bound_ratio",
-  "time/total",
-  "time/sample",
-  "time/train",
-  "time/weights",
-  "time/grade_tail",
-  "grade/ungraded_rate",
 ];
 
 /** What changes with every event: where the run is. */

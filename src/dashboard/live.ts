@@ -2,7 +2,7 @@
 // happened: a browser that reads slowly is sent the rest when it has caught up, and one that comes back says where it was.
 import { randomBytes } from "node:crypto";
 import type { ServerResponse } from "node:http";
-import { chartedNames, infoOf, pulseOf, sliceOf } from "./info.ts";
+import { infoOf, pulseOf, shownNames, sliceOf } from "./info.ts";
 import type { RunIndex } from "./run-index.ts";
 
 /** Tells positions of this process from those of another that served the same address. */
@@ -50,7 +50,7 @@ export class LiveStream {
     }
     while (this.#rows < view.steps.length && !this.#isSlow) {
       const to = Math.min(view.steps.length, this.#rows + rowsPerEvent);
-      const slice = sliceOf(view.steps, chartedNames, this.#rows, to);
+      const slice = sliceOf(view.steps, shownNames, this.#rows, to);
       this.#rows = to;
       this.#send("rows", slice, `${boot}.${generation}.${to}`);
     }

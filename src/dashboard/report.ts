@@ -1,16 +1,18 @@
 // A run as one page to send to a colleague: curves as SVG, no script, nothing loaded from anywhere. Read from the journal.
 import { createHash } from "node:crypto";
 import { basename } from "node:path";
+import { escapeHtml } from "../core/html.ts";
 import { readBatch } from "../runs/batch.ts";
 import type { Rate } from "../runs/rates.ts";
+import { knownCurves, type Plot, shortFigure, svgPlot, svgTag } from "../runs/svg-plot.ts";
 import { detailsOf, readGroups, type SampleDetail } from "./details.ts";
-import { escapeHtml, pythonHtml, untrustedHtml } from "./html.ts";
+import { pythonHtml, untrustedHtml } from "./html.ts";
 import { infoOf, pulseOf, sliceOf } from "./info.ts";
+import { curves } from "./page/curves.js";
 import { kindOf, signs } from "./page/text.js";
 import { compareEvaluationsOf } from "./problems.ts";
 import { reportStyle } from "./report-style.ts";
 import { RunIndex } from "./run-index.ts";
-import { svgChart } from "./svg-chart.ts";
 
 /** Steps of which a group is shown, and programs of each. */
 const shownSteps = 4;
@@ -117,87 +119,50 @@ function findingsOf(index: RunIndex): string {
 function curvesOf(index: RunIndex): string {
   const { steps: done, metricNames } = index.view;
   const { steps, columns: figures } = sliceOf(done, [...metricNames]);
-  const line = (name: string, label: string, color: string) => ({ label, color, values: figures[name] ?? [] });
   const evaluations = infoOf(index).evaluations.filter(({ metrics }) => metrics["eval/pass@1"] !== undefined);
   const figure = (name: string) => evaluations.map(({ metrics }) => Number(metrics[name]));
-  const charts = [
-    svgChart({
-      title: "Reward",
-      hint: "mean of a step's answers",
+  const pass1 = figureOf({
+    title: "Pass@1",
+    hint: "test problems, 95% interval",
+    steps: evaluations.map(({ step }) => step),
+    range: [0, 1],
+    lines: [
+      {
+        label: "Pass@1",
+        color: "orange",
+        values: figure("eval/pass@1"),
+        low: figure("eval/pass@1_low"),
+        high: figure("eval/pass@1_high"),
+      },
+    ],
+  });
+  const [first, ...others] = curves.map(({ lines, ...curve }) =>
+    figureOf({
+      ...curve,
       steps,
-      range: [0, 1],
-      lines: [
-        line("format_rate", "format", "gray"),
-        line("mean_reward", "reward", "blue"),
-        line("mean_correct", "correct", "green"),
-      ],
+      lines: lines.map(([name, label, color]) => ({ label, color, values: figures[name] ?? [] })),
     }),
-    svgChart({
-      title: "Pass@1",
-      hint: "test problems, 95% interval",
-      steps: evaluations.map(({ step }) => step),
-      range: [0, 1],
-      lines: [
-        {
-          label: "Pass@1",
-          color: "orange",
-          values: figure("eval/pass@1"),
-          low: figure("eval/pass@1_low"),
-          high: figure("eval/pass@1_high"),
-        },
-      ],
-    }),
-    svgChart({
-      title: "Groups",
-      hint: "by how their answers came out",
-      steps,
-      stacked: true,
-      lines: [
-        line("groups_ungraded", "ungraded", "gray"),
-        line("groups_all_fail", "all wrong", "red"),
-        line("groups_all_pass", "all right", "green"),
-        line("groups_mixed", "mixed", "blue"),
-      ],
-    }),
-    svgChart({ title: "Loss", hint: "per trained token", steps, lines: [line("loss", "loss", "violet")] }),
-    svgChart({
-      title: "KL, sampler to trainer",
-      steps,
-      lines: [line("optim/kl_sample_train_v1", "KL", "orange"), line("optim/kl_sample_train_v2", "½ (q−p)²", "gray")],
-    }),
-    svgChart({
-      title: "Effective sample size",
-      steps,
-      range: [0, 1],
-      lines: [line("optim/effective_sample_size", "share", "teal")],
-    }),
-    svgChart({ title: "Entropy", steps, range: [0, null], lines: [line("optim/entropy", "entropy", "violet")] }),
-    svgChart({
-      title: "Tokens per answer",
-      steps,
-      range: [0, null],
-      lines: [line("sample/tokens_mean", "mean", "blue"), line("sample/tokens_p95", "95%", "gray")],
-    }),
-    svgChart({
-      title: "Time per step",
-      hint: "seconds",
-      steps,
-      range: [0, null],
-      lines: [
-        line("time/total", "step", "blue"),
-        line("time/sample", "sampling", "teal"),
-        line("time/train", "training", "orange"),
-      ],
-    }),
-    svgChart({
-      title: "Money",
-      hint: "US dollars so far",
-      steps,
-      range: [0, null],
-      lines: [line("cost/total", "USD", "green")],
-    }),
-  ];
-  return `<section><h2>Curves</h2><div class="charts">${charts.join("\n")}</div></section>`;
+  );
+  const charts = [first, pass1, ...others].join("\n");
+  return `<section><h2>Curves</h2><div class="charts">${charts}</div></section>`;
+}
+
+const chartFrame = { width: 460, height: 210, top: 8 };
+
+/** A chart with its caption, or nothing where there is nothing to draw. */
+function figureOf({ title, hint, ...plot }: Plot & { title: string; hint?: string }): string {
+  const drawn = svgPlot(plot, chartFrame);
+  if (drawn.length === 0) return "";
+  const legend = knownCurves(plot.lines).map(({ label, color, values }) => {
+    const newest = values.findLast((value) => value !== null);
+    return `<span><i class="key ${color}"></i>${escapeHtml(label)} <b>${newest == null ? "" : shortFigure(newest)}</b></span>`;
+  });
+  return [
+    `<figure><figcaption><b>${escapeHtml(title)}</b> <small>${escapeHtml(hint ?? "")}</small></figcaption>`,
+    svgTag(title, chartFrame),
+    ...drawn,
+    `</svg><p class="legend">${legend.join("")}</p></figure>`,
+  ].join("\n");
 }
 
 function evaluationsOf(index: RunIndex): string {

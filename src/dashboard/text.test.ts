@@ -2,7 +2,8 @@
 import { execFileSync } from "node:child_process";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { escapeHtml, pythonHtml, untrustedHtml } from "./html.ts";
+import { escapeHtml } from "../core/html.ts";
+import { pythonHtml, untrustedHtml } from "./html.ts";
 import { hidden, pythonPieces } from "./page/text.js";
 
 const snippets = fc.constantFrom(

@@ -10,8 +10,8 @@ test("a run's picture has a line per metric and an interval per evaluation, and 
   }));
   const svg = runChart(history, 'a <script> & "quotes"');
   expect(svg).toContain("a &lt;script&gt; &amp; &quot;quotes&quot;");
-  expect(svg.match(/stroke-width="2"/g)).toHaveLength(3);
-  expect(svg.match(/r="4"/g)).toHaveLength(3);
+  expect(svg.match(/class="line [a-z]+" d="M[^V"]*"/g)).toHaveLength(2);
+  expect(svg.match(/<circle class="dot orange"[^>]* r="3.5"/g)).toHaveLength(3);
   expect(svg).not.toContain("NaN");
 });
 

@@ -1,9 +1,10 @@
-// Curves as SVG for the report: no script, colours from the page's style. Long series are thinned to what a picture can show.
-import { escapeHtml } from "./html.ts";
+// Curves over steps as the inside of an SVG picture: no script; colours are classes of the style that stands around it. Long series are
+// thinned to what a picture can show.
+import { escapeHtml } from "../core/html.ts";
 
-export interface SvgLine {
+export interface Curve {
   label: string;
-  /** A class of the style sheet: its colour. */
+  /** A class of the style: its colour. */
   color: string;
   values: readonly (number | null)[];
   /** Around each value; the values are drawn as points. */
@@ -11,41 +12,53 @@ export interface SvgLine {
   high?: readonly (number | null)[];
 }
 
-export interface SvgChart {
-  title: string;
-  hint?: string;
+export interface Plot {
   steps: readonly number[];
-  lines: readonly SvgLine[];
+  lines: readonly Curve[];
   /** Areas one upon another, the first on the ground. */
-  stacked?: boolean;
+  stacked?: boolean | undefined;
   /** At least this far. */
-  range?: readonly [low: number | null, high: number | null];
+  range?: readonly [low: number | null, high: number | null] | undefined;
 }
 
-const width = 460;
-const height = 210;
-const margin = { top: 8, right: 10, bottom: 24, left: 46 };
+export interface Frame {
+  width: number;
+  height: number;
+  /** Left free above. */
+  top: number;
+}
+
+const margin = { right: 10, bottom: 24, left: 46 };
 /** More points than this are not seen apart. */
 const maxPoints = 400;
 
-/** A figure with its caption, or nothing where there is nothing to draw. */
-export function svgChart({ title, hint, steps, lines, stacked = false, range }: SvgChart): string {
-  const known = lines.filter(({ values }) => values.some((value) => value !== null));
-  if (known.length === 0 || steps.length === 0) return "";
+/** The curves that have a value. */
+export const knownCurves = (lines: readonly Curve[]): Curve[] =>
+  lines.filter(({ values }) => values.some((value) => value !== null));
+
+/** The opening tag of a picture. */
+export const svgTag = (title: string, { width, height }: Frame, more = "") =>
+  `<svg viewBox="0 0 ${width} ${height}" role="img" aria-label="${escapeHtml(title)}"${more}>`;
+
+/** Grid, steps and curves; nothing where there is nothing to draw. */
+export function svgPlot({ steps, lines, stacked = false, range }: Plot, { width, height, top: head }: Frame): string[] {
+  const known = knownCurves(lines);
+  if (known.length === 0 || steps.length === 0) return [];
   const drawn = stacked ? sums(known, steps.length) : known;
   const all = drawn
     .flatMap(({ values, low, high }) => [...values, ...(low ?? []), ...(high ?? [])])
     .filter((value) => value !== null);
   const [bottom, top] = bounds(all, stacked ? [0, null] : (range ?? [null, null]));
-  const [first, last] = [steps[0]!, Math.max(steps.at(-1)!, steps[0]! + 1)];
+  const [first, newest] = minmax(steps);
+  const last = Math.max(newest, first + 1);
   const x = (step: number) =>
     round(margin.left + ((step - first) / (last - first)) * (width - margin.left - margin.right));
   const y = (value: number) =>
-    round(height - margin.bottom - ((value - bottom) / (top - bottom)) * (height - margin.top - margin.bottom));
+    round(height - margin.bottom - ((value - bottom) / (top - bottom)) * (height - head - margin.bottom));
   const grid = ticks(bottom, top).map(
     (value) =>
       `<line class="grid" x1="${margin.left}" x2="${width - margin.right}" y1="${y(value)}" y2="${y(value)}"/>` +
-      `<text x="${margin.left - 6}" y="${y(value) + 4}" text-anchor="end">${label(value)}</text>`,
+      `<text x="${margin.left - 6}" y="${y(value) + 4}" text-anchor="end">${shortFigure(value)}</text>`,
   );
   const below = ticks(first, last)
     .filter(Number.isInteger)
@@ -66,21 +79,10 @@ export function svgChart({ title, hint, steps, lines, stacked = false, range }: 
     });
     return `<path class="line dashed ${line.color}" d="${path}"/>${marks.join("")}`;
   });
-  const legend = known.map(({ label: name, color, values }) => {
-    const newest = values.findLast((value) => value !== null);
-    return `<span><i class="key ${color}"></i>${escapeHtml(name)} <b>${newest == null ? "" : label(newest)}</b></span>`;
-  });
-  return [
-    `<figure><figcaption><b>${escapeHtml(title)}</b> <small>${escapeHtml(hint ?? "")}</small></figcaption>`,
-    `<svg viewBox="0 0 ${width} ${height}" role="img" aria-label="${escapeHtml(title)}">`,
-    ...grid,
-    ...below,
-    ...shapes,
-    `</svg><p class="legend">${legend.join("")}</p></figure>`,
-  ].join("\n");
+  return [...grid, ...below, ...shapes];
 }
 
-function sums(lines: readonly SvgLine[], length: number): SvgLine[] {
+function sums(lines: readonly Curve[], length: number): Curve[] {
   const total = Array<number>(length).fill(0);
   return lines.map((line) => ({
     ...line,
@@ -154,7 +156,8 @@ function ticks(low: number, high: number): number[] {
 
 const round = (value: number) => Math.round(value * 10) / 10;
 
-function label(value: number): string {
+/** As short as a picture wants it. */
+export function shortFigure(value: number): string {
   const size = Math.abs(value);
   return size !== 0 && (size < 1e-3 || size >= 1e6) ? value.toExponential(1) : String(Number(value.toPrecision(3)));
 }

@@ -2,89 +2,11 @@
 // @ts-check
 import { ask, runPath } from "./api.js";
 import { Chart, color, smoothed } from "./chart.js";
+import { curves } from "./curves.js";
 import { clock, count, h, inAddress, percent, plain, replace, show } from "./dom.js";
 import { drawFindings } from "./findings.js";
 import { drawGantt } from "./gantt.js";
 import { drawMessages, drawReason } from "./sessions.js";
-
-/** One chart each; `lines`: figure, label, colour. @type {{ title: string, hint?: string, lines: [string, string, string][], range?: [number | null, number | null], share?: boolean, format?: (value: number | null) => string }[]} */
-const curves = [
-  {
-    title: "Reward",
-    hint: "mean of the answers of a step; a click opens the step",
-    lines: [
-      ["mean_reward", "reward", "blue"],
-      ["mean_correct", "correct", "green"],
-      ["format_rate", "format", "gray"],
-    ],
-    range: [0, 1],
-  },
-  { title: "Loss", hint: "per trained token", lines: [["loss", "loss", "violet"]] },
-  {
-    title: "KL, sampler to trainer",
-    hint: "near 0 on-policy",
-    lines: [
-      ["optim/kl_sample_train_v1", "KL", "orange"],
-      ["optim/kl_sample_train_v2", "½ (q−p)²", "gray"],
-    ],
-  },
-  {
-    title: "Effective sample size",
-    hint: "1 on-policy; low when few tokens dominate",
-    lines: [["optim/effective_sample_size", "share", "teal"]],
-    range: [0, 1],
-  },
-  {
-    title: "Entropy",
-    hint: "−mean log-probability of sampled tokens",
-    lines: [["optim/entropy", "entropy", "violet"]],
-    range: [0, null],
-  },
-  {
-    title: "Tokens per answer",
-    lines: [
-      ["sample/tokens_mean", "mean", "blue"],
-      ["sample/tokens_p95", "95%", "gray"],
-    ],
-    range: [0, null],
-  },
-  {
-    title: "Cut at the limit",
-    hint: "share of answers",
-    lines: [["sample/truncated_rate", "cut", "red"]],
-    range: [0, 1],
-    format: percent,
-  },
-  {
-    title: "Time per step",
-    hint: "seconds",
-    lines: [
-      ["time/total", "step", "blue"],
-      ["time/sample", "sampling", "teal"],
-      ["time/train", "training", "orange"],
-      ["time/grade_tail", "grading after", "gray"],
-    ],
-    range: [0, null],
-  },
-  {
-    title: "Waiting",
-    hint: "share of a step in which a stage stood still",
-    lines: [
-      ["pipeline/train_idle_frac", "trainer idle", "orange"],
-      ["pipeline/sample_idle_frac", "sampler idle", "teal"],
-    ],
-    range: [0, 1],
-    format: percent,
-  },
-];
-
-/** From the ground up: what teaches is what counts. @type {[string, string, string][]} */
-const groupAreas = [
-  ["groups_ungraded", "ungraded", "gray"],
-  ["groups_all_fail", "all wrong", "red"],
-  ["groups_all_pass", "all right", "green"],
-  ["groups_mixed", "mixed", "blue"],
-];
 
 let smoothing = 0;
 
@@ -107,7 +29,9 @@ export function overview(place, context) {
     return chart;
   };
   const [first, ...rest] = curves;
-  add(first.title, new Chart({ ...first, onStep }));
+  const addCurve = (/** @type {typeof curves[number]} */ { share, ...curve }) =>
+    add(curve.title, new Chart({ ...curve, ...(share ? { format: percent } : {}), onStep }));
+  addCurve(first);
   add(
     "pass@1",
     new Chart({
@@ -120,21 +44,7 @@ export function overview(place, context) {
       onStep: (step) => context.go(`eval/${step}`),
     }),
   );
-  add(
-    "groups",
-    new Chart({ title: "Groups", hint: "by how their answers came out", stacked: true, range: [0, null], onStep }),
-  );
-  for (const curve of rest) add(curve.title, new Chart({ ...curve, onStep }));
-  const money = add(
-    "money",
-    new Chart({
-      title: "Money",
-      hint: "US dollars so far",
-      range: [0, null],
-      onStep,
-      empty: "No price is known for this model.",
-    }),
-  );
+  for (const curve of rest) addCurve(curve);
   const own = ownFigure(context, add("own", new Chart({ title: "Any figure", onStep, empty: "Choose a figure." })));
 
   const choose = h(
@@ -175,27 +85,16 @@ export function overview(place, context) {
   const draw = () => {
     const { steps, columns } = store;
     const values = (/** @type {string} */ name) => columns[name] ?? steps.map(() => null);
-    for (const curve of curves) {
-      const lines = curve.lines.flatMap(([name, label, tint]) => {
-        const line = { label, values: smoothed(values(name), smoothing), color: color(tint) };
-        const faint = {
-          ...line,
-          label: `${label} (each step)`,
-          values: values(name),
-          color: `${color(tint)}44`,
-          width: 1,
-        };
-        return smoothing > 0 ? [faint, line] : [line];
+    for (const { title, lines, stacked } of curves) {
+      const drawn = lines.flatMap(([name, label, tint]) => {
+        const line = { label, values: values(name), color: color(tint) };
+        if (stacked) return [{ ...line, width: 0.5 }];
+        const faint = { ...line, label: `${label} (each step)`, color: `${color(tint)}44`, width: 1 };
+        return [...(smoothing > 0 ? [faint] : []), { ...line, values: smoothed(values(name), smoothing) }];
       });
-      charts.get(curve.title)?.set(steps, lines);
+      // The chart has the last area on the ground.
+      charts.get(title)?.set(steps, stacked ? drawn.reverse() : drawn);
     }
-    charts.get("groups")?.set(
-      steps,
-      [...groupAreas]
-        .reverse()
-        .map(([name, label, tint]) => ({ label, values: values(name), color: color(tint), width: 0.5 })),
-    );
-    money.set(steps, [{ label: "USD", values: values("cost/total"), color: color("green") }]);
     drawPass1(charts.get("pass@1"), store);
     drawTiles(tiles, store);
     drawReason(reason, store);
