@@ -2,7 +2,7 @@
 // graphs of one thread: threads that need not wait for each other after every node of a graph get twice as much done. A larger model
 // is on the first alone, whose graphs then use all threads.
 import { type DecoderConfig, parameterCount } from "./architecture.ts";
-import type { ComputeWorkerOptions, FrozenAdapter } from "./compute-worker.ts";
+import type { ComputeWorkerOptions, FrozenAdapter } from "./compute.ts";
 import type { SampleOutput } from "./engine.ts";
 import type { RunnableRequest, RunningRequest, SamplerLimits } from "./sampler.ts";
 import { EngineThread } from "./thread.ts";
@@ -54,7 +54,7 @@ export class ComputeWorkers {
           promptCacheBytes: Math.floor(limits.promptCacheBytes / size),
         },
       };
-      return EngineThread.start(new URL("./compute-thread.ts", import.meta.url), options, (error) => {
+      return EngineThread.start(new URL("./compute-worker.ts", import.meta.url), options, (error) => {
         throw error; // ends the host, and with it every request
       });
     });

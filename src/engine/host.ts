@@ -2,7 +2,7 @@
 // samples go to them at once.
 import type { DecoderConfig } from "./architecture.ts";
 import { loadAdapter, loadOptimizer, readLora, saveAdapter, saveTrainingState } from "./checkpoint.ts";
-import { type FrozenAdapter, unknownSampler } from "./compute-worker.ts";
+import { type FrozenAdapter, unknownSampler } from "./compute.ts";
 import { ComputeWorkers } from "./compute-workers.ts";
 import type {
   AdamSettings,

@@ -36,7 +36,7 @@ export async function createEmbeddedEngine(options: EmbeddedEngineOptions): Prom
     threads: options.threads ?? defaultThreads(),
     limits: { ...defaultSamplerLimits, ...options.limits },
   };
-  const thread = await EngineThread.start(new URL("./host-thread.ts", import.meta.url), data);
+  const thread = await EngineThread.start(new URL("./host-worker.ts", import.meta.url), data);
   return new EmbeddedEngine(thread);
 }
 
