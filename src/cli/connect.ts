@@ -1,6 +1,7 @@
 // Chooses and opens the parts that a command works with: the Tinker endpoint, the tokenizer and renderer, the sandbox and grader.
 import { join } from "node:path";
 import { APIStatusError, type ClientOptions, CredentialError, ServiceClient } from "../client/index.ts";
+import { isHosted } from "../client/options.ts";
 import { ConfigError, WhetstoneError } from "../core/errors.ts";
 import type { OutageNews } from "../core/outage.ts";
 import { whet } from "../core/program.ts";
@@ -34,8 +35,7 @@ export function chargedAs(
   kind: EngineKind = engineKind(baseUrl, environment),
 ): EngineKind {
   const address = baseUrl || environment["TINKER_BASE_URL"] || "";
-  const hostname = URL.canParse(address) ? new URL(address).hostname : "";
-  return kind === "server" && /(^|\.)thinkingmachines\.dev$/.test(hostname) ? "hosted" : kind;
+  return kind === "server" && isHosted(address) ? "hosted" : kind;
 }
 
 /** The preset that fits the engine: nano for the embedded one and for servers that have the bundled model; deepcoder otherwise. */

@@ -95,6 +95,8 @@ export class Connection {
   #heartbeat: Heartbeat | undefined;
   #modelCount = 0;
   #samplerCount = 0;
+  /** The session's models, but for those that were unloaded. */
+  readonly models = new Set<string>();
   readonly #queueStates = new Map<string, QueueStateEvent["state"]>();
 
   constructor(options: ResolvedOptions) {
@@ -197,16 +199,17 @@ export class Connection {
     await Promise.all([this.transport.close(), this.#heartbeat?.close()]);
   }
 
-  /** Tells the server that the session is over, if it wants to know. */
+  /** Tells the server that the session is over. One that does not know the question (SkyRL) is asked to let go of its models instead. */
   async #finish(): Promise<void> {
     if (!this.#session || this.closing.aborted) return;
+    const send = (request: HttpRequest) =>
+      this.transport.send({ ...request, timeoutMs: finishTimeoutMs }, this.credentials.token);
     try {
       const session = await this.#session;
-      const request = requestOf(routes.finishSession, {
-        message: { reason: { type: "success" } },
-        parameters: { session },
-      });
-      await this.transport.send({ ...request, timeoutMs: finishTimeoutMs }, this.credentials.token);
+      const message = { reason: { type: "success" as const } };
+      const { status } = await send(requestOf(routes.finishSession, { message, parameters: { session } }));
+      if (status !== 404 && status !== 405) return;
+      for (const modelId of this.models) await send(requestOf(routes.unloadModel, { message: { modelId } }));
     } catch {
       // It ends by itself when the heartbeats stop.
     }

@@ -9,6 +9,9 @@ import { CredentialError, InvalidInputError } from "./errors.ts";
 /** The protocol level this client speaks, told to servers as `sdk_version`. */
 export const protocolVersion = "0.36.0";
 export const userAgent = "whetstone-tinker/0.1.0";
+/** Whether an address is the hosted service's. */
+export const isHosted = (baseUrl: string): boolean =>
+  URL.canParse(baseUrl) && /(^|\.)thinkingmachines\.dev$/.test(new URL(baseUrl).hostname);
 export const defaultBaseUrl = "https://tinker.thinkingmachines.dev/services/tinker-prod";
 
 /** How the client waits. All in milliseconds; tests make them short. */

@@ -62,6 +62,11 @@ export class ServiceClient {
     this.#connection = new Connection(resolveOptions(options));
   }
 
+  /** The server's address. */
+  get baseUrl(): string {
+    return this.#connection.options.baseUrl.href;
+  }
+
   /** The models the server offers. */
   getServerCapabilities(options: { signal?: AbortSignal } = {}): Promise<ServerCapabilities> {
     return this.#connection.ask(routes.serverCapabilities, { signal: options.signal });
@@ -102,8 +107,8 @@ export class ServiceClient {
   }
 
   /**
-   * Ends the session on this side: heartbeats stop, connections close, and what is still awaited fails with `client/closed`.
-   * Await your results first.
+   * Ends the session: heartbeats stop, the server lets go of the session's models, connections close, and what is still awaited fails
+   * with `client/closed`. Await your results first.
    */
   close(): Promise<void> {
     return this.#connection.close();
@@ -144,6 +149,7 @@ export class ServiceClient {
         ),
       signal,
     });
+    connection.models.add(modelId);
     return new TrainingClient(connection, modelId);
   }
 

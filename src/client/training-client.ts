@@ -214,6 +214,24 @@ export class TrainingClient {
     }
   }
 
+  /** Frees the model's place at the server. What was not saved is gone, and every further call fails. */
+  async unload({ signal }: CallOptions = {}): Promise<void> {
+    const connection = this.#connection;
+    const message = { modelId: this.modelId };
+    const { requestId } = await connection.ask(routes.unloadModel, { message, signal });
+    connection.models.delete(this.modelId);
+    const { result } = routes.unloadModel;
+    await poll(
+      connection,
+      this.#target(
+        { requestId, roundTripSeconds: 0, retried: false },
+        "unloadModel",
+        (json) => decode(result, json),
+        signal,
+      ),
+    );
+  }
+
   /** Queues an operation of one request; `name` is what the caller called. */
   #runOne<Name extends SingleOperation>(
     name: string,

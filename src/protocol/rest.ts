@@ -195,6 +195,8 @@ export const serverCapabilities = message({
       sampleable: optional(z.boolean()),
     }),
   ),
+  /** Beyond the protocol: whether a sampler stays what it is, and leaves training alone, while its model is trained on. */
+  frozen_samplers: optional(z.boolean()),
 });
 /** What a server offers. */
 export type ServerCapabilities = z.output<typeof serverCapabilities>;

@@ -29,6 +29,7 @@ export const servedRestRoutes = serve(restRoutes, {
       trainable: true,
       sampleable: true,
     })),
+    frozenSamplers: true,
   }),
   sampler(app, _message, call) {
     const { id, baseModel, modelPath } = app.samplers.get(call.parameter("sampler"));
