@@ -4,6 +4,7 @@ import type { TrainingClient } from "../client/index.ts";
 import type { Dataset, LoadProgress, Split } from "../data/index.ts";
 import type { Renderer } from "../renderers/index.ts";
 import type { TrainConfig } from "../rl/config.ts";
+import { withinServer } from "../rl/frozen-samplers.ts";
 import { withinWindow } from "../rl/offered.ts";
 import { openRenderer } from "../rl/open-renderer.ts";
 import { loadProblems } from "../rl/tasks.ts";
@@ -61,6 +62,14 @@ export class Workbench {
     const offer = checkModel(engine, this.#config.model_name);
     this.#config = withinWindow(this.#config, offer, this.#options.logger);
     return offer?.maxContextLength ?? this.#config.context_window;
+  }
+
+  /** Whether the engine's samplers are frozen; where they are not, no lag is left from here on. */
+  async samplers(engine: EngineConnection, runPath: string): Promise<boolean> {
+    const { logger, signal } = this.#options;
+    const { config, frozenSamplers } = await withinServer(this.#config, engine.service, { runPath, logger, signal });
+    this.#config = config;
+    return frozenSamplers;
   }
 
   /** `run`: one that is to be trained on this engine, which is asked for the tokenizer where nothing is named. */

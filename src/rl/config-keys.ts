@@ -112,11 +112,6 @@ export const configGroups = {
     completions_per_prompt: groups(z.int().min(1).default(16), "answers sampled for each of them: the G of GRPO", {
       shown: "both",
     }),
-    fill_batch: groups(
-      z.boolean().default(false),
-      "ask the next problem in place of each whose answers all get the same reward, until prompts_per_step teach or four times as many were asked (DAPO's dynamic sampling)",
-      { shown: "both" },
-    ),
     learning_rate: setting(positive.default(4e-5), "Adam learning rate", { shown: "both" }),
     lora_rank: identity(z.int().min(1).default(32), "rank of the LoRA adapter", { shown: "both" }),
     max_steps: setting(z.int().min(-1).default(-1), "step at which training ends; -1: never", { shown: "start" }),
@@ -339,6 +334,7 @@ export const recordedFacts = {
   eval_problems: { role: "setting" },
   eval_ids_hash: { role: "evaluations" },
   train_test_overlap: { role: "setting" },
+  frozen_samplers: { role: "setting" },
   wandb_run_id: { role: "place" },
   started_at: { role: "place" },
 } satisfies Readonly<Record<string, { role: Role; means?: string }>>;

@@ -30,6 +30,8 @@ export interface PoliciesOptions {
   /** Whether anything will be sampled from a version. */
   needed(version: number): boolean;
   ttlSeconds: number;
+  /** False: the newest policy alone is ever sampled, so no name is needed, and an earlier one is never opened again. */
+  named: boolean;
   record(event: NewEvent): Promise<void>;
   logger: Logger;
   /** Aborted: waits for the server end. */
@@ -105,8 +107,10 @@ export class Policies {
   }
 
   async #save(version: number): Promise<Policy> {
-    const { service, training, ttlSeconds, signal } = this.#options;
+    const { service, training, ttlSeconds, named, signal } = this.#options;
     const start = Date.now();
+    if (!named)
+      return this.#published(version, undefined, await training.saveWeightsAndGetSamplingClient({ signal }), start);
     const name = `${namePrefix}${String(version).padStart(6, "0")}`;
     const { path } = await training
       .saveWeightsForSampler(name, { signal, ...(ttlSeconds > 0 ? { ttlSeconds } : {}) })
@@ -118,20 +122,22 @@ export class Policies {
   async #unchanged(version: number): Promise<Policy | undefined> {
     if (this.#newest?.version !== version - 1) return undefined;
     const { sampler } = await (await this.#newest.policy).open();
-    const path = this.#paths.get(version - 1);
-    return path === undefined ? undefined : this.#published(version, path, sampler, Date.now());
+    return this.#published(version, this.#paths.get(version - 1), sampler, Date.now());
   }
 
-  async #published(version: number, path: string, sampler: SamplingClient, start: number): Promise<Policy> {
-    this.#paths.set(version, path);
-    this.#stored.add(path);
-    await this.#options.record({ type: "policy-published", version, path, start, end: Date.now() });
+  async #published(version: number, path: string | undefined, sampler: SamplingClient, start: number): Promise<Policy> {
+    if (path !== undefined) {
+      this.#paths.set(version, path);
+      this.#stored.add(path);
+    }
+    const place = path === undefined ? {} : { path };
+    await this.#options.record({ type: "policy-published", version, ...place, start, end: Date.now() });
     return { version, open: () => Promise.resolve({ sampler, version }) };
   }
 
   async #reopen(version: number): Promise<Policy | undefined> {
     const path = this.#paths.get(version);
-    if (path === undefined) return undefined;
+    if (path === undefined || !this.#options.named) return undefined;
     try {
       const { service, signal } = this.#options;
       const sampler = await service.createSamplingClient({ modelPath: path, signal });

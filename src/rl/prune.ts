@@ -52,7 +52,7 @@ export function runCheckpoints(
   const names = new Map<string, string>();
   for (const { event } of entries()) {
     view.take(event);
-    if (event.type === "policy-published") names.set(event.path, `policy ${event.version}`);
+    if (event.type === "policy-published" && event.path !== undefined) names.set(event.path, `policy ${event.version}`);
     if (event.type === "saved")
       for (const path of pathsOf(event.record)) names.set(path, `checkpoint ${event.record.name}`);
   }

@@ -16,6 +16,7 @@ import { beginRun } from "./begin-run.ts";
 import { Caller } from "./caller.ts";
 import { linkedController } from "./cancellation.ts";
 import { type TrainConfig, validateConfig } from "./config.ts";
+import { withinServer } from "./frozen-samplers.ts";
 import { resolveSettings } from "./given-settings.ts";
 import { judgeByTests } from "./judge.ts";
 import { offeredModels, offerOf, withinWindow } from "./offered.ts";
@@ -117,10 +118,16 @@ async function trainInto<Problem extends TrainingProblem>(
   try {
     const { logger } = run;
     const offer = offerOf(await offeredModels(service, { signal: drain }), given.model_name);
-    const within = withinWindow(given, offer, logger);
+    const runPath = run.path;
+    const windowed = withinWindow(given, offer, logger);
+    const { config: within, frozenSamplers } = await withinServer(windowed, service, {
+      runPath,
+      logger,
+      signal: drain,
+    });
     const { config, renderer, made } = options.renderer
       ? { config: within, renderer: options.renderer, made: undefined }
-      : await openRenderer(within, { logger, signal: drain, ask: { service, runPath: run.path } });
+      : await openRenderer(within, { logger, signal: drain, ask: { service, runPath } });
     const trainTasks = ownTaskSource(problems, config, renderer);
     const testLimits = { ...config, max_tokens: config.eval_max_tokens || config.max_tokens };
     const testTasks = ownTasks(testProblems, testLimits, renderer);
@@ -133,6 +140,7 @@ async function trainInto<Problem extends TrainingProblem>(
       train: { fingerprint: problemsFingerprint(problems), size: problems.length },
       test: testProblems.length > 0 ? { fingerprint: problemsFingerprint(testProblems) } : undefined,
       testTasks,
+      ...(frozenSamplers ? {} : { more: { frozen_samplers: false } }),
     });
     const { step, interrupted, refusal } = await train(config, {
       service,
@@ -145,6 +153,7 @@ async function trainInto<Problem extends TrainingProblem>(
       trainTasks,
       testTasks,
       fixedSeeds: options.fixedSeeds ?? true,
+      frozenSamplers,
       ...loopInputs,
       tariff,
       drain,

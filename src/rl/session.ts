@@ -6,7 +6,6 @@ import { ControlInbox } from "../runs/controls.ts";
 import type { Span } from "../runs/events.ts";
 import { Activity, measured } from "../runs/timing.ts";
 import { Admissions } from "./admissions.ts";
-import { teaches } from "./batch.ts";
 import type { Budget, Refusal } from "./budget.ts";
 import { type LinkedController, linkedController } from "./cancellation.ts";
 import { Checkpoints } from "./checkpoints.ts";
@@ -15,7 +14,6 @@ import type { ControlState } from "./control-state.ts";
 import { Controls } from "./controls.ts";
 import { evaluationSeed } from "./evaluate.ts";
 import { Evaluations } from "./evaluations.ts";
-import { maxProblemsOf } from "./fill.ts";
 import type { Meter } from "./meter.ts";
 import { batchesOf, Pipeline, versionFor } from "./pipeline.ts";
 import { Policies, type Policy } from "./policies.ts";
@@ -38,8 +36,6 @@ export class TrainSession {
   readonly watch: Watch;
   /** The step at which training ends. */
   readonly end: number;
-  /** Where in the order of the data a batch begins. */
-  readonly offsetOf: (batch: number) => number;
   #publishing: Promise<unknown> = Promise.resolve();
   #published: Span[] = [];
   readonly #stop: LinkedController;
@@ -49,6 +45,9 @@ export class TrainSession {
   readonly #admissions: Admissions;
   readonly #evaluateWhenPaid: (version: number, begin: () => void) => void;
   readonly #checkGrader: () => Promise<void>;
+  readonly #frozenSamplers: boolean;
+  /** Versions before it are not sampled any more. */
+  #oldestSampled = 0;
 
   /** Aborted by a signal to the process, or because somebody asked the run to stop. */
   get drain(): AbortSignal {
@@ -62,16 +61,14 @@ export class TrainSession {
     { meter, budget }: { meter: Meter; budget: Budget | undefined },
   ) {
     const { run, service } = parts;
+    this.#frozenSamplers = parts.frozenSamplers ?? true;
     const { controlState } = recovered;
     const stop = linkedController(parts.drain);
     const drain = stop.signal;
     const first = position.step;
     const end = endOf(config, first);
     const frontier = recovered.frontier(position);
-    const { prompts_per_step: prompts } = config;
-    const maxProblems = maxProblemsOf(config, parts.trainTasks.size);
-    const offsetOf = (batch: number) =>
-      recovered.offsetAfter(batch - 1) ?? frontier.datasetOffset + (batch - frontier.step) * maxProblems;
+    const offsetOf = (batch: number) => frontier.datasetOffset + (batch - frontier.step) * config.prompts_per_step;
     const record = run.journal.append.bind(run.journal);
     const watch = new Watch(config.stage_deadline * 1000, run.logger, parts.cancel);
     const cancel = watch.signal;
@@ -128,11 +125,9 @@ export class TrainSession {
       first,
       end,
       tasksOf: async (batch) =>
-        batch < frontier.step ? recordedTasks(recovered, batch) : parts.trainTasks.batch(offsetOf(batch), prompts),
-      further: (batch, { completions }, next) =>
-        batch < frontier.step || next >= maxProblems || teaches(completions)
-          ? undefined
-          : parts.trainTasks.batch(offsetOf(batch) + next, 1).then(([task]) => task!),
+        batch < frontier.step
+          ? recordedTasks(recovered, batch)
+          : parts.trainTasks.batch(offsetOf(batch), config.prompts_per_step),
       rollOut: watch.progress(
         "sampling and grading",
         sampleAndJudge({
@@ -146,13 +141,13 @@ export class TrainSession {
       ),
       admit: (batch, begin) =>
         admissions.ask(
-          () => budget?.admit(batch, batch < frontier.step ? 0 : missing("train", batch, maxProblems)),
+          () => budget?.admit(batch, batch < frontier.step ? 0 : missing("train", batch, config.prompts_per_step)),
           begin,
         ),
       drain,
       cancel,
     });
-    const isComplete = (batch: number) => batch < frontier.step || recovered.isComplete(batch, prompts, maxProblems);
+    const isComplete = (batch: number) => batch < frontier.step || recovered.isComplete(batch, config.prompts_per_step);
     const policies = new Policies({
       service,
       training,
@@ -163,6 +158,7 @@ export class TrainSession {
         evaluations.isDue(version) ||
         batchesOf(version, config.max_lag, floor).some((batch) => batch >= first && batch < end && !isComplete(batch)),
       ttlSeconds: config.ttl_seconds,
+      named: this.#frozenSamplers,
       record,
       logger: run.logger,
       signal: cancel,
@@ -219,14 +215,16 @@ export class TrainSession {
     this.#checkGrader = () => parts.checkGrader();
     this.#oldestAfter = (version) => Math.min(versionFor(version, config.max_lag, floor), evaluations.oldest);
     this.#evaluateWhenPaid = (version, begin) =>
-      admissions.ask(() => budget?.admitEvaluation(version, missing("eval", version, parts.testTasks.length)), begin);
+      admissions.ask(
+        () => budget?.admitEvaluation(version, missing("eval", version, parts.testTasks.length)),
+        () => version >= this.#oldestSampled && begin(),
+      );
     this.#admissions = admissions;
     this.pipeline = pipeline;
     this.policies = policies;
     this.evaluations = evaluations;
     this.watch = watch;
     this.end = end;
-    this.offsetOf = offsetOf;
   }
 
   /**
@@ -273,6 +271,13 @@ export class TrainSession {
     used.catch((error: unknown) => this.pipeline.fail(error));
     this.#publishing = used;
     return { policy };
+  }
+
+  /** Before the update of `step`: where samplers are not frozen, what samples from its policy comes to its end first. */
+  async beforeUpdate(step: number): Promise<void> {
+    if (this.#frozenSamplers) return;
+    await this.watch.stage("evaluating", () => this.evaluations.finish());
+    this.#oldestSampled = step + 1;
   }
 
   /** The times of publishing that ended since this was last asked. */

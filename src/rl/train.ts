@@ -12,12 +12,11 @@ import { Budget, type Refusal } from "./budget.ts";
 import { checkpointName } from "./checkpoints.ts";
 import type { TrainConfig } from "./config.ts";
 import type { Evaluation } from "./evaluate.ts";
-import { firstAsked } from "./fill.ts";
 import { Findings, RollBack, rollBackIfAsked } from "./findings.ts";
 import { firstFailure, isModelLost } from "./lost.ts";
 import { Meter } from "./meter.ts";
 import type { Tariff } from "./prices.ts";
-import type { Position } from "./recovery.ts";
+import { offsetAfter, type Position } from "./recovery.ts";
 import { resume, type Start, TrainError } from "./resume.ts";
 import type { Judge } from "./rollout.ts";
 import { TrainSession } from "./session.ts";
@@ -36,6 +35,8 @@ export interface TrainParts {
   checkGrader(): Promise<void>;
   trainTasks: TaskSource;
   testTasks: readonly Task[];
+  /** False for servers whose samplers follow training, or the reverse: only the newest policy is sampled then. Default true. */
+  frozenSamplers?: boolean | undefined;
   /** False for servers that would give every sample of a request the same seed. */
   fixedSeeds: boolean;
   configHash: string;
@@ -91,7 +92,11 @@ export async function train(config: TrainConfig, parts: TrainParts): Promise<Tra
       return await trainFrom(start, progress, findings, config, parts, money);
     } catch (failure) {
       const error = firstFailure(failure);
-      if (error instanceof RollBack || (await findings.canRollBack(error, progress.position.step))) continue;
+      if (error instanceof RollBack || (await findings.canRollBack(error, progress.position.step))) {
+        // Its place may be the only one; a server that cannot free it says more when the next model is made.
+        await start.training.unload({ signal }).catch(() => {});
+        continue;
+      }
       if (!isModelLost(error) || parts.cancel.aborted) throw error;
       const { step } = progress.position;
       recoveries = step > reached ? 0 : recoveries + 1;
@@ -121,13 +126,13 @@ async function trainFrom(
     for await (const { batch: step, groups } of controls.apply(pipeline.batches(), () => progress.position)) {
       session.throwIfFailed();
       if (config.canary_every > 0 && step > 0 && step % config.canary_every === 0) await session.checkGrader();
+      await session.beforeUpdate(step);
       if (drain.aborted) break;
       const rule = recorder.ruleOf(step);
       const batch = buildBatch(groups, rule);
       stopIfUngraded(step, batch, parts.judgedBy);
-      const spans = batchSpans(batch, firstAsked(config));
-      const nextOffset = session.offsetOf(step + 1);
-      await recorder.submitted(step, batch, rule, nextOffset);
+      const spans = batchSpans(batch);
+      await recorder.submitted(step, batch, rule);
 
       // Without a datum neither call is made: an optimizer step without a gradient would still move the weights by momentum.
       events.stage(step, "training");
@@ -137,7 +142,7 @@ async function trainFrom(
 
       await session.publish(step + 1, update !== undefined);
       const { datasetOffset } = progress.position;
-      progress.position = { step: step + 1, datasetOffset: nextOffset };
+      progress.position = { step: step + 1, datasetOffset: offsetAfter(groups, datasetOffset) };
       checkpoints.saveIfDue(progress.position, end);
       spans.push(...session.takePublished());
       await recorder.done({ step, datasetOffset, batch, update, rule, spans });

@@ -152,8 +152,6 @@ export const RunEvent = z.discriminatedUnion("type", [
     examples: index,
     /** Tokens of all examples, prompts included: what the server reads. */
     tokens: index,
-    /** Where in the order of the data the next batch begins. */
-    nextOffset: index,
     groups: z.array(
       z.object({
         problem: z.string(),
@@ -175,7 +173,7 @@ export const RunEvent = z.discriminatedUnion("type", [
   /** A step is over: its spans, what only the moment could tell, and the figures that follow from all of it. */
   event("step-done", { step: index, datasetOffset: index, spans: z.array(Span), observed: figures, metrics: figures }),
   /** A policy version can be sampled from, also by a later process, under this path. */
-  event("policy-published", { version: index, path: z.string(), start: z.number(), end: z.number() }),
+  event("policy-published", { version: index, path: z.string().optional(), start: z.number(), end: z.number() }),
   /** Nothing is sampled from this path any more, and the server has deleted it. */
   event("policy-deleted", { path: z.string() }),
   /** Figures for this step will follow; whoever shows steps may wait for them. Said again: it begins anew, its groups so far do not count. */

@@ -113,7 +113,12 @@ export function logLines(event: RunEvent, groupsToLog: number, groups: readonly 
         ),
       ];
     case "policy-published":
-      return [line("INFO", `policy ${event.version} published as ${event.path} in ${seconds(event)} s`)];
+      return [
+        line(
+          "INFO",
+          `policy ${event.version} published${event.path === undefined ? "" : ` as ${event.path}`} in ${seconds(event)} s`,
+        ),
+      ];
     case "saved":
       return [line("INFO", `checkpoint ${event.record.name} saved in ${seconds(event)} s`)];
     case "rewound":

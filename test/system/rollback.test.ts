@@ -78,7 +78,7 @@ function sinceRewind(path: string): string[] {
 const snapshots = ({ stateDir }: LoopRig, path: string): number[] =>
   eventsOf(path).flatMap((event) => {
     if (event.type !== "policy-published") return [];
-    const [model, ...rest] = event.path.replace("tinker://", "").split("/");
+    const [model, ...rest] = event.path!.replace("tinker://", "").split("/");
     return existsSync(join(stateDir, "checkpoints", encodeURIComponent(model!), ...rest)) ? [event.version] : [];
   });
 

@@ -8,6 +8,7 @@ import { scratchFolder } from "../../core/files.ts";
 import { whet } from "../../core/program.ts";
 import { describeSummary } from "../../data/index.ts";
 import { presetConfig, type TrainConfig } from "../../rl/config.ts";
+import { declaredFrozen, notFrozen, probeFrozen } from "../../rl/frozen-samplers.ts";
 import { judgeByTests } from "../../rl/judge.ts";
 import { measureStep } from "../../rl/measure-step.ts";
 import { evaluationsOf, forecastRun, type Measured, measuredIn } from "../../rl/measured-forecast.ts";
@@ -93,6 +94,15 @@ async function examine(config: TrainConfig, run: string | undefined, signal: Abo
         const value = bench.model(engine);
         return { value, found: `${config.model_name}, context window ${value}` };
       }));
+    if (engine && window !== undefined && engine.kind !== "embedded")
+      await check("samplers", async () => {
+        const value =
+          (await declaredFrozen(engine.service, signal)) ?? (await probeFrozen(engine.service, config, signal));
+        const found = value
+          ? "a policy stays what it is while training goes on"
+          : `${notFrozen}; ${whet} train keeps to that`;
+        return { value, found };
+      });
     const opened = await check("renderer", async () => {
       const value = await bench.renderer(engine && window !== undefined ? { engine, path: folder } : undefined);
       const { renderer } = value;

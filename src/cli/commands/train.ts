@@ -183,6 +183,7 @@ async function trainInto(
     const engine = await bench.engine();
     logger.info(`engine   ${engine.description}`);
     bench.model(engine);
+    const frozenSamplers = dry || (await bench.samplers(engine, run.path));
     const { renderer, made } = await bench.renderer(dry ? undefined : { engine, path: run.path });
     const { problems, tests } = await loadData(run, bench, renderer);
     const grading = await bench.grading();
@@ -204,6 +205,7 @@ async function trainInto(
       more: {
         prompt_template: questionTemplateHash(),
         ...(overlap > 0 ? { train_test_overlap: overlap } : {}),
+        ...(frozenSamplers ? {} : { frozen_samplers: false }),
       },
     };
     if (dry) {
@@ -234,6 +236,7 @@ async function trainInto(
       testTasks,
       // The hosted service does not say what one seed means for several samples of a request.
       fixedSeeds: kind !== "hosted",
+      frozenSamplers,
       ...loopInputs,
       tariff,
       drain,
