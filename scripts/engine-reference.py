@@ -1,7 +1,7 @@
 """Makes the golden vectors of the embedded engine with PyTorch and transformers.
 
     python3 -m venv /tmp/torchenv && /tmp/torchenv/bin/pip install torch transformers safetensors numpy
-    /tmp/torchenv/bin/python scripts/engine-reference.py test/golden/engine
+    /tmp/torchenv/bin/python scripts/engine-reference.py test/golden/engine [MODEL …]
 
 Each model is a Hugging Face folder with random weights (stored as bf16, f16 and sharded f32), an adapter in PEFT's layout, and
 reference.json + reference.safetensors: what PyTorch computes from them. Logits and greedy tokens are float32; losses, gradients
@@ -19,7 +19,7 @@ import torch
 import transformers
 from safetensors.torch import save_file
 from torch import nn
-from transformers import Qwen3Config, Qwen3ForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM
 
 ALPHA = 32
 RL_LOSSES = ("importance_sampling", "ppo", "cispo", "dro")
@@ -43,6 +43,39 @@ MODELS = {
         config=dict(hidden_size=24, intermediate_size=40, num_hidden_layers=2, num_attention_heads=6, num_key_value_heads=1,
                     head_dim=8, vocab_size=96, tie_word_embeddings=True, rope_theta=500_000.0),
     ),
+    # biases on queries, keys and values.
+    "qwen2": dict(
+        seed=4, architecture="qwen2", dtype=torch.float32, shards=1, rank=2, targets=("attn", "mlp"),
+        config=dict(hidden_size=24, intermediate_size=40, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+                    vocab_size=64, tie_word_embeddings=True, rope_theta=1_000_000.0),
+    ),
+    # Llama 2: plain rope, untied.
+    "llama2": dict(
+        seed=5, architecture="llama", dtype=torch.float32, shards=1, rank=2, targets=("attn", "mlp", "unembed"),
+        config=dict(hidden_size=24, intermediate_size=40, num_hidden_layers=2, num_attention_heads=3, num_key_value_heads=3,
+                    vocab_size=64, tie_word_embeddings=False, rope_theta=10_000.0),
+    ),
+    # Llama 3: positions scaled so that kept, mixed and stretched waves are all there.
+    "llama3": dict(
+        seed=6, architecture="llama", dtype=torch.bfloat16, shards=1, rank=2, targets=("attn", "mlp"),
+        config=dict(hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+                    head_dim=16, vocab_size=64, tie_word_embeddings=True, rope_theta=10_000.0),
+        rope=dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+                  original_max_position_embeddings=64),
+    ),
+    # SmolLM2: the proportions of the 135M model, nine heads on three.
+    "smollm2": dict(
+        seed=7, architecture="llama", dtype=torch.bfloat16, shards=1, rank=2, targets=("attn", "mlp"),
+        config=dict(hidden_size=36, intermediate_size=96, num_hidden_layers=3, num_attention_heads=9, num_key_value_heads=3,
+                    vocab_size=64, tie_word_embeddings=True, rope_theta=100_000.0, rms_norm_eps=1e-5),
+    ),
+    # Mistral, and positions scaled evenly.
+    "mistral": dict(
+        seed=8, architecture="mistral", dtype=torch.float32, shards=1, rank=2, targets=("attn", "mlp"),
+        config=dict(hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+                    head_dim=12, vocab_size=64, tie_word_embeddings=False, rope_theta=10_000.0, sliding_window=384),
+        rope=dict(rope_type="linear", factor=4.0),
+    ),
 }
 
 LINEARS = {
@@ -65,13 +98,20 @@ class LoraLinear(nn.Module):
         return self.base(x) + self.scale * nn.functional.linear(nn.functional.linear(x, self.a), self.b)
 
 
-def make_model(spec):
+def config_of(spec):
+    """The fields of config.json that this model sets."""
     config = dict(spec["config"])
     theta = config.pop("rope_theta")
-    full = Qwen3Config(**config, max_position_embeddings=512, rope_parameters={"rope_type": "default", "rope_theta": theta},
-                       rms_norm_eps=1e-6, hidden_act="silu", attention_bias=False, attention_dropout=0.0)
+    rope = dict(spec.get("rope", dict(rope_type="default")), rope_theta=theta)
+    defaults = dict(rms_norm_eps=1e-6, hidden_act="silu", attention_dropout=0.0, max_position_embeddings=512)
+    return {**defaults, **config, "rope_parameters": rope}
+
+
+def make_model(spec):
+    full = AutoConfig.for_model(spec.get("architecture", "qwen3"), **config_of(spec))
     full._attn_implementation = "eager"
-    model = Qwen3ForCausalLM(full).eval()
+    model = AutoModelForCausalLM.from_config(full).eval()
+    assert model.dtype == torch.float32
     generator = torch.Generator().manual_seed(spec["seed"])
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -80,6 +120,8 @@ def make_model(spec):
                 value = 4 + noise  # spreads the logits
             elif name.endswith("norm.weight"):
                 value = 1 + 0.1 * noise
+            elif name.endswith(".bias"):
+                value = noise * 0.3
             elif "embed_tokens" in name:
                 value = noise * 0.15  # small against what the layers add, or a tied model only repeats its input
             else:
@@ -113,8 +155,8 @@ def add_adapter(model, spec, generator):
 def save_hf_folder(model, spec, folder):
     tensors = {name: value.detach().to(spec["dtype"]).clone() for name, value in model.state_dict().items()
                if not (spec["config"]["tie_word_embeddings"] and name == "lm_head.weight")}
-    config = dict(architectures=["Qwen3ForCausalLM"], model_type="qwen3", hidden_act="silu", rms_norm_eps=1e-6, attention_bias=False,
-                  max_position_embeddings=512, torch_dtype=str(spec["dtype"]).removeprefix("torch."), **spec["config"])
+    config = dict(architectures=[type(model).__name__], model_type=model.config.model_type,
+                  torch_dtype=str(spec["dtype"]).removeprefix("torch."), **config_of(spec))
     (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
     if spec["shards"] == 1:
         save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
@@ -294,6 +336,8 @@ def main():
     torch.set_num_threads(1)
     root = Path(sys.argv[1])
     for name, spec in MODELS.items():
+        if len(sys.argv) > 2 and name not in sys.argv[2:]:
+            continue
         folder = root / name
         if folder.exists():
             shutil.rmtree(folder)

@@ -13,6 +13,8 @@ export interface Architecture {
   readonly computed: Readonly<Record<string, unknown>>;
   readSizes(file: ConfigFile): Omit<DecoderConfig, "architecture">;
   readonly layer: LayerNames;
+  /** The linear layers with a bias, which an adapter leaves as it is. */
+  readonly biased: readonly ("query" | "key" | "value")[];
   /** Of the MLP's gate. */
   activation(x: Tensor): Tensor;
 }
@@ -86,6 +88,7 @@ export function weightShapes(config: DecoderConfig): Map<string, number[]> {
   for (let layer = 0; layer < numLayers; layer++) {
     for (const part of Object.keys(architecture.layer) as (keyof LayerNames)[])
       shapes.set(`${partName(config, layer, part)}.weight`, parts[part]);
+    for (const part of architecture.biased) shapes.set(`${partName(config, layer, part)}.bias`, [parts[part][0]!]);
   }
   return shapes;
 }

@@ -54,10 +54,39 @@ test("the rope base is found where newer transformers versions write it", () => 
 
 test("another architecture is named in the error", () => {
   const dir = modelWith((config) => {
-    config["architectures"] = ["LlamaForCausalLM"];
+    config["architectures"] = ["Gemma3ForCausalLM"];
   });
   expect(() => readConfig(dir)).toThrow(refusal("engine/unknown-architecture"));
-  expect(() => readConfig(dir)).toThrow(/LlamaForCausalLM/);
+  expect(() => readConfig(dir)).toThrow(/Gemma3ForCausalLM.* computes Qwen3ForCausalLM, Qwen2ForCausalLM, /);
+});
+
+test("positions are scaled as transformers scales them, and a scaling that lacks a field is refused", () => {
+  const scaled = (rope: object) =>
+    readConfig(
+      modelWith((config) => {
+        config["rope_scaling"] = rope;
+      }),
+    ).ropeFrequencies;
+  const plain = ropeFrequencies(10_000, tinyConfig.headDim);
+  expect(scaled({ type: "linear", factor: 4 })).toEqual(plain.map((frequency) => frequency / 4));
+  const llama3 = { rope_type: "llama3", factor: 8, low_freq_factor: 1, high_freq_factor: 4 };
+  const found = scaled({ ...llama3, original_max_position_embeddings: 64 });
+  // Waves of 6, 20, 63, 199 … tokens: shorter than 64 / 4 are kept, longer than 64 are stretched.
+  expect(found[0]).toBe(plain[0]);
+  expect(found[1]).toBeGreaterThan(plain[1]! / 8);
+  expect(found[1]).toBeLessThan(plain[1]!);
+  expect(found.slice(3)).toEqual(plain.slice(3).map((frequency) => Math.fround(frequency / 8)));
+  expect(() => scaled({ rope_type: "llama3", factor: 8 })).toThrow(/rope_scaling.low_freq_factor=null/);
+});
+
+test("a sliding window is computed up to its length, which is the context then", () => {
+  const mistral = (window: number | null) =>
+    readConfig(
+      modelWith((config) => {
+        Object.assign(config, { architectures: ["MistralForCausalLM"], model_type: "mistral", sliding_window: window });
+      }),
+    ).maxPositions;
+  expect([mistral(null), mistral(100), mistral(4096)]).toEqual([512, 100, 512]);
 });
 
 test.each([

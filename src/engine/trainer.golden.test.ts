@@ -1,4 +1,4 @@
-// The trainer against PyTorch: log-probabilities, losses, gradients and Adam steps of tiny Qwen3 models, from float64 autograd.
+// The trainer against PyTorch: log-probabilities, losses, gradients and Adam steps of tiny models of every architecture, from float64 autograd.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { goldenModels, readGolden } from "../../test/support/golden-engine.ts";
 import type { AdapterWeights } from "./architecture.ts";

@@ -78,12 +78,18 @@ export function transformerLayer(
   const keep = (rows: Tensor): Tensor => (wanted ? gather(rows, wanted) : rows);
   const named = (part: keyof LayerNames): string => partName(config, index, part);
   const normed = norm(context, x, named("attentionNorm"));
-  const [query, key, value] = parameters.joined(normed, [named("query"), named("key"), named("value")]);
+  const parts = ["query", "key", "value"] as const;
+  const products = parameters.joined(normed, parts.map(named));
+  const [query, key, value] = parts.map((part, at) => biased(context, products[at]!, index, part)) as [
+    Tensor,
+    Tensor,
+    Tensor,
+  ];
   const { queryNorm, keyNorm } = config.architecture.layer;
   const attended = attend({
-    query: rotated(context, query!, queryNorm && named("queryNorm")),
-    key: rotated(context, key!, keyNorm && named("keyNorm")),
-    value: value!,
+    query: rotated(context, query, queryNorm && named("queryNorm")),
+    key: rotated(context, key, keyNorm && named("keyNorm")),
+    value,
   });
   const middle = add(keep(x), parameters.linear(keep(attended), named("output")));
 
@@ -100,6 +106,17 @@ export function headInput(context: DecoderContext, x: Tensor): Tensor {
 
 function norm({ config, parameters }: DecoderContext, x: Tensor, name: string): Tensor {
   return rmsNorm(x, parameters.weight(`${name}.weight`, [x.shape.at(-1) as number]), config.rmsNormEps);
+}
+
+/** Adds the bias of a linear layer, where the architecture has one. */
+function biased(
+  { config, parameters }: DecoderContext,
+  x: Tensor,
+  index: number,
+  part: "query" | "key" | "value",
+): Tensor {
+  if (!config.architecture.biased.includes(part)) return x;
+  return add(x, parameters.weight(`${partName(config, index, part)}.bias`, [x.shape.at(-1) as number]));
 }
 
 /** Normalises every head where the architecture does, then turns it to its row's position. */

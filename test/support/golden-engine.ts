@@ -6,7 +6,17 @@ import type { AdapterWeights, Weight } from "../../src/engine/architecture.ts";
 import type { AdamSettings, LoraSpec } from "../../src/engine/engine.ts";
 import { SafetensorsFile } from "../../src/engine/safetensors.ts";
 
-export const goldenModels = ["grouped", "untied", "multiquery"] as const;
+/** The first three are Qwen3. */
+export const goldenModels = [
+  "grouped",
+  "untied",
+  "multiquery",
+  "qwen2",
+  "llama2",
+  "llama3",
+  "smollm2",
+  "mistral",
+] as const;
 
 interface Facts {
   torch: string;

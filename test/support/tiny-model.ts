@@ -1,4 +1,4 @@
-// Writes a random Qwen3 as a complete Hugging Face folder: config.json, model.safetensors and a byte-level tokenizer that both
+// Writes a random model as a complete Hugging Face folder: config.json, model.safetensors and a byte-level tokenizer that both
 // this project and Hugging Face's libraries load. The same options write the same bytes.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -39,8 +39,9 @@ export function randomWeights(config: DecoderConfig, seed: number): Map<string, 
   const weights = new Map<string, Weight>();
   for (const [name, shape] of weightShapes(config)) {
     const random = new Random("weights", seed, name);
-    const isNorm = shape.length === 1;
-    const deviation = isNorm ? 0.1 : name.includes("embed_tokens") ? 0.3 : 1 / Math.sqrt(shape[1]!);
+    const isBias = name.endsWith(".bias");
+    const isNorm = shape.length === 1 && !isBias;
+    const deviation = isNorm || isBias ? 0.1 : name.includes("embed_tokens") ? 0.3 : 1 / Math.sqrt(shape[1]!);
     const data = new Float32Array(shape.reduce((product, size) => product * size, 1));
     for (let index = 0; index < data.length; index++) data[index] = (isNorm ? 1 : 0) + deviation * random.normal();
     weights.set(name, { data, shape });
@@ -61,8 +62,8 @@ export function writeTinyModel(dir: string, options: TinyModelOptions = {}): Dec
 
 export function writeConfig(dir: string, config: DecoderConfig): void {
   writeJson(dir, "config.json", {
-    architectures: ["Qwen3ForCausalLM"],
-    model_type: "qwen3",
+    architectures: [config.architecture.name],
+    model_type: config.architecture.modelType,
     hidden_size: config.hiddenSize,
     intermediate_size: config.intermediateSize,
     num_hidden_layers: config.numLayers,
