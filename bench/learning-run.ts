@@ -26,6 +26,10 @@ const uniform = (prompts: number, samples: number): Rule => ({
   samples,
   keys: [`prompts_per_step=${prompts}`, `completions_per_prompt=${samples}`],
 });
+const filled = (prompts: number, samples: number): Rule => {
+  const { name, keys, ...rule } = uniform(prompts, samples);
+  return { ...rule, name: `${name}, filled`, keys: [...keys, "fill_batch=true"] };
+};
 
 /** By the word that names them on the command line. */
 export const rules: Readonly<Record<string, Rule>> = {
@@ -34,6 +38,7 @@ export const rules: Readonly<Record<string, Rule>> = {
   "8x8": uniform(8, 8),
   "16x8": uniform(16, 8),
   "32x4": uniform(32, 4),
+  "8x8-filled": filled(8, 8),
 };
 
 /** Where a run stands after some steps. */

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ServiceClient } from "../src/client/index.ts";
 import type { Renderer } from "../src/renderers/index.ts";
 import { presetConfig } from "../src/rl/config.ts";
-import type { Judge } from "../src/rl/rollout.ts";
+import { type Judge, sampleAndJudge } from "../src/rl/rollout.ts";
 import type { Task } from "../src/rl/tasks.ts";
 import { train } from "../src/rl/train.ts";
 import { Display } from "../src/runs/display.ts";
@@ -73,23 +73,20 @@ await run.begin({ ...config }, []);
 const never = new AbortController().signal;
 try {
   await train(config, {
-    service,
     run,
-    renderer,
-    judge,
-    judgedBy: "reward function",
-    checkGrader: async () => {},
-    trainTasks: {
-      size: batches * groups,
-      batch: async (offset, count) => Array.from({ length: count }, (_, index) => taskAt(offset + index)),
-    },
-    testTasks: [],
+    begun: { record: config, configHash: "bench", userMetadata: {} },
     // Without seeds, so that a prompt takes the time it takes other clients.
-    fixedSeeds: false,
-    configHash: "bench",
-    userMetadata: {},
-    drain: never,
-    cancel: never,
+    server: { service, fixedSeeds: false },
+    rollOuts: sampleAndJudge(renderer, judge),
+    grading: { by: "reward function", check: async () => {} },
+    tasks: {
+      train: {
+        size: batches * groups,
+        batch: async (offset, count) => Array.from({ length: count }, (_, index) => taskAt(offset + index)),
+      },
+      test: [],
+    },
+    signals: { drain: never, cancel: never },
     events: { stage: () => {}, evaluated: () => {} },
   });
   await run.close("finished");

@@ -1,5 +1,6 @@
 // `./whet bench [NAME …]`: runs benchmarks and prints their tables. Each one is a module in bench/.
 import { z } from "zod";
+import { mixNames } from "../bench/learning-mixes.ts";
 import { type Benchmark, formatReport } from "../bench/report.ts";
 import type { Command } from "../src/cli/command.ts";
 import { describeOptions } from "../src/cli/help-text.ts";
@@ -59,6 +60,11 @@ const BenchOptions = z.strictObject({
     .describe("dashboard, lag, learning, pipeline, scale: a small version, to see that it works"),
   seeds: z.int().min(1).max(16).default(3).describe("learning: how many seeds"),
   rules: z.array(z.string()).default([]).describe("learning: rules to measure, separated by commas; none: all"),
+  mix: z
+    .enum(mixNames)
+    .default("shipped")
+    .describe("learning: the problems; hard: the model solves at most 13% before training, easy: at least half"),
+  target: z.number().gt(0).lt(1).optional().describe("learning: the Pass@1 to reach; the model's and 0.4 unless given"),
   peer: z.boolean().default(true).describe("learning: whether TRL runs beside it"),
 });
 

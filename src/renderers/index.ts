@@ -1,5 +1,6 @@
 // `whetstone/renderers`: chat messages to tokens and back, as each model family writes them.
 export { RendererError } from "./errors.ts";
+export type { Extension } from "./extension.ts";
 export {
   type Message,
   type ParsedResponse,

@@ -1,7 +1,9 @@
 // Reads a model's answer: splits its reasoning and tool blocks off its text. Linear in the text, and it never throws.
+import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import { RendererError } from "./errors.ts";
-import type { Message, ParsedResponse, ToolCall } from "./messages.ts";
+import type { Message, ParsedResponse, RenderOptions, ToolCall } from "./messages.ts";
 import { type ReasoningTags, trimNewlines, trimStartNewlines } from "./reasoning.ts";
+import { type CallFormat, type MarkedText, markCalls, type SchemaOf, schemas } from "./tool-calls.ts";
 
 /** What a prompt ends with: an open reasoning block, a closed one, or nothing of the kind. */
 export type PromptTail = "open" | "closed" | "none";
@@ -10,6 +12,10 @@ export interface ReadOptions {
   /** What encloses reasoning; undefined for a model that has none: such tags are text like any other then. */
   tags?: ReasoningTags | undefined;
   tail?: PromptTail;
+  /** How the model's family writes calls of tools. */
+  calls: CallFormat;
+  /** The tools that were declared: their parameters' types, for families that write values as bare text. */
+  tools?: RenderOptions["tools"];
 }
 
 export interface ReadResponse {
@@ -25,7 +31,12 @@ interface Blocks {
   unparsedToolCalls: string[];
 }
 
-const callTags = { open: "<tool_call>", close: "</tool_call>" };
+/** The tags of calls as they stand in the text, and what reads what is between them. */
+interface CallReader {
+  open: string;
+  close: string | undefined;
+  read(inside: string): ToolCall[] | undefined;
+}
 
 /** The sampled tokens before the stop token, if there is one; more are refused. */
 export function untilStop(
@@ -46,13 +57,38 @@ export function untilStop(
     : { ids: ids.slice(0, stop), termination: "stop_sequence" };
 }
 
-/** The assistant message that `text`, which follows a prompt, stands for. */
-export function readAssistant(text: string, { tags, tail = "none" }: ReadOptions = {}): ReadResponse {
+/** The assistant message that the tokens stand for, which follow a prompt. */
+export function readAssistant(ids: readonly number[], tokenizer: Tokenizer, options: ReadOptions): ReadResponse {
+  const { calls: format, tools } = options;
+  const marked = markCalls(ids, tokenizer, format);
+  const reader = callReader(format, marked, schemas(tools));
+  let { text } = marked;
+  for (const mark of format.around ?? []) text = text.replaceAll(marked.mark(mark), "");
+  const { message, ...rest } = readText(text, reader, options);
+  const whole = message.toolCalls || rest.reasoningOpen ? undefined : format.readWhole?.(message.content.trim());
+  if (whole) return { message: { ...message, content: "", toolCalls: whole } };
+  const content = marked.plain(message.content);
+  const reasoning = message.reasoning === undefined ? {} : { reasoning: marked.plain(message.reasoning) };
+  const { unparsedToolCalls } = message;
+  const unparsed = unparsedToolCalls && { unparsedToolCalls: unparsedToolCalls.map(marked.plain) };
+  return { message: { ...message, content, ...reasoning, ...unparsed }, ...rest };
+}
+
+function callReader(format: CallFormat, marked: MarkedText, schemaOf: SchemaOf): CallReader {
+  return {
+    open: marked.mark(format.open),
+    close: format.close === undefined ? undefined : marked.mark(format.close),
+    read: (inside) => format.read(marked.plain(inside), schemaOf),
+  };
+}
+
+/** Takes a text apart. */
+function readText(text: string, calls: CallReader, { tags, tail = "none" }: ReadOptions): ReadResponse {
   const blocks: Blocks = { reasoning: [], text: [], toolCalls: [], unparsedToolCalls: [] };
   let position = 0;
   // Positions of the next markers from `position` on; -1 once there is none, so that nothing is searched twice.
   let think = tags ? text.indexOf(tags.open) : -1;
-  let call = text.indexOf(callTags.open);
+  let call = text.indexOf(calls.open);
   if (tags && tail !== "closed") {
     const close = text.indexOf(tags.close);
     // A block that the prompt opened, or whose beginning the model left out.
@@ -62,52 +98,44 @@ export function readAssistant(text: string, { tags, tail = "none" }: ReadOptions
       blocks.text.push("");
       position = close + tags.close.length;
       think = text.indexOf(tags.open, position);
-      call = text.indexOf(callTags.open, position);
+      call = text.indexOf(calls.open, position);
     }
   }
   while (think >= 0 || call >= 0) {
     const isThink = think >= 0 && (call < 0 || think < call);
     const start = isThink ? think : call;
-    const { open, close } = isThink ? tags! : callTags;
-    const end = text.indexOf(close, start + open.length);
+    const { open, close } = isThink ? tags! : calls;
+    const end = endOf(text, start + open.length, close, open);
     blocks.text.push(text.slice(position, start));
     const inside = text.slice(start + open.length, end < 0 ? undefined : end);
     if (isThink) addReasoning(blocks, inside);
-    else addToolCall(blocks, inside, end >= 0);
+    else addToolCall(blocks, inside, end >= 0 || close === undefined ? calls : undefined);
     if (isThink && end < 0) {
       blocks.text.push("");
       return { ...toMessage(blocks), reasoningOpen: true };
     }
-    position = end < 0 ? text.length : end + close.length;
+    position = end < 0 ? text.length : end + (close ?? "").length;
     if (think >= 0) think = text.indexOf(tags!.open, position);
-    call = text.indexOf(callTags.open, position);
+    call = text.indexOf(calls.open, position);
   }
   blocks.text.push(text.slice(position));
   return toMessage(blocks);
 }
+
+/** Where a block ends; one without an end of its own, where the next begins. */
+const endOf = (text: string, from: number, close: string | undefined, open: string): number =>
+  text.indexOf(close ?? open, from);
 
 function addReasoning(blocks: Blocks, inside: string): void {
   const reasoning = trimNewlines(inside);
   if (reasoning !== "") blocks.reasoning.push(reasoning);
 }
 
-function addToolCall(blocks: Blocks, inside: string, closed: boolean): void {
-  const call = closed ? readToolCall(inside) : undefined;
-  if (call) blocks.toolCalls.push(call);
+/** `calls` reads a call that is whole. */
+function addToolCall(blocks: Blocks, inside: string, calls: CallReader | undefined): void {
+  const read = calls?.read(inside);
+  if (read) blocks.toolCalls.push(...read);
   else blocks.unparsedToolCalls.push(inside);
-}
-
-function readToolCall(json: string): ToolCall | undefined {
-  try {
-    const value: unknown = JSON.parse(json);
-    if (typeof value !== "object" || value === null) return undefined;
-    const { name, arguments: parameters } = value as Record<string, unknown>;
-    if (typeof name !== "string" || name === "") return undefined;
-    if (typeof parameters !== "object" || parameters === null || Array.isArray(parameters)) return undefined;
-    return { name, arguments: parameters as Record<string, unknown> };
-  } catch {
-    return undefined;
-  }
 }
 
 function toMessage(blocks: Blocks): ReadResponse {

@@ -3,6 +3,7 @@
 // one difference to encoding the whole text at once: content that begins with a newline is not merged with the header's newline.
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import { RendererError } from "./errors.ts";
+import { type Extension, isBlank, rewrites } from "./extension.ts";
 import type {
   Message,
   ParsedResponse,
@@ -16,6 +17,7 @@ import { isQuery, splitReasoning, thinkBlock, thinkTags, trimStartNewlines } fro
 import type { Renderer, RendererFormat } from "./renderer.ts";
 import { type Segment, warningsOf, weigh } from "./segments.ts";
 import { checkRole } from "./template/wire-messages.ts";
+import { type CallFormat, callFormatOf } from "./tool-calls.ts";
 import { spacedJson, withToolDeclarations } from "./tools.ts";
 
 export interface Qwen3Options {
@@ -34,6 +36,7 @@ export class Qwen3Renderer implements Renderer {
   readonly #strip: boolean;
   readonly #start: number;
   readonly #end: number;
+  readonly #calls: CallFormat;
 
   constructor(name: string, tokenizer: Tokenizer, options: Qwen3Options) {
     this.name = name;
@@ -44,14 +47,40 @@ export class Qwen3Renderer implements Renderer {
     this.#start = this.#controlToken("<|im_start|>");
     this.#end = this.#controlToken("<|im_end|>");
     this.stop = [this.#end];
+    this.#calls = callFormatOf(tokenizer.chatTemplate);
   }
 
   buildGenerationPrompt(messages: readonly Message[], options: RenderOptions = {}): number[] {
     const segments = this.#render(messages, options);
-    const tokens = segments.flatMap((segment) => segment.tokens);
-    tokens.push(...this.#header("assistant", segments.length === 0));
-    if (this.#thinking === "off") tokens.push(...this.tokenizer.encode(thinkBlock("")));
-    return tokens;
+    return [...segments.flatMap(({ tokens }) => tokens), ...this.#prompt(segments.length === 0)];
+  }
+
+  extend(
+    messages: readonly Message[],
+    answer: ArrayLike<number>,
+    added: readonly Message[],
+    options: RenderOptions = {},
+  ): Extension {
+    if (answer[answer.length - 1] !== this.#end) return { tokens: undefined, rewritten: rewrites.unfinished };
+    if (added.length === 0) return { tokens: undefined, rewritten: rewrites.nothingAdded };
+    const whole = [...messages, ...added];
+    const behind = this.#render(whole, options).filter(({ message }) => message >= messages.length);
+    const last = messages.length - 1;
+    const shows = (all: readonly Message[], index: number) => this.#showsBlock(all, index, all[index]!.reasoning ?? "");
+    const { content, reasoning: thought } = messages[last]!;
+    // The format takes what looks like reasoning out of an answer's text.
+    const cut = this.#thinking !== "never" && thought === undefined && content.includes(thinkTags.close);
+    const hidden = messages.some(
+      ({ role, reasoning }, index) =>
+        role === "assistant" &&
+        !isBlank(reasoning) &&
+        (index === last || shows(messages.slice(0, -1), index)) &&
+        !shows(whole, index),
+    );
+    return {
+      tokens: [...behind.flatMap(({ tokens }) => tokens), ...this.#prompt(false)],
+      rewritten: hidden ? rewrites.reasoning : cut ? rewrites.text : undefined,
+    };
   }
 
   buildSupervisedExample(messages: readonly Message[], options: SupervisedOptions = {}): SupervisedExample {
@@ -60,11 +89,11 @@ export class Qwen3Renderer implements Renderer {
     return { ...example, warnings: warningsOf(this, this.name, messages, trainOn) };
   }
 
-  parseResponse(tokens: ArrayLike<number>): ParsedResponse {
+  parseResponse(tokens: ArrayLike<number>, { tools }: RenderOptions = {}): ParsedResponse {
     const { ids, termination } = untilStop(tokens, this.stop);
     const tags = this.#thinking === "never" ? undefined : thinkTags;
     const tail = this.#thinking === "off" ? "closed" : "none";
-    return { ...readAssistant(this.tokenizer.decode(ids), { tags, tail }), termination };
+    return { ...readAssistant(ids, this.tokenizer, { tags, tail, calls: this.#calls, tools }), termination };
   }
 
   #render(messages: readonly Message[], options: RenderOptions, { supervised = false } = {}): Segment[] {
@@ -142,6 +171,12 @@ export class Qwen3Renderer implements Renderer {
     if (!tools || tools.length === 0) return undefined;
     const system = messages[0]?.role === "system" ? messages[0].content : undefined;
     return withToolDeclarations(this.tokenizer.chatTemplate, this.tokenizer.name, system, tools);
+  }
+
+  /** What an answer begins with. */
+  #prompt(first: boolean): number[] {
+    const header = this.#header("assistant", first);
+    return this.#thinking === "off" ? [...header, ...this.tokenizer.encode(thinkBlock(""))] : header;
   }
 
   /** The newline before every message but the first belongs to its header. */

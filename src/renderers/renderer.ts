@@ -1,5 +1,6 @@
 // The interface of a chat format: conversations to token ids and back.
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
+import type { Extension } from "./extension.ts";
 import type {
   Message,
   ParsedResponse,
@@ -25,10 +26,20 @@ export interface Renderer {
 
   /** The tokens after which the model writes the next assistant message. */
   buildGenerationPrompt(messages: readonly Message[], options?: RenderOptions): number[];
+  /**
+   * The next prompt after an answer, as tokens behind those that were sampled: nothing is written or tokenized twice. `messages` ends
+   * with the answer as `parseResponse` read it, `answer` are its tokens with their stop token, `added` is what others say then.
+   */
+  extend(
+    messages: readonly Message[],
+    answer: ArrayLike<number>,
+    added: readonly Message[],
+    options?: RenderOptions,
+  ): Extension;
   /** A finished conversation and which of its tokens to train on. */
   buildSupervisedExample(messages: readonly Message[], options?: SupervisedOptions): SupervisedExample;
-  /** Reads sampled tokens, the stop token included where one was sampled. */
-  parseResponse(tokens: ArrayLike<number>): ParsedResponse;
+  /** Reads sampled tokens, the stop token included where one was sampled; the tools that were declared give parameters their types. */
+  parseResponse(tokens: ArrayLike<number>, options?: RenderOptions): ParsedResponse;
 }
 
 /** Settings of a renderer. */

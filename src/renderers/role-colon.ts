@@ -2,6 +2,7 @@
 // to write the user's next line.
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import { RendererError } from "./errors.ts";
+import { type Extension, rewrites } from "./extension.ts";
 import type { Message, ParsedResponse, RenderOptions, SupervisedExample, SupervisedOptions } from "./messages.ts";
 import type { Renderer, RendererFormat } from "./renderer.ts";
 import { type Segment, weigh } from "./segments.ts";
@@ -27,6 +28,19 @@ class RoleColonRenderer implements Renderer {
   buildGenerationPrompt(messages: readonly Message[], options: RenderOptions = {}): number[] {
     const segments = this.#render(messages, options);
     return [...segments.flatMap(({ tokens }) => tokens), ...this.#header("assistant", segments.length === 0)];
+  }
+
+  /** An answer ends with the beginning of what the user says next, as the model wrote it. */
+  extend(
+    _messages: readonly Message[],
+    answer: ArrayLike<number>,
+    added: readonly Message[],
+    options: RenderOptions = {},
+  ): Extension {
+    if (!this.tokenizer.decode(answer).endsWith(stopText)) return { tokens: undefined, rewritten: rewrites.unfinished };
+    if (added[0]?.role !== "user") return { tokens: undefined, rewritten: rewrites.moved };
+    const [, ...behind] = this.#render(added, options).flatMap((segment) => [segment.tokens]);
+    return { tokens: [...behind.flat(), ...this.#header("assistant", false)], rewritten: undefined };
   }
 
   buildSupervisedExample(messages: readonly Message[], options: SupervisedOptions = {}): SupervisedExample {

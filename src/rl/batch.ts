@@ -10,6 +10,9 @@ const minimumGradedShare = 0.75;
 
 export type GroupOutcome = "mixed" | "all-pass" | "all-fail" | "ungraded";
 
+/** An answer, as far as judging a group needs it. */
+type Judged = Pick<Completion, "grade">;
+
 export interface JudgedGroup {
   group: Group;
   outcome: GroupOutcome;
@@ -78,15 +81,23 @@ function sharedAdvantages(): (sequence: Sequence, group: Group, advantage: numbe
   };
 }
 
+/** The answers that a group is judged by: those with a reward, or none where too many have none. */
+function rewardedSamples(completions: readonly Judged[]): number[] {
+  const graded = completions.flatMap(({ grade }, sample) => (grade.reward === null ? [] : [sample]));
+  return graded.length >= Math.max(2, minimumGradedShare * completions.length) ? graded : [];
+}
+
+const rewardsOf = (completions: readonly Judged[]) =>
+  rewardedSamples(completions).map((sample) => completions[sample]!.grade.reward!);
+
+/** Whether a group's answers differ in their rewards, so that something of it is trained on. */
+export const teaches = (completions: readonly Judged[]): boolean =>
+  !shouldSkip(computeAdvantages(rewardsOf(completions)));
+
 /** Judges each group by its graded answers; by none where too many have no verdict. */
 function judgeGroups(groups: readonly Group[], name: AdvantageName): JudgedGroup[] {
-  const rewarded = groups.map(({ completions }) => {
-    const graded = completions.flatMap(({ grade }, sample) => (grade.reward === null ? [] : [sample]));
-    return graded.length >= Math.max(2, minimumGradedShare * completions.length) ? graded : [];
-  });
-  const rewards = groups.map(({ completions }, index) =>
-    rewarded[index]!.map((sample) => completions[sample]!.grade.reward!),
-  );
+  const rewarded = groups.map(({ completions }) => rewardedSamples(completions));
+  const rewards = groups.map(({ completions }) => rewardsOf(completions));
   const advantages = batchAdvantages(rewards, name);
   return groups.map((group, index) => {
     const ofSamples = Array<number | null>(group.completions.length).fill(null);
@@ -94,7 +105,7 @@ function judgeGroups(groups: readonly Group[], name: AdvantageName): JudgedGroup
     return {
       group,
       outcome: rewarded[index]!.length === 0 ? "ungraded" : outcomeOf(group.completions),
-      skipped: shouldSkip(computeAdvantages(rewards[index]!)),
+      skipped: !teaches(group.completions),
       advantages: ofSamples,
     };
   });

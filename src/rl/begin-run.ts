@@ -9,7 +9,6 @@ import { keysWith } from "./config-keys.ts";
 import type { Tariff } from "./prices.ts";
 import { type Change, checkIdentity, configChanges, configHash, describeChange } from "./resume.ts";
 import { idsHash, type Task } from "./tasks.ts";
-import type { TrainParts } from "./train.ts";
 
 /** What a run works with, besides its settings. */
 export interface RunFacts {
@@ -53,19 +52,25 @@ export function runRecord(
   return { record, changes };
 }
 
+/** A run that a process has begun, or goes on with. */
+export interface BegunRun {
+  /** What config.json says of it. */
+  record: Readonly<Record<string, unknown>>;
+  /** A short name for all of that. */
+  configHash: string;
+  /** What the server is to know of it. */
+  userMetadata: Record<string, string>;
+}
+
 /**
  * Refuses to go on with another run; writes config.json and the journal's `started`, says what changed since the part before, opens
- * the sinks. Returns what is recorded, and what of it the loop is told.
+ * the sinks.
  */
-export async function beginRun(
-  run: Run,
-  config: TrainConfig,
-  facts: RunFacts,
-): Promise<{ record: Record<string, unknown>; loopInputs: Pick<TrainParts, "configHash" | "userMetadata"> }> {
+export async function beginRun(run: Run, config: TrainConfig, facts: RunFacts): Promise<BegunRun> {
   const { record, changes } = runRecord(run.path, config, facts);
   for (const change of changes) run.logger.warn(`going on with another setting: ${describeChange(change)}`);
   await run.begin(record, changes);
   run.attach(await openSinks(config, { runPath: run.path, logger: run.logger, record }));
   const userMetadata = { renderer_name: facts.renderer.name, log_path: run.path };
-  return { record, loopInputs: { configHash: configHash(record), userMetadata } };
+  return { record, configHash: configHash(record), userMetadata };
 }

@@ -112,6 +112,11 @@ export const configGroups = {
     completions_per_prompt: groups(z.int().min(1).default(16), "answers sampled for each of them: the G of GRPO", {
       shown: "both",
     }),
+    fill_batch: groups(
+      z.boolean().default(false),
+      "ask the next problem in place of each whose answers all get the same reward, until prompts_per_step teach or four times as many were asked (DAPO's dynamic sampling)",
+      { shown: "both" },
+    ),
     learning_rate: setting(positive.default(4e-5), "Adam learning rate", { shown: "both" }),
     lora_rank: identity(z.int().min(1).default(32), "rank of the LoRA adapter", { shown: "both" }),
     max_steps: setting(z.int().min(-1).default(-1), "step at which training ends; -1: never", { shown: "start" }),

@@ -3,7 +3,14 @@ import { describeCost, describeForecast, forecastTokens } from "./forecast.ts";
 import type { Task } from "./tasks.ts";
 
 const task = (prompt: number, maxTokens: number) => ({ prompt: new Int32Array(prompt), maxTokens }) as Task;
-const config = { prompts_per_step: 8, completions_per_prompt: 16, max_steps: 20, eval_every: 10, eval_num_samples: 2 };
+const config = {
+  prompts_per_step: 8,
+  completions_per_prompt: 16,
+  fill_batch: false,
+  max_steps: 20,
+  eval_every: 10,
+  eval_num_samples: 2,
+};
 
 test("every answer as long as it may be, prompts read once, evaluations before, between and after", () => {
   const forecast = forecastTokens(config, [task(100, 50), task(200, 30)], [task(10, 5), task(30, 7)]);
@@ -18,6 +25,15 @@ test("every answer as long as it may be, prompts read once, evaluations before, 
     "a step: at most 1200 read, 5120 sampled, 24k trained (tokens, if every answer is as long as it may be)",
     "20 steps and 3 evaluations: at most 24k read, 102k sampled, 486k trained",
   ]);
+});
+
+test("a batch that is filled asks four times as much at most, and trains on no more", () => {
+  const { step } = forecastTokens(config, [task(100, 50)], []);
+  expect(forecastTokens({ ...config, fill_batch: true }, [task(100, 50)], []).step).toEqual({
+    prefill: 4 * step.prefill,
+    sample: 4 * step.sample,
+    train: step.train,
+  });
 });
 
 test("the most it costs, at the prices of the run", () => {

@@ -1,6 +1,7 @@
 // What a run will ask for at most, in tokens, before any of it is asked for: every answer as long as it may be,
 // and what that costs at known prices. `./whet doctor` measures instead, and forecasts what is likely.
 import type { TrainConfig } from "./config.ts";
+import { maxProblemsOf } from "./fill.ts";
 import { costOf, dollars, type Tariff } from "./prices.ts";
 import { completionsPerStep, type Sizes } from "./sizes.ts";
 
@@ -22,7 +23,7 @@ export interface Forecast {
   evaluations: number;
 }
 
-type Settings = Pick<TrainConfig, keyof Sizes | "max_steps" | "eval_every" | "eval_num_samples">;
+type Settings = Pick<TrainConfig, keyof Sizes | "fill_batch" | "max_steps" | "eval_every" | "eval_num_samples">;
 
 /** What of a task makes its cost. */
 interface TaskSize {
@@ -47,15 +48,17 @@ export function forecastAtMost(config: TrainConfig): Forecast {
 
 /** The most tokens of a run. `sampled` are some of its training problems: the mean of their prompts stands for all. */
 export function forecastTokens(config: Settings, sampled: readonly TaskSize[], tests: readonly TaskSize[]): Forecast {
-  const { prompts_per_step: prompts, max_steps: steps, eval_every: every } = config;
+  const { max_steps: steps, eval_every: every } = config;
   const answers = completionsPerStep(config);
+  const prompts = maxProblemsOf(config);
   const mean = (pick: (task: TaskSize) => number) =>
     sampled.reduce((sum, task) => sum + pick(task), 0) / Math.max(1, sampled.length);
   const prompt = mean((task) => task.prompt.length);
   const longest = mean((task) => task.maxTokens);
+  // With fill_batch more is asked than is trained on: what teaches nothing is not.
   const step = {
     prefill: Math.round(prompts * prompt),
-    sample: Math.round(answers * longest),
+    sample: Math.round(prompts * config.completions_per_prompt * longest),
     train: Math.round(answers * (prompt + longest)),
   };
   const evaluation = {

@@ -1,21 +1,19 @@
 // One step and a few evaluated problems, done for real and timed: what a forecast is made of. The optimizer is left alone.
 import type { SamplingClient, TrainingClient } from "../client/index.ts";
 import { Random } from "../core/random.ts";
-import type { Renderer } from "../renderers/index.ts";
 import { buildBatch } from "./batch.ts";
 import type { TrainConfig } from "./config.ts";
 import { lossDatum } from "./datums.ts";
 import { evaluationSeed } from "./evaluate.ts";
 import type { Measured } from "./measured-forecast.ts";
 import type { Policy } from "./policies.ts";
-import { type Group, type Judge, type Place, sampleAndJudge } from "./rollout.ts";
+import type { Group, Place, RollOuts } from "./rollout.ts";
 import type { Task } from "./tasks.ts";
 import { inputTokens, updateRule } from "./train-step.ts";
 
 export interface MeasureParts {
   training: TrainingClient;
-  renderer: Renderer;
-  judge: Judge;
+  rollOuts: RollOuts;
   /** One batch of training problems, and the problems of an evaluation. */
   tasks: readonly Task[];
   testTasks: readonly Task[];
@@ -106,12 +104,10 @@ function rollOutAll(
   { phase, batch }: Pick<Place, "phase" | "batch">,
   tasks: readonly Task[],
   config: TrainConfig,
-  { renderer, judge, signal }: MeasureParts,
+  { rollOuts, signal }: MeasureParts,
 ): Promise<Group[]> {
   const policy: Policy = { version: 0, open: () => Promise.resolve({ sampler, version: 0 }) };
-  const rollOut = sampleAndJudge({
-    renderer,
-    judge,
+  const rollOut = rollOuts({
     record: async () => {},
     samples: phase === "train" ? config.completions_per_prompt : config.eval_num_samples,
     temperature: phase === "train" ? config.temperature : config.eval_temperature,

@@ -20,8 +20,8 @@ export interface PipelineOptions {
   end: number;
   tasksOf(batch: number): Promise<readonly Task[]>;
   rollOut: RollOut;
-  /** Asked when every group of a batch is judged: what else to ask of the same policy before the batch is whole. */
-  further?(batch: number, tasks: readonly Task[], groups: readonly Group[]): readonly Task[];
+  /** Asked when a group is judged: what to ask of the same policy as group `next` of the batch, before the batch is whole. */
+  further?(batch: number, judged: Group, next: number): Promise<Task> | undefined;
   /** Calls `begin` when the batch may begin, in the order of batches; at once unless given. */
   admit?(batch: number, begin: () => void): void;
   /** Aborted: admit nothing more, stop what is under way; `batches` ends. */
@@ -118,13 +118,8 @@ export class Pipeline {
 
   #begin(batch: number, policy: Policy): void {
     if (batch >= this.#end || this.#controller.signal.aborted) return;
-    const { tasksOf, further } = this.#options;
-    const running = (async () => {
-      const tasks = await tasksOf(batch);
-      const groups = await this.#rollOutAll(batch, 0, tasks, policy);
-      const more = further?.(batch, tasks, groups) ?? [];
-      return more.length === 0 ? groups : [...groups, ...(await this.#rollOutAll(batch, groups.length, more, policy))];
-    })();
+    const { tasksOf } = this.#options;
+    const running = (async () => this.#rollOutAll(batch, await tasksOf(batch), policy))();
     // A failure is kept until the batch is asked for, and ends the others at once.
     running.catch((error: unknown) => this.fail(error));
     this.#batches.set(batch, running);
@@ -132,18 +127,31 @@ export class Pipeline {
     this.#arrived();
   }
 
-  #rollOutAll(batch: number, first: number, tasks: readonly Task[], policy: Policy): Promise<Group[]> {
+  /** The batch's groups in their order: those of its tasks, and what comes further. */
+  async #rollOutAll(batch: number, tasks: readonly Task[], policy: Policy): Promise<Group[]> {
+    const groups: Group[] = [];
+    let asked = tasks.length;
+    const rollOut = async (group: number, task: Task) => {
+      const judged = await this.#rollOut(batch, group, task, policy);
+      groups[group] = judged;
+      const next = asked;
+      const further = this.#options.further?.(batch, judged, next);
+      if (!further) return;
+      asked++;
+      await rollOut(next, await further);
+    };
+    await Promise.all(tasks.map((task, group) => rollOut(group, task)));
+    return groups;
+  }
+
+  #rollOut(batch: number, group: number, task: Task, policy: Policy): Promise<Group> {
     const { signal } = this.#controller;
     signal.throwIfAborted();
-    const groups = tasks.map((task, index) =>
-      this.#options.rollOut({ phase: "train", batch, group: first + index }, task, policy, signal),
-    );
-    for (const group of groups) {
-      this.#groups.add(group);
-      const over = () => this.#groups.delete(group);
-      group.then(over, over);
-    }
-    return Promise.all(groups);
+    const running = this.#options.rollOut({ phase: "train", batch, group }, task, policy, signal);
+    this.#groups.add(running);
+    const over = () => this.#groups.delete(running);
+    running.then(over, over);
+    return running;
   }
 
   /** Waits until the batch has begun, then for its groups; undefined when it will not. */

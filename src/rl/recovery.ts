@@ -1,6 +1,7 @@
 // What a journal says about going on: the checkpoints, and from one of them on everything that need not be done again.
 import { type CheckpointRecord, LiveCheckpoints } from "../runs/checkpoints.ts";
 import { type EventOf, isUndone, type JournalEntry, type UpdateRule } from "../runs/events.ts";
+import { teaches } from "./batch.ts";
 import { type Role, roleOf } from "./config-keys.ts";
 import { ControlState } from "./control-state.ts";
 import type { Place, RememberedGroup } from "./rollout.ts";
@@ -24,11 +25,6 @@ export function resumableCheckpoints(entries: Iterable<JournalEntry>): Checkpoin
   return live.records.filter(({ state_path: path }) => path !== undefined).reverse();
 }
 
-/** How far the data were used by the end of a batch that began at `offset`. */
-export function offsetAfter(groups: readonly { datasetIndex: number }[], offset: number): number {
-  return groups.reduce((end, { datasetIndex }) => Math.max(end, datasetIndex + 1), offset);
-}
-
 /** Everything the journal has from a version on. */
 export class Recovered {
   readonly #groups = new Map<string, RememberedGroup>();
@@ -48,8 +44,8 @@ export class Recovered {
   floor = 0;
   /** What was asked of the run. */
   readonly controlState = new ControlState();
-  /** Steps of which an update was submitted: they are trained again from the same groups. */
-  readonly #updated = new Set<number>();
+  /** Steps of which an update was submitted: they are trained again from the same groups, as many as there were. */
+  readonly #updated = new Map<number, { groups: number; nextOffset: number }>();
 
   constructor(entries: Iterable<JournalEntry>, from: number) {
     for (const entry of entries) this.#take(entry, from);
@@ -59,25 +55,30 @@ export class Recovered {
     return this.#groups.get(keyOf(place));
   }
 
-  /** Whether a batch of `count` groups is there whole, with every verdict. */
-  isComplete(batch: number, count: number): boolean {
-    for (let group = 0; group < count; group++) {
+  /** Whether a batch of `count` groups that teach, or of `maxCount` in all, is there whole, with every verdict. */
+  isComplete(batch: number, count: number, maxCount = count): boolean {
+    let wanted = count;
+    for (let group = 0; group < wanted; group++) {
       const recorded = this.group({ phase: "train", batch, group });
-      if (!recorded || recorded.sampled.samples.some((_, sample) => recorded.graded[sample] === undefined))
-        return false;
+      if (!recorded) return false;
+      const verdicts = recorded.sampled.samples.map((_, sample) => recorded.graded[sample]);
+      if (!verdicts.every((verdict) => verdict !== undefined)) return false;
+      if (wanted < maxCount && !teaches(verdicts)) wanted++;
     }
     return true;
   }
 
   /** The groups of a batch that was trained on; undefined when it was not. */
   trainedGroups(batch: number): RememberedGroup[] | undefined {
-    if (!this.#updated.has(batch)) return undefined;
-    const groups: RememberedGroup[] = [];
-    for (let group = this.group({ phase: "train", batch, group: 0 }); group; ) {
-      groups.push(group);
-      group = this.group({ phase: "train", batch, group: groups.length });
-    }
-    return groups;
+    const updated = this.#updated.get(batch);
+    return (
+      updated && Array.from({ length: updated.groups }, (_, group) => this.group({ phase: "train", batch, group })!)
+    );
+  }
+
+  /** Where in the order of the data the batch begins that follows one that was trained on. */
+  offsetAfter(batch: number): number | undefined {
+    return this.#updated.get(batch)?.nextOffset;
   }
 
   /** Whether groups of a batch from `step` on were made under other settings. */
@@ -122,11 +123,7 @@ export class Recovered {
   /** The first step that was never trained, and the prompts consumed before it. */
   frontier(start: Position): Position {
     let { step, datasetOffset } = start;
-    for (let groups = this.trainedGroups(step); groups !== undefined; groups = this.trainedGroups(++step))
-      datasetOffset = offsetAfter(
-        groups.map(({ sampled }) => sampled),
-        datasetOffset,
-      );
+    for (let next = this.offsetAfter(step); next !== undefined; next = this.offsetAfter(++step)) datasetOffset = next;
     return { step, datasetOffset };
   }
 
@@ -176,7 +173,7 @@ export class Recovered {
       case "update-submitted":
         if (event.step < from) break;
         this.#rules.set(event.step, event.rule);
-        this.#updated.add(event.step);
+        this.#updated.set(event.step, { groups: event.groups.length, nextOffset: event.nextOffset });
         break;
       case "step-done":
         this.#steps.set(event.step, event);

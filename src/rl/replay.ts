@@ -8,6 +8,7 @@ import { TrainConfig } from "./config.ts";
 import { keysWith } from "./config-keys.ts";
 import { ownValues } from "./datums.ts";
 import { evaluationMetrics, summarizeOutcomes } from "./evaluate.ts";
+import { firstAsked } from "./fill.ts";
 import { maskedCount } from "./mask.ts";
 import { answerLoss } from "./policy-losses.ts";
 import { TrainError } from "./resume.ts";
@@ -32,7 +33,13 @@ export interface Replayed {
 }
 
 /** Settings that figures follow from. Others may have had values that are refused today. */
-const ReplayConfig = TrainConfig.pick({ max_steps: true, max_lag: true, reward: true }).strip();
+const ReplayConfig = TrainConfig.pick({
+  max_steps: true,
+  max_lag: true,
+  reward: true,
+  prompts_per_step: true,
+  fill_batch: true,
+}).strip();
 
 /** What a step's figures are made of, as far as the journal was read. */
 interface OpenStep {
@@ -108,7 +115,8 @@ function replayStep(
       `The tokens of step ${event.step} were dropped from the journal (keep_journal=checkpoint), so it cannot be replayed. Train with keep_journal=all to keep them.`,
     );
   const { rule } = submitted.event;
-  const groups = remembered.map(groupOf);
+  // An outage that got its verdict later may have left groups that the batch did without.
+  const groups = remembered.slice(0, submitted.event.groups.length).map(groupOf);
   const before = buildBatch(groups, rule);
   const { rewarded, notes } = rewardAnew(groups, submitted.session, changes);
   const batch = buildBatch(rewarded, changedRule(rule, changes));
@@ -122,6 +130,7 @@ function replayStep(
     maxLag: config.max_lag,
     learningRate: rule.adam.learningRate,
     batch,
+    firstAsked: firstAsked(config),
     update: update && updateMetrics(batch.examples, update),
     spans: event.spans,
     observed: event.observed,

@@ -3,10 +3,9 @@ import { expect, test } from "vitest";
 import { tinyTokenizerFolder } from "../../test/data/tiny-tokenizer.ts";
 import { getRenderer } from "../renderers/index.ts";
 import { loadTokenizer } from "../tokenizer/index.ts";
-import { sampleAndJudge } from "./rollout.ts";
+import { type Answer, sampleAndJudge } from "./rollout.ts";
 
-type RollOutArguments = Parameters<ReturnType<typeof sampleAndJudge>>;
-type Answer = Parameters<Parameters<typeof sampleAndJudge>[0]["judge"]>[1];
+type RollOutArguments = Parameters<ReturnType<ReturnType<typeof sampleAndJudge>>>;
 
 const draft = "```python\ndraft\n```";
 const final = "```python\nfinal\n```";
@@ -39,16 +38,14 @@ test("only the answer is graded, and reasoning that never ends counts as cut off
       },
     };
     const judged: Answer[] = [];
-    const rollOut = sampleAndJudge({
-      renderer,
+    const rollOut = sampleAndJudge(renderer, (_, answer) => {
+      judged.push(answer);
+      return Promise.resolve({ verdict: "fail" } as never);
+    })({
       samples: samples.length,
       temperature: 1,
       seedFor: () => 1,
       record: () => Promise.resolve(),
-      judge: (_, answer) => {
-        judged.push(answer);
-        return Promise.resolve({ verdict: "fail" } as never);
-      },
     });
     const task = { id: "p", source: "s", prompt: Int32Array.of(1), maxTokens: 100, datasetIndex: 0 };
     const policy = { open: () => Promise.resolve({ sampler, version: 0 }) };

@@ -72,9 +72,11 @@ export type RollOut = (place: Place, task: Task, policy: Policy, signal: AbortSi
 /** Gives one answer its verdict and reward. */
 export type Judge = (task: Task, answer: Answer, signal: AbortSignal, place: Place) => Promise<Grade>;
 
-export interface RolloutParts {
-  renderer: Renderer;
-  judge: Judge;
+/** Makes what rolls out the groups of training, or of evaluations. Another kind of group than `sampleAndJudge`'s stands in its place. */
+export type RollOuts = (context: RolloutContext) => RollOut;
+
+/** What the loop gives to what rolls out groups. */
+export interface RolloutContext {
   /** Makes an event durable. Of the arrays, those in `given` are the journal's from then on. */
   record(event: NewEvent, arrays?: Arrays, given?: readonly (Int32Array | Float32Array)[]): Promise<void>;
   /** Writes down what nothing waits for. */
@@ -89,8 +91,18 @@ export interface RolloutParts {
   sampling?(change: 1 | -1): void;
 }
 
+interface RolloutParts extends RolloutContext {
+  renderer: Renderer;
+  judge: Judge;
+}
+
 /** The usual group: G samples of one prompt, each judged as soon as all are there. */
-export function sampleAndJudge(parts: RolloutParts): RollOut {
+export const sampleAndJudge =
+  (renderer: Renderer, judge: Judge): RollOuts =>
+  (context) =>
+    judgedSamples({ renderer, judge, ...context });
+
+function judgedSamples(parts: RolloutParts): RollOut {
   return async (place, task, policy, signal) => {
     const recorded = parts.recorded?.(place, task);
     // One controller a group: the first failure stops the siblings.

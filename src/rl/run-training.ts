@@ -31,7 +31,7 @@ import {
 } from "./own-problems.ts";
 import { judgeByReward, type RewardFunction } from "./own-reward.ts";
 import { tariffForBudget } from "./prices.ts";
-import type { Judge } from "./rollout.ts";
+import { type Judge, sampleAndJudge } from "./rollout.ts";
 import type { TrainSettings } from "./settings.ts";
 import { train } from "./train.ts";
 
@@ -132,7 +132,7 @@ async function trainInto<Problem extends TrainingProblem>(
     const testLimits = { ...config, max_tokens: config.eval_max_tokens || config.max_tokens };
     const testTasks = ownTasks(testProblems, testLimits, renderer);
     const tariff = tariffForBudget(config, "server");
-    const { loopInputs } = await beginRun(run, config, {
+    const begun = await beginRun(run, config, {
       renderer,
       engine: "server",
       tariff,
@@ -143,21 +143,13 @@ async function trainInto<Problem extends TrainingProblem>(
       ...(frozenSamplers ? {} : { more: { frozen_samplers: false } }),
     });
     const { step, interrupted, refusal } = await train(config, {
-      service,
       run,
-      made,
-      renderer,
-      judge,
-      judgedBy: options.reward ? "reward function" : "tests",
-      checkGrader: async () => {},
-      trainTasks,
-      testTasks,
-      fixedSeeds: options.fixedSeeds ?? true,
-      frozenSamplers,
-      ...loopInputs,
-      tariff,
-      drain,
-      cancel,
+      begun,
+      server: { service, made, fixedSeeds: options.fixedSeeds ?? true, frozenSamplers, tariff },
+      rollOuts: sampleAndJudge(renderer, judge),
+      grading: { by: options.reward ? "reward function" : "tests", check: async () => {} },
+      tasks: { train: trainTasks, test: testTasks },
+      signals: { drain, cancel },
       events: { stage: () => {}, evaluated: () => {} },
     });
     const newest = RunView.read(run.path).newest;

@@ -18,6 +18,8 @@ export interface TrainSettings {
   prompts_per_step?: number;
   /** answers sampled for each of them: the G of GRPO. Default 16, nano 8. */
   completions_per_prompt?: number;
+  /** ask the next problem in place of each whose answers all get the same reward, until prompts_per_step teach or four times as many were asked (DAPO's dynamic sampling). Default false. */
+  fill_batch?: boolean;
   /** Adam learning rate. Default 0.00004, nano 0.003. */
   learning_rate?: number;
   /** rank of the LoRA adapter. Default 32. */

@@ -19,6 +19,8 @@ export interface StepFacts {
   maxLag: number;
   learningRate: number;
   batch: Batch;
+  /** fill_batch: how many of the groups were asked before the verdicts of others. */
+  firstAsked: number | undefined;
   /** The update's figures (updateMetrics). Undefined: no group taught anything, so nothing was trained. */
   update: Readonly<Record<string, number>> | undefined;
   spans: readonly Span[];
@@ -40,6 +42,7 @@ export function stepMetrics(facts: StepFacts): Record<string, number> {
   const { step, batch, update, datasetOffset, datasetSize, maxSteps } = facts;
   return {
     ...batchMetrics(batch),
+    ...(facts.firstAsked === undefined ? {} : fillMetrics(batch, facts.firstAsked)),
     "optim/lr": facts.learningRate,
     ...update,
     "progress/batch": step,
@@ -96,6 +99,17 @@ export function batchMetrics(batch: Batch): Record<string, number> {
   );
 }
 
+/** What it took to fill the batch with groups that teach. */
+function fillMetrics({ groups }: Batch, firstAsked: number): Record<string, number> {
+  const tokens = groups.map(({ group }) => group.completions.reduce((sum, answer) => sum + answer.tokens.length, 0));
+  const sum = (some: readonly number[]) => some.reduce((all, count) => all + count, 0);
+  return {
+    "fill/groups": Math.max(0, groups.length - firstAsked),
+    "fill/missing": Math.max(0, firstAsked - groups.filter(({ skipped }) => !skipped).length),
+    "fill/tokens_frac": sum(tokens.slice(firstAsked)) / Math.max(1, sum(tokens)),
+  };
+}
+
 /** The update, and how far the policy that sampled was from the one that was trained. */
 export function updateMetrics(
   examples: readonly TrainingExample[],
@@ -140,8 +154,11 @@ export function stepTimes(spans: readonly Span[], maxLag: number): StepTimes {
   return { total: durationOf(spans, "total"), bound: Math.max(train, through / (maxLag + 1)) };
 }
 
-/** A batch's stages from its groups: sampling, grading, and the grading that was left when the last answer had come. */
-export function batchSpans(batch: Batch): Span[] {
+/**
+ * A batch's stages from its groups: sampling, grading, and the grading that was left when the last answer had come. With fill_batch, how
+ * long it went on after the groups that were asked first.
+ */
+export function batchSpans(batch: Batch, firstAsked?: number): Span[] {
   const groups = batch.groups.map(({ group }) => group);
   if (groups.length === 0) return [];
   const first = (pick: (group: (typeof groups)[number]) => number) => Math.min(...groups.map(pick));
@@ -159,6 +176,15 @@ export function batchSpans(batch: Batch): Span[] {
       end: gradedEnd,
     },
     { name: "grade_tail", start: sampled.end, end: Math.max(sampled.end, gradedEnd) },
+    ...(firstAsked === undefined
+      ? []
+      : [
+          {
+            name: "fill",
+            start: Math.max(...groups.slice(0, firstAsked).map(({ judged }) => judged.end)),
+            end: gradedEnd,
+          },
+        ]),
   ];
 }
 

@@ -6,6 +6,7 @@ import type { Journal } from "../runs/journal.ts";
 import type { Activity } from "../runs/timing.ts";
 import type { Batch } from "./batch.ts";
 import type { TrainConfig } from "./config.ts";
+import { firstAsked } from "./fill.ts";
 import type { Meter } from "./meter.ts";
 import type { Recovered } from "./recovery.ts";
 import { recentSteps, type StepTimes, stepMetrics, stepTimes, updateMetrics } from "./step-metrics.ts";
@@ -54,7 +55,7 @@ export class StepRecorder {
   }
 
   /** The batch is about to be trained on; durable before the server hears of it. */
-  async submitted(step: number, batch: Batch, rule: UpdateRule): Promise<void> {
+  async submitted(step: number, batch: Batch, rule: UpdateRule, nextOffset: number): Promise<void> {
     if (this.#recovered.ruleOf(step)) return;
     await this.#journal.append({
       type: "update-submitted",
@@ -62,6 +63,7 @@ export class StepRecorder {
       rule,
       examples: batch.examples.length,
       tokens: inputTokens(batch.examples),
+      nextOffset,
       groups: batch.groups.map(({ group, outcome, skipped, advantages }, index) => ({
         problem: group.problem,
         outcome,
@@ -128,6 +130,7 @@ export class StepRecorder {
       maxLag: this.#config.max_lag,
       learningRate: rule.adam.learningRate,
       batch,
+      firstAsked: firstAsked(this.#config),
       update,
       spans,
       observed,

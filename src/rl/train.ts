@@ -4,51 +4,56 @@
 import type { ServiceClient, TrainingClient } from "../client/index.ts";
 import { messageOf } from "../core/errors.ts";
 import { whet } from "../core/program.ts";
-import type { Renderer } from "../renderers/index.ts";
 import type { Run } from "../runs/run.ts";
 import { measured } from "../runs/timing.ts";
 import { type Batch, buildBatch } from "./batch.ts";
+import type { BegunRun } from "./begin-run.ts";
 import { Budget, type Refusal } from "./budget.ts";
 import { checkpointName } from "./checkpoints.ts";
 import type { TrainConfig } from "./config.ts";
 import type { Evaluation } from "./evaluate.ts";
+import { firstAsked } from "./fill.ts";
 import { Findings, RollBack, rollBackIfAsked } from "./findings.ts";
 import { firstFailure, isModelLost } from "./lost.ts";
 import { Meter } from "./meter.ts";
 import type { Tariff } from "./prices.ts";
-import { offsetAfter, type Position } from "./recovery.ts";
+import type { Position } from "./recovery.ts";
 import { resume, type Start, TrainError } from "./resume.ts";
-import type { Judge } from "./rollout.ts";
+import type { RollOuts } from "./rollout.ts";
 import { TrainSession } from "./session.ts";
+import type { Money } from "./session-parts.ts";
 import { batchMetrics, batchSpans } from "./step-metrics.ts";
 import type { Task, TaskSource } from "./tasks.ts";
 import { trainStep } from "./train-step.ts";
 
 export interface TrainParts {
-  service: ServiceClient;
   run: Run;
-  renderer: Renderer;
-  judge: Judge;
-  /** Who that is: programs of a sandbox, or a function of the caller's. */
-  judgedBy: "tests" | "reward function";
-  /** Rejects when programs with known verdicts are judged wrongly. */
-  checkGrader(): Promise<void>;
-  trainTasks: TaskSource;
-  testTasks: readonly Task[];
-  /** False for servers whose samplers follow training, or the reverse: only the newest policy is sampled then. Default true. */
-  frozenSamplers?: boolean | undefined;
-  /** False for servers that would give every sample of a request the same seed. */
-  fixedSeeds: boolean;
-  configHash: string;
-  /** The model that a run without a checkpoint begins with, where it was made before. */
-  made?: TrainingClient | undefined;
-  /** What the server charges; needed for a budget. */
-  tariff?: Tariff | undefined;
-  userMetadata: Record<string, string>;
-  /** Aborted: finish the update under way, keep what is complete, save, stop. */
-  drain: AbortSignal;
-  /** Aborted: stop at once. */
-  cancel: AbortSignal;
+  begun: BegunRun;
+  server: {
+    service: ServiceClient;
+    /** The model that a run without a checkpoint begins with, where it was made before. */
+    made?: TrainingClient | undefined;
+    /** False for servers that would give every sample of a request the same seed. */
+    fixedSeeds: boolean;
+    /** False for servers whose samplers follow training, or the reverse: only the newest policy is sampled then. Default true. */
+    frozenSamplers?: boolean | undefined;
+    /** What the server charges; needed for a budget. */
+    tariff?: Tariff | undefined;
+  };
+  /** How a group comes about: of training, and of evaluations. */
+  rollOuts: RollOuts;
+  grading: {
+    by: "tests" | "reward function";
+    /** Rejects when programs with known verdicts are judged wrongly. */
+    check(): Promise<void>;
+  };
+  tasks: { train: TaskSource; test: readonly Task[] };
+  signals: {
+    /** Aborted: finish the update under way, keep what is complete, save, stop. */
+    drain: AbortSignal;
+    /** Aborted: stop at once. */
+    cancel: AbortSignal;
+  };
   events: TrainEvents;
 }
 
@@ -64,12 +69,6 @@ export interface TrainOutcome extends Position {
   refusal?: Refusal | undefined;
 }
 
-/** What counts a run's cost, and what ends it when that is spent. */
-interface Money {
-  meter: Meter;
-  budget: Budget | undefined;
-}
-
 /** Above this share of ungraded completions something is broken, and going on would waste money. */
 const maxUngraded = 0.2;
 /** A server that loses the model again and again without a step in between is not worth retrying. */
@@ -77,15 +76,15 @@ const maxRecoveries = 5;
 
 /** Trains until `max_steps`, or until it is drained. */
 export async function train(config: TrainConfig, parts: TrainParts): Promise<TrainOutcome> {
-  const { run, service } = parts;
+  const { run, begun, server, signals } = parts;
+  const { userMetadata } = begun;
   const findings = new Findings(run, config);
   const money = countMoney(config, parts);
-  let { made } = parts;
+  let { made } = server;
   let reached = -1;
   for (let recoveries = 0; ; ) {
     await rollBackIfAsked(run, config);
-    const { userMetadata, cancel: signal } = parts;
-    const start = await resume(service, config, run, { userMetadata, signal, made });
+    const start = await resume(server.service, config, run, { userMetadata, signal: signals.cancel, made });
     made = undefined;
     const progress = { position: start.position };
     try {
@@ -94,10 +93,10 @@ export async function train(config: TrainConfig, parts: TrainParts): Promise<Tra
       const error = firstFailure(failure);
       if (error instanceof RollBack || (await findings.canRollBack(error, progress.position.step))) {
         // Its place may be the only one; a server that cannot free it says more when the next model is made.
-        await start.training.unload({ signal }).catch(() => {});
+        await start.training.unload({ signal: signals.cancel }).catch(() => {});
         continue;
       }
-      if (!isModelLost(error) || parts.cancel.aborted) throw error;
+      if (!isModelLost(error) || signals.cancel.aborted) throw error;
       const { step } = progress.position;
       recoveries = step > reached ? 0 : recoveries + 1;
       if (recoveries > maxRecoveries) throw error;
@@ -117,7 +116,8 @@ async function trainFrom(
   money: Money,
 ): Promise<TrainOutcome> {
   const session = new TrainSession(start, config, parts, money);
-  const { pipeline, checkpoints, recorder, controls, watch, end, drain } = session;
+  const { plan, pipeline, checkpoints, recorder, controls, drain } = session;
+  const { end } = plan;
   const { events } = parts;
   try {
     await session.begin(start.position.step);
@@ -130,19 +130,21 @@ async function trainFrom(
       if (drain.aborted) break;
       const rule = recorder.ruleOf(step);
       const batch = buildBatch(groups, rule);
-      stopIfUngraded(step, batch, parts.judgedBy);
-      const spans = batchSpans(batch);
-      await recorder.submitted(step, batch, rule);
+      stopIfUngraded(step, batch, parts.grading.by);
+      const spans = batchSpans(batch, firstAsked(config));
+      const nextOffset = plan.offsetOf(step + 1);
+      await recorder.submitted(step, batch, rule, nextOffset);
 
       // Without a datum neither call is made: an optimizer step without a gradient would still move the weights by momentum.
       events.stage(step, "training");
-      const train = () => measured(spans, "train", () => trainStep(start.training, batch.examples, rule, watch.signal));
-      const applied = batch.examples.length > 0 ? await watch.stage("training", train) : undefined;
+      const train = (signal: AbortSignal) =>
+        measured(spans, "train", () => trainStep(start.training, batch.examples, rule, signal));
+      const applied = batch.examples.length > 0 ? await session.stage("training", train) : undefined;
       const update = applied && (await recorder.applied(step, batch, applied, spans.at(-1)!));
 
       await session.publish(step + 1, update !== undefined);
       const { datasetOffset } = progress.position;
-      progress.position = { step: step + 1, datasetOffset: offsetAfter(groups, datasetOffset) };
+      progress.position = { step: step + 1, datasetOffset: nextOffset };
       checkpoints.saveIfDue(progress.position, end);
       spans.push(...session.takePublished());
       await recorder.done({ step, datasetOffset, batch, update, rule, spans });
@@ -159,7 +161,7 @@ async function trainFrom(
     events.stage(position.step, "saving");
     // Unless nothing was trained since the checkpoint that this began from.
     if (start.from?.step !== position.step || (!interrupted && !start.from.final))
-      await watch.stage("saving", () => checkpoints.save(name, position, !interrupted));
+      await session.stage("saving", () => checkpoints.save(name, position, !interrupted));
     events.stage(position.step, "evaluating");
     if (!drain.aborted) await session.finish(position.step);
     await findings.say();
@@ -171,7 +173,7 @@ async function trainFrom(
 }
 
 /** The meter and the budget, from what the journal has and whatever it gets. */
-function countMoney(config: TrainConfig, { run: { journal }, tariff }: TrainParts): Money {
+function countMoney(config: TrainConfig, { run: { journal }, server: { tariff } }: TrainParts): Money {
   const meter = Meter.over(journal.entries());
   const budget =
     config.budget === null || !tariff ? undefined : new Budget(config.budget, tariff, meter, config, journal.entries());
@@ -182,7 +184,7 @@ function countMoney(config: TrainConfig, { run: { journal }, tariff }: TrainPart
   return { meter, budget };
 }
 
-function stopIfUngraded(step: number, batch: Batch, judgedBy: TrainParts["judgedBy"]): void {
+function stopIfUngraded(step: number, batch: Batch, judgedBy: TrainParts["grading"]["by"]): void {
   const share = batchMetrics(batch)["grade/ungraded_rate"] ?? 0;
   if (share <= maxUngraded) return;
   const answers = `${Math.round(100 * share)}% of the completions of step ${step}`;

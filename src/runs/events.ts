@@ -152,6 +152,8 @@ export const RunEvent = z.discriminatedUnion("type", [
     examples: index,
     /** Tokens of all examples, prompts included: what the server reads. */
     tokens: index,
+    /** Where in the order of the data the next batch begins. */
+    nextOffset: index,
     groups: z.array(
       z.object({
         problem: z.string(),

@@ -127,6 +127,16 @@ export const metricSections: readonly MetricSection[] = [
     after: "The best possible step takes max(train, (weights + sample + grade_tail + train) / (max_lag + 1)) seconds.",
   },
   {
+    title: "Filling batches",
+    about: "With `fill_batch=true`: what it took until enough groups taught.",
+    metrics: {
+      "fill/groups": "problems that were asked in place of those whose answers all got the same reward",
+      "fill/missing": "groups that were still missing when four times prompts_per_step had been asked",
+      "fill/tokens_frac": "share of the sampled tokens that went to the further problems",
+      "time/fill": "seconds from the verdicts of the groups that were asked first to those of the last one",
+    },
+  },
+  {
     title: "Time",
     about: "In seconds. With `max_lag` the sampling of a step began before the step before it ended.",
     metrics: {

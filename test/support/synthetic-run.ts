@@ -101,6 +101,7 @@ export const submitted = (step: number): NewEvent => ({
   rule: updateRule,
   examples: 1,
   tokens: 1,
+  nextOffset: 8 * (step + 1),
   groups: [{ problem: "p0", outcome: "mixed", skipped: false, advantages: [0.5], trained: [0], graded: 1, passed: 1 }],
 });
 

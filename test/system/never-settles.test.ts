@@ -10,6 +10,7 @@ import { beginRun } from "../../src/rl/begin-run.ts";
 import { presetConfig } from "../../src/rl/config.ts";
 import { ownTaskSource } from "../../src/rl/own-problems.ts";
 import { judgeByReward } from "../../src/rl/own-reward.ts";
+import { sampleAndJudge } from "../../src/rl/rollout.ts";
 import { type TrainOutcome, type TrainParts, train } from "../../src/rl/train.ts";
 import { Display } from "../../src/runs/display.ts";
 import { Run } from "../../src/runs/run.ts";
@@ -73,7 +74,7 @@ test.each(["training", "evaluation"] as const)("a reward function that never set
 async function trainWithCheck(
   rig: LoopRig,
   path: string,
-  parts: Pick<TrainParts, "checkGrader" | "drain" | "cancel">,
+  { check, ...signals }: TrainParts["signals"] & { check: () => Promise<void> },
   stageDeadline: number,
 ): Promise<TrainOutcome> {
   const service = new ServiceClient({ baseUrl: rig.url, apiKey: "tml-test" });
@@ -93,22 +94,19 @@ async function trainWithCheck(
   const trainTasks = ownTaskSource(problems, config, renderer);
   const facts = { renderer, engine: "server", tariff: undefined, sandbox: "own reward" };
   const train_ = { fingerprint: "f", size: problems.length };
-  const { loopInputs } = await beginRun(run, config, { ...facts, train: train_, test: undefined, testTasks: [] });
+  const begun = await beginRun(run, config, { ...facts, train: train_, test: undefined, testTasks: [] });
   const events = { stage: () => {}, evaluated: () => {} };
-  const judge = judgeByReward(parity);
   try {
-    const given = {
-      service,
+    return await train(config, {
       run,
-      renderer,
-      judge,
-      judgedBy: "reward function" as const,
-      trainTasks,
-      testTasks: [],
-      fixedSeeds: true,
+      begun,
+      server: { service, fixedSeeds: true },
+      rollOuts: sampleAndJudge(renderer, judgeByReward(parity)),
+      grading: { by: "reward function", check },
+      tasks: { train: trainTasks, test: [] },
+      signals,
       events,
-    };
-    return await train(config, { ...given, ...loopInputs, ...parts });
+    });
   } finally {
     await run.close("interrupted");
     await service.close();
@@ -119,11 +117,11 @@ test.each(endings)("a check of the grader that never settles is ended by %s", as
   const rig = await loopRig();
   const path = newFolder();
   const { waits, signal: drain, cancel, config } = endedBy(ending);
-  const checkGrader = () => {
+  const check = () => {
     setTimeout(waits, 50);
     return never();
   };
-  await ended(ending, trainWithCheck(rig, path, { checkGrader, drain, cancel }, config.stage_deadline));
+  await ended(ending, trainWithCheck(rig, path, { check, drain, cancel }, config.stage_deadline));
   // The batch that waited for the check was not trained on.
   expect(eventsOf(path).flatMap((event) => (event.type === "update-submitted" ? [event.step] : []))).toEqual([0]);
   if (ending === "signal") expect(RunView.read(path).newest).toMatchObject({ name: "interrupted-000001" });

@@ -14,6 +14,7 @@ import { measureStep } from "../../rl/measure-step.ts";
 import { evaluationsOf, forecastRun, type Measured, measuredIn } from "../../rl/measured-forecast.ts";
 import { dollars, noPrice, tariffOf } from "../../rl/prices.ts";
 import { type ProbedSample, probeSample, probeTraining } from "../../rl/probe.ts";
+import { sampleAndJudge } from "../../rl/rollout.ts";
 import { completionsPerStep } from "../../rl/sizes.ts";
 import { evaluationTasks, taskSource } from "../../rl/tasks.ts";
 import { clock } from "../../runs/display.ts";
@@ -153,7 +154,8 @@ async function examine(config: TrainConfig, run: string | undefined, signal: Abo
           const { training } = sampled;
           const judge = judgeByTests({ grader: grading.grader, patienceMs: 10_000 });
           const tasks = await taskSource(problems, bench.config, renderer).batch(0, config.prompts_per_step);
-          const value = await measureStep(bench.config, { training, renderer, judge, tasks, testTasks, signal });
+          const rollOuts = sampleAndJudge(renderer, judge);
+          const value = await measureStep(bench.config, { training, rollOuts, tasks, testTasks, signal });
           return { value, found: value.basis };
         });
         if (forecast) showForecast(config, forecast, testTasks.length);

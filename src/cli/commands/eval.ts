@@ -177,13 +177,15 @@ async function measure(
   const progress = new Progress({ label, total: tasks.length * config.eval_num_samples });
   let graded = 0;
   try {
-    const rollOut = sampleAndJudge({
+    const judge = judgeByTests({
+      grader: grading.grader,
+      patienceMs: 60_000,
+      onOutage: (news) => news.due && progress.print(describeOutage(news, ", then this ends")),
+    });
+    const rollOut = sampleAndJudge(
       renderer,
-      judge: judgeByTests({
-        grader: grading.grader,
-        patienceMs: 60_000,
-        onOutage: (news) => news.due && progress.print(describeOutage(news, ", then this ends")),
-      }),
+      judge,
+    )({
       record: async (event) => {
         if (event.type === "graded") progress.update(++graded);
       },

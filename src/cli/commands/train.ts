@@ -19,6 +19,7 @@ import { describeCost, describeForecast, type Forecast, forecastTokens } from ".
 import { judgeByTests } from "../../rl/judge.ts";
 import { describeTariff, dollars, noPrice, priceKeys, tariffForBudget, tariffOf } from "../../rl/prices.ts";
 import { describeChange } from "../../rl/resume.ts";
+import { sampleAndJudge } from "../../rl/rollout.ts";
 import { evaluationTasks, taskSource } from "../../rl/tasks.ts";
 import { type TrainOutcome, train } from "../../rl/train.ts";
 import { defaultRunPath, openRunDirectory, readRunConfig, resumeCommand } from "../../runs/directory.ts";
@@ -212,8 +213,8 @@ async function trainInto(
       const sampled = await taskSource(problems, resolved, renderer).batch(0, Math.min(64, problems.size));
       return sayReady(run, resolved, facts, forecastTokens(resolved, sampled, testTasks));
     }
-    const { record, loopInputs } = await beginRun(run, resolved, facts);
-    showConfig(run, record);
+    const begun = await beginRun(run, resolved, facts);
+    showConfig(run, begun.record);
     const missing = priceKeys.filter((key) => resolved[key] === null);
     logger.info(`cost     ${tariff ? describeTariff(tariff) : noPrice(resolved.model_name, missing)}`);
     void dashboard?.ready.then((link) => showLink(run, link));
@@ -221,26 +222,17 @@ async function trainInto(
     run.journal.listen((event) => display.take(event));
 
     const outcome = await train(resolved, {
-      service: engine.service,
       run,
-      made,
-      renderer,
-      judge: judgeByTests({
-        grader: grading.grader,
-        comparator: resolved.comparator,
-        ...outage,
-      }),
-      judgedBy: "tests",
-      checkGrader: () => grading.check(drain),
-      trainTasks: taskSource(problems, resolved, renderer),
-      testTasks,
+      begun,
       // The hosted service does not say what one seed means for several samples of a request.
-      fixedSeeds: kind !== "hosted",
-      frozenSamplers,
-      ...loopInputs,
-      tariff,
-      drain,
-      cancel: cancel.signal,
+      server: { service: engine.service, made, fixedSeeds: kind !== "hosted", frozenSamplers, tariff },
+      rollOuts: sampleAndJudge(
+        renderer,
+        judgeByTests({ grader: grading.grader, comparator: resolved.comparator, ...outage }),
+      ),
+      grading: { by: "tests", check: () => grading.check(drain) },
+      tasks: { train: taskSource(problems, resolved, renderer), test: testTasks },
+      signals: { drain, cancel: cancel.signal },
       events: display,
     });
     return finish(run, outcome);

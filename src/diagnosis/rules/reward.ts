@@ -90,7 +90,8 @@ const groupsEqual: Rule = {
   when: "at most 5% of the groups of 5 steps had right and wrong answers; error after 10 steps, a note where nearly every answer is right because of training",
   means:
     "groups whose rewards are all equal teach nothing: problems are too easy or too hard, or too few completions per problem to tell",
-  remedy: "look at the rewards per problem; mix data of other difficulty, or raise completions_per_prompt",
+  remedy:
+    "look at the rewards per problem; mix data of other difficulty, raise completions_per_prompt, or let a batch ask further problems (fill_batch=true)",
   check(evidence) {
     const equal = ({ figures }: StepFigures) => (figures["groups_mixed"] ?? 0) === 0;
     const recent = evidence.last(5);

@@ -1,13 +1,14 @@
 // How a model's family writes its reasoning: between two tags in its text, or as messages of a channel of their own.
 import type { Tokenizer } from "../../tokenizer/tokenizer.ts";
-import type { Message, ToolCall } from "../messages.ts";
+import type { Message, RenderOptions, ToolCall } from "../messages.ts";
 import { type PromptTail, type ReadResponse, readAssistant } from "../parse.ts";
 import { type ReasoningTags, thinkTags } from "../reasoning.ts";
+import { type CallFormat, jsonArguments } from "../tool-calls.ts";
 
 export interface ReasoningFormat {
   /** Further tokens at which a turn ends: the model waits for someone else. */
   stops: readonly string[];
-  read(tokens: readonly number[], tokenizer: Tokenizer): ReadResponse;
+  read(tokens: readonly number[], tokenizer: Tokenizer, tools: RenderOptions["tools"]): ReadResponse;
 }
 
 /** Tags by family; the first whose closing tag is in a template is the template's. */
@@ -40,8 +41,11 @@ export interface TaggedReasoning {
   tail: PromptTail;
 }
 
-export function taggedReasoning(reasoning: TaggedReasoning): ReasoningFormat {
-  return { stops: [], read: (tokens, tokenizer) => readAssistant(tokenizer.decode(tokens), reasoning) };
+export function taggedReasoning(reasoning: TaggedReasoning, calls: CallFormat): ReasoningFormat {
+  return {
+    stops: [],
+    read: (tokens, tokenizer, tools) => readAssistant(tokens, tokenizer, { ...reasoning, calls, tools }),
+  };
 }
 
 /**
@@ -55,19 +59,26 @@ export const channelReasoning: ReasoningFormat = {
     const reasoning: string[] = [];
     const unparsedToolCalls: string[] = [];
     let answer: string | undefined;
+    const toolCalls: ToolCall[] = [];
     for (const part of splitAt(tokens, start)) {
-      const named = part.indexOf(channel ?? -1);
       const begins = part.indexOf(body ?? -1);
-      const header = tokenizer.decode(part.slice(named + 1, begins < 0 ? undefined : begins));
+      const named = part.indexOf(channel ?? -1);
+      const header = tokenizer.decode(part.slice(0, begins < 0 ? undefined : begins));
+      const name = tokenizer.decode(part.slice(named + 1, begins < 0 ? undefined : begins)).trim();
       const text = begins < 0 ? "" : tokenizer.decode(part.slice(begins + 1), { skipSpecial: true });
-      if (header.includes(" to=")) unparsedToolCalls.push(`${header.trim()}\n${text}`);
-      else if (header.trim().startsWith("final")) answer = text;
+      const recipient = / to=([^\s<]+)/.exec(` ${header}`)?.[1];
+      if (recipient !== undefined) {
+        const call = recipient.startsWith("functions.") && jsonArguments(text);
+        if (call) toolCalls.push({ name: recipient.slice("functions.".length), arguments: call });
+        else unparsedToolCalls.push(`${header.trim()}\n${text}`);
+      } else if (name.startsWith("final")) answer = text;
       else if (text !== "") reasoning.push(text);
     }
-    const message: Message & { toolCalls?: ToolCall[] } = { role: "assistant", content: answer ?? "" };
+    const message: Message = { role: "assistant", content: answer ?? "" };
     if (reasoning.length > 0) message.reasoning = reasoning.join("\n\n");
+    if (toolCalls.length > 0) message.toolCalls = toolCalls;
     if (unparsedToolCalls.length > 0) message.unparsedToolCalls = unparsedToolCalls;
-    const answered = answer !== undefined || unparsedToolCalls.length > 0;
+    const answered = answer !== undefined || toolCalls.length + unparsedToolCalls.length > 0;
     return answered ? { message } : { message, reasoningOpen: true };
   },
 };

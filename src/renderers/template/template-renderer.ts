@@ -2,10 +2,13 @@
 // where reasoning ends, what to train on) is found out by rendering small conversations with it.
 import type { AddedToken, Tokenizer } from "../../tokenizer/tokenizer.ts";
 import { RendererError } from "../errors.ts";
+import type { Extension } from "../extension.ts";
 import type { Message, ParsedResponse, RenderOptions, SupervisedExample, SupervisedOptions } from "../messages.ts";
 import { untilStop } from "../parse.ts";
 import type { Renderer, RendererFormat, RendererSettings } from "../renderer.ts";
+import { callFormatOf } from "../tool-calls.ts";
 import type { Piece } from "./control-text.ts";
+import { extendTemplate } from "./extend.ts";
 import { ChatTemplate, type TemplateOptions } from "./jinja.ts";
 import {
   channelReasoning,
@@ -70,7 +73,7 @@ export class TemplateRenderer implements Renderer {
     };
     this.#argumentsAsText = this.#needsArgumentsAsText();
     this.reasoning = { tags, tail: promptTail(this.#plain([user(probe)], true), tags) };
-    this.#format = channels ? channelReasoning : taggedReasoning(this.reasoning);
+    this.#format = channels ? channelReasoning : taggedReasoning(this.reasoning, callFormatOf(source));
     const ends = this.#findEnds();
     this.endOfTurn = ends.endOfTurn;
     this.stop = this.#findStops(ends.tokens);
@@ -81,13 +84,22 @@ export class TemplateRenderer implements Renderer {
     return this.encode(this.render(messages, options, true));
   }
 
+  extend(
+    messages: readonly Message[],
+    answer: ArrayLike<number>,
+    added: readonly Message[],
+    options: RenderOptions = {},
+  ): Extension {
+    return extendTemplate(this, messages, answer, added, options);
+  }
+
   buildSupervisedExample(messages: readonly Message[], options: SupervisedOptions = {}): SupervisedExample {
     return superviseTemplate(this, messages, options);
   }
 
-  parseResponse(tokens: ArrayLike<number>): ParsedResponse {
+  parseResponse(tokens: ArrayLike<number>, { tools }: RenderOptions = {}): ParsedResponse {
     const { ids, termination } = untilStop(tokens, this.stop);
-    return { ...this.#format.read(ids, this.tokenizer), termination };
+    return { ...this.#format.read(ids, this.tokenizer, tools), termination };
   }
 
   /** The conversation as the template writes it, its control tokens marked. */

@@ -1,0 +1,210 @@
+// Builds the parts of a session, each from what it needs of the run: no part knows another, nor all that they share. What one does to
+// another is given here by session.ts.
+import { Random } from "../core/random.ts";
+import { ControlInbox } from "../runs/controls.ts";
+import { Activity } from "../runs/timing.ts";
+import { Admissions } from "./admissions.ts";
+import { BatchPlan } from "./batch-plan.ts";
+import type { Budget } from "./budget.ts";
+import { type LinkedController, linkedController } from "./cancellation.ts";
+import { Checkpoints } from "./checkpoints.ts";
+import type { TrainConfig } from "./config.ts";
+import { Controls, type ControlsOptions } from "./controls.ts";
+import { evaluationSeed } from "./evaluate.ts";
+import { Evaluations } from "./evaluations.ts";
+import type { Meter } from "./meter.ts";
+import { batchesOf, Pipeline } from "./pipeline.ts";
+import { Policies } from "./policies.ts";
+import type { Start } from "./resume.ts";
+import type { RolloutContext } from "./rollout.ts";
+import { StepRecorder } from "./step-recorder.ts";
+import type { TrainParts } from "./train.ts";
+import { Watch } from "./watch.ts";
+
+/** What counts a run's cost, and what ends it when that is spent. */
+export interface Money {
+  meter: Meter;
+  budget: Budget | undefined;
+}
+
+/** What the parts of a session share. */
+export interface RunContext {
+  config: TrainConfig;
+  parts: TrainParts;
+  start: Start;
+  plan: BatchPlan;
+  money: Money;
+  watch: Watch;
+  /** Ends this session: by a signal to the process, or because somebody asked the run to stop. */
+  stop: LinkedController;
+  /** `drain` is the stop's, `cancel` the watch's. */
+  signals: TrainParts["signals"];
+  /** Whether answers are awaited. */
+  sampling: Activity;
+  record: RolloutContext["record"];
+}
+
+export function runContext(start: Start, config: TrainConfig, parts: TrainParts, money: Money): RunContext {
+  const { run, signals, tasks } = parts;
+  const watch = new Watch(config.stage_deadline * 1000, run.logger, signals.cancel);
+  const stop = linkedController(signals.drain);
+  return {
+    config,
+    parts,
+    start,
+    plan: new BatchPlan(start, config, tasks.train),
+    money,
+    watch,
+    stop,
+    signals: { drain: stop.signal, cancel: watch.signal },
+    sampling: new Activity(),
+    record: run.journal.append.bind(run.journal),
+  };
+}
+
+/** What rollouts of training and evaluation have in common. */
+function rollouts({ parts, start, plan, record }: RunContext): Pick<RolloutContext, "record" | "note" | "recorded"> {
+  const { journal } = parts.run;
+  return {
+    record,
+    note: journal.note.bind(journal),
+    recorded: (place, task) => {
+      const group = start.recovered.group(place);
+      if (group?.sampled.problem !== task.id) return undefined;
+      // What was trained on stays as it was. Elsewhere an outage, which may have ended the process before, is no verdict for good.
+      if (place.phase === "train" && place.batch < plan.frontier) return group;
+      const isVerdict = (verdict: (typeof group.graded)[number]) => verdict?.grade.verdict !== "ungraded";
+      return { ...group, graded: group.graded.map((verdict) => (isVerdict(verdict) ? verdict : undefined)) };
+    },
+  };
+}
+
+export function evaluationsOf(context: RunContext): Evaluations {
+  const { config, parts, start, plan, watch, record, signals } = context;
+  const { recovered } = start;
+  const { fixedSeeds } = parts.server;
+  const rollOut = parts.rollOuts({
+    ...rollouts(context),
+    samples: config.eval_num_samples,
+    temperature: config.eval_temperature,
+    seedFor: (_, task) => (fixedSeeds ? evaluationSeed(config.seed, task) : undefined),
+  });
+  return new Evaluations({
+    every: config.eval_every,
+    end: plan.end,
+    tasks: parts.tasks.test,
+    asked: recovered.controlState.evaluations,
+    rollOut: watch.progress("evaluating", rollOut),
+    isDone: (version) => recovered.isEvaluated(version),
+    hasStarted: (version) => recovered.hasEvaluationStarted(version),
+    record,
+    onResult: (step, evaluation) => parts.events.evaluated(step, evaluation),
+    ...signals,
+  });
+}
+
+export function admissionsOf({ parts, money, signals }: RunContext, onRefused: () => void): Admissions {
+  const admissions = new Admissions({
+    underWay: () => money.budget?.underWay ?? false,
+    onRefused,
+    signals: [signals.drain, signals.cancel],
+  });
+  parts.run.journal.listen(() => admissions.settled());
+  return admissions;
+}
+
+export function pipelineOf(context: RunContext, admissions: Admissions): Pipeline {
+  const { config, parts, plan, money, watch, sampling, signals } = context;
+  const { fixedSeeds } = parts.server;
+  const rollOut = parts.rollOuts({
+    ...rollouts(context),
+    samples: config.completions_per_prompt,
+    temperature: config.temperature,
+    seedFor: ({ batch, group }) => (fixedSeeds ? new Random("sample", config.seed, batch, group).uint32() : undefined),
+    sampling: (change) => sampling.change(change),
+  });
+  return new Pipeline({
+    lag: config.max_lag,
+    floor: plan.floor,
+    first: plan.first,
+    end: plan.end,
+    tasksOf: (batch) => plan.tasksOf(batch),
+    further: (batch, judged, next) => plan.further(batch, judged, next),
+    rollOut: watch.progress("sampling and grading", rollOut),
+    admit: (batch, begin) => admissions.ask(() => money.budget?.admit(batch, plan.missing(batch)), begin),
+    ...signals,
+  });
+}
+
+export function policiesOf(context: RunContext, isEvaluated: (version: number) => boolean): Policies {
+  const { config, parts, start, plan, record, signals } = context;
+  const { recovered, training } = start;
+  const isToSample = (batch: number) => batch >= plan.first && batch < plan.end && !plan.isComplete(batch);
+  return new Policies({
+    service: parts.server.service,
+    training,
+    published: recovered.policies,
+    stored: recovered.stored,
+    models: recovered.models,
+    needed: (version) => isEvaluated(version) || batchesOf(version, config.max_lag, plan.floor).some(isToSample),
+    ttlSeconds: config.ttl_seconds,
+    named: parts.server.frozenSamplers ?? true,
+    record,
+    logger: parts.run.logger,
+    signal: signals.cancel,
+  });
+}
+
+export function checkpointsOf(
+  { config, parts, start, record, signals }: RunContext,
+  options: { published(): Promise<unknown>; onSaved(step: number): void },
+): Checkpoints {
+  return new Checkpoints({
+    training: start.training,
+    every: config.save_every,
+    ttlSeconds: config.ttl_seconds,
+    configHash: parts.begun.configHash,
+    seed: config.seed,
+    epochOf: (offset) => Math.floor(offset / parts.tasks.train.size),
+    record,
+    published: options.published,
+    signal: signals.cancel,
+    onSaved: ({ step }) => {
+      options.onSaved(step);
+      if (config.keep_journal === "checkpoint") parts.run.journal.thin(step);
+    },
+  });
+}
+
+export function controlsOf(
+  { config, parts, start, plan, record, signals }: RunContext,
+  acts: Pick<ControlsOptions, "save" | "evaluate" | "stop">,
+): Controls {
+  const { run, events } = parts;
+  return new Controls({
+    runPath: run.path,
+    inbox: new ControlInbox(run.path, (message) => run.logger.warn(message)),
+    controlState: start.recovered.controlState,
+    learningRate: config.learning_rate,
+    frontier: plan.frontier,
+    startedAt: run.openedAt,
+    record,
+    ...acts,
+    logger: run.logger,
+    onPause: (step, paused) => events.stage(step, paused ? "paused" : "sampling and grading"),
+    ...signals,
+  });
+}
+
+export function recorderOf(
+  { config, parts, start, money, sampling }: RunContext,
+  observed: { learningRate(): number; groupsInFlight(): number },
+): StepRecorder {
+  const datasetSize = parts.tasks.train.size;
+  return new StepRecorder(parts.run.journal, start.recovered, config, {
+    ...observed,
+    datasetSize,
+    sampling,
+    meter: money.meter,
+  });
+}
