@@ -21,9 +21,9 @@ export class BatchPlan {
   readonly #config: PlanConfig;
   readonly #recovered: Recovered;
   readonly #source: TaskSource;
-  /** The most problems that a batch can take. */
-  readonly #maxProblems: number;
   readonly #frontierOffset: number;
+  /** Problems of the data that belong to a batch. */
+  readonly #maxProblems: number;
 
   constructor({ position, recovered }: Start, config: PlanConfig, source: TaskSource) {
     const frontier = recovered.frontier(position);
@@ -34,8 +34,8 @@ export class BatchPlan {
     this.#config = config;
     this.#recovered = recovered;
     this.#source = source;
-    this.#maxProblems = maxProblemsOf(config, source.size);
     this.#frontierOffset = frontier.datasetOffset;
+    this.#maxProblems = maxProblemsOf(config, source.size);
   }
 
   /** The version that a batch is sampled from. */
@@ -43,21 +43,21 @@ export class BatchPlan {
     return versionFor(batch, this.#config.max_lag, this.floor);
   }
 
-  /** Where in the order of the data a batch begins. */
-  offsetOf(batch: number): number {
-    const ahead = batch - this.frontier;
-    return this.#recovered.offsetAfter(batch - 1) ?? this.#frontierOffset + ahead * this.#maxProblems;
-  }
-
   async tasksOf(batch: number): Promise<readonly Task[]> {
     if (batch < this.frontier) return recordedTasks(this.#recovered, batch);
     return this.#source.batch(this.offsetOf(batch), this.#config.prompts_per_step);
   }
 
-  /** What a batch asks as its group `next` because another one turned out as `judged`; undefined: nothing. */
-  further(batch: number, judged: Group, next: number): Promise<Task> | undefined {
-    if (batch < this.frontier || next >= this.#maxProblems || teaches(judged.completions)) return undefined;
+  /** What to ask as group `next` of a batch in place of one that was judged; undefined when that taught, or enough was asked. */
+  further(batch: number, { completions }: Pick<Group, "completions">, next: number): Promise<Task> | undefined {
+    if (batch < this.frontier || next >= this.#maxProblems || teaches(completions)) return undefined;
     return this.#source.batch(this.offsetOf(batch) + next, 1).then(([task]) => task!);
+  }
+
+  /** Where in the order of the data a batch begins. */
+  offsetOf(batch: number): number {
+    const recorded = this.#recovered.offsetAfter(batch - 1);
+    return recorded ?? this.#frontierOffset + (batch - this.frontier) * this.#maxProblems;
   }
 
   /** Whether nothing of a batch is to be sampled or graded. */

@@ -4,7 +4,6 @@ import { untilAborted } from "../client/wait.ts";
 import type { Span } from "../runs/events.ts";
 import { measured } from "../runs/timing.ts";
 import type { Admissions } from "./admissions.ts";
-import type { BatchPlan } from "./batch-plan.ts";
 import type { Refusal } from "./budget.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 import type { TrainConfig } from "./config.ts";
@@ -64,9 +63,14 @@ export class TrainSession {
     });
   }
 
-  /** What each batch is about, and where training ends. */
-  get plan(): BatchPlan {
-    return this.#context.plan;
+  /** Where in the order of the data a batch begins. */
+  offsetOf(batch: number): number {
+    return this.#context.plan.offsetOf(batch);
+  }
+
+  /** The step at which training ends. */
+  get end(): number {
+    return this.#context.plan.end;
   }
 
   /** Aborted by a signal to the process, or because somebody asked the run to stop. */

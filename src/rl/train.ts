@@ -116,8 +116,7 @@ async function trainFrom(
   money: Money,
 ): Promise<TrainOutcome> {
   const session = new TrainSession(start, config, parts, money);
-  const { plan, pipeline, checkpoints, recorder, controls, drain } = session;
-  const { end } = plan;
+  const { pipeline, checkpoints, recorder, controls, end, drain } = session;
   const { events } = parts;
   try {
     await session.begin(start.position.step);
@@ -132,7 +131,7 @@ async function trainFrom(
       const batch = buildBatch(groups, rule);
       stopIfUngraded(step, batch, parts.grading.by);
       const spans = batchSpans(batch, firstAsked(config));
-      const nextOffset = plan.offsetOf(step + 1);
+      const nextOffset = session.offsetOf(step + 1);
       await recorder.submitted(step, batch, rule, nextOffset);
 
       // Without a datum neither call is made: an optimizer step without a gradient would still move the weights by momentum.
