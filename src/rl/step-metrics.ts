@@ -126,8 +126,7 @@ export function updateMetrics(
   return {
     ...server,
     ...drift.metrics(),
-    loss: lossSum / Math.max(1, tokens),
-    loss_sum: lossSum,
+    ...(lossSum === undefined ? {} : { loss: lossSum / Math.max(1, tokens), loss_sum: lossSum }),
     "tokens/trained": tokens,
   };
 }

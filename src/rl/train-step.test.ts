@@ -3,6 +3,7 @@ import { APIFuture, type TrainingClient } from "../client/index.ts";
 import { tensor } from "../protocol/index.ts";
 import { presetConfig } from "./config.ts";
 import { advantagesOf, joinTurns, makeExample } from "./datums.ts";
+import { updateMetrics } from "./step-metrics.ts";
 import { trainStep, updateRule } from "./train-step.ts";
 
 const answer = joinTurns([{ context: [1, 2], tokens: [3, 4], logprobs: [-0.5, -1] }]);
@@ -72,4 +73,18 @@ test("the optimizer gets every setting of the config", () => {
     weightDecay: 0,
     gradClipNorm: 0,
   });
+});
+
+test.each([
+  ["from its losses of the tokens", { elementwise_loss: tensor(Float32Array.of(0, 0.25, -1)) }, -2.25],
+  ["not at all where there are none", {}, undefined],
+])("the loss of a server that does not sum it is computed %s", async (_, outputs, sum) => {
+  const client = {
+    forwardBackward: (data: unknown[]) =>
+      new APIFuture(Promise.resolve({ lossFnOutputs: data.map(() => outputs), metrics: {} })),
+    optimStep: () => new APIFuture(Promise.resolve({})),
+  } as unknown as TrainingClient;
+  const result = await trainStep(client, examples, updateRule(presetConfig("deepcoder")));
+  expect(result.lossSum).toBe(sum);
+  expect("loss" in updateMetrics(examples, result)).toBe(sum !== undefined);
 });

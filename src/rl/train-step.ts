@@ -1,14 +1,14 @@
 // One optimizer update: forward_backward and optim_step are both submitted before either is awaited, so that the server never idles
 // between them.
-import type { TrainingClient } from "../client/index.ts";
+import type { ForwardBackwardOutput, TrainingClient } from "../client/index.ts";
 import type { UpdateRule } from "../runs/events.ts";
 import type { TrainConfig } from "./config.ts";
 import { lossDatum, type TrainingExample } from "./datums.ts";
 import { masked, maskedCount } from "./mask.ts";
 
 export interface TrainStepResult {
-  /** The server's loss, summed over all substeps. */
-  lossSum: number;
+  /** The server's loss, summed over all substeps; undefined where it says nothing of it. */
+  lossSum: number | undefined;
   /** What else the server says of the update. */
   server: Record<string, number>;
   /** The trainer's log-probability of every completion token, example after example; undefined where the server gives none. */
@@ -62,9 +62,10 @@ export async function trainStep(
   const server: Record<string, number> = {};
   const logprobs = new Float32Array(actionTokens(examples));
   let written = 0;
-  let lossSum = 0;
+  let lossSum: number | undefined = 0;
   for (const { part, output, step } of results) {
-    lossSum += output.metrics["loss:sum"] ?? 0;
+    const loss = lossOf(output);
+    lossSum = lossSum === undefined || loss === undefined ? undefined : lossSum + loss;
     for (const [name, value] of Object.entries(step.metrics ?? {}))
       server[name.includes("/") ? name : `optim/${name}`] = value;
     for (const [index, { mask }] of part.entries()) {
@@ -76,6 +77,18 @@ export async function trainStep(
     }
   }
   return { lossSum, server, logprobs: written === logprobs.length ? logprobs : undefined };
+}
+
+/** The loss of a pass: as the server sums it, else from its losses of the tokens (SkyRL's). */
+function lossOf({ metrics, lossFnOutputs }: ForwardBackwardOutput): number | undefined {
+  const summed = metrics["loss:sum"];
+  if (summed !== undefined) return summed;
+  let sum = 0;
+  for (const { elementwise_loss: losses } of lossFnOutputs) {
+    if (!(losses?.data instanceof Float32Array)) return undefined;
+    sum = losses.data.reduce((all, loss) => all + loss, sum);
+  }
+  return sum;
 }
 
 /** The model's own tokens in the examples. */

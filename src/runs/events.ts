@@ -169,7 +169,13 @@ export const RunEvent = z.discriminatedUnion("type", [
     ),
   }),
   /** The server applied it. Array: logprobs, the trainer's, of every completion token of the trained samples, end to end. */
-  event("update-done", { step: index, lossSum: figure, server: figures, start: z.number(), end: z.number() }),
+  event("update-done", {
+    step: index,
+    lossSum: figure.optional(),
+    server: figures,
+    start: z.number(),
+    end: z.number(),
+  }),
   /** A step that the journal has was trained once more, on the way from an older checkpoint. */
   event("retrained", { step: index, tokens: index, start: z.number(), end: z.number() }),
   /** A step is over: its spans, what only the moment could tell, and the figures that follow from all of it. */

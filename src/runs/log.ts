@@ -109,7 +109,7 @@ export function logLines(event: RunEvent, groupsToLog: number, groups: readonly 
       return [
         line(
           "INFO",
-          `step ${event.step} server: loss:sum ${event.lossSum} ${JSON.stringify(event.server)} in ${seconds(event)} s`,
+          `step ${event.step} server: ${event.lossSum === undefined ? "" : `loss:sum ${event.lossSum} `}${JSON.stringify(event.server)} in ${seconds(event)} s`,
         ),
       ];
     case "policy-published":
