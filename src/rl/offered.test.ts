@@ -1,5 +1,11 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
-import { offerOf } from "./offered.ts";
+import { temporaryFolders } from "../../test/support/folders.ts";
+import { presetConfig } from "./config.ts";
+import { offerOf, withinWindow } from "./offered.ts";
+
+const newFolder = temporaryFolders();
 
 const models = [
   { name: "owner/base", maxContextLength: 32768, trainable: true },
@@ -24,3 +30,18 @@ test.each(["owner/other", "owner/other:peft:131072", "owner/base:peft:", "owner/
     expect(offerOf(models, name)).toBeUndefined();
   },
 );
+
+test.each([
+  [8192, undefined, 8192, "the folder says"],
+  [8192, 4096, 4096, "the server takes"],
+  [65536, undefined, 32768, undefined],
+])("of a folder made for %s tokens, on a server that takes %s, %s count", (made, taken, window, why) => {
+  const folder = newFolder();
+  writeFileSync(join(folder, "config.json"), JSON.stringify({ max_position_embeddings: made }));
+  const said: string[] = [];
+  const logger = { info: (line: string) => void said.push(line), warn: () => {}, error: () => {}, detail: () => {} };
+  const config = { ...presetConfig("deepcoder"), model_name: folder };
+  const offer = { name: folder, maxContextLength: taken, trainable: true };
+  expect(withinWindow(config, offer, logger).context_window).toBe(window);
+  expect(said).toEqual(why === undefined ? [] : [expect.stringContaining(why)]);
+});

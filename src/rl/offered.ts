@@ -1,4 +1,6 @@
 // What a server says of its models, read in one way by the command and the library.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import type { ServiceClient } from "../client/index.ts";
 import type { Logger } from "../runs/log.ts";
 import type { TrainConfig } from "./config.ts";
@@ -30,11 +32,22 @@ export function offerOf(models: readonly OfferedModel[], name: string): OfferedM
   return base && { ...base, name, maxContextLength: exact?.maxContextLength ?? Number(window[1]) };
 }
 
-/** The config with the context window that counts: the server's, where it is the smaller one. */
+/** What the model's folder says it was made for, where the model is a folder of this machine. */
+function windowOfFolder(model: string): number | undefined {
+  try {
+    const { max_position_embeddings: window } = JSON.parse(readFileSync(join(model, "config.json"), "utf8"));
+    return Number.isInteger(window) ? window : undefined;
+  } catch {
+    return undefined; // a name at the server's, or a folder on its machine
+  }
+}
+
+/** The config with the context window that counts: the smallest of its own, the server's and the model folder's. */
 export function withinWindow(config: TrainConfig, offer: OfferedModel | undefined, logger: Logger): TrainConfig {
   const { context_window: asked, model_name: model } = config;
-  const window = Math.min(asked, offer?.maxContextLength ?? asked);
-  if (window < asked)
-    logger.info(`context  ${window} tokens, the most that the server takes for ${model} (context_window=${asked})`);
+  const [ofServer, ofFolder] = [offer?.maxContextLength ?? asked, windowOfFolder(model) ?? asked];
+  const window = Math.min(asked, ofServer, ofFolder);
+  const why = ofServer === window ? "the most that the server takes for" : "the most that the folder says of";
+  if (window < asked) logger.info(`context  ${window} tokens, ${why} ${model} (context_window=${asked})`);
   return { ...config, context_window: window };
 }
