@@ -122,7 +122,7 @@ test("the doctor finds everything in order, or says what is not", async () => {
   expect(well.stdout).toMatch(
     /^ok +sandbox.*\nok +grader.*\nok +engine.*\nok +model.*\nok +renderer.*\nok +data.*\nok +sample/,
   );
-  expect(well.stdout).toContain(`ready: ${whetPath} train`);
+  expect(well.stdout).toContain(`ready: ${whetPath} train ${smallStep.join(" ")}\n`);
   expect(well.code).toBe(0);
   const ill = await runWhet(["doctor", `base_url=${engine.baseUrl}`, "train_data=/nowhere.jsonl"]);
   expect(ill.stdout).toMatch(/problem +data +There is no file/);

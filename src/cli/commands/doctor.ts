@@ -6,6 +6,7 @@ import { thousands } from "../../core/count.ts";
 import { messageOf } from "../../core/errors.ts";
 import { scratchFolder } from "../../core/files.ts";
 import { whet } from "../../core/program.ts";
+import { shellCommand } from "../../core/shell.ts";
 import { describeSummary } from "../../data/index.ts";
 import { presetConfig, type TrainConfig } from "../../rl/config.ts";
 import { declaredFrozen, notFrozen, probeFrozen } from "../../rl/frozen-samplers.ts";
@@ -52,11 +53,18 @@ export const command: Command = {
     const base = run === undefined ? presetConfig(await preset()) : recordedSettings(run, parsed.given).config;
     const { config, warnings } = resolveConfig(parsed, base);
     for (const warning of warnings) console.log(`note      ${warning}`);
-    return interruptible((signal) => examine(config, run, signal));
+    const words = parsed.run === "" ? args : args.filter((word) => word !== parsed.run && !word.startsWith("run="));
+    const ready = redact(shellCommand(`${whet} train`, ...words));
+    return interruptible((signal) => examine(config, { run, ready }, signal));
   },
 };
 
-async function examine(config: TrainConfig, run: string | undefined, signal: AbortSignal): Promise<number> {
+/** `ready`: the command that trains what was examined. */
+async function examine(
+  config: TrainConfig,
+  { run, ready }: { run: string | undefined; ready: string },
+  signal: AbortSignal,
+): Promise<number> {
   const folder = scratchFolder("doctor");
   const bench = new Workbench(config, { engineFiles: engineFiles(folder), logger: silentLogger, signal });
   let failures = 0;
@@ -167,7 +175,7 @@ async function examine(config: TrainConfig, run: string | undefined, signal: Abo
   }
   console.log(
     failures === 0
-      ? `ready: ${whet} train`
+      ? `ready: ${ready}`
       : `${failures} ${failures === 1 ? "problem" : "problems"}: fix what is said above, then run this again`,
   );
   return failures === 0 ? 0 : 1;
