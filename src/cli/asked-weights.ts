@@ -7,6 +7,7 @@ import { ConfigError, messageOf } from "../core/errors.ts";
 import { scratchFolder } from "../core/files.ts";
 import type { Renderer } from "../renderers/index.ts";
 import type { TrainConfig } from "../rl/config.ts";
+import { keepsSamplers } from "../rl/frozen-samplers.ts";
 import type { Logger } from "../runs/log.ts";
 import { borrowCheckpoint } from "./borrow-checkpoint.ts";
 import { type EngineConnection, type EngineKind, engineFiles, engineKind } from "./connect.ts";
@@ -71,7 +72,7 @@ export class AskedWeights {
     }
   }
 
-  async open({ weights: { path, label }, config, engine: where }: AskPlan): Promise<Asked> {
+  async open({ weights: { path, label, record }, config, engine: where }: AskPlan): Promise<Asked> {
     const bench = new Workbench(
       { ...config, base_url: where.baseUrl },
       { engineFiles: this.#files(where), logger: this.#logger, signal: this.#signal, engineKind: where.kind },
@@ -85,7 +86,15 @@ export class AskedWeights {
     const { renderer } = await bench.renderer();
     const source = path === undefined ? { baseModel: config.model_name } : { modelPath: path };
     try {
-      const sampler = await engine.service.createSamplingClient({ ...source, signal: this.#signal });
+      const { service } = engine;
+      const signal = this.#signal;
+      const state = path === undefined ? undefined : record?.state_path;
+      const apart = state === undefined || (await keepsSamplers(service, config.model_name, signal));
+      const sampler = apart
+        ? await service.createSamplingClient({ ...source, signal })
+        : await (await service.createTrainingClientFromState(state, { signal })).saveWeightsAndGetSamplingClient({
+            signal,
+          });
       return { label, sampler, renderer, engine, bench };
     } catch (cause) {
       this.#signal.throwIfAborted();

@@ -27,6 +27,11 @@ export async function declaredFrozen(service: ServiceClient, signal?: AbortSigna
   return (await service.getServerCapabilities(signal ? { signal } : {})).frozenSamplers;
 }
 
+/** Whether a stored sampler can be asked without a thought for the model it is of: on others it is gone with it, or shares its place. */
+export async function keepsSamplers(service: ServiceClient, model: string, signal?: AbortSignal): Promise<boolean> {
+  return (await declaredFrozen(service, signal)) ?? remembered()[keyOf(service, model)]?.frozen ?? false;
+}
+
 /** Tries it, on a model of its own, and remembers the answer for a day. */
 export async function probeFrozen(
   service: ServiceClient,
