@@ -66,7 +66,8 @@ function readEnded(packed: Buffer): Ended {
 export function sendJob(slot: Slot, job: Job, limits: SlotLimits): void {
   const source = Buffer.from(job.source);
   const { fileName: name, command } = languageOf(job.language);
-  const head = { mode: "run", limits, command, preamble: job.preamble, name, argv: [], sourceBytes: source.length };
+  const shape = { mode: "run", preamble: job.preamble, keepCode: job.tests.length > 1 };
+  const head = { ...shape, limits, command, name, argv: [], sourceBytes: source.length };
   slot.send("J", json(head), source);
 }
 
@@ -167,6 +168,7 @@ export async function runOnce(
     limits,
     command,
     preamble: false,
+    keepCode: false,
     name: freeName(fileName, request.files),
     argv: request.argv ?? [],
     inputBytes: stdin.length,

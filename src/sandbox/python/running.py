@@ -36,11 +36,14 @@ class Gone(Exception):
     """Node closed the socket: the job is over."""
 
 
-def private_buffer(size):
-    buffer = mmap.mmap(-1, size)
+def private_buffers(sizes):
+    buffer = mmap.mmap(-1, sum(sizes))
     buffer.madvise(mmap.MADV_DONTFORK if hasattr(mmap, "MADV_DONTFORK") else 10)
     kernel.keep(buffer)  # a test's process lets go of it, and has something else at its address
-    return memoryview(buffer)
+    whole, end = memoryview(buffer), 0
+    for size in sizes:
+        yield whole[end : end + size]
+        end += size
 
 
 class Watch:

@@ -10,12 +10,12 @@ Messages are a type byte, a 32-bit little-endian length and a payload.
 """
 
 import _signal
+import _socket
 import errno
 import json
 import mmap
 import os
 import resource
-import socket
 import stat
 import struct
 import sys
@@ -23,7 +23,7 @@ import time
 
 import kernel
 import program
-from running import BUFFER_BYTES, HEAD, Gone, Watch, private_buffer
+from running import BUFFER_BYTES, HEAD, Gone, Watch, private_buffers
 
 _TEST_MESSAGE = struct.Struct("<BIcQ")
 
@@ -102,11 +102,7 @@ class Slot:
         self.cgroup = cgroup
         self.level = level
         self.space = space
-        self.input = private_buffer(BUFFER_BYTES)
-        self.output = private_buffer(BUFFER_BYTES)
-        self.errors = private_buffer(BUFFER_BYTES)
-        self.tail = private_buffer(mmap.PAGESIZE)
-        self.report = private_buffer(BUFFER_BYTES)
+        self.input, self.output, self.errors, self.report, self.tail = private_buffers(4 * [BUFFER_BYTES] + [mmap.PAGESIZE])
         self.locked_in = mmap.mmap(-1, mmap.PAGESIZE)  # shared with the test process until the program starts
 
     def serve(self):
@@ -210,7 +206,7 @@ class Slot:
     def _run(self, kind, size):
         """None, or in the test's process what serve() returns. All that can be is done before the fork: a page that is written to while two
         processes have it is copied."""
-        keep_code = self.marshalled is None
+        keep_code = self.marshalled is None and self.job["keepCode"]
         input_read = self._input(size)
         filename = "%s/%s" % (self.level.scratch, self.job["name"])
         self._write_script(filename)
@@ -329,7 +325,7 @@ def end(level, link, error=None):
 
 
 def connect(path, token, slot_id):
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     connection.connect(path)
     connection.sendall(token + struct.pack("<I", slot_id))
     return Link(connection)
