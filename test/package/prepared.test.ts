@@ -50,8 +50,8 @@ describe.skipIf(node.features.typescript)("the prepared source", () => {
   test("a crash is told by its place in the source", async () => {
     edit(
       "cli/commands/runs.ts",
-      "  async run(args) {",
-      '  async run(args) {\n    if (args[0] === "crash") throw new Error("on purpose");',
+      "  async run({ options, words: [folder] }) {",
+      '  async run({ options, words: [folder] }) {\n    if (folder === "crash") throw new Error("on purpose");',
     );
     const line = readFileSync(join(clone, "src/cli/commands/runs.ts"), "utf8")
       .split("\n")
