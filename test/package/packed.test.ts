@@ -79,7 +79,7 @@ describe("what is in it", () => {
     const missing: string[] = [];
     for (const name of filesUnder(installed).filter((file) => /^dist\/.+\.(m?js|d\.ts)$/.test(file))) {
       // A type that a comment names is nothing that runs.
-      const text = readFileSync(join(installed, name), "utf8").replaceAll(/\/\*\*.*?\*\*\//gs, "");
+      const text = readFileSync(join(installed, name), "utf8").replaceAll(/\/\*\*.*?\*\//gs, "");
       const named = [
         ...text.matchAll(/^(?:import|export)\b[^"';]*?from "(\.[^"]+)"|\bimport\("(\.[^"]+)"\)/gm),
         ...text.matchAll(/new URL\("([^"]+)", import\.meta\.url\)/g),
