@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ServiceClient } from "../src/client/index.ts";
 import type { Renderer } from "../src/renderers/index.ts";
 import { presetConfig } from "../src/rl/config.ts";
+import { beginWithHistory } from "../src/rl/history.ts";
 import { type Judge, sampleAndJudge } from "../src/rl/rollout.ts";
 import type { Task } from "../src/rl/tasks.ts";
 import { train } from "../src/rl/train.ts";
@@ -69,12 +70,12 @@ const taskAt = (index: number): Task => ({
 
 const service = new ServiceClient({ baseUrl: settings.base_url });
 const run = await Run.open(settings.log_path, new Display({ write: () => {} }));
-await run.begin({ ...config }, []);
+const history = await beginWithHistory(run, config, undefined, { record: { ...config }, changes: [] });
 const never = new AbortController().signal;
 try {
   await train(config, {
     run,
-    begun: { record: config, configHash: "bench", userMetadata: {} },
+    begun: { record: config, configHash: "bench", userMetadata: {}, history },
     // Without seeds, so that a prompt takes the time it takes other clients.
     server: { service, fixedSeeds: false },
     rollOuts: sampleAndJudge(renderer, judge),

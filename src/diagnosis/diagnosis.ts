@@ -2,6 +2,7 @@
 // training is what is said later.
 import type { RunEvent } from "../runs/events.ts";
 import { type Finding, type FindingLevel, type Found, findingLevels } from "../runs/findings.ts";
+import { isStepUndone } from "../runs/rewinds.ts";
 import { Evidence } from "./evidence.ts";
 import { findingOf } from "./rule.ts";
 import { rules } from "./rules.ts";
@@ -29,7 +30,7 @@ export class Diagnosis {
   take(event: RunEvent): Raised[] {
     this.evidence.take(event);
     if (event.type === "rewound")
-      for (const [id, { step }] of [...this.#said]) if (step >= event.to) this.#said.delete(id);
+      for (const [id, { step }] of [...this.#said]) if (isStepUndone(step, event.to)) this.#said.delete(id);
     if (event.type === "opened") for (const id of endIds) this.#said.delete(id);
     return event.type === "step-done" || event.type === "evaluated" || event.type === "stopped" ? this.#look() : [];
   }
@@ -75,7 +76,7 @@ export function diagnose(runPath: string, events: Iterable<RunEvent>, now: numbe
   };
   for (const event of events) {
     add(diagnosis.take(event));
-    if (event.type === "rewound") for (const one of found) if (one.step >= event.to) one.rewound = true;
+    if (event.type === "rewound") for (const one of found) if (isStepUndone(one.step, event.to)) one.rewound = true;
     if (event.type === "opened")
       found.splice(0, found.length, ...found.filter(({ finding }) => !endIds.has(finding.id)));
   }

@@ -6,6 +6,7 @@ import { shellCommand } from "../core/shell.ts";
 import { type CheckpointRecord, LiveCheckpoints } from "../runs/checkpoints.ts";
 import { runFiles } from "../runs/directory.ts";
 import type { EventOf, RunEvent } from "../runs/events.ts";
+import { isStepUndone, isVersionUndone } from "../runs/rewinds.ts";
 
 /** A step's figures, by the names of docs/metrics.md. */
 export interface StepFigures {
@@ -87,9 +88,9 @@ export class Evidence {
         ].sort((a, b) => a.step - b.step);
         break;
       case "rewound":
-        this.steps.splice(0, this.steps.length, ...this.steps.filter(({ step }) => step < event.to));
-        this.evaluations = this.evaluations.filter(({ step }) => step <= event.to);
-        this.flaggedPasses = this.flaggedPasses.filter(({ step }) => step < event.to);
+        this.steps.splice(0, this.steps.length, ...this.steps.filter(({ step }) => !isStepUndone(step, event.to)));
+        this.evaluations = this.evaluations.filter(({ step }) => !isVersionUndone(step, event.to));
+        this.flaggedPasses = this.flaggedPasses.filter(({ step }) => !isStepUndone(step, event.to));
         break;
       case "stopped":
         this.end = event;

@@ -6,6 +6,7 @@ import type { Run } from "../runs/run.ts";
 import { openSinks } from "../runs/sink-kinds.ts";
 import type { TrainConfig } from "./config.ts";
 import { keysWith } from "./config-keys.ts";
+import { beginWithHistory, type History } from "./history.ts";
 import type { Tariff } from "./prices.ts";
 import { type Change, checkIdentity, configChanges, configHash, describeChange } from "./resume.ts";
 import { idsHash, type Task } from "./tasks.ts";
@@ -60,6 +61,7 @@ export interface BegunRun {
   configHash: string;
   /** What the server is to know of it. */
   userMetadata: Record<string, string>;
+  history: History;
 }
 
 /**
@@ -69,8 +71,8 @@ export interface BegunRun {
 export async function beginRun(run: Run, config: TrainConfig, facts: RunFacts): Promise<BegunRun> {
   const { record, changes } = runRecord(run.path, config, facts);
   for (const change of changes) run.logger.warn(`going on with another setting: ${describeChange(change)}`);
-  await run.begin(record, changes);
+  const history = await beginWithHistory(run, config, facts.tariff, { record, changes });
   run.attach(await openSinks(config, { runPath: run.path, logger: run.logger, record }));
   const userMetadata = { renderer_name: facts.renderer.name, log_path: run.path };
-  return { record, configHash: configHash(record), userMetadata };
+  return { record, configHash: configHash(record), userMetadata, history };
 }

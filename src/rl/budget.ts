@@ -2,6 +2,7 @@
 // stay below the limit: by the lengths measured so far with three standard deviations on top, by the longest answers possible
 // while too little is measured.
 import type { RunEvent } from "../runs/events.ts";
+import { undoSteps } from "../runs/rewinds.ts";
 import type { TrainConfig } from "./config.ts";
 import { longestTask } from "./forecast.ts";
 import type { Meter } from "./meter.ts";
@@ -52,19 +53,11 @@ export class Budget {
   /** What was admitted and has not come to its end. */
   readonly #begun = { batches: new Set<number>(), evaluations: new Set<number>() };
 
-  /** `entries`: what the journal has already. */
-  constructor(
-    limit: number,
-    tariff: Tariff,
-    meter: Meter,
-    config: BudgetConfig,
-    entries: Iterable<{ event: RunEvent }> = [],
-  ) {
+  constructor(limit: number, tariff: Tariff, meter: Meter, config: BudgetConfig) {
     this.#limit = limit;
     this.#tariff = tariff;
     this.#meter = meter;
     this.#config = config;
-    for (const { event } of entries) this.take(event);
   }
 
   /** Whether something that was admitted has not come to its end: what it costs is not known yet. */
@@ -133,8 +126,7 @@ export class Budget {
         for (const step of [...this.#trained.keys()]) if (step < event.version) this.#trained.delete(step);
         break;
       case "rewound":
-        for (const batches of [this.#untrained, this.#trained, this.#groupsLeft])
-          for (const batch of [...batches.keys()]) if (batch >= event.to) batches.delete(batch);
+        undoSteps(event.to, this.#untrained, this.#trained, this.#groupsLeft);
         break;
     }
   }

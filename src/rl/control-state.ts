@@ -1,5 +1,6 @@
 // What people and the diagnosis have asked of a run so far, folded from its journal: a resumed run goes on as it was asked to.
 import type { RunEvent } from "../runs/events.ts";
+import { undoVersions } from "../runs/rewinds.ts";
 
 export class ControlState {
   /** Who paused the run; undefined while it is not paused. Only going on ends a pause, not another start. */
@@ -37,8 +38,7 @@ export class ControlState {
           };
         break;
       case "rewound":
-        for (const steps of [this.saves, this.evaluations])
-          for (const step of [...steps]) if (step > event.to) steps.delete(step);
+        undoVersions(event.to, this.saves, this.evaluations);
         if (event.rollback) {
           this.rollbacks++;
           this.learningRate = event.rollback.learningRate;

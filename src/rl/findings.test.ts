@@ -7,6 +7,7 @@ import { Evidence } from "../diagnosis/evidence.ts";
 import { Display } from "../runs/display.ts";
 import type { NewEvent } from "../runs/events.ts";
 import { Run } from "../runs/run.ts";
+import { presetConfig } from "./config.ts";
 import { Findings, healthBefore, RollBack } from "./findings.ts";
 import type { TrainSession } from "./session.ts";
 
@@ -22,7 +23,8 @@ async function follow(events: readonly NewEvent[], policy: "warn" | "pause" | "s
     saved: async () => {},
   } as unknown as TrainSession;
   const run = await Run.open(folder(), new Display({ write: (text) => said.push(text) }), () => {});
-  const findings = new Findings(run, { on_error: policy });
+  const findings = new Findings(run, { ...presetConfig("nano"), on_error: policy });
+  run.journal.follow([findings]);
   for (const event of events) {
     await run.journal.append(event);
     if (event.type !== "step-done") continue;

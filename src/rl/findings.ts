@@ -4,17 +4,18 @@
 
 import { whet } from "../core/program.ts";
 import { Diagnosis, type Raised } from "../diagnosis/diagnosis.ts";
-import { Evidence } from "../diagnosis/evidence.ts";
+import type { Evidence } from "../diagnosis/evidence.ts";
 import { bestMean, meanOf } from "../diagnosis/rule.ts";
 import { isCurable } from "../diagnosis/rules.ts";
 import { sayFinding } from "../diagnosis/text.ts";
 import type { EventOf, RunEvent } from "../runs/events.ts";
 import { type Cause, causesOf, type Finding, type Found, FoundFindings, findingLevels } from "../runs/findings.ts";
+import { isStepUndone } from "../runs/rewinds.ts";
 import type { Run } from "../runs/run.ts";
 import type { TrainConfig } from "./config.ts";
 import { ControlState } from "./control-state.ts";
 import { isDiverged } from "./lost.ts";
-import { resumableCheckpoints } from "./recovery.ts";
+import { resumable } from "./recovery.ts";
 import { TrainError } from "./resume.ts";
 import type { TrainSession } from "./session.ts";
 
@@ -24,6 +25,8 @@ const maxRollbacks = 2;
 /** Ends the session; the journal says where the next one begins. */
 export class RollBack extends Error {}
 
+type FindingsConfig = Pick<TrainConfig, "on_error" | "max_lag" | "learning_rate">;
+
 type Action = EventOf<"finding">["action"];
 
 /** A finding that is not written down yet, among all that the run has. */
@@ -31,29 +34,29 @@ type Due = Found & Raised & { isNew: boolean };
 
 export class Findings {
   readonly #run: Run;
-  readonly #policy: TrainConfig["on_error"];
+  readonly #config: FindingsConfig;
+  readonly #diagnosis: Diagnosis;
   readonly #controlState = new ControlState();
   readonly #written = new FoundFindings();
   /** Found, and not written down yet. */
   #pending: Raised[] = [];
 
-  /** Reads what the journal has so far, then follows it. */
-  constructor(run: Run, config: Pick<TrainConfig, "on_error">) {
+  /** Takes the run's events from the journal's beginning on. */
+  constructor(run: Run, config: FindingsConfig) {
     this.#run = run;
-    this.#policy = config.on_error;
-    const diagnosis = new Diagnosis(run.path);
-    const follow = (event: RunEvent) => {
-      this.#controlState.take(event);
-      this.#written.take(event);
-      const raised = diagnosis.take(event);
-      // How a process ended is for those who look afterwards.
-      if (event.type !== "stopped") this.#pending.push(...raised);
-      if (event.type === "rewound") this.#pending = this.#pending.filter(({ step }) => step < event.to);
-      if (event.type === "finding")
-        this.#pending = this.#pending.filter(({ finding }) => !isSaid(finding, event.finding));
-    };
-    for (const { event } of run.journal.entries()) follow(event);
-    run.journal.listen(follow);
+    this.#config = config;
+    this.#diagnosis = new Diagnosis(run.path);
+  }
+
+  take(event: RunEvent): void {
+    this.#controlState.take(event);
+    this.#written.take(event);
+    const raised = this.#diagnosis.take(event);
+    // How a process ended is for those who look afterwards.
+    if (event.type !== "stopped") this.#pending.push(...raised);
+    if (event.type === "rewound") this.#pending = this.#pending.filter(({ step }) => !isStepUndone(step, event.to));
+    if (event.type === "finding")
+      this.#pending = this.#pending.filter(({ finding }) => !isSaid(finding, event.finding));
   }
 
   /** Says what was found after a step, and does about it what on_error asks. Throws RollBack. */
@@ -88,7 +91,8 @@ export class Findings {
 
   /** Whether an error means that training diverged and on_error allows going back; then it is written down. */
   async canRollBack(error: unknown, step: number): Promise<boolean> {
-    if (!isDiverged(error) || this.#policy !== "rollback" || this.#controlState.rollbacks >= maxRollbacks) return false;
+    if (!isDiverged(error) || this.#config.on_error !== "rollback" || this.#controlState.rollbacks >= maxRollbacks)
+      return false;
     const finding: Finding = {
       id: "numbers-not-finite",
       level: "error",
@@ -104,6 +108,30 @@ export class Findings {
     return true;
   }
 
+  /**
+   * Goes back where a finding called for it: to the newest healthy checkpoint, or to the start, with half the learning rate. One event
+   * does both, so that no kill can come in between.
+   */
+  async rollBackIfAsked(): Promise<void> {
+    const { unansweredFinding: finding, learningRate: current, rollbacks } = this.#controlState;
+    if (!finding) return;
+    const { evidence } = this.#diagnosis;
+    const isHealthy = healthBefore(evidence, finding.firstStep, this.#config.max_lag);
+    const checkpoint = resumable(evidence.checkpoints).find(({ step }) => isHealthy(step));
+    const learningRate = (current ?? this.#config.learning_rate) / 2;
+    const to = checkpoint?.step ?? 0;
+    this.#run.logger.warn(
+      `${finding.id} after step ${finding.step}: back to ${checkpoint ? `checkpoint ${checkpoint.name}` : "the start"} with learning_rate=${learningRate} ` +
+        `(rollback ${rollbacks + 1} of ${maxRollbacks})`,
+    );
+    await this.#run.journal.append({
+      type: "rewound",
+      to,
+      reason: `on_error=rollback: ${finding.id} after step ${finding.step}; learning_rate=${learningRate} from here on`,
+      rollback: { finding: finding.id, learningRate },
+    });
+  }
+
   /** Everything found so far by cause, with what is waiting to be written down. */
   #causes(isDue: (raised: Raised) => boolean): Cause<Due>[] {
     const all = new Map<string, Due>();
@@ -115,9 +143,10 @@ export class Findings {
 
   /** What on_error makes of a finding: of a symptom nothing, unless its cause is too mild to be acted on. */
   #actionFor(finding: Finding, { root }: Cause<Due>): Action {
-    if (finding.level !== "error" || this.#policy === "warn") return "none";
+    const { on_error: policy } = this.#config;
+    if (finding.level !== "error" || policy === "warn") return "none";
     if (finding !== root.finding && root.finding.level === "error") return "none";
-    if (this.#policy !== "rollback") return this.#policy;
+    if (policy !== "rollback") return policy;
     if (!isCurable(finding.id)) return "none";
     return this.#controlState.rollbacks < maxRollbacks ? "rollback" : "stop";
   }
@@ -149,35 +178,6 @@ const stopped = (step: number, { id, message, remedy }: Finding) =>
     "rl/diagnosed",
     `Training was stopped after step ${step}: ${message} (${id}). Everything is saved. What to do: ${remedy}. ${whet} diagnose has the whole story.`,
   );
-
-/**
- * Goes back where a finding called for it: to the newest healthy checkpoint, or to the start, with half the learning rate. One event does
- * both, so that no kill can come in between.
- */
-export async function rollBackIfAsked(run: Run, config: Pick<TrainConfig, "max_lag" | "learning_rate">): Promise<void> {
-  const controlState = new ControlState();
-  const evidence = new Evidence();
-  for (const { event } of run.journal.entries()) {
-    controlState.take(event);
-    evidence.take(event);
-  }
-  const finding = controlState.unansweredFinding;
-  if (!finding) return;
-  const isHealthy = healthBefore(evidence, finding.firstStep, config.max_lag);
-  const checkpoint = resumableCheckpoints(run.journal.entries()).find(({ step }) => isHealthy(step));
-  const learningRate = (controlState.learningRate ?? config.learning_rate) / 2;
-  const to = checkpoint?.step ?? 0;
-  run.logger.warn(
-    `${finding.id} after step ${finding.step}: back to ${checkpoint ? `checkpoint ${checkpoint.name}` : "the start"} with learning_rate=${learningRate} ` +
-      `(rollback ${controlState.rollbacks + 1} of ${maxRollbacks})`,
-  );
-  await run.journal.append({
-    type: "rewound",
-    to,
-    reason: `on_error=rollback: ${finding.id} after step ${finding.step}; learning_rate=${learningRate} from here on`,
-    rollback: { finding: finding.id, learningRate },
-  });
-}
 
 /**
  * Whether the policy after so many steps is one to go back to: older than the evidence (the figures of step n show policy n − lag), and

@@ -2,6 +2,7 @@
 // are counted, not useful ones: what was trained again after a kill was paid for again. What was asked for and never came back is
 // estimated, and kept apart.
 import type { RunEvent } from "../runs/events.ts";
+import { isStepUndone, undoSteps } from "../runs/rewinds.ts";
 import { costOf, Tariff, type TokenUse } from "./prices.ts";
 
 const nothing = (): TokenUse => ({ prefill: 0, cachedPrefill: 0, sample: 0, train: 0 });
@@ -172,12 +173,8 @@ export class Meter {
         this.#lastTotal = this.spent?.total ?? 0;
         break;
       case "rewound":
-        for (const [batch, use] of this.#batches) {
-          if (batch < event.to) continue;
-          add(this.#account.wasted, use);
-          this.#batches.delete(batch);
-          this.#mixed.delete(batch);
-        }
+        for (const [batch, use] of this.#batches) if (isStepUndone(batch, event.to)) add(this.#account.wasted, use);
+        undoSteps(event.to, this.#batches, this.#mixed);
         break;
     }
   }

@@ -6,7 +6,7 @@ import type { CheckpointRecord } from "../runs/checkpoints.ts";
 import type { JournalEntry } from "../runs/events.ts";
 import { RunView } from "../runs/view.ts";
 import { summarizeOutcomes } from "./evaluate.ts";
-import { Recovered, resumableCheckpoints } from "./recovery.ts";
+import { Recovered } from "./recovery.ts";
 
 /** What `keep=` asks for. */
 export interface KeepRule {
@@ -45,13 +45,16 @@ export interface RunCheckpoints {
 
 /** Reads it. `exists` says whether a path is still there: the newest checkpoint that is must stay. */
 export function runCheckpoints(
-  entries: () => Iterable<JournalEntry>,
+  entries: Iterable<JournalEntry>,
   exists: (path: string) => boolean = () => true,
 ): RunCheckpoints {
   const view = new RunView();
   const names = new Map<string, string>();
-  for (const { event } of entries()) {
+  const recovered = new Recovered();
+  for (const entry of entries) {
+    const { event } = entry;
     view.take(event);
+    recovered.take(event, entry);
     if (event.type === "policy-published" && event.path !== undefined) names.set(event.path, `policy ${event.version}`);
     if (event.type === "saved")
       for (const path of pathsOf(event.record)) names.set(path, `checkpoint ${event.record.name}`);
@@ -59,12 +62,11 @@ export function runCheckpoints(
   const live = new Set(view.checkpoints.flatMap(pathsOf));
   for (const [path, name] of names)
     if (name.startsWith("checkpoint") && !live.has(path)) names.set(path, `${name}, discarded`);
-  const records = resumableCheckpoints(entries());
+  const { checkpoints: records, policies } = recovered;
   const newest = records.find(({ state_path: path }) => exists(path!));
   const needed = new Set(newest ? pathsOf(newest) : []);
   // Batches under way are finished by the policies that began them; a longer max_steps goes on from those of its end.
   const lag = Number(view.config["max_lag"] ?? 0);
-  const { policies } = new Recovered(entries(), 0);
   for (const [version, path] of policies) if (version >= (newest?.step ?? 0) - lag) needed.add(path);
   const ids = [...new Set([...names.keys()].map((path) => parseTinkerPath(path).trainingRunId))];
   return { ids, names, needed, kept: (rule) => keptBy(rule, view, records) };

@@ -22,14 +22,32 @@ const sampled = (phase: "train" | "eval"): NewEvent => ({
   end: 1,
 });
 
+test("what comes before the newest checkpoint is not held, and said not to be", () => {
+  const events: NewEvent[] = [0, 1, 2].map((batch) => ({ ...sampled("train"), batch }) as NewEvent);
+  const saved = (step: number): NewEvent => ({
+    type: "saved",
+    record: { name: `${step}`, step, dataset_offset: step, state_path: `tinker://m/${step}` },
+    start: 0,
+    end: 1,
+  });
+  const held = (recovered: Recovered, ...more: NewEvent[]) => {
+    for (const event of [...events, ...more]) recovered.take({ ...event, at: 0 } as RunEvent);
+    const groups = [0, 1, 2].filter((batch) => recovered.group({ phase: "train", batch, group: 0 }));
+    return { from: recovered.from, groups, checkpoints: recovered.checkpoints.map(({ step }) => step) };
+  };
+  const [one, two] = [saved(1), saved(2)];
+  expect(held(new Recovered(), one, two)).toEqual({ from: 2, groups: [2], checkpoints: [2, 1] });
+  expect(held(new Recovered(1), one, two)).toEqual({ from: 1, groups: [1, 2], checkpoints: [2, 1] });
+  const back: NewEvent = { type: "rewound", to: 1, reason: "test" };
+  expect(held(new Recovered(), one, two, back)).toEqual({ from: 1, groups: [], checkpoints: [1] });
+});
+
 /** Whether another value of a key drops groups that are not trained on yet, and evaluations that have not ended. */
 function dropped(key: string): string {
   const changes = [{ key, was: 1, is: 2 }];
   const events: NewEvent[] = [sampled("train"), sampled("eval"), { type: "started", session: 1, config: {}, changes }];
-  const recovered = new Recovered(
-    events.map((event) => ({ event: { ...event, at: 0 } as RunEvent, hasArrays: true, arrays: () => ({}) })),
-    0,
-  );
+  const recovered = new Recovered();
+  for (const event of events) recovered.take({ ...event, at: 0 } as RunEvent, { hasArrays: true, arrays: () => ({}) });
   return [recovered.hasStaleGroups(0) ? "groups" : "", recovered.staleEvaluations().length > 0 ? "evaluations" : ""]
     .filter(Boolean)
     .join(" and ");

@@ -1,6 +1,7 @@
 // What a journal says about going on: the checkpoints, and from one of them on everything that need not be done again.
 import { type CheckpointRecord, LiveCheckpoints } from "../runs/checkpoints.ts";
-import { type EventOf, isUndone, type JournalEntry, type UpdateRule } from "../runs/events.ts";
+import type { EventOf, JournalEntry, RunEvent, UpdateRule } from "../runs/events.ts";
+import { isGroupUndone, undoSteps, undoVersions } from "../runs/rewinds.ts";
 import { teaches } from "./batch.ts";
 import { type Role, roleOf } from "./config-keys.ts";
 import { ControlState } from "./control-state.ts";
@@ -19,14 +20,14 @@ export interface Position {
 }
 
 /** Checkpoints that a run can resume from, newest first. */
-export function resumableCheckpoints(entries: Iterable<JournalEntry>): CheckpointRecord[] {
-  const live = new LiveCheckpoints();
-  for (const { event } of entries) live.take(event);
-  return live.records.filter(({ state_path: path }) => path !== undefined).reverse();
-}
+export const resumable = (checkpoints: readonly CheckpointRecord[]): CheckpointRecord[] =>
+  checkpoints.filter(({ state_path: path }) => path !== undefined).reverse();
 
-/** Everything the journal has from a version on. */
+/** Everything the journal has from a version on; unless that is named, from the newest checkpoint on. */
 export class Recovered {
+  readonly #named: number | undefined;
+  #from = 0;
+  readonly #checkpoints = new LiveCheckpoints();
   readonly #groups = new Map<string, RememberedGroup>();
   /** Groups, by their keys, that were made under settings which changed since. */
   readonly #stale = new Set<string>();
@@ -47,8 +48,19 @@ export class Recovered {
   /** Steps of which an update was submitted: they are trained again from the same groups, as many as there were. */
   readonly #updated = new Map<number, { groups: number; nextOffset: number }>();
 
-  constructor(entries: Iterable<JournalEntry>, from: number) {
-    for (const entry of entries) this.#take(entry, from);
+  constructor(from?: number) {
+    this.#named = from;
+    this.#from = from ?? 0;
+  }
+
+  /** The version that this has everything from on. */
+  get from(): number {
+    return this.#from;
+  }
+
+  /** Those that the run can go on from, newest first. */
+  get checkpoints(): CheckpointRecord[] {
+    return resumable(this.#checkpoints.records);
   }
 
   group(place: Place): RememberedGroup | undefined {
@@ -151,8 +163,20 @@ export class Recovered {
       if (sampled.phase === "eval" && sampled.batch === version) this.#groups.delete(key);
   }
 
-  #take({ event, arrays, hasArrays }: JournalEntry, from: number): void {
+  /** What training would not go on from any more need not be held: a run is long. */
+  #forgetBefore(step: number): void {
+    if (this.#named !== undefined || step <= this.#from) return;
+    this.#from = step;
+    for (const [key, { sampled }] of this.#groups)
+      if (sampled.phase === "train" && sampled.batch < step) this.#groups.delete(key);
+    for (const known of [this.#rules, this.#updated])
+      for (const earlier of [...known.keys()]) if (earlier < step) known.delete(earlier);
+  }
+
+  take(event: RunEvent, { arrays, hasArrays }: Pick<JournalEntry, "arrays" | "hasArrays"> = noArrays): void {
+    const from = this.#from;
     this.controlState.take(event);
+    this.#checkpoints.take(event);
     switch (event.type) {
       case "started":
         this.#changed(event.changes.map(({ key }) => key));
@@ -196,17 +220,21 @@ export class Recovered {
         this.#evaluated.add(event.step);
         this.#dropEvaluation(event.step);
         break;
+      case "saved":
+        if (event.record.state_path !== undefined) this.#forgetBefore(event.record.step);
+        break;
       case "rewound":
         this.floor = event.to;
-        for (const [key, { sampled }] of this.#groups) if (isUndone(sampled, event.to)) this.#groups.delete(key);
-        for (const known of [this.#rules, this.#steps, this.#updated])
-          for (const step of [...known.keys()]) if (step >= event.to) known.delete(step);
-        for (const known of [this.policies, this.#evaluated, this.#evaluationStarted])
-          for (const version of [...known.keys()]) if (version > event.to) known.delete(version);
+        if (this.#named === undefined) this.#from = Math.min(this.#from, event.to);
+        for (const [key, { sampled }] of this.#groups) if (isGroupUndone(sampled, event.to)) this.#groups.delete(key);
+        undoSteps(event.to, this.#rules, this.#steps, this.#updated);
+        undoVersions(event.to, this.policies, this.#evaluated, this.#evaluationStarted);
         break;
     }
   }
 }
+
+const noArrays = { hasArrays: false, arrays: () => ({}) };
 
 /** Names a group. */
 const keyOf = ({ phase, batch, group }: Place) => `${phase} ${batch} ${group}`;

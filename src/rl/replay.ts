@@ -3,6 +3,7 @@
 import type { z } from "zod";
 import { rewardOf } from "../grading/index.ts";
 import type { EventOf, JournalEntry, Span, UpdateRule } from "../runs/events.ts";
+import { isStepUndone, undoSteps } from "../runs/rewinds.ts";
 import { type Batch, type BatchExample, buildBatch } from "./batch.ts";
 import { TrainConfig } from "./config.ts";
 import { keysWith } from "./config-keys.ts";
@@ -78,8 +79,8 @@ export function* replay(entries: Iterable<JournalEntry>, changes: ReplayChanges)
       const logprobs = arrays()["logprobs"];
       stepOf(event.step).done = { event, logprobs: logprobs instanceof Float32Array ? logprobs : undefined };
     } else if (event.type === "rewound") {
-      for (const step of [...open.keys()]) if (step >= event.to) open.delete(step);
-      done = done.filter(({ step }) => step < event.to);
+      undoSteps(event.to, open);
+      done = done.filter(({ step }) => !isStepUndone(step, event.to));
     } else if (event.type === "step-done" && session) {
       const facts = stepOf(event.step);
       open.delete(event.step);

@@ -5,11 +5,12 @@ import type { ServiceClient, TrainingClient } from "../client/index.ts";
 import { countOf } from "../core/count.ts";
 import { ConfigError, messageOf, WhetstoneError } from "../core/errors.ts";
 import type { CheckpointRecord } from "../runs/checkpoints.ts";
+import type { Journal } from "../runs/journal.ts";
 import type { Run } from "../runs/run.ts";
 import type { TrainConfig } from "./config.ts";
 import { meaningOf, roleOf } from "./config-keys.ts";
 import { isGone } from "./lost.ts";
-import { type Position, Recovered, resumableCheckpoints } from "./recovery.ts";
+import { type Position, Recovered } from "./recovery.ts";
 
 /** A run that cannot go on as it is. */
 export class TrainError extends WhetstoneError {}
@@ -69,11 +70,17 @@ export async function resume(
   service: ServiceClient,
   config: TrainConfig,
   run: Run,
-  options: MakingOptions & { made?: TrainingClient | undefined },
+  options: MakingOptions & { made?: TrainingClient | undefined; recovered?: Recovered | undefined },
 ): Promise<Start> {
-  const { training, from } = await openTraining(service, config, run, options);
+  const { journal } = run;
+  let recovered = options.recovered ?? following(journal);
+  const { training, from } = await openTraining(service, config, run, { ...options, records: recovered.checkpoints });
   const position = { step: from?.step ?? 0, datasetOffset: from?.dataset_offset ?? 0 };
-  let recovered = new Recovered(run.journal.entries(), position.step);
+  // The server has lost the newest: what comes before it was not held.
+  if (position.step < recovered.from) {
+    journal.leave(recovered);
+    recovered = following(journal, position.step);
+  }
   const frontier = recovered.frontier(position);
   const rewind = !recovered.canRetrain(position)
     ? { to: position.step, reason: "the tokens of later steps were thinned from the journal (keep_journal=checkpoint)" }
@@ -83,14 +90,14 @@ export async function resume(
   const evaluations = recovered.staleEvaluations();
   if (rewind) {
     run.logger.warn(`going on at step ${rewind.to}: ${rewind.reason}`);
-    await run.journal.append({ type: "rewound", ...rewind });
+    await journal.append({ type: "rewound", ...rewind });
   }
   for (const step of evaluations) {
     run.logger.warn(`the evaluation of policy ${step}, begun under another config, begins anew`);
-    await run.journal.append({ type: "evaluation-started", step });
+    await journal.append({ type: "evaluation-started", step });
   }
-  if (rewind || evaluations.length > 0) recovered = new Recovered(run.journal.entries(), position.step);
-  await run.journal.append({
+  journal.leave(recovered);
+  await journal.append({
     type: "resumed",
     version: position.step,
     checkpoint: from?.name ?? null,
@@ -126,14 +133,19 @@ export function describeStart(
   ].join("; ");
 }
 
+function following(journal: Journal, from?: number): Recovered {
+  const recovered = new Recovered(from);
+  journal.follow([recovered]);
+  return recovered;
+}
+
 /** Newest checkpoint first, an older one where the server has lost it; fresh only for a run that never saved. */
 async function openTraining(
   service: ServiceClient,
   config: TrainConfig,
   run: Run,
-  { made, ...options }: MakingOptions & { made?: TrainingClient | undefined },
+  { made, records, ...options }: MakingOptions & { made?: TrainingClient | undefined; records: CheckpointRecord[] },
 ): Promise<{ training: TrainingClient; from: CheckpointRecord | undefined }> {
-  const records = resumableCheckpoints(run.journal.entries());
   for (const record of records) {
     try {
       const training = await service.createTrainingClientFromStateWithOptimizer(record.state_path!, options);

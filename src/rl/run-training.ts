@@ -145,7 +145,7 @@ async function trainInto<Problem extends TrainingProblem>(
     const { step, interrupted, refusal } = await train(config, {
       run,
       begun,
-      server: { service, made, fixedSeeds: options.fixedSeeds ?? true, frozenSamplers, tariff },
+      server: { service, made, fixedSeeds: options.fixedSeeds ?? true, frozenSamplers },
       rollOuts: sampleAndJudge(renderer, judge),
       grading: { by: options.reward ? "reward function" : "tests", check: async () => {} },
       tasks: { train: trainTasks, test: testTasks },

@@ -5,14 +5,13 @@ import { ControlInbox } from "../runs/controls.ts";
 import { Activity } from "../runs/timing.ts";
 import { Admissions } from "./admissions.ts";
 import { BatchPlan } from "./batch-plan.ts";
-import type { Budget } from "./budget.ts";
 import { type LinkedController, linkedController } from "./cancellation.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import type { TrainConfig } from "./config.ts";
 import { Controls, type ControlsOptions } from "./controls.ts";
 import { evaluationSeed } from "./evaluate.ts";
 import { Evaluations } from "./evaluations.ts";
-import type { Meter } from "./meter.ts";
+import type { Money } from "./history.ts";
 import { batchesOf, Pipeline } from "./pipeline.ts";
 import { Policies } from "./policies.ts";
 import type { Start } from "./resume.ts";
@@ -20,12 +19,6 @@ import type { RolloutContext } from "./rollout.ts";
 import { StepRecorder } from "./step-recorder.ts";
 import type { TrainParts } from "./train.ts";
 import { Watch } from "./watch.ts";
-
-/** What counts a run's cost, and what ends it when that is spent. */
-export interface Money {
-  meter: Meter;
-  budget: Budget | undefined;
-}
 
 /** What the parts of a session share. */
 export interface RunContext {
@@ -44,7 +37,7 @@ export interface RunContext {
   record: RolloutContext["record"];
 }
 
-export function runContext(start: Start, config: TrainConfig, parts: TrainParts, money: Money): RunContext {
+export function runContext(start: Start, config: TrainConfig, parts: TrainParts): RunContext {
   const { run, signals, tasks } = parts;
   const watch = new Watch(config.stage_deadline * 1000, run.logger, signals.cancel);
   const stop = linkedController(signals.drain);
@@ -53,7 +46,7 @@ export function runContext(start: Start, config: TrainConfig, parts: TrainParts,
     parts,
     start,
     plan: new BatchPlan(start, config, tasks.train),
-    money,
+    money: parts.begun.history.money,
     watch,
     stop,
     signals: { drain: stop.signal, cancel: watch.signal },

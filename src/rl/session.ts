@@ -17,7 +17,6 @@ import {
   checkpointsOf,
   controlsOf,
   evaluationsOf,
-  type Money,
   pipelineOf,
   policiesOf,
   type RunContext,
@@ -41,8 +40,8 @@ export class TrainSession {
   /** Versions before it are not sampled any more. */
   #oldestSampled = 0;
 
-  constructor(start: Start, config: TrainConfig, parts: TrainParts, money: Money) {
-    const context = runContext(start, config, parts, money);
+  constructor(start: Start, config: TrainConfig, parts: TrainParts) {
+    const context = runContext(start, config, parts);
     this.#context = context;
     this.#admissions = admissionsOf(context, () => this.pipeline.stop());
     this.evaluations = evaluationsOf(context);

@@ -8,20 +8,18 @@ import type { Run } from "../runs/run.ts";
 import { measured } from "../runs/timing.ts";
 import { type Batch, buildBatch } from "./batch.ts";
 import type { BegunRun } from "./begin-run.ts";
-import { Budget, type Refusal } from "./budget.ts";
+import type { Refusal } from "./budget.ts";
 import { checkpointName } from "./checkpoints.ts";
 import type { TrainConfig } from "./config.ts";
 import type { Evaluation } from "./evaluate.ts";
 import { firstAsked } from "./fill.ts";
-import { Findings, RollBack, rollBackIfAsked } from "./findings.ts";
+import { RollBack } from "./findings.ts";
+import type { History } from "./history.ts";
 import { firstFailure, isModelLost } from "./lost.ts";
-import { Meter } from "./meter.ts";
-import type { Tariff } from "./prices.ts";
 import type { Position } from "./recovery.ts";
 import { resume, type Start, TrainError } from "./resume.ts";
 import type { RollOuts } from "./rollout.ts";
 import { TrainSession } from "./session.ts";
-import type { Money } from "./session-parts.ts";
 import { batchMetrics, batchSpans } from "./step-metrics.ts";
 import type { Task, TaskSource } from "./tasks.ts";
 import { trainStep } from "./train-step.ts";
@@ -37,8 +35,6 @@ export interface TrainParts {
     fixedSeeds: boolean;
     /** False for servers whose samplers follow training, or the reverse: only the newest policy is sampled then. Default true. */
     frozenSamplers?: boolean | undefined;
-    /** What the server charges; needed for a budget. */
-    tariff?: Tariff | undefined;
   };
   /** How a group comes about: of training, and of evaluations. */
   rollOuts: RollOuts;
@@ -77,18 +73,18 @@ const maxRecoveries = 5;
 /** Trains until `max_steps`, or until it is drained. */
 export async function train(config: TrainConfig, parts: TrainParts): Promise<TrainOutcome> {
   const { run, begun, server, signals } = parts;
-  const { userMetadata } = begun;
-  const findings = new Findings(run, config);
-  const money = countMoney(config, parts);
+  const { userMetadata, history } = begun;
+  const { findings } = history;
   let { made } = server;
+  let recovered: History["recovered"] | undefined = history.recovered;
   let reached = -1;
   for (let recoveries = 0; ; ) {
-    await rollBackIfAsked(run, config);
-    const start = await resume(server.service, config, run, { userMetadata, signal: signals.cancel, made });
-    made = undefined;
+    await findings.rollBackIfAsked();
+    const start = await resume(server.service, config, run, { userMetadata, signal: signals.cancel, made, recovered });
+    made = recovered = undefined;
     const progress = { position: start.position };
     try {
-      return await trainFrom(start, progress, findings, config, parts, money);
+      return await trainFrom(start, progress, config, parts);
     } catch (failure) {
       const error = firstFailure(failure);
       if (error instanceof RollBack || (await findings.canRollBack(error, progress.position.step))) {
@@ -110,12 +106,11 @@ export async function train(config: TrainConfig, parts: TrainParts): Promise<Tra
 async function trainFrom(
   start: Start,
   progress: { position: Position },
-  findings: Findings,
   config: TrainConfig,
   parts: TrainParts,
-  money: Money,
 ): Promise<TrainOutcome> {
-  const session = new TrainSession(start, config, parts, money);
+  const session = new TrainSession(start, config, parts);
+  const { findings } = parts.begun.history;
   const { pipeline, checkpoints, recorder, controls, end, drain } = session;
   const { events } = parts;
   try {
@@ -169,18 +164,6 @@ async function trainFrom(
   } finally {
     await session.close();
   }
-}
-
-/** The meter and the budget, from what the journal has and whatever it gets. */
-function countMoney(config: TrainConfig, { run: { journal }, server: { tariff } }: TrainParts): Money {
-  const meter = Meter.over(journal.entries());
-  const budget =
-    config.budget === null || !tariff ? undefined : new Budget(config.budget, tariff, meter, config, journal.entries());
-  journal.listen((event) => {
-    meter.take(event);
-    budget?.take(event);
-  });
-  return { meter, budget };
 }
 
 function stopIfUngraded(step: number, batch: Batch, judgedBy: TrainParts["grading"]["by"]): void {

@@ -6,6 +6,7 @@ import { readJsonLines } from "../core/jsonl.ts";
 import { whet } from "../core/program.ts";
 import { RunError, runFiles } from "./directory.ts";
 import type { RunEvent } from "./events.ts";
+import { isVersionUndone } from "./rewinds.ts";
 
 export const CheckpointRecord = z.object({
   name: z.string(),
@@ -40,7 +41,8 @@ export class LiveCheckpoints {
 
   take(event: RunEvent): void {
     if (event.type === "saved") this.#records.push(event.record);
-    else if (event.type === "rewound") this.#records = this.#records.filter(({ step }) => step <= event.to);
+    else if (event.type === "rewound")
+      this.#records = this.#records.filter(({ step }) => !isVersionUndone(step, event.to));
     else if (event.type === "resumed") {
       const { version, checkpoint } = event;
       const from = this.#records.findLastIndex(({ name, step }) => name === checkpoint && step === version);

@@ -227,10 +227,6 @@ export type EventOf<Type extends EventType> = Extract<RunEvent, { type: Type }>;
 /** An event as it is given to the journal, which adds the time. */
 export type NewEvent = { [Type in EventType]: Omit<EventOf<Type>, "at"> }[EventType];
 
-/** Whether going back to step `to` undoes a group: one of a batch from there on, or of the evaluation of a later version. */
-export const isUndone = ({ phase, batch }: { phase: "train" | "eval"; batch: number }, to: number): boolean =>
-  phase === "train" ? batch >= to : batch > to;
-
 /** Large arrays that travel beside an event, in binary. */
 export type Arrays = Readonly<Record<string, Int32Array | Float32Array>>;
 

@@ -1,6 +1,7 @@
 // What the diagnosis found in a run: src/diagnosis makes findings, the journal keeps them, everything else shows them.
 import { z } from "zod";
 import type { EventOf, RunEvent } from "./events.ts";
+import { isStepUndone } from "./rewinds.ts";
 
 /** JSON has no NaN or infinity: the journal writes those as text (core/jsonl.ts). Undefined for what is no figure. */
 export function asFigure(value: unknown): number | undefined {
@@ -111,7 +112,7 @@ export class FoundFindings {
   take(event: RunEvent): void {
     if (event.type === "finding") this.add(event);
     if (event.type === "rewound")
-      for (const [id, { step }] of [...this.#byId]) if (step >= event.to) this.#byId.delete(id);
+      for (const [id, { step }] of [...this.#byId]) if (isStepUndone(step, event.to)) this.#byId.delete(id);
   }
 
   add({ step, finding, action }: Pick<EventOf<"finding">, "step" | "finding" | "action">): void {

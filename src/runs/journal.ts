@@ -13,6 +13,11 @@ import { readJournal } from "./read-journal.ts";
 /** How many of the last appends the percentile of their time is taken over. */
 const measuredAppends = 1000;
 
+/** Whatever is made of a journal's events, taken in order. */
+export interface Fold {
+  take(event: RunEvent, entry?: JournalEntry): unknown;
+}
+
 interface Pending {
   event: RunEvent;
   asked: number;
@@ -24,7 +29,7 @@ export class Journal {
   readonly runPath: string;
   readonly #worker: Worker;
   readonly #pending: Pending[] = [];
-  readonly #listeners: ((event: RunEvent) => void)[] = [];
+  readonly #folds = new Set<Fold>();
   readonly #appendMs: number[] = [];
   readonly #failed: Promise<never>;
   /** Files that did not say what the journal says when it was opened, and were written anew. */
@@ -105,7 +110,18 @@ export class Journal {
 
   /** Calls `listener` with every event from now on, once it is on disk, in order. */
   listen(listener: (event: RunEvent) => void): void {
-    this.#listeners.push(listener);
+    this.#folds.add({ take: listener });
+  }
+
+  /** Gives them what is on disk, read once, and then every event like `listen`. */
+  follow(folds: readonly Fold[]): void {
+    for (const entry of this.entries()) for (const fold of folds) fold.take(entry.event, entry);
+    for (const fold of folds) this.#folds.add(fold);
+  }
+
+  /** Gives it no further event. */
+  leave(fold: Fold): void {
+    this.#folds.delete(fold);
   }
 
   /** What the journal holds on disk, oldest first. */
@@ -137,7 +153,7 @@ export class Journal {
     for (const { event, asked, resolve } of this.#pending.splice(0, count)) {
       this.#appendMs.push(now - asked);
       if (this.#appendMs.length > measuredAppends) this.#appendMs.shift();
-      for (const listener of this.#listeners) listener(event);
+      for (const fold of this.#folds) fold.take(event);
       resolve();
     }
   }

@@ -2,6 +2,7 @@
 // follow, so a record waits for the evaluation of its step; when the process ends first, the record goes out without it and the
 // figures follow in a record of their own.
 import type { RunEvent } from "./events.ts";
+import { isStepUndone, isVersionUndone, undoSteps, undoVersions } from "./rewinds.ts";
 
 /** One line of metrics.jsonl. */
 export interface MetricsRecord {
@@ -35,13 +36,16 @@ export class MetricsRecords {
         if (event.final) this.#final = event.step;
         return this.#complete();
       case "rewound":
-        for (const step of [...this.#sent]) if (step >= event.to) this.#sent.delete(step);
-        for (const known of [this.#evaluating, this.#evaluated, this.#waitingEvaluations])
-          for (const step of [...known.keys()]) if (step > event.to) known.delete(step);
+        undoSteps(event.to, this.#sent);
+        undoVersions(event.to, this.#evaluating, this.#evaluated, this.#waitingEvaluations);
         // The policy that is gone back to was measured: its figures join the record that its step gets anew.
         if (this.#evaluated.has(event.to)) this.#waitingEvaluations.add(event.to);
-        if (this.#final > event.to) this.#final = -1;
-        this.#waiting.splice(0, this.#waiting.length, ...this.#waiting.filter(({ step }) => step < event.to));
+        if (isVersionUndone(this.#final, event.to)) this.#final = -1;
+        this.#waiting.splice(
+          0,
+          this.#waiting.length,
+          ...this.#waiting.filter(({ step }) => !isStepUndone(step, event.to)),
+        );
         return [];
       case "stopped":
         this.#evaluating.clear();

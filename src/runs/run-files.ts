@@ -7,11 +7,12 @@ import { replaceFile } from "../core/files.ts";
 import { toJsonLine } from "../core/jsonl.ts";
 import { LiveCheckpoints } from "./checkpoints.ts";
 import { runFiles } from "./directory.ts";
-import { type EventOf, isUndone, type RunEvent } from "./events.ts";
+import type { EventOf, RunEvent } from "./events.ts";
 import { FoldedFile } from "./folded-file.ts";
 import { decodeHeader, decodeJson, type encodeFrame, type FrameHeader, jsonDeflated } from "./frames.ts";
 import { logLines } from "./log.ts";
 import { MetricsRecords } from "./records.ts";
+import { isGroupUndone, isStepUndone, isVersionUndone } from "./rewinds.ts";
 import { type RecordedGroup, rolloutRecords, stepFile } from "./rollouts.ts";
 
 export class RunFiles {
@@ -81,9 +82,9 @@ export class RunFiles {
       case "rewound":
         for (const file of [this.#metrics, this.#timing, this.#findings]) file.rewind(event.to);
         for (const [key, groups] of this.#groups)
-          if (groups.some((group) => group && isUndone(group.sampled, event.to))) this.#groups.delete(key);
-        this.#remove(runFiles.rollouts, (step) => step >= event.to);
-        this.#remove(runFiles.evaluations, (step) => step > event.to);
+          if (groups.some((group) => group && isGroupUndone(group.sampled, event.to))) this.#groups.delete(key);
+        this.#remove(runFiles.rollouts, (step) => isStepUndone(step, event.to));
+        this.#remove(runFiles.evaluations, (step) => isVersionUndone(step, event.to));
         break;
     }
     for (const line of logLines(

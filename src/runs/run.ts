@@ -5,7 +5,7 @@ import { messageOf, WhetstoneError } from "../core/errors.ts";
 import { writeFileAtomic } from "../core/files.ts";
 import { keepConfig, lockRunDirectory, RunError, runFiles } from "./directory.ts";
 import type { Display } from "./display.ts";
-import { Journal } from "./journal.ts";
+import { type Fold, Journal } from "./journal.ts";
 import { RunLogger } from "./log.ts";
 import { type MetricsSink, SinkGroup } from "./sinks.ts";
 
@@ -19,7 +19,7 @@ export class Run {
   readonly logger: RunLogger;
   /** Milliseconds since the epoch. */
   readonly openedAt = Date.now();
-  #sinks: SinkGroup | undefined;
+  readonly #sinks: SinkGroup;
   readonly #release: () => void;
 
   /** Takes the directory for this process and opens its journal. `release` gives the directory back. */
@@ -43,19 +43,27 @@ export class Run {
     this.logger = new RunLogger(journal, (line, level) =>
       display.line(level === "INFO" ? line : `${level.toLowerCase()}: ${line}`),
     );
+    this.#sinks = new SinkGroup(this.logger);
     for (const file of journal.repaired)
       this.logger.detail(
         `${file} did not say what the journal says; it was written anew, and what else it said is in ${file}.bak`,
       );
   }
 
-  /** Begins this process's part of the run; `changes` since the part before. config.json is written; one that said something else is kept. */
+  /**
+   * Begins this process's part of the run; `changes` since the part before. config.json is written; one that said something else is kept.
+   * `folds` take what the journal has, which is read once, and whatever it gets.
+   */
   async begin(
     config: Readonly<Record<string, unknown>>,
     changes: readonly { key: string; was: unknown; is: unknown }[],
+    folds: readonly Fold[] = [],
   ): Promise<void> {
-    let session = 0;
-    for (const { event } of this.journal.entries()) if (event.type === "started") session = event.session + 1;
+    const sessions = new Set<number>();
+    const counting: Fold = { take: (event) => event.type === "started" && sessions.add(event.session) };
+    this.journal.follow([counting, this.#sinks, ...folds]);
+    this.journal.leave(counting);
+    const session = sessions.size;
     // What changed is in the journal before config.json no longer shows it.
     await this.journal.append({ type: "started", session, config: { ...config }, changes: [...changes] });
     this.#onDisk(() => keepConfig(this.path, config, session));
@@ -63,7 +71,7 @@ export class Run {
 
   /** Adds listeners for metrics. */
   attach(sinks: readonly MetricsSink[]): void {
-    this.#sinks = new SinkGroup(sinks, this.logger, this.journal);
+    this.#sinks.open(sinks);
   }
 
   summary(summary: Readonly<Record<string, unknown>>): void {
@@ -87,7 +95,7 @@ export class Run {
       });
       // What came too late for this run must not surprise whoever goes on with it.
       if (outcome === "finished") rmSync(join(this.path, runFiles.controls), { recursive: true, force: true });
-      await this.#sinks?.close(outcome === "finished" ? 0 : 1);
+      await this.#sinks.close(outcome === "finished" ? 0 : 1);
       await this.journal.close();
     } catch (failure) {
       // What went wrong before matters more than what could not be written about it.

@@ -2,7 +2,7 @@
 // all the same; it never stops training.
 import type { z } from "zod";
 import { messageOf } from "../core/errors.ts";
-import type { Journal } from "./journal.ts";
+import type { RunEvent } from "./events.ts";
 import type { Logger } from "./log.ts";
 import { type MetricsRecord, MetricsRecords } from "./records.ts";
 
@@ -32,25 +32,32 @@ export interface SinkKind<Keys extends z.ZodRawShape = z.ZodRawShape> {
 
 /** Sends every record of a journal to all sinks. */
 export class SinkGroup {
-  readonly #sinks: readonly MetricsSink[];
   readonly #logger: Logger;
+  readonly #records = new MetricsRecords();
+  /** What was there before the sinks. */
+  #history: MetricsRecord[] = [];
+  #sinks: readonly MetricsSink[] | undefined;
 
-  constructor(sinks: readonly MetricsSink[], logger: Logger, journal: Journal) {
-    this.#sinks = sinks;
+  constructor(logger: Logger) {
     this.#logger = logger;
-    const records = new MetricsRecords();
-    const history: MetricsRecord[] = [];
-    if (sinks.length > 0) for (const { event } of journal.entries()) history.push(...records.take(event));
-    for (const sink of sinks) this.#try(sink, () => sink.catchUp?.(history));
-    journal.listen((event) => {
-      for (const record of records.take(event))
-        for (const sink of this.#sinks) this.#try(sink, () => sink.metrics(record));
-    });
+  }
+
+  open(sinks: readonly MetricsSink[]): void {
+    this.#sinks = sinks;
+    for (const sink of sinks) this.#try(sink, () => sink.catchUp?.(this.#history));
+    this.#history = [];
+  }
+
+  take(event: RunEvent): void {
+    for (const record of this.#records.take(event)) {
+      if (!this.#sinks) this.#history.push(record);
+      for (const sink of this.#sinks ?? []) this.#try(sink, () => sink.metrics(record));
+    }
   }
 
   /** Waits for what is under way, then closes every sink. */
   async close(exitCode: number): Promise<void> {
-    for (const sink of this.#sinks) {
+    for (const sink of this.#sinks ?? []) {
       try {
         await sink.close(exitCode);
       } catch (error) {

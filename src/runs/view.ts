@@ -7,7 +7,7 @@ import type { EventOf, RunEvent, Span } from "./events.ts";
 import { FoundFindings } from "./findings.ts";
 import { framesOf } from "./read-journal.ts";
 import type { MetricsRecord } from "./records.ts";
-import { ByStep, ByVersion, isStepUndone } from "./rewinds.ts";
+import { isStepUndone, undoSteps, undoVersions } from "./rewinds.ts";
 import { coveredWithin } from "./timing.ts";
 
 /** One process's part of a run. */
@@ -69,9 +69,9 @@ export class RunView {
   readonly sessions: Session[] = [];
   /** Those that are over, in order; those that were rewound are gone, here as in everything below. */
   readonly steps: DoneStep[] = [];
-  readonly updates = new ByStep<Update>();
+  readonly updates = new Map<number, Update>();
   /** By the version that was measured. */
-  readonly evaluations = new ByVersion<Evaluated>();
+  readonly evaluations = new Map<number, Evaluated>();
   /** What was asked of the run, oldest first; also before a rewind. */
   readonly controls: EventOf<"control">[] = [];
   /** What the diagnosis said. */
@@ -92,7 +92,7 @@ export class RunView {
   /** The largest lag that a session allowed: how far back a step's answers can stand. */
   #maxLag = 0;
   readonly #rewinds: { to: number; position: JournalPosition }[] = [];
-  readonly #evaluationWindows = new ByVersion<JournalWindow>();
+  readonly #evaluationWindows = new Map<number, JournalWindow>();
   /** One text for each problem, however often it is named. */
   readonly #texts = new Map<string, string>();
   /** The update that was submitted last. */
@@ -267,7 +267,8 @@ export class RunView {
 
   #rewound({ at, to, reason }: EventOf<"rewound">, position: JournalPosition): void {
     this.#rewinds.push({ to, position });
-    for (const known of [this.updates, this.evaluations, this.#evaluationWindows]) known.rewind(to);
+    undoSteps(to, this.updates);
+    undoVersions(to, this.evaluations, this.#evaluationWindows);
     const kept = this.steps.findLastIndex(({ step }) => !isStepUndone(step, to)) + 1;
     for (const { spans } of this.steps.splice(kept)) this.#spans.push(...spans);
     this.#note({ at, type: "rewound", level: "WARNING", text: `back to step ${to}: ${reason}` });

@@ -2,7 +2,7 @@
 // snapshot of a policy stays on the server that nothing will be sampled from.
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import type { RunEvent } from "whetstone/rl";
 import { findWeights } from "../../src/cli/find-weights.ts";
 import { nextCommands } from "../../src/cli/train-report.ts";
@@ -10,6 +10,7 @@ import { RunIndex } from "../../src/dashboard/run-index.ts";
 import { epochOrder } from "../../src/data/index.ts";
 import { pathsOf, runCheckpoints } from "../../src/rl/prune.ts";
 import { readCheckpoints } from "../../src/runs/checkpoints.ts";
+import { Journal } from "../../src/runs/journal.ts";
 import { readJournal } from "../../src/runs/read-journal.ts";
 import { RunView } from "../../src/runs/view.ts";
 import { type Held, holdingProxy, slowResults } from "../support/delaying-proxy.ts";
@@ -174,12 +175,12 @@ test("every reader takes the checkpoint that was gone back to, until there is a 
   expect(index.view.checkpoints).toEqual(view.checkpoints);
   index.close();
   expect(readCheckpoints(path)).toEqual(view.checkpoints);
-  const { names, needed } = runCheckpoints(() => readJournal(path));
+  const { names, needed } = runCheckpoints(readJournal(path));
   expect([...names.values()]).toEqual(expect.arrayContaining(["checkpoint 000004", "checkpoint 000008, discarded"]));
   expect([...needed].filter((name) => !name.includes("policy-"))).toEqual(pathsOf(view.newest!));
 });
 
-test("a snapshot that a killed process did not live to hear of is deleted by the next one", async () => {
+test("a snapshot that a killed process did not live to hear of is deleted by the next one, which reads the journal once", async () => {
   const rig = await loopRig();
   const onServer = () =>
     readdirSync(join(rig.stateDir, "checkpoints"), { recursive: true, encoding: "utf8" }).filter((name) =>
@@ -199,7 +200,10 @@ test("a snapshot that a killed process did not live to hear of is deleted by the
   await proxy.close();
   await expect.poll(onServer).toContainEqual(expect.stringMatching(/policy-000004$/));
   expect(snapshots(rig, path)).not.toContain(4);
+  const reads = vi.spyOn(Journal.prototype, "entries");
   await rig.train(path, by);
+  expect(reads).toHaveBeenCalledTimes(1);
+  reads.mockRestore();
   expect(onServer()).toHaveLength(snapshots(rig, path).length);
   expect(snapshots(rig, path)).toEqual([6]);
 });

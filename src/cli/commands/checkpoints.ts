@@ -99,10 +99,7 @@ async function prune(
   try {
     const rows = await rowsOf(options, storage);
     const there = new Set(rows.map(({ path }) => path));
-    const { ids, needed, kept } = runCheckpoints(
-      () => readJournal(options.run),
-      (path) => there.has(path),
-    );
+    const { ids, needed, kept } = runCheckpoints(readJournal(options.run), (path) => there.has(path));
     const keep = kept(rule);
     const others = referredByOthers(options.run);
     const reasonToStay = ({ path }: Row): string | undefined => {
@@ -166,13 +163,13 @@ function openStorage(options: CheckpointsOptions, signal: AbortSignal): Storage 
       "There is no server to ask: neither base_url= nor TINKER_API_KEY is set. For checkpoints of the embedded engine, name the run: run=RUN.",
     );
   }
-  const ids = options.run === "" ? undefined : runCheckpoints(() => readJournal(options.run)).ids;
+  const ids = options.run === "" ? undefined : runCheckpoints(readJournal(options.run)).ids;
   return serverStorage(baseUrl === "" ? {} : { baseUrl }, ids, signal);
 }
 
 async function rowsOf(options: CheckpointsOptions, storage: Storage): Promise<Row[]> {
   const found = await storage.list();
-  const own = options.run === "" ? undefined : runCheckpoints(() => readJournal(options.run)).names;
+  const own = options.run === "" ? undefined : runCheckpoints(readJournal(options.run)).names;
   const others = referredByOthers(options.run);
   return found
     .map((checkpoint) => ({

@@ -225,7 +225,7 @@ async function trainInto(
       run,
       begun,
       // The hosted service does not say what one seed means for several samples of a request.
-      server: { service: engine.service, made, fixedSeeds: kind !== "hosted", frozenSamplers, tariff },
+      server: { service: engine.service, made, fixedSeeds: kind !== "hosted", frozenSamplers },
       rollOuts: sampleAndJudge(
         renderer,
         judgeByTests({ grader: grading.grader, comparator: resolved.comparator, ...outage }),
