@@ -78,11 +78,12 @@ export async function connectEngine(
   if (kind === "embedded") {
     // Here rather than in the child process, whose words go to a file.
     await ensureRuntime((line) => options.logger.info(line));
+    const audit = process.env["WHET_ENGINE_AUDIT"];
     server = await EmbeddedServer.start({
       stateDir: options.stateDir,
       logFile: options.logFile,
       // A run samples from a few policies at a time; each holds its weights and what it has computed of prompts.
-      args: [`audit=${join(options.stateDir, "audit.jsonl")}`, "max_samplers=6"],
+      args: [...(audit ? [`audit=${audit}`] : []), "max_samplers=6"],
       onRestart: (reason) => options.logger.warn(`the embedded engine ended (${reason}) and is started again`),
       ...(options.onLost ? { onLost: options.onLost } : {}),
     });

@@ -55,8 +55,8 @@ test.each(lags)(
     while (killed < kills) {
       const folder = newFolder();
       const path = join(folder, "troubled");
-      const audit = join(path, "engine", "audit.jsonl");
-      const env = { WHET_SANDBOX_AUDIT: join(folder, "programs.jsonl") };
+      const audit = join(folder, "engine.jsonl");
+      const env = { WHET_ENGINE_AUDIT: audit, WHET_SANDBOX_AUDIT: join(folder, "programs.jsonl") };
       const moments: Moment[] = [];
       let code: number | null;
       do {
