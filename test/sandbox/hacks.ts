@@ -174,7 +174,7 @@ export const hacks = (outside: Outside): Hack[] => [
   stdin("a process of the host", `import os\n${escapes(`os.kill(${outside.pid}, 0)`)}`),
   stdin(
     "limits its parent",
-    "import os, resource\nfor r in (resource.RLIMIT_NOFILE, resource.RLIMIT_CPU, resource.RLIMIT_AS):\n    try:\n        resource.prlimit(os.getppid(), r, (0, 0))\n        print('ESCAPED')\n    except (OSError, ValueError): pass\ntry: os.sched_setaffinity(os.getppid(), {0})\nexcept OSError: pass\ntry: os.setpriority(os.PRIO_PROCESS, os.getppid(), 19); print('ESCAPED')\nexcept OSError: pass\nprint('none')",
+    "import os, resource\nfor r in (resource.RLIMIT_NOFILE, resource.RLIMIT_CPU, resource.RLIMIT_AS):\n    try:\n        resource.prlimit(os.getppid(), r, (0, 0))\n        print('ESCAPED')\n    except (OSError, ValueError): pass\ntry: os.sched_setaffinity(os.getppid(), {0})\nexcept OSError: pass\ndef priority(pid):\n    try: return os.getpriority(os.PRIO_PROCESS, pid)\n    except OSError: pass\nbefore = priority(0), priority(os.getppid())\nos.setpriority(os.PRIO_PROCESS, os.getppid(), 19); os.nice(5)\nif (priority(0), priority(os.getppid())) != before: print('ESCAPED')\nprint('none')",
   ),
 
   // Bombs.

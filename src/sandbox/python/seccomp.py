@@ -64,7 +64,7 @@ utimes 235 -1 futimesat 261 -1 utimensat 280 88
 # Looked at with their arguments by the first filter, the frequent ones first.
 _GUARDED_FOR_ALL = """
 futex 202 98 openat 257 56 clock_gettime 228 113 madvise 28 233 ioctl 16 29 fcntl 72 25 open 2 -1 openat2 437 437 clone3 435 435 statx 332 291
-socketpair 53 199 setpriority 141 140 preadv2 327 286 pwritev2 328 287 clock_getres 229 114 clock_nanosleep 230 115
+socketpair 53 199 preadv2 327 286 pwritev2 328 287 clock_getres 229 114 clock_nanosleep 230 115
 timer_create 222 107 getsockopt 55 209 setsockopt 54 208
 """
 
@@ -74,9 +74,9 @@ mmap 9 222 rt_sigaction 13 134 clone 56 220 prctl 157 167 socket 41 198 prlimit6
 """
 
 # For programs these report success and do nothing: a message could travel through the real ones, and programs use them for themselves only.
-# A session of its own would also be a group of its own to the scheduler, with a full share of the processor.
+# Who has made itself wait for a processor would be excused from waiting. A session of its own would also be a group of its own to the scheduler, with a full share of the processor.
 _IDLE_FOR_ALL = """
-flock 73 32 fadvise64 221 223 readahead 187 213 sync_file_range 277 84
+flock 73 32 fadvise64 221 223 readahead 187 213 sync_file_range 277 84 setpriority 141 140
 """
 _IDLE = """
 setsid 112 157
@@ -289,16 +289,13 @@ def _guard(program, name, processes):
         program.fail(_EPERM)
     elif name in ("prlimit64", "sched_setaffinity"):
         program.load_argument(0)
-        program.ret_if_equal(0, _ALLOW)
-        program.allow_if_own_pid()
-        program.fail(_EPERM)
-    elif name == "setpriority":
-        program.load_argument(0)
-        program.emit(0x15, 0, 1, 0)  # PRIO_PROCESS
-        program.fail(_EPERM)
-        program.load_argument(1)
-        program.ret_if_equal(0, _ALLOW)
-        program.fail(_EPERM)
+        if processes:  # all that it can name are its own, but the supervisor
+            program.ret_if_equal(1, 0x00050000 | _EPERM)
+            program.ret(_ALLOW)
+        else:
+            program.ret_if_equal(0, _ALLOW)
+            program.allow_if_own_pid()
+            program.fail(_EPERM)
     else:  # signals, without namespaces: only to oneself
         program.load_argument(0)
         program.allow_if_own_pid()
