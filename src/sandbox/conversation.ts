@@ -71,21 +71,45 @@ export function sendJob(slot: Slot, job: Job, limits: SlotLimits): void {
   slot.send("J", json(head), source);
 }
 
-/** Hands over one test and waits until every process of it is dead. */
-export async function runTest(slot: Slot, test: TestInput, limits: Limits, waiting: Waiting): Promise<TestOutcome> {
+/**
+ * Runs tests one after the other, each when every process of the one before is dead; stops when `after` says so. The next test lies at the slot
+ * already: when it starts depends on nothing here. After one that the program did not end well, the slot waits to be told to go on.
+ */
+export async function runTests(
+  slot: Slot,
+  tests: readonly TestInput[],
+  limits: Limits,
+  waiting: Waiting,
+  after: (outcome: TestOutcome) => "continue" | "stop",
+): Promise<void> {
+  const hand = (test: TestInput | undefined) => test && sendTest(slot, test);
+  hand(tests[0]);
+  for (const [index, test] of tests.entries()) {
+    hand(tests[index + 1]);
+    const { outcome, endedWell } = await receiveOutcome(slot, test, limits, waiting);
+    if (after(outcome) === "stop") return;
+    if (!endedWell && index + 1 < tests.length) slot.send("C", Buffer.alloc(0));
+  }
+}
+
+function sendTest(slot: Slot, test: TestInput): void {
   const input = Buffer.from(
     test.kind === "stdin" ? test.stdin : JSON.stringify({ function: test.functionName, arguments: test.argumentsJson }),
   );
   slot.send("T", testHead(test.kind, input.length), input);
+}
+
+async function receiveOutcome(slot: Slot, test: TestInput, limits: Limits, waiting: Waiting) {
   const answer = await receiveAnswer(slot, waiting);
   const { exitCode, signal, wallMs, waitedMs, cpuMs, maxRssBytes } = answer.ended;
   const status = test.kind === "stdin" ? scriptStatus(answer, limits) : callStatus(answer, limits);
-  return {
+  const outcome: TestOutcome = {
     ...{ status, exitCode, signal, wallMs, waitedMs, cpuMs, maxRssBytes },
     stdout: answer.stdout,
     stderrTail: answer.stderr.toString("utf8"),
     ...(test.kind === "call" && status === "finished" ? { frame: answer.report.toString("utf8", 1) } : {}),
   };
+  return { outcome, endedWell: exitCode === 0 && answer.ended.reason === null };
 }
 
 async function receiveAnswer(slot: Slot, waiting: Waiting): Promise<Answer> {

@@ -9,7 +9,7 @@ import { languageOf, languages } from "../core/languages/languages.ts";
 import { Limiter } from "../core/limiter.ts";
 import { Cgroups } from "./cgroups.ts";
 import { ControlServer } from "./control.ts";
-import { runOnce, runTest, type SlotLimits, sendJob } from "./conversation.ts";
+import { runOnce, runTests, type SlotLimits, sendJob } from "./conversation.ts";
 import { checkFiles, type ExecuteRequest, type ExecuteResult, emptyResult } from "./execute.ts";
 import { HeldFiles } from "./files.ts";
 import { findInterpreter, findOnPath, type Interpreter } from "./interpreter.ts";
@@ -281,8 +281,12 @@ class EmbeddedJail implements Jail {
       const limits = this.#limits(defaultLimits);
       const tests = [{ kind: "stdin", stdin: "" }] as const;
       sendJob(slot, { source: "", tests, limits, preamble: false }, limits);
-      const outcome = await runTest(slot, tests[0], limits, { patienceMs: this.#parts.patienceMs });
-      return outcome.status === "finished";
+      let status: TestOutcome["status"] | undefined;
+      await runTests(slot, tests, limits, { patienceMs: this.#parts.patienceMs }, (outcome) => {
+        ({ status } = outcome);
+        return "stop";
+      });
+      return status === "finished";
     } catch (error) {
       if (error instanceof SlotLost) return false;
       throw error;
@@ -302,11 +306,10 @@ class EmbeddedJail implements Jail {
     const work = async (slot: Slot) => {
       sendJob(slot, job, limits);
       // A lost slot takes only its current test with it: the ones before keep their outcomes.
-      while (outcomes.length < job.tests.length) {
-        const outcome = await runTest(slot, job.tests[outcomes.length]!, limits, waiting);
+      await runTests(slot, job.tests.slice(outcomes.length), limits, waiting, (outcome) => {
         outcomes.push(outcome);
-        if (afterTest(outcome, outcomes.length - 1) === "stop") break;
-      }
+        return afterTest(outcome, outcomes.length - 1);
+      });
       return outcomes;
     };
     const lost = () => {

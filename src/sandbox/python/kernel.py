@@ -200,7 +200,6 @@ class Apart:
         if landlock_version() < 2:
             raise OSError(38, "Landlock does not allow renames across folders")  # which programs do
         access = _READ_FILE | _READ_DIR | _WRITE_FILE
-        self.descriptor = -1
         self._handled = ctypes.create_string_buffer(struct.pack("<Q", access | _REFER))
         self._scratch = ctypes.create_string_buffer(struct.pack("<Qi", access | _REFER, -1))
         self._rules = [self._scratch]
@@ -208,9 +207,9 @@ class Apart:
             if path not in (hidden, scratch) and os.path.isdir(path) and not os.path.islink(path):
                 self._rules.append(ctypes.create_string_buffer(struct.pack("<Qi", access, os.open(path, os.O_PATH | os.O_CLOEXEC))))
 
-    def prepare(self, scratch):
-        if self.descriptor >= 0:
-            os.close(self.descriptor)
+    def prepare(self, scratch, descriptor):
+        """`descriptor` is where the rules lie from here on: the lowest that is free once it is closed."""
+        os.close(descriptor)
         self.descriptor = _check(_libc.syscall(_long(_LANDLOCK_CREATE), self._handled, _long(8), _long(0)))
         folder = os.open(scratch, os.O_PATH | os.O_CLOEXEC)
         struct.pack_into("<i", self._scratch, 8, folder)

@@ -20,6 +20,7 @@ _LOWEST_PID, _ROOM_OF_PIDS = 300, 2000
 _PAGE = 4096
 _WALL = 0x40000000  # waiting for children of every kind
 _MUCH = 128 * 1024 * 1024
+RULES = 4  # the descriptor of what a test's process is held by
 
 
 class Jail:
@@ -54,6 +55,7 @@ class Jail:
             kernel.mount(b"proc", b"/proc", b"proc", flags, b"subset=pid,hidepid=2")
         except OSError:  # before Linux 5.8
             kernel.mount(b"proc", b"/proc", b"proc", flags, b"hidepid=2")
+        self.order = accounts.OrderOfKilling()
         kernel.hide_memory()
 
     def _open_pid_counter(self, flags):
@@ -83,7 +85,7 @@ class Jail:
         os.chdir(self.scratch)
         self.mounted = True
         if self.apart is not None:
-            self.apart.prepare(self.scratch)
+            self.apart.prepare(self.scratch, RULES)
 
     def remove_scratch(self):
         """It goes with the namespaces."""
@@ -100,20 +102,14 @@ class Jail:
         os.close(writing)
         return reading
 
-    def keep(self, first):
-        """Moves what lock_in needs to descriptor `first`; all from the returned one on are closed."""
-        if self.apart is None:
-            return first
-        self.apart.descriptor = os.dup2(self.apart.descriptor, first)
-        return first + 1
-
     def lock_in(self):
         kernel.drop_capabilities()
         kernel.show_memory()  # to the supervisor, which counts it
-        accounts.kill_first("self")  # and what it starts: the supervisor looks too late at one that fills memory at once
         if self.apart is not None:
             # Much in /proc tells of others: sockets, mounts, how many processes share a page.
             self.apart.restrict()
+        else:
+            os.close(RULES)
         self.filter.install()
 
     def kill_all(self, _child):
@@ -124,12 +120,14 @@ class Jail:
             pass
 
     def reap_all(self):
-        while True:
-            try:
-                os.kill(-1, signal.SIGKILL)
-                os.waitpid(-1, 0)
-            except (ProcessLookupError, ChildProcessError):
-                return
+        try:
+            while True:
+                # With nobody to wait for there is nobody left; a signal to everybody walks all processes of the machine.
+                if os.waitpid(-1, os.WNOHANG | _WALL)[0] == 0:
+                    self.kill_all(None)
+                    os.waitpid(-1, _WALL)
+        except ChildProcessError:
+            pass
 
     def look_at(self, watch):
         """All processes of the program together; rlimits bound each of them alone.
@@ -194,6 +192,8 @@ class Confined:
             os.setresgid(self.user, self.user, self.user)
             os.setresuid(self.user, self.user, self.user)
             kernel.die_with_parent()  # a change of user clears it
+            kernel.show_memory()  # and closes one's own folder in /proc
+        self.order = accounts.OrderOfKilling()
         kernel.hide_memory()
 
     def shuffle_pids(self):
@@ -217,9 +217,6 @@ class Confined:
         os.lseek(writing, 0, os.SEEK_SET)
         return writing
 
-    def keep(self, first):
-        return first
-
     def remove_scratch(self):
         if self.scratch is not None:
             try:
@@ -236,9 +233,9 @@ class Confined:
         rules = kernel.Landlock(self.readable, self.scratch)
         kernel.drop_capabilities()
         kernel.show_memory()
-        accounts.kill_first("self")
         rules.restrict()
         os.close(rules.descriptor)
+        os.close(RULES)
         self.filter.install()
 
     def kill_all(self, child):

@@ -53,13 +53,14 @@ class Watch:
     __slots__ = (
         "slot limits whole_errors child pidfd output errors report code output_total output_held error_total error_held tail_held "
         "report_total report_held code_total code_pieces marked reason note peak_bytes tree_cpu_ms orphans_ms waited_s sends_before poller "
-        "started wall_ms exit_code signal cpu_ms rss"
+        "started wall_ms exit_code signal cpu_ms rss ended_well"
     ).split()
 
     def __init__(self, slot):
         self.slot = slot
         self.limits = slot.job["limits"]
         self.whole_errors = slot.job["mode"] == "execute"
+        self.ended_well = True  # the test before
         self.code_pieces = []
         self.marked = set()  # processes that go before this one when memory runs out
 
@@ -292,5 +293,6 @@ class Watch:
             self.rss,
             self.error_total,
         )
+        self.ended_well = self.exit_code == 0 and self.reason is None
         messages.append(("X", outcome))
         slot.link.send(*messages)

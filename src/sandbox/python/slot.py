@@ -6,6 +6,7 @@ inputs and outputs pass through buffers that are not inherited by fork.
 
 Messages are a type byte, a 32-bit little-endian length and a payload.
   from Node:  J job (JSON; source and files follow raw)   T test (packed: "s" or "c", the length of its input, which follows raw)
+              C go on (the test before did not end well; a T comes first)
   to Node:    O stdout   E stderr   F report   X test ended (packed, see running.py)   Y all ended   G fetched file (JSON)   D its bytes   H alive   P slot failed (text)
 """
 
@@ -27,7 +28,7 @@ from running import BUFFER_BYTES, HEAD, Gone, Watch, private_buffers
 
 _TEST_MESSAGE = struct.Struct("<BIcQ")
 
-_REPORT, _CODE = 3, 4  # descriptors of the test process
+_REPORT, _CODE = 3, 5  # descriptors of the test process; between them lies what it is held by (levels.py)
 _PENDING_SIGNALS = 512
 
 
@@ -62,6 +63,11 @@ class Link:
         if kind != ord("T"):
             raise ValueError("expected a test")
         return "call" if mode == b"c" else "stdin", size
+
+    def go_on(self):
+        kind, _length = HEAD.unpack(self.receive(HEAD.size))
+        if kind != ord("C"):
+            raise ValueError("expected to be told to go on")
 
     def send(self, *messages):
         """Each message is (type character, bytes-like)."""
@@ -119,6 +125,7 @@ class Slot:
         self.cgroup.bound(job["limits"])
         self.source = bytes(self.link.receive(job["sourceBytes"]))
         self.marshalled = None
+        self._limit()
         self.watch = Watch(self)
         kernel.keep(self, program.Space)
         if job["mode"] == "execute":
@@ -208,6 +215,8 @@ class Slot:
         processes have it is copied."""
         keep_code = self.marshalled is None and self.job["keepCode"]
         input_read = self._input(size)
+        if not self.watch.ended_well:
+            self.link.go_on()
         filename = "%s/%s" % (self.level.scratch, self.job["name"])
         self._write_script(filename)
         sys.argv = [filename] + self.job["argv"]
@@ -217,12 +226,15 @@ class Slot:
         code_read, code_write = os.pipe() if keep_code else (-1, -1)
         self.locked_in[0] = 0
         self.level.shuffle_pids()
+        first_closed = _CODE + 1 if keep_code else _CODE
         watch = self.watch
         watch.prepare(output_read, error_read, report_read, code_read)
+        self.level.order.first()
         child = kernel.fork()
         if child == 0:
-            return self._child(kind, filename, input_read, output_write, error_write, report_write, code_write)
+            return self._child(kind, filename, input_read, output_write, error_write, report_write, code_write, first_closed)
         try:
+            self.level.order.later()
             watch.begin(child)
             os.close(input_read)
             os.close(output_write)
@@ -246,7 +258,7 @@ class Slot:
                 piece = piece[os.write(writing, piece) :]
         return self.level.seal_input(writing, reading)
 
-    def _child(self, kind, filename, input_read, output_write, error_write, report_write, code_write):
+    def _child(self, kind, filename, input_read, output_write, error_write, report_write, code_write, first_closed):
         try:
             os.setsid()
             os.dup2(input_read, 0)
@@ -255,12 +267,11 @@ class Slot:
             os.dup2(report_write, _REPORT, False)
             if code_write >= 0:
                 os.dup2(code_write, _CODE, False)
-            else:
-                os.close(_CODE)
-            kernel.close_from(self.level.keep(_CODE + 1))
+            kernel.close_from(first_closed)
             _signal.signal(_signal.SIGINT, _signal.default_int_handler)  # not before: its supervisor would hear what the program sends it
             sys.path[0] = self.level.scratch  # not before: its supervisor imports nothing from there
-            self._limit()
+            for which, most in self.limits:
+                resource.setrlimit(which, most)
             self.level.lock_in()
             self._limit_memory()
             self.locked_in[0] = 1
@@ -283,16 +294,18 @@ class Slot:
         os.close(opened)
 
     def _limit(self):
+        """What can be is set here, for all tests; the rest is for the processes of tests."""
         limits = self.job["limits"]
-        limit = resource.setrlimit
-        seconds = max(1, -(-limits["cpuMs"] // 1000))
-        limit(resource.RLIMIT_FSIZE, (limits["fileBytes"], limits["fileBytes"]))
-        limit(resource.RLIMIT_NOFILE, (limits["openFiles"], limits["openFiles"]))
-        limit(resource.RLIMIT_CPU, (seconds, seconds + 1))
-        limit(resource.RLIMIT_SIGPENDING, (_PENDING_SIGNALS, _PENDING_SIGNALS))  # shared by all processes of a user
+        resource.setrlimit(resource.RLIMIT_SIGPENDING, (_PENDING_SIGNALS, _PENDING_SIGNALS))  # shared by all processes of a user
         if self.level.counts_processes:
             processes = limits["processes"] + 1  # the slot itself counts
-            limit(resource.RLIMIT_NPROC, (processes, processes))
+            resource.setrlimit(resource.RLIMIT_NPROC, (processes, processes))
+        seconds = max(1, -(-limits["cpuMs"] // 1000))
+        self.limits = (
+            (resource.RLIMIT_FSIZE, (limits["fileBytes"], limits["fileBytes"])),
+            (resource.RLIMIT_NOFILE, (limits["openFiles"], limits["openFiles"])),
+            (resource.RLIMIT_CPU, (seconds, seconds + 1)),
+        )
 
     def _limit_memory(self):
         """Last: with too little memory for a Python at all, it is the program that fails, not the lock-in."""
