@@ -56,12 +56,15 @@ class Trainer:
         self.generator = torch.Generator(device=self.device).manual_seed(given.seed)
 
     def tokens(self, row: dict) -> list[int]:
-        return self.tokenizer.encode(corpus.prompt(row["problem"], row["starter_code"]), add_special_tokens=False).ids
+        return self.encode(corpus.prompt(row["problem"], row["starter_code"]))
 
-    def answers(self, rows: list[dict], temperature: float):
+    def encode(self, text: str) -> list[int]:
+        return self.tokenizer.encode(text, add_special_tokens=False).ids
+
+    def answers(self, rows: list[dict], temperature: float, prompts: list[list[int]] | None = None):
         with torch.no_grad():
             weights = model.adapted(self.base, self.adapter)
-        prompts = [self.tokens(row) for row in rows]
+        prompts = prompts or [self.tokens(row) for row in rows]
         drawn = model.sample(
             self.config, weights, prompts, self.given.max_tokens, self.stop, temperature, self.generator
         )
@@ -73,12 +76,19 @@ class Trainer:
         result = {}
         for part in PARTS:
             chosen = [row for row in rows if row["part"] == part for _ in range(copies)]
-            _, drawn, _, grades = self.answers(chosen, temperature)
+            prompts, drawn, texts, grades = self.answers(chosen, temperature)
             right, formed = sum(correct for _, correct in grades), sum(form for form, _ in grades)
+            wrong = [index for index, (_, correct) in enumerate(grades) if not correct]
+            again = [
+                prompts[index] + self.encode(corpus.repair_prompt(texts[index], "wrong answer" if grades[index][0] else None))
+                for index in wrong
+            ]
+            repaired = self.answers([chosen[index] for index in wrong], temperature, again)[3] if wrong else []
             result[part] = {
                 "correct": round(right / len(chosen), 3),
                 "interval": wilson(right, len(chosen)),
                 "format": round(formed / len(chosen), 3),
+                "repaired": round((right + sum(correct for _, correct in repaired)) / len(chosen), 3),
                 "tokens": round(sum(len(tokens) for tokens, _ in drawn) / len(drawn), 1),
             }
         return result

@@ -21,8 +21,8 @@ import corpus
 import model
 import vocabulary
 
-LENGTH = 288  # tokens of a training row; longer samples are left out
-PROMPT_WEIGHT = 0.1  # loss weight of prompt tokens against answer tokens
+LENGTH = 448  # tokens of a training row; longer samples are left out
+PROMPT_WEIGHT = 0.1  # loss weight of prompt tokens against answer tokens; none for a conversation's, which tell of mistakes
 
 
 def draw_texts(job: tuple[int, int, int]) -> list[tuple[str, str]]:
@@ -32,19 +32,21 @@ def draw_texts(job: tuple[int, int, int]) -> list[tuple[str, str]]:
 
 
 def encode_texts(job: tuple[int, int, int, str]) -> tuple[np.ndarray, np.ndarray]:
-    """Token rows and where each answer starts and ends."""
+    """Token rows, where each answer starts and ends, and whether what comes before it is learned too."""
     seed, worker, count, file = job
     tokenizer = Tokenizer.from_file(file)
-    texts = draw_texts((seed, worker, count))
+    rng = random.Random(f"{seed} repairs {worker}")
+    repairs = [corpus.draw_repair(rng) for _ in range(round(count * corpus.REPAIRS))]
+    texts = draw_texts((seed, worker, count - len(repairs))) + repairs
     pad = tokenizer.token_to_id("<|endoftext|>")
     prompts = tokenizer.encode_batch([prompt for prompt, _ in texts])
     answers = tokenizer.encode_batch([answer + "<|im_end|>" for _, answer in texts])
     rows, edges = [], []
-    for prompt, answer in zip(prompts, answers, strict=True):
+    for index, (prompt, answer) in enumerate(zip(prompts, answers, strict=True)):
         ids = prompt.ids + answer.ids
         if len(ids) <= LENGTH:
             rows.append(ids + [pad] * (LENGTH - len(ids)))
-            edges.append((len(prompt.ids), len(ids)))
+            edges.append((len(prompt.ids), len(ids), index < len(texts) - len(repairs)))
     return np.array(rows, dtype=np.int16), np.array(edges, dtype=np.int16)
 
 
@@ -111,8 +113,8 @@ def main() -> None:
             table = model.logits(weights, hidden)
         loss = F.cross_entropy(table.flatten(0, 1), tokens[:, 1:].flatten(), reduction="none").view(len(tokens), -1)
         place = torch.arange(1, tokens.shape[1], device=device)[None]
-        answer = ((place >= edge[:, :1]) & (place < edge[:, 1:])).float()
-        prompt = (place < edge[:, :1]).float()
+        answer = ((place >= edge[:, :1]) & (place < edge[:, 1:2])).float()
+        prompt = ((place < edge[:, :1]) & (edge[:, 2:] > 0)).float()
         weight = answer + PROMPT_WEIGHT * prompt
         return (loss * weight).sum() / weight.sum(), (loss.detach() * answer).sum() / answer.sum()
 
