@@ -1,5 +1,6 @@
 // Weights that are asked: a run's checkpoint, another run's, or a base model, each with its settings and on the engine that has it. All
 // of them are found before anything is started, and opened before the first sample.
+import { createHash } from "node:crypto";
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { SamplingClient } from "../client/index.ts";
@@ -64,8 +65,8 @@ export class AskedWeights {
 
   /** Gets the embedded engine's checkpoints ready, before anything is started. */
   find(plans: readonly AskPlan[]): void {
-    for (const { weights, engine } of plans) {
-      const { stateDir } = this.#files(engine);
+    for (const { weights, config, engine } of plans) {
+      const { stateDir } = this.#files(engine, config.model_name);
       mkdirSync(stateDir, { recursive: true });
       if ((engine.kind ?? engineKind(engine.baseUrl)) === "embedded" && weights.path !== undefined)
         borrowCheckpoint(weights.path, weights.run, stateDir);
@@ -75,10 +76,15 @@ export class AskedWeights {
   async open({ weights: { path, label, record }, config, engine: where }: AskPlan): Promise<Asked> {
     const bench = new Workbench(
       { ...config, base_url: where.baseUrl },
-      { engineFiles: this.#files(where), logger: this.#logger, signal: this.#signal, engineKind: where.kind },
+      {
+        engineFiles: this.#files(where, config.model_name),
+        logger: this.#logger,
+        signal: this.#signal,
+        engineKind: where.kind,
+      },
     );
     this.#benches.push(bench);
-    const key = keyOf(where);
+    const key = keyOf(where, config.model_name);
     const engine = this.#engines.get(key) ?? (await bench.engine());
     if (!this.#engines.has(key)) this.#logger.info(`engine   ${engine.description}`);
     this.#engines.set(key, engine);
@@ -111,9 +117,17 @@ export class AskedWeights {
     rmSync(this.#scratch, { recursive: true, force: true });
   }
 
-  #files(engine: AskPlan["engine"]) {
-    return engineFiles(join(this.#scratch, encodeURIComponent(keyOf(engine))));
+  #files(engine: AskPlan["engine"], model: string) {
+    return engineFiles(join(this.#scratch, keyOf(engine, model)));
   }
 }
 
-const keyOf = ({ kind, baseUrl }: AskPlan["engine"]) => `${kind ?? engineKind(baseUrl)} ${baseUrl}`;
+/** An embedded engine has one model. */
+function keyOf({ kind: given, baseUrl }: AskPlan["engine"], model: string): string {
+  const kind = given ?? engineKind(baseUrl);
+  // It names a folder too.
+  return createHash("sha256")
+    .update(`${kind} ${kind === "embedded" ? model : baseUrl}`)
+    .digest("hex")
+    .slice(0, 16);
+}

@@ -12,6 +12,7 @@ import { type OfferedModel, offeredModels, offerOf } from "../rl/offered.ts";
 import { type Logger, redact } from "../runs/log.ts";
 import { auditedSandbox } from "../sandbox/audited.ts";
 import type { SandboxDescription } from "../sandbox/sandbox.ts";
+import { bundledName, embeddedModel, isMissing } from "./embedded-model.ts";
 import { EmbeddedServer } from "./embedded-server.ts";
 import { ensureRuntime } from "./engine-runtime.ts";
 import { nearestModel } from "./nearest-model.ts";
@@ -28,6 +29,9 @@ export function engineKind(baseUrl: string, environment: NodeJS.ProcessEnv = pro
   return environment["TINKER_API_KEY"] ? "hosted" : "embedded";
 }
 
+/** What of the settings decides on engine and preset. */
+type Asked = Partial<Pick<TrainConfig, "base_url" | "model_name">>;
+
 /** Whose prices count: an address of the hosted service is the hosted service. */
 export function chargedAs(
   baseUrl: string,
@@ -38,10 +42,19 @@ export function chargedAs(
   return kind === "server" && isHosted(address) ? "hosted" : kind;
 }
 
-/** The preset that fits the engine: nano for the embedded one and for servers that have the bundled model; deepcoder otherwise. */
-export async function presetFor(baseUrl = ""): Promise<TrainConfig["preset"]> {
+/** The preset of an engine that need not be asked: for the embedded one, nano with the bundled model, and small with another. */
+export function presetOfEngine(kind: Exclude<EngineKind, "server">, modelName = bundledName): TrainConfig["preset"] {
+  if (kind === "hosted") return "deepcoder";
+  return modelName === bundledName ? "nano" : "small";
+}
+
+/** The preset that fits the engine and the model; of servers, nano for those that have the bundled model, else deepcoder. */
+export async function presetFor({
+  base_url: baseUrl = "",
+  model_name: model,
+}: Asked = {}): Promise<TrainConfig["preset"]> {
   const kind = engineKind(baseUrl);
-  if (kind !== "server") return kind === "embedded" ? "nano" : "deepcoder";
+  if (kind !== "server") return presetOfEngine(kind, model);
   const offered = await modelsAt(baseUrl === "" ? {} : { baseUrl });
   const has = (preset: TrainConfig["preset"]) => offered.some(({ name }) => name === presetConfig(preset).model_name);
   return has("nano") && !has("deepcoder") ? "nano" : "deepcoder";
@@ -59,13 +72,15 @@ export interface EngineConnection {
   close(): Promise<void>;
 }
 
-/** Connects, starting the embedded server where it is the engine. Nothing is billed. */
+/** Connects, starting the embedded server where it is the engine, with the model that is asked for. Nothing is billed. */
 export async function connectEngine(
-  config: Pick<TrainConfig, "base_url">,
+  config: Pick<TrainConfig, "base_url"> & { model_name?: string },
   options: {
     stateDir: string;
     logFile: string;
     logger: Logger;
+    /** Ends a download of the model. */
+    signal?: AbortSignal;
     onLost?: (error: Error) => void;
     /** How long an outage of the server may last, and who is told how it stands; without it, the client's own ways. */
     outage?: { patienceMs: number; onOutage(news: OutageNews): void } | undefined;
@@ -79,11 +94,15 @@ export async function connectEngine(
     // Here rather than in the child process, whose words go to a file.
     await ensureRuntime((line) => options.logger.info(line));
     const audit = process.env["WHET_ENGINE_AUDIT"];
+    const { model_name: name = bundledName } = config;
+    const { folder } = await embeddedModel(name, options.signal).catch((error: unknown) => {
+      throw isMissing(error) ? notHere(name, error) : error;
+    });
     server = await EmbeddedServer.start({
       stateDir: options.stateDir,
       logFile: options.logFile,
       // A run samples from a few policies at a time; each holds its weights and what it has computed of prompts.
-      args: [...(audit ? [`audit=${audit}`] : []), "max_samplers=6"],
+      args: [`model=${folder}`, `model_name=${name}`, ...(audit ? [`audit=${audit}`] : []), "max_samplers=6"],
       onRestart: (reason) => options.logger.warn(`the embedded engine ended (${reason}) and is started again`),
       ...(options.onLost ? { onLost: options.onLost } : {}),
     });
@@ -148,18 +167,21 @@ export function checkModel(connection: EngineConnection, modelName: string): Off
   const found = offerOf(connection.models, modelName);
   if (found || connection.models.length === 0) return found;
   const names = connection.models.filter(({ trainable }) => trainable !== false).map(({ name }) => name);
-  if (connection.kind === "embedded") {
-    throw new PreflightError(
-      "cli/model-not-offered",
-      `model_name=${modelName} is not on this machine: ${noKeyNotice}, and it has ${names.join(", ")}. Put TINKER_API_KEY into .env for the hosted ` +
-        `service, or name a server with base_url=; or train what is here: ${commandAgain({ model_name: undefined, preset: "nano" })}`,
-    );
-  }
   const nearest = nearestModel(modelName, names) ?? names[0];
   throw new PreflightError(
     "cli/model-not-offered",
     `model_name=${modelName} is not offered by this server. It offers: ${names.join(", ")}. ` +
       (nearest === undefined ? "Use another server." : `The nearest: ${commandAgain({ model_name: nearest })}`),
+  );
+}
+
+/** Without a key or a server the model has to be on this machine, or on the hub. */
+function notHere(modelName: string, cause: Error): PreflightError {
+  return new PreflightError(
+    "cli/model-not-here",
+    `model_name=${modelName} cannot be trained here: ${noKeyNotice}, and ${cause.message} For the hosted service put TINKER_API_KEY into .env, for a server ` +
+      `name it with base_url=; or train what is here: ${commandAgain({ model_name: undefined, preset: "nano" })}`,
+    { cause },
   );
 }
 

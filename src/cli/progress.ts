@@ -81,3 +81,12 @@ export class Progress {
     this.#display.status(share === undefined || room < 8 ? line : `${bar(share, 1, room)} ${line}`);
   }
 }
+
+/** Shows how much of a file has come. */
+export const showDownload =
+  (progress: Progress) =>
+  ({ path, receivedBytes, totalBytes }: { path: string; receivedBytes: number; totalBytes: number }): void =>
+    progress.update(Math.round(receivedBytes / 1e6), {
+      fraction: receivedBytes / (totalBytes || 1),
+      note: `MB of ${path}`,
+    });

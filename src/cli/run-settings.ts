@@ -71,7 +71,7 @@ export async function settingsOfRun(
     Object.entries(options).filter(([key]) => given.has(key) && key in TrainConfig.shape),
   ) as Partial<TrainConfig>;
   // Nothing is trained here: what was recorded of that may be a value that is refused today.
-  const preset = async () => chosen.preset ?? (await presetFor(chosen.base_url ?? ""));
+  const preset = async () => chosen.preset ?? (await presetFor(chosen));
   const base =
     run === "" ? presetConfig(await preset()) : recordedSettings(run, { ...configGroups.Learning, ...chosen }).config;
   return { ...base, ...chosen };

@@ -5,7 +5,7 @@ import { presetConfig, TrainConfig } from "../rl/config.ts";
 import { configKeys, keysWith } from "../rl/config-keys.ts";
 import { readRunConfig } from "../runs/directory.ts";
 import { redact } from "../runs/log.ts";
-import { engineKind } from "./connect.ts";
+import { engineKind, presetOfEngine } from "./connect.ts";
 import { describeOptions } from "./help-text.ts";
 import { parseArguments } from "./options.ts";
 import { trainGroups } from "./train-config.ts";
@@ -20,14 +20,18 @@ export function fromEnvironment(given: (key: string) => boolean): { key: string;
 }
 
 /** The preset that help shows, and why it is that one. Help asks no server. */
-export function presetOf(given: TrainConfig["preset"] | undefined, baseUrl: string) {
+export function presetOf(
+  given: TrainConfig["preset"] | undefined,
+  { base_url: baseUrl = "", model_name: model }: Partial<Pick<TrainConfig, "base_url" | "model_name">> = {},
+) {
   const kind = engineKind(baseUrl);
   const why = {
     embedded: "no TINKER_API_KEY and no server is named",
     hosted: "TINKER_API_KEY is set",
     server: "a server is named; one that offers only the bundled model gets nano",
   }[kind];
-  return { preset: given ?? (kind === "embedded" ? "nano" : "deepcoder"), why: given ? "given" : why } as const;
+  const preset = kind === "server" ? "deepcoder" : presetOfEngine(kind, model);
+  return { preset: given ?? preset, why: given ? "given" : why };
 }
 
 /** What `use` makes of the arguments; of arguments that are wrong, what it makes of none, and what is wrong with them. */
@@ -59,7 +63,8 @@ export function describeRunOptions<Schema extends z.ZodObject>(
   const named = (given.has("preset") ? options : recorded)?.["preset"];
   const asked = named === undefined ? undefined : TrainConfig.shape.preset.parse(named);
   const baseUrl = given.has("base_url") ? String(options["base_url"]) : String(recorded?.["base_url"] ?? "");
-  const { preset, why } = presetOf(asked, baseUrl);
+  const model = given.has("model_name") ? String(options["model_name"]) : undefined;
+  const { preset, why } = presetOf(asked, { base_url: baseUrl, ...(model !== undefined && { model_name: model }) });
 
   const values: Record<string, unknown> = {};
   const notes: Record<string, string> = {};

@@ -95,7 +95,7 @@ export function resolveConfig(
   const config: TrainConfig = { ...base, ...given, ...resolveSizes(base, layers) };
   for (const key of keysWith("path"))
     if (configKeys[key].path === "data") config[key] = fromAnywhere(config[key]);
-    else if (config[key].includes("/") && existsSync(config[key])) config[key] = resolve(config[key]);
+    else if (/\/|\.gguf$/.test(config[key]) && existsSync(config[key])) config[key] = resolve(config[key]);
   return { config, warnings: validateConfig(config) };
 }
 
@@ -121,7 +121,7 @@ function invocation(
   let mistake = wrong;
   const { run, recorded } = parsed;
   const asked = recorded ? { preset: recorded.preset, why: `of ${run}` } : undefined;
-  const { preset, why } = asked ?? presetOf(parsed.preset, parsed.given.base_url ?? "");
+  const { preset, why } = asked ?? presetOf(parsed.preset, parsed.given);
   const base = recorded ?? presetConfig(preset);
   const config: TrainConfig = { ...base, ...parsed.given };
   try {

@@ -52,9 +52,9 @@ export class Workbench {
 
   /** Connects to the engine; refuses a model it does not offer. */
   async engine(): Promise<EngineConnection> {
-    const { engineFiles, logger, onEngineLost, outage, engineKind: kind } = this.#options;
+    const { engineFiles, logger, signal, onEngineLost, outage, engineKind: kind } = this.#options;
     const onLost = onEngineLost ? { onLost: onEngineLost } : {};
-    return this.#keep(await connectEngine(this.#config, { ...engineFiles, logger, kind, outage, ...onLost }));
+    return this.#keep(await connectEngine(this.#config, { ...engineFiles, logger, signal, kind, outage, ...onLost }));
   }
 
   /** Checks that the engine has the model; the smaller context window counts from here on. */

@@ -1,6 +1,7 @@
-// Reads a model from a Hugging Face folder: config.json and one or several safetensors files.
+// Reads a model from a Hugging Face folder: config.json and one or several safetensors files, or the GGUF file it was made of.
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
+import { GgufFile, readWeight, tensorOf, weightsLink } from "../gguf/index.ts";
 import type { DecoderConfig, Weight } from "./architecture.ts";
 import { architectures } from "./architectures/index.ts";
 import { ConfigFile } from "./config-file.ts";
@@ -37,6 +38,7 @@ export function readConfig(dir: string): DecoderConfig {
 /** Every weight of the model, widened to float32. */
 export function readWeights(dir: string, config: DecoderConfig): Map<string, Weight> {
   const weights = allocateWeights(config);
+  if (existsSync(join(dir, weightsLink))) return fillFromGguf(join(dir, weightsLink), weights);
   const fileOf = weightFiles(dir, [...weights.keys()]);
   const open = new Map<string, SafetensorsFile>();
   try {
@@ -49,6 +51,24 @@ export function readWeights(dir: string, config: DecoderConfig): Map<string, Wei
     return weights;
   } finally {
     for (const file of open.values()) file.close();
+  }
+}
+
+function fillFromGguf(path: string, weights: Map<string, Weight>): Map<string, Weight> {
+  const file = new GgufFile(path);
+  try {
+    for (const [name, { data, shape }] of weights) {
+      const found = tensorOf(file, name)?.shape;
+      if (found?.join() !== shape.join())
+        throw new EngineError(
+          "engine/bad-config",
+          `${path} has ${name} ${found ? `with shape [${found}]` : "not at all"}, where the model needs [${shape}]. Copy or download the file again.`,
+        );
+      readWeight(file, name, data);
+    }
+    return weights;
+  } finally {
+    file.close();
   }
 }
 

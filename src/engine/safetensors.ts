@@ -1,6 +1,7 @@
 // Reads safetensors files. Nothing in a header is believed: lengths, offsets, dtypes and shapes are checked against each other and
 // against the file before a byte of data is used. Calls are synchronous; they run on the engine's worker thread.
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+import { float16Values } from "../core/float16.ts";
 import { EngineError } from "./errors.ts";
 
 export const bytesPerElement = {
@@ -203,21 +204,9 @@ function widenBfloat16(from: Uint16Array, to: Float32Array, at: number): void {
   for (let index = 0; index < from.length; index++) bits[at + index] = from[index]! << 16;
 }
 
-/** Every value of a 16-bit float, indexed by its bits. */
-let float16Values: Float32Array | undefined;
-
 function widenFloat16(from: Uint16Array, to: Float32Array, at: number): void {
-  float16Values ??= Float32Array.from({ length: 1 << 16 }, (_, bits) => float16ToNumber(bits));
-  for (let index = 0; index < from.length; index++) to[at + index] = float16Values[from[index]!]!;
-}
-
-function float16ToNumber(bits: number): number {
-  const sign = bits & 0x8000 ? -1 : 1;
-  const exponent = (bits >> 10) & 0x1f;
-  const fraction = bits & 0x3ff;
-  if (exponent === 0) return sign * fraction * 2 ** -24;
-  if (exponent === 31) return fraction ? Number.NaN : sign * Number.POSITIVE_INFINITY;
-  return sign * (1024 + fraction) * 2 ** (exponent - 25);
+  const values = float16Values();
+  for (let index = 0; index < from.length; index++) to[at + index] = values[from[index]!]!;
 }
 
 const count = (shape: readonly number[]) => shape.reduce((product, size) => product * size, 1);

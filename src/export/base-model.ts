@@ -1,10 +1,11 @@
 // The base model that an adapter belongs to: a folder of this machine, a bundled model, or a repository of the Hugging Face hub. What a
 // merged model takes along of it, and every tensor of its weights, wherever its files are.
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
-import { basename, join, resolve } from "node:path";
-import { bundledModel } from "../core/bundled.ts";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { basename, join } from "node:path";
+import { expandGguf } from "../engine/expand-gguf.ts";
 import { SafetensorsFile, type TensorEntry } from "../engine/safetensors.ts";
-import { Hub, type HubFile, type HubSnapshot, isHubId } from "../hub/hub.ts";
+import { HubError } from "../hub/hub.ts";
+import { companions, type ModelFolderOptions, modelFolder } from "../hub/model-folder.ts";
 import { ExportError } from "./errors.ts";
 
 export interface BaseModel {
@@ -14,68 +15,21 @@ export interface BaseModel {
   files: ReadonlyMap<string, string>;
 }
 
-/** Files that belong to a model besides its weights. Code is not taken along. */
-const companions =
-  /^(config\.json|generation_config\.json|(tokenizer|special_tokens|added_tokens|vocab|merges|chat_template|preprocessor|processor)[\w.]*\.(json|txt|model|jinja|tiktoken)|LICENSE(\.\w+)?|NOTICE(\.\w+)?)$/i;
 const single = "model.safetensors";
 const index = "model.safetensors.index.json";
 
-export interface BaseOptions {
-  signal: AbortSignal;
-  /** False: only the files beside the weights are needed. */
-  weights: boolean;
-  onNotice(message: string): void;
-  onProgress(file: string, receivedBytes: number, totalBytes: number): void;
-}
-
 /** Finds a base model; files of the hub are downloaded into its cache. */
-export async function openBaseModel(name: string, options: BaseOptions): Promise<BaseModel> {
-  const folder = existsSync(join(name, "config.json")) ? resolve(name) : bundledModel(name);
-  if (folder !== undefined) {
-    const names = readdirSync(folder).filter((file) => statSync(join(folder, file)).isFile());
-    return { name, files: new Map(wanted(names, options.weights).map((file) => [file, join(folder, file)])) };
+export async function openBaseModel(name: string, options: ModelFolderOptions): Promise<BaseModel> {
+  let folder: string;
+  try {
+    folder = await modelFolder(name, options);
+  } catch (error) {
+    if (!(error instanceof HubError) || error.code !== "hub/no-model") throw error;
+    throw new ExportError("export/no-base", `base=${error.message}`, { cause: error });
   }
-  if (existsSync(name) || !isHubId(name))
-    throw new ExportError(
-      "export/no-base",
-      existsSync(name)
-        ? `base=${name} is no model folder: it has no config.json. Name one that has.`
-        : `base=${name} is neither a folder here nor a name like owner/model of the hub. Name the folder with the base model's weights.`,
-    );
-  const hub = new Hub({ onNotice: options.onNotice });
-  const snapshot = await hub.snapshot({ type: "model", id: name }, options.signal);
-  return { name, files: await downloadAll(hub, snapshot, options) };
-}
-
-async function downloadAll(hub: Hub, snapshot: HubSnapshot, options: BaseOptions): Promise<Map<string, string>> {
-  const { signal, onProgress } = options;
-  const files = new Map<string, string>();
-  const names = wanted(
-    snapshot.files.map(({ path }) => path),
-    options.weights,
-  );
-  const fetchFile = async (file: HubFile) =>
-    files.set(
-      file.path,
-      await hub.download(snapshot, file, {
-        signal,
-        onProgress: ({ receivedBytes, totalBytes }) => onProgress(file.path, receivedBytes, totalBytes),
-      }),
-    );
-  for (const file of snapshot.files) if (names.includes(file.path)) await fetchFile(file);
-  if (!options.weights || files.has(single) || !files.has(index)) return files;
-  const shards = new Set(weightMap(files.get(index)!).values());
-  for (const file of snapshot.files) if (shards.has(file.path)) await fetchFile(file);
-  return files;
-}
-
-/** The files to take; the weights are in one file, or in those that the index names, which follow. */
-function wanted(names: readonly string[], weights: boolean): string[] {
-  const kept = names.filter((name) => companions.test(name) || name === "README.md");
-  if (!weights) return kept;
-  if (names.includes(single)) return [...kept, single];
-  // In a folder the shards are here already; on the hub they are downloaded once the index says which.
-  return [...kept, ...names.filter((name) => name === index || /^model-\d+-of-\d+\.safetensors$/.test(name))];
+  if (options.weights !== false) expandGguf(folder);
+  const names = readdirSync(folder).filter((file) => statSync(join(folder, file)).isFile());
+  return { name, files: new Map(names.map((file) => [file, join(folder, file)])) };
 }
 
 /** Files that a merged model takes along as they are. */

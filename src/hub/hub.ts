@@ -125,6 +125,11 @@ export class Hub {
     return target;
   }
 
+  /** A folder for links to the files of one commit, by their names in the repository. */
+  folderOf({ repository, commit }: HubSnapshot): string {
+    return join(this.#folderOf(repository), "snapshots", commit);
+  }
+
   #notCached({ id }: HubRepository): HubError {
     return new HubError(
       "hub/unreachable",
@@ -136,7 +141,9 @@ export class Hub {
     const api = `${this.endpoint}/api/${repository.type}s/${repository.id}`;
     const revision = encodeURIComponent(revisionOf(repository));
     const info = (await this.#json(repository, `${api}/revision/${revision}`, signal)).body as { sha?: unknown };
-    if (typeof info.sha !== "string") throw this.#badAnswer(repository, "names no commit");
+    // It names a folder of the cache.
+    if (typeof info.sha !== "string" || !/^[0-9a-f]{7,64}$/.test(info.sha))
+      throw this.#badAnswer(repository, "names no commit");
     const files: HubFile[] = [];
     let next: string | undefined = `${api}/tree/${info.sha}?recursive=true`;
     while (next !== undefined) {

@@ -77,14 +77,15 @@ const settings = <Shape extends z.ZodRawShape>(shape: Shape) =>
 export const configGroups = {
   "Model and server": {
     preset: setting(
-      z.enum(["nano", "deepcoder"]).default("deepcoder"),
-      "a set of defaults: nano (bundled model and problems) or deepcoder; chosen by the engine unless named",
+      z.enum(["nano", "small", "deepcoder"]).default("deepcoder"),
+      "a set of defaults: nano (bundled model and problems), small (a model of yours on this machine) or deepcoder; chosen by engine and model unless named",
       { shown: "both", asking: true },
     ),
-    model_name: identity(z.string().default("Qwen/Qwen3-8B"), "base model to train a LoRA adapter on", {
-      shown: "start",
-      asking: true,
-    }),
+    model_name: identity(
+      z.string().default("Qwen/Qwen3-8B"),
+      "base model to train a LoRA adapter on: a name of the server's; on this machine a folder, a GGUF file or a hub id",
+      { shown: "start", asking: true, path: "file" },
+    ),
     renderer_name: identity(
       z.string().default(""),
       'chat format, e.g. template (the model\'s own); "" takes the one that fits the model',

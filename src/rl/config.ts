@@ -36,6 +36,20 @@ export const presets: Readonly<Record<TrainConfig["preset"], Partial<TrainConfig
     eval_every: 40,
     max_lag: 0,
   },
+  small: {
+    model_name: "HuggingFaceTB/SmolLM2-135M-Instruct",
+    completions_per_prompt: 8,
+    learning_rate: 2e-4,
+    max_steps: 40,
+    max_tokens: 256,
+    context_window: 2048,
+    min_generation: 64,
+    train_data: "starter",
+    test_data: "starter",
+    eval_max_problems: 48,
+    eval_every: 40,
+    max_lag: 0,
+  },
 };
 
 /** The defaults of a preset. */

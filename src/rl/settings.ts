@@ -2,9 +2,9 @@
 
 /** Settings of a run, as docs/config.md lists them. What is left out is the preset's. */
 export interface TrainSettings {
-  /** a set of defaults: nano (bundled model and problems) or deepcoder; chosen by the engine unless named. Default "deepcoder". */
-  preset?: "nano" | "deepcoder";
-  /** base model to train a LoRA adapter on. Default "Qwen/Qwen3-8B", nano "nano-coder". */
+  /** a set of defaults: nano (bundled model and problems), small (a model of yours on this machine) or deepcoder; chosen by engine and model unless named. Default "deepcoder". */
+  preset?: "nano" | "small" | "deepcoder";
+  /** base model to train a LoRA adapter on: a name of the server's; on this machine a folder, a GGUF file or a hub id. Default "Qwen/Qwen3-8B", nano "nano-coder". */
   model_name?: string;
   /** chat format, e.g. template (the model's own); "" takes the one that fits the model. Default "", nano "qwen3_instruct". */
   renderer_name?: string;

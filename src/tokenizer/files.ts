@@ -4,6 +4,7 @@ import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { messageOf } from "../core/errors.ts";
 import { withoutVariant } from "../core/model-name.ts";
+import { ggufFolder, isGguf } from "../gguf/index.ts";
 import type { Hub } from "../hub/hub.ts";
 import { TokenizerError } from "./errors.ts";
 
@@ -23,8 +24,9 @@ export interface TokenizerFiles {
 
 const bundledModels = fileURLToPath(new URL("../../models/", import.meta.url));
 
-/** The tokenizer.json that `source` (a folder, a file, or the name of a bundled model) means, if there is one on this machine. */
+/** The tokenizer.json that `source` (a folder, a file, a GGUF file, or the name of a bundled model) means, if there is one on this machine. */
 export async function findLocally(source: string): Promise<string | undefined> {
+  if (isGguf(source)) return join(ggufFolder(source), "tokenizer.json");
   for (const candidate of [source, join(bundledModels, withoutVariant(source))]) {
     const entry = await stat(candidate).catch(() => undefined);
     if (entry?.isFile()) return candidate;

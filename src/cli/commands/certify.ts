@@ -75,7 +75,7 @@ async function certifyFile(
 ): Promise<number> {
   const rows = problemRows(file, options.max_tests_bytes);
   const first = await rows.next(); // a name that is wrong is said before anything is started
-  const { preset } = presetOf(undefined, "");
+  const { preset } = presetOf(undefined);
   const limitS = options.reward_timeout ?? presetConfig(preset).reward_timeout;
   const { sandbox, grader, programsAtOnce } = await openGrading(options, limitS, { cacheSize: 0 });
   const progress = new Progress({ label: "certified" });

@@ -48,8 +48,7 @@ export const command: Command = {
     const parsed = parseArgumentsOfRun(args, `${whet} doctor`);
     const run = parsed.run === "" ? undefined : findRun(parsed.run);
     // A server that cannot be asked is reported by the check of the engine.
-    const preset = async () =>
-      parsed.preset ?? (await presetFor(parsed.given.base_url).catch(() => "deepcoder" as const));
+    const preset = async () => parsed.preset ?? (await presetFor(parsed.given).catch(() => "deepcoder" as const));
     const base = run === undefined ? presetConfig(await preset()) : recordedSettings(run, parsed.given).config;
     const { config, warnings } = resolveConfig(parsed, base);
     for (const warning of warnings) console.log(`note      ${warning}`);

@@ -27,7 +27,7 @@ import { runKey, runOf } from "../find-run.ts";
 import { engineOfRun, findWeights } from "../find-weights.ts";
 import { interruptible } from "../interrupt.ts";
 import { stderrLogger as logger, say } from "../loggers.ts";
-import { Progress } from "../progress.ts";
+import { Progress, showDownload } from "../progress.ts";
 
 const ExportOptions = z.strictObject({
   run: runKey,
@@ -106,7 +106,7 @@ async function exportRun(options: ExportOptions, signal: AbortSignal): Promise<n
 function baseNameOf(options: ExportOptions, modelName: string): string {
   // A variant's weights are the model's.
   const name = options.base || withoutVariant(modelName);
-  if (!options.merge || options.base !== "" || bundledModel(name) !== undefined) return name;
+  if (!options.merge || options.base !== "" || bundledModel(name) !== undefined || existsSync(name)) return name;
   throw new ConfigError(
     "config/no-base",
     `merge=true adds the adapter to the weights of ${modelName}, which are not part of the run. Name them: base=FOLDER` +
@@ -161,8 +161,7 @@ async function openBase(
       signal,
       weights: options.merge,
       onNotice: (line) => progress.print(line),
-      onProgress: (file, received, total) =>
-        progress.update(Math.round(received / 1e6), { fraction: received / (total || 1), note: `MB of ${file}` }),
+      onProgress: showDownload(progress),
     });
   } finally {
     progress.end();

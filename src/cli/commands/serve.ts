@@ -4,8 +4,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import type { Socket } from "node:net";
 import { homedir } from "node:os";
-import { basename, join, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
+import { join, resolve } from "node:path";
 import { z } from "zod";
 import { ConfigError } from "../../core/errors.ts";
 import { AuditedEngine } from "../../engine/audited.ts";
@@ -20,18 +19,20 @@ import {
 } from "../../server/index.ts";
 import { loadTokenizer } from "../../tokenizer/index.ts";
 import { commandOf } from "../command.ts";
+import { bundledName, embeddedModel, isMissing } from "../embedded-model.ts";
 import { ensureRuntime } from "../engine-runtime.ts";
 import { simulatedOptions, simulatedParts } from "../serve-simulated.ts";
-
-const bundledModel = fileURLToPath(new URL("../../../models/nano-coder", import.meta.url));
 
 export const ServeOptions = z.strictObject({
   engine: z
     .enum(["embedded", "simulated"])
     .default("embedded")
     .describe("embedded: trains for real; simulated: for tests"),
-  model: z.string().optional().describe("folder of the embedded engine's model; the bundled one unless given"),
-  model_name: z.string().optional().describe("the name clients ask for; the folder's unless given"),
+  model: z
+    .string()
+    .optional()
+    .describe("the embedded engine's model: a folder, a GGUF file or a hub id; the bundled one unless given"),
+  model_name: z.string().optional().describe("the name clients ask for; the model's unless given"),
   threads: z.int().min(0).default(0).describe("embedded: threads that compute; 0: OMP_NUM_THREADS, else all cores"),
   port: z.int().min(0).max(65535).default(8000).describe("0: any free one. The host is always 127.0.0.1"),
   api_key: z
@@ -112,13 +113,10 @@ function audited(options: Options, parts: EngineParts): EngineParts {
 }
 
 async function embedded(options: Options): Promise<EngineParts> {
-  const dir = resolve(options.model ?? bundledModel);
-  if (!existsSync(join(dir, "config.json")))
-    throw new ConfigError(
-      "config/bad-value",
-      `model=${dir} is not a model folder: it has no config.json. Name one that has.`,
-    );
-  const name = options.model_name ?? basename(dir);
+  const { name: ownName, folder: dir } = await embeddedModel(options.model ?? bundledName).catch((error: unknown) => {
+    throw isMissing(error) ? new ConfigError("config/bad-value", `model=${error.message}`, { cause: error }) : error;
+  });
+  const name = options.model_name ?? ownName;
   // Fetched and loaded here, so that the simulated engine starts without ONNX Runtime.
   await ensureRuntime(say);
   const { createEmbeddedEngine } = await import("../../engine/index.ts");

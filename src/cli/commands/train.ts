@@ -108,7 +108,7 @@ export async function startTraining(parsed: ParsedTrainArguments): Promise<numbe
 }
 
 async function planNew(parsed: ParsedTrainArguments): Promise<Plan> {
-  const preset = parsed.preset ?? (await presetFor(parsed.given.base_url));
+  const preset = parsed.preset ?? (await presetFor(parsed.given));
   const { config, warnings } = resolveConfig(parsed, presetConfig(preset));
   return { config, kind: engineKind(config.base_url), notices: [...parsed.notices, ...warnings] };
 }

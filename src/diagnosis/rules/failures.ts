@@ -108,7 +108,7 @@ const failures: readonly FailureRule[] = [
   },
   {
     id: "settings-refused",
-    codes: /^(config|data|hub|tokenizer)\/|^cli\/model-not-offered$/,
+    codes: /^(config|data|hub|tokenizer)\/|^cli\/model-(not-offered|not-here|too-large)$/,
     when: "a setting, the data or the model was refused before training began",
     means: "the command line or the data are not as they should be; keys are written key=value",
     remedy: "the message names the key and what it takes",

@@ -1,0 +1,44 @@
+// A GGUF file as the folder that the same model would be on the Hugging Face hub: config.json, tokenizer.json and what stands beside
+// them, with a link to the file in the place of its weights. Made once per file, in the cache.
+import { createHash, randomBytes } from "node:crypto";
+import { existsSync, mkdirSync, realpathSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { cacheFolder } from "../core/cache.ts";
+import { configOf } from "./config.ts";
+import { GgufFile } from "./file.ts";
+import { tokenizerOf } from "./tokenizer.ts";
+
+/** The weights in such a folder. */
+export const weightsLink = "model.gguf";
+/** Goes into the folder's name, so that folders of another form are made anew. */
+const form = 1;
+
+export const isGguf = (path: string): boolean => path.endsWith(".gguf") && existsSync(path);
+
+export function ggufFolder(path: string): string {
+  const real = realpathSync(path);
+  const { size, mtimeMs } = statSync(real);
+  const key = createHash("sha256")
+    .update(JSON.stringify([form, real, size, mtimeMs]))
+    .digest("hex")
+    .slice(0, 16);
+  const folder = join(cacheFolder(), "gguf", key);
+  if (existsSync(folder)) return folder;
+  const file = new GgufFile(real);
+  const draft = `${folder}.${randomBytes(4).toString("hex")}`;
+  try {
+    const files = { "config.json": configOf(file), ...tokenizerOf(file) };
+    mkdirSync(draft, { recursive: true });
+    for (const [name, content] of Object.entries(files)) writeFileSync(join(draft, name), JSON.stringify(content));
+    symlinkSync(real, join(draft, weightsLink));
+    try {
+      renameSync(draft, folder);
+    } catch (error) {
+      if (!existsSync(folder)) throw error; // else another process made the same
+    }
+    return folder;
+  } finally {
+    file.close();
+    rmSync(draft, { recursive: true, force: true });
+  }
+}
