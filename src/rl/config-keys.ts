@@ -5,6 +5,7 @@ import { policyLossNames } from "../protocol/losses.ts";
 import { thinkingModes } from "../renderers/index.ts";
 import { sinkKeys } from "../runs/sink-kinds.ts";
 import { advantageNames } from "./advantages.ts";
+import { scheduleNames } from "./schedule.ts";
 
 /** What another value means for a run that goes on. */
 export type Role =
@@ -119,6 +120,14 @@ export const configGroups = {
       { shown: "both" },
     ),
     learning_rate: setting(positive.default(4e-5), "Adam learning rate", { shown: "both" }),
+    lr_schedule: setting(
+      z.enum(scheduleNames).default("constant"),
+      "how the learning rate goes on after the warm-up: constant, or falling to zero at max_steps (linear, cosine)",
+      { shown: "card" },
+    ),
+    warmup_steps: setting(count.default(0), "first steps over which the learning rate rises to its value", {
+      shown: "card",
+    }),
     lora_rank: identity(z.int().min(1).default(32), "rank of the LoRA adapter", { shown: "both" }),
     max_steps: setting(z.int().min(-1).default(-1), "step at which training ends; -1: never", { shown: "start" }),
     seed: identity(

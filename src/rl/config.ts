@@ -68,6 +68,17 @@ export function validateConfig(config: TrainConfig): string[] {
     );
   if (each < 4)
     warnings.push(`only ${each} completions per prompt: most groups will have equal rewards and teach nothing`);
+  const { lr_schedule, warmup_steps, max_steps } = config;
+  if (lr_schedule !== "constant" && max_steps < 0)
+    throw new ConfigError(
+      "config/schedule-without-end",
+      `lr_schedule=${lr_schedule} falls to zero at the last step, and max_steps=${max_steps} names none. Set max_steps=200, say, or lr_schedule=constant.`,
+    );
+  if (warmup_steps > 0 && max_steps > 0 && warmup_steps >= max_steps)
+    throw new ConfigError(
+      "config/warmup-too-long",
+      `warmup_steps=${warmup_steps} with max_steps=${max_steps} ends the run before the learning rate has its value. Set warmup_steps to less than ${max_steps}.`,
+    );
   if (config.max_lag >= 3 && config.loss_fn === "importance_sampling" && !config.allow_unclipped) {
     throw new ConfigError(
       "config/unclipped-lag",

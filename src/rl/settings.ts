@@ -22,6 +22,10 @@ export interface TrainSettings {
   fill_batch?: boolean;
   /** Adam learning rate. Default 0.00004, nano 0.003. */
   learning_rate?: number;
+  /** how the learning rate goes on after the warm-up: constant, or falling to zero at max_steps (linear, cosine). Default "constant". */
+  lr_schedule?: "constant" | "linear" | "cosine";
+  /** first steps over which the learning rate rises to its value. Default 0. */
+  warmup_steps?: number;
   /** rank of the LoRA adapter. Default 32. */
   lora_rank?: number;
   /** step at which training ends; -1: never. Default -1, nano 40. */

@@ -9,6 +9,7 @@ import type { TrainConfig } from "./config.ts";
 import { firstAsked } from "./fill.ts";
 import type { Meter } from "./meter.ts";
 import type { Recovered } from "./recovery.ts";
+import { rateShare } from "./schedule.ts";
 import { recentSteps, type StepTimes, stepMetrics, stepTimes, updateMetrics } from "./step-metrics.ts";
 import { inputTokens, type TrainStepResult, updateRule } from "./train-step.ts";
 
@@ -20,7 +21,7 @@ function freeBytes(path: string): number {
 
 export interface StepObservations {
   datasetSize: number;
-  /** Of the next update. */
+  /** Of the next update, as the config or a person has set it; the schedule is applied here. */
   learningRate(): number;
   groupsInFlight(): number;
   sampling: Activity;
@@ -50,8 +51,8 @@ export class StepRecorder {
 
   /** How the step is trained: as it was before, or as the config says now. */
   ruleOf(step: number): UpdateRule {
-    const now = { ...this.#config, learning_rate: this.#observations.learningRate() };
-    return this.#recovered.ruleOf(step) ?? updateRule(now);
+    const learning_rate = this.#observations.learningRate() * rateShare(step, this.#config);
+    return this.#recovered.ruleOf(step) ?? updateRule({ ...this.#config, learning_rate });
   }
 
   /** The batch is about to be trained on; durable before the server hears of it. */

@@ -16,6 +16,9 @@ const config: Partial<TrainConfig> = {
   fill_batch: true,
   prompts_per_step: prompts,
   max_steps: 5,
+  // A rate that differs from step to step is part of what must come out the same.
+  lr_schedule: "cosine",
+  warmup_steps: 2,
   save_every: 2,
   eval_every: 0,
 };
@@ -33,6 +36,9 @@ test("a batch is the shortest stretch of the data with enough groups that teach,
     event.type === "group-sampled" && event.phase === "train" ? [[event.batch, event.group, event.datasetIndex]] : [],
   );
   for (const [batch, group, index] of places) expect(index).toBe(batch! * stretch + group!);
+  const rates = updatesOf(path).map(({ rule }) => rule.adam.learningRate / updatesOf(path)[1]!.rule.adam.learningRate);
+  for (const [step, share] of [0.5, 1, 1, 0.933, 0.75, 0.5, 0.25, 0.067].entries())
+    expect(rates[step]).toBeCloseTo(share, 3);
   let bounded = 0;
   for (const { step, groups, nextOffset } of updatesOf(path)) {
     expect(places.filter(([batch]) => batch === step)).toHaveLength(groups.length);
