@@ -70,7 +70,7 @@ const taskAt = (index: number): Task => ({
 
 const service = new ServiceClient({ baseUrl: settings.base_url });
 const run = await Run.open(settings.log_path, new Display({ write: () => {} }));
-const history = await beginWithHistory(run, config, undefined, { record: { ...config }, changes: [] });
+const history = await beginWithHistory(run, config, { tariff: undefined }, { record: { ...config }, changes: [] });
 const never = new AbortController().signal;
 try {
   await train(config, {
@@ -79,7 +79,7 @@ try {
     // Without seeds, so that a prompt takes the time it takes other clients.
     server: { service, fixedSeeds: false },
     rollOuts: sampleAndJudge(renderer, judge),
-    grading: { by: "reward function", check: async () => {} },
+    grading: { by: "environment", check: async () => {} },
     tasks: {
       train: {
         size: batches * groups,

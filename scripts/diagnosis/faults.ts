@@ -147,7 +147,7 @@ export const faults: Record<string, Fault> = {
   "ungraded-answers": fault(["ungraded-share"], (path) => ownReward(path, { lose: 0.12, steps: 5 })),
   "slow-judge": fault(["slow-grading"], (path) => ownReward(path, { waitMs: 15_000, steps: 5 })),
   "one-answer": fault(["entropy-collapse"], (path) => ownReward(path, { alike: true, learningRate: 0.005, steps: 16 })),
-  "failing-reward": fault(["failed"], (path) => ownReward(path, { failAt: 2, steps: 4 })),
+  "failing-reward": fault(["reward-missing"], (path) => ownReward(path, { failAt: 2, steps: 4 })),
   "other-sampler": fault(["sampler-trainer-disagree"], (path) => ownReward(path, { shift: 0.5, steps: 4 })),
 };
 

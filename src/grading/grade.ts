@@ -3,7 +3,14 @@
 import { createHash } from "node:crypto";
 import { type LanguageName, languageOf } from "../core/languages/languages.ts";
 import { Limiter, type TaskOptions } from "../core/limiter.ts";
-import { defaultLimits, type Limits, type Sandbox, type SandboxDescription, SandboxError } from "../sandbox/sandbox.ts";
+import {
+  defaultLimits,
+  type Limits,
+  type Sandbox,
+  type SandboxDescription,
+  SandboxError,
+  type TestStatus,
+} from "../sandbox/sandbox.ts";
 import { testsFingerprint, VerdictCache } from "./cache.ts";
 import type { Comparator } from "./compare.ts";
 import type { Failure } from "./failure.ts";
@@ -112,9 +119,24 @@ export interface GradeOptions {
 export interface Grader {
   /** Grades one answer. Rejects only when the signal aborts; every other trouble is a result. */
   grade(request: GradeRequest, options?: GradeOptions): Promise<GradeResult>;
+  /** Runs a program on an input, without judging it. Rejects with SandboxError where it could not be run. */
+  run(code: string, options?: GradeOptions & { stdin?: string | undefined }): Promise<ProgramResult>;
   /** What runs the programs. */
   readonly description: SandboxDescription;
 }
+
+/** What a program did that was run by itself. */
+export interface ProgramResult {
+  /** `finished`, `runtime-error`, `time-limit` … */
+  status: TestStatus;
+  /** What it printed, cut to 64 KiB. */
+  stdout: string;
+  /** The end of what it printed as errors. */
+  stderr: string;
+}
+
+/** Of what a program printed. */
+const shownBytes = 65_536;
 
 /** Limits for one test of `rewardTimeoutS` seconds: what a start may take comes on top, and a second more on the CPU clock. */
 export function limitsFor(rewardTimeoutS: number, other: Partial<Limits> = {}, language?: LanguageName): Limits {
@@ -228,5 +250,20 @@ export function createGrader(options: GraderOptions): Grader {
     }
   }
 
-  return { grade, description: sandbox.description };
+  async function run(
+    source: string,
+    { stdin = "", ...options }: GradeOptions & { stdin?: string | undefined } = {},
+  ): Promise<ProgramResult> {
+    const job = {
+      source,
+      tests: [{ kind: "stdin" as const, stdin }],
+      limits: limitsFor(rewardTimeoutS, otherLimits),
+      preamble,
+    };
+    const [outcome] = await limiter.run(() => sandbox.run(job, () => "continue", options), options);
+    const { status, stdout, stderrTail } = outcome!;
+    return { status, stdout: Buffer.from(stdout.subarray(0, shownBytes)).toString("utf8"), stderr: stderrTail };
+  }
+
+  return { grade, run, description: sandbox.description };
 }

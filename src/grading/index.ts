@@ -13,6 +13,7 @@ export {
   type Grader,
   type GraderOptions,
   limitsFor,
+  type ProgramResult,
 } from "./grade.ts";
 export { type Json, JsonNumber, type JsonObject, readJson, toJson, writeJson } from "./json.ts";
 export { type GradeStatus, gradeStatuses, type TestReport } from "./judge.ts";

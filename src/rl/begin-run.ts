@@ -18,6 +18,8 @@ export interface RunFacts {
   /** What the engine charges; undefined where nobody knows. */
   tariff: Tariff | undefined;
   sandbox: string;
+  /** Answers of an episode, at most; default 1. */
+  maxTurns?: number;
   train: { fingerprint: string; size: number };
   test: { fingerprint: string } | undefined;
   testTasks: readonly Task[];
@@ -71,7 +73,7 @@ export interface BegunRun {
 export async function beginRun(run: Run, config: TrainConfig, facts: RunFacts): Promise<BegunRun> {
   const { record, changes } = runRecord(run.path, config, facts);
   for (const change of changes) run.logger.warn(`going on with another setting: ${describeChange(change)}`);
-  const history = await beginWithHistory(run, config, facts.tariff, { record, changes });
+  const history = await beginWithHistory(run, config, facts, { record, changes });
   run.attach(await openSinks(config, { runPath: run.path, logger: run.logger, record }));
   const userMetadata = { renderer_name: facts.renderer.name, log_path: run.path };
   return { record, configHash: configHash(record), userMetadata, history };

@@ -42,8 +42,11 @@ export class Budget {
   readonly #meter: Meter;
   readonly #tariff: Tariff;
   readonly #config: BudgetConfig;
+  readonly #turns: number;
   /** What the last groups came to, sampled and trained on; of evaluations, sampled. */
-  readonly #recent: { train: number[]; eval: number[] } = { train: [], eval: [] };
+  readonly #recent: { train: GroupCost[]; eval: GroupCost[] } = { train: [], eval: [] };
+  /** Of groups that are under way. */
+  readonly #costs = new Map<string, GroupCost>();
   /** Groups that are still to come, by batch and by evaluation. */
   readonly #groupsLeft = new Map<number, number>();
   readonly #evaluationLeft = new Map<number, number>();
@@ -53,7 +56,9 @@ export class Budget {
   /** What was admitted and has not come to its end. */
   readonly #begun = { batches: new Set<number>(), evaluations: new Set<number>() };
 
-  constructor(limit: number, tariff: Tariff, meter: Meter, config: BudgetConfig) {
+  /** `turns`: of an episode, at most. */
+  constructor(limit: number, tariff: Tariff, meter: Meter, config: BudgetConfig, turns = 1) {
+    this.#turns = turns;
     this.#limit = limit;
     this.#tariff = tariff;
     this.#meter = meter;
@@ -94,12 +99,18 @@ export class Budget {
         const paid = this.#dollars({ prefill, cachedPrefill: event.cachedTokens, sample });
         const left = event.phase === "train" ? this.#groupsLeft : this.#evaluationLeft;
         left.set(event.batch, Math.max(0, (left.get(event.batch) ?? 0) - 1));
-        if (event.phase === "eval") remember(this.#recent.eval, paid);
-        else {
-          const training = this.#dollars({ train: event.samples.length * prefill + sample });
-          this.#untrained.set(event.batch, (this.#untrained.get(event.batch) ?? 0) + training);
-          remember(this.#recent.train, paid + training);
-        }
+        const cost = { dollars: paid };
+        this.#costs.set(keyOf(event), cost);
+        remember(this.#recent[event.phase], cost);
+        this.#willTrain(event, event.samples.length * prefill + sample, cost);
+        break;
+      }
+      case "turn-sampled": {
+        const cost = this.#costs.get(keyOf(event)) ?? { dollars: 0 };
+        const { promptTokens: prefill, cachedTokens: cachedPrefill, tokens: sample } = event;
+        cost.dollars += this.#dollars({ prefill, cachedPrefill, sample });
+        // Of what was shown, only what is new is trained on once more; where a sequence begins anew that is all.
+        this.#willTrain(event, sample + (event.parent === null ? prefill : 0), cost);
         break;
       }
       case "update-submitted":
@@ -111,11 +122,13 @@ export class Budget {
         break;
       case "retrained":
       case "step-done":
+        for (const key of this.#costs.keys()) if (key.startsWith(`train ${event.step} `)) this.#costs.delete(key);
         this.#untrained.delete(event.step);
         this.#groupsLeft.delete(event.step);
         this.#begun.batches.delete(event.step);
         break;
       case "evaluated":
+        for (const key of this.#costs.keys()) if (key.startsWith(`eval ${event.step} `)) this.#costs.delete(key);
         this.#evaluationLeft.delete(event.step);
         this.#begun.evaluations.delete(event.step);
         break;
@@ -129,6 +142,14 @@ export class Budget {
         undoSteps(event.to, this.#untrained, this.#trained, this.#groupsLeft);
         break;
     }
+  }
+
+  /** Tokens that an update will read. */
+  #willTrain({ phase, batch }: { phase: string; batch: number }, tokens: number, cost: GroupCost): void {
+    if (phase !== "train") return;
+    const training = this.#dollars({ train: tokens });
+    this.#untrained.set(batch, (this.#untrained.get(batch) ?? 0) + training);
+    cost.dollars += training;
   }
 
   #refusalOf(work: Work): Refusal | undefined {
@@ -154,16 +175,22 @@ export class Budget {
     const config = this.#config;
     const completions = config.completions_per_prompt;
     const { prompt, maxTokens } = longestTask(config);
+    // Every turn reads what was said before it; together its tokens stay within the window.
+    const further = completions * (this.#turns - 1);
     const group = {
-      prefill: prompt.length,
-      sample: completions * maxTokens,
-      train: completions * config.context_window,
+      prefill: prompt.length + further * config.context_window,
+      sample: completions * this.#turns * maxTokens,
+      train: completions * this.#turns * config.context_window,
     };
     const test = longestTask(config, config.eval_max_tokens || config.max_tokens);
-    const evaluation = { prefill: test.prompt.length, sample: config.eval_num_samples * test.maxTokens };
+    const evaluation = {
+      prefill: test.prompt.length + config.eval_num_samples * (this.#turns - 1) * config.context_window,
+      sample: config.eval_num_samples * this.#turns * test.maxTokens,
+    };
+    const recent = (phase: "train" | "eval") => this.#recent[phase].map(({ dollars }) => dollars);
     return (
-      upperBound(this.#recent.train, groups, this.#dollars(group)) +
-      upperBound(this.#recent.eval, evaluated, this.#dollars(evaluation)) +
+      upperBound(recent("train"), groups, this.#dollars(group)) +
+      upperBound(recent("eval"), evaluated, this.#dollars(evaluation)) +
       training
     );
   }
@@ -191,7 +218,15 @@ export function upperBound(recent: readonly number[], count: number, worst: numb
   return Math.min(count * worst, count * mean + deviations * scatter);
 }
 
-function remember(recent: number[], value: number): void {
+/** What a group came to so far. */
+interface GroupCost {
+  dollars: number;
+}
+
+const keyOf = ({ phase, batch, group }: { phase: string; batch: number; group: number }) =>
+  `${phase} ${batch} ${group}`;
+
+function remember(recent: GroupCost[], value: GroupCost): void {
   recent.push(value);
   if (recent.length > window) recent.shift();
 }

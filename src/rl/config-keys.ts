@@ -154,6 +154,34 @@ export const configGroups = {
     temperature: groups(positive.default(1.0), "sampling temperature while training", { shown: "both" }),
   },
 
+  Episodes: {
+    env: place(
+      z.string().default(""),
+      "tasks of one's own: a TypeScript or JavaScript module, or an npm package, whose default export is an environment",
+      { shown: "both", asking: true, path: "file" },
+    ),
+    max_turns: answers(count.default(0), "turns of an episode; 0: as many as the environment says, or 10", {
+      asking: true,
+    }),
+    max_tool_calls: answers(
+      count.default(0),
+      "calls of tools in an episode; 0: as many as the environment says, or 30",
+      {
+        asking: true,
+      },
+    ),
+    episode_timeout: answers(
+      z.number().positive().default(900),
+      "seconds after which an episode is given up, without a verdict",
+      { asking: true },
+    ),
+    history: answers(
+      z.enum(["template", "keep"]).default("template"),
+      "where the chat format writes earlier turns otherwise once a conversation goes on: begin a sequence as it writes them (template), or go on from the tokens that are there (keep)",
+      { shown: "card", asking: true },
+    ),
+  },
+
   Learning: {
     loss_fn: setting(
       z
@@ -343,6 +371,7 @@ export const recordedFacts = {
   tariff: { role: "setting" },
   sandbox: { role: "answers" },
   prompt_template: { role: "answers" },
+  environment: { role: "answers", means: "the environment's file says something else" },
   data_fingerprint: { role: "identity", means: "the problems, or something in one of them, are others" },
   train_problems: { role: "setting" },
   test_fingerprint: { role: "evaluations", means: "the test problems, or something in one of them, are others" },

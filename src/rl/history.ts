@@ -24,12 +24,13 @@ export interface History {
 export async function beginWithHistory(
   run: Run,
   config: TrainConfig,
-  tariff: Tariff | undefined,
+  { tariff, maxTurns }: { tariff: Tariff | undefined; maxTurns?: number | undefined },
   { record, changes }: { record: Readonly<Record<string, unknown>>; changes: Parameters<Run["begin"]>[1] },
 ): Promise<History> {
   const findings = new Findings(run, config);
   const meter = new Meter();
-  const budget = config.budget === null || !tariff ? undefined : new Budget(config.budget, tariff, meter, config);
+  const { budget: limit } = config;
+  const budget = limit === null || !tariff ? undefined : new Budget(limit, tariff, meter, config, maxTurns);
   const recovered = new Recovered();
   await run.begin(record, changes, [findings, meter, ...(budget ? [budget] : []), recovered]);
   return { findings, money: { meter, budget }, recovered };

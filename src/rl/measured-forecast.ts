@@ -71,6 +71,11 @@ export function measuredIn(entries: Iterable<JournalEntry>): Measured | undefine
       use.cachedPrefill += event.cachedTokens;
       use.sample += event.samples.reduce((sum, { tokens }) => sum + tokens, 0);
       if (event.phase === "eval") problems++;
+    } else if (event.type === "turn-sampled") {
+      const use = event.phase === "train" ? of(event.batch) : evaluated;
+      use.prefill += event.promptTokens;
+      use.cachedPrefill += event.cachedTokens;
+      use.sample += event.tokens;
     } else if (event.type === "update-submitted") of(event.step).train = event.tokens;
     else if (event.type === "evaluated") evaluating.push({ name: "evaluate", start: event.start, end: event.end });
     else if (event.type === "step-done") {

@@ -144,13 +144,22 @@ export class Meter {
         this.#requests.set(keyOf(event), event);
         break;
       case "group-sampled": {
-        this.#requests.delete(keyOf(event));
+        this.#requests.delete(keyOf({ phase: event.phase, batch: event.batch, group: event.group }));
         const sample = event.samples.reduce((sum, { tokens }) => sum + tokens, 0);
         const use = { prefill: event.promptTokens, cachedPrefill: event.cachedTokens, sample };
         add(this.#account[event.phase], use);
         if (event.phase === "train") add(this.#batch(event.batch), use);
         this.#answers[event.phase].samples += event.samples.length;
         this.#answers[event.phase].tokens += sample;
+        break;
+      }
+      case "turn-sampled": {
+        this.#requests.delete(keyOf({ ...event, turn: `${event.sample} ${event.turn}` }));
+        const use = { prefill: event.promptTokens, cachedPrefill: event.cachedTokens, sample: event.tokens };
+        add(this.#account[event.phase], use);
+        if (event.phase === "train") add(this.#batch(event.batch), use);
+        this.#answers[event.phase].samples++;
+        this.#answers[event.phase].tokens += event.tokens;
         break;
       }
       case "update-submitted":
@@ -222,5 +231,14 @@ const newAccount = (tariff: Tariff | undefined): Account => ({
   lost: nothing(),
 });
 
-const keyOf = ({ phase, batch, group }: { phase: string; batch: number; group: number }) =>
-  `${phase} ${batch} ${group}`;
+const keyOf = ({
+  phase,
+  batch,
+  group,
+  turn = "",
+}: {
+  phase: string;
+  batch: number;
+  group: number;
+  turn?: string | undefined;
+}) => `${phase} ${batch} ${group} ${turn}`;

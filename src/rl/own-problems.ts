@@ -120,7 +120,8 @@ export function ownTasks(problems: readonly TrainingProblem[], config: Limits, r
 const questionOf = (problem: TrainingProblem): string =>
   messagesOf(problem).findLast(({ role }) => role === "user")?.content ?? "";
 
-const messagesOf = ({ prompt }: TrainingProblem): readonly Message[] =>
+/** Its prompt as a conversation. */
+export const messagesOf = ({ prompt }: TrainingProblem): readonly Message[] =>
   typeof prompt === "string" ? [{ role: "user", content: prompt }] : prompt;
 
 /** Its tests; refuses a problem whose tests are none. */

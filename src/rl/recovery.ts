@@ -186,8 +186,21 @@ export class Recovered {
         break;
       case "group-sampled":
         if (event.phase === "train" && event.batch < from) break;
-        this.#groups.set(keyOf(event), { sampled: event, arrays, hasArrays, graded: [] });
+        this.#groups.set(keyOf(event), {
+          sampled: event,
+          arrays,
+          hasArrays,
+          graded: [],
+          turns: [],
+          effects: new Map(),
+        });
         this.#stale.delete(keyOf(event));
+        break;
+      case "turn-sampled":
+        this.#groups.get(keyOf(event))?.turns.push({ sampled: event, arrays });
+        break;
+      case "side-effect":
+        this.#groups.get(keyOf(event))?.effects.set(`${event.sample} ${event.key}`, event.value);
         break;
       case "graded": {
         const group = this.#groups.get(keyOf(event));

@@ -5,15 +5,17 @@ import { rewardOf } from "../grading/index.ts";
 import type { EventOf, JournalEntry, Span, UpdateRule } from "../runs/events.ts";
 import { isStepUndone, undoSteps } from "../runs/rewinds.ts";
 import { type Batch, type BatchExample, buildBatch } from "./batch.ts";
+import { completionOf } from "./completion.ts";
 import { TrainConfig } from "./config.ts";
 import { keysWith } from "./config-keys.ts";
 import { ownValues } from "./datums.ts";
 import { evaluationMetrics, summarizeOutcomes } from "./evaluate.ts";
 import { firstAsked } from "./fill.ts";
+import { rowsOf, sampledUntil } from "./group-draws.ts";
 import { maskedCount } from "./mask.ts";
 import { answerLoss } from "./policy-losses.ts";
 import { TrainError } from "./resume.ts";
-import { type Group, judged, type RememberedGroup, recall } from "./rollout.ts";
+import { type Group, periodOf, type RememberedGroup } from "./rollout.ts";
 import { recentSteps, stepMetrics, stepTimes, updateMetrics } from "./step-metrics.ts";
 import type { TrainStepResult } from "./train-step.ts";
 
@@ -70,10 +72,12 @@ export function* replay(entries: Iterable<JournalEntry>, changes: ReplayChanges)
   for (const { event, arrays, hasArrays } of entries) {
     if (event.type === "started") session = sessionOf(event.config);
     else if (event.type === "group-sampled" && event.phase === "train")
-      stepOf(event.batch).groups[event.group] = { sampled: event, arrays, hasArrays, graded: [] };
+      stepOf(event.batch).groups[event.group] = newGroup({ event, arrays, hasArrays });
     else if (event.type === "graded" && event.phase === "train") {
       const group = open.get(event.batch)?.groups[event.group];
       if (group) group.graded[event.sample] = event;
+    } else if (event.type === "turn-sampled" && event.phase === "train") {
+      open.get(event.batch)?.groups[event.group]?.turns.push({ sampled: event, arrays });
     } else if (event.type === "update-submitted" && session) stepOf(event.step).submitted = { event, session };
     else if (event.type === "update-done") {
       const logprobs = arrays()["logprobs"];
@@ -152,13 +156,32 @@ const changedRule = (rule: UpdateRule, changes: ReplayChanges): UpdateRule => ({
   ...(changes.mask_truncated !== undefined && { maskTruncated: changes.mask_truncated }),
 });
 
+const newGroup = ({
+  event: sampled,
+  ...entry
+}: Pick<RememberedGroup, "hasArrays" | "arrays"> & { event: EventOf<"group-sampled"> }): RememberedGroup => ({
+  ...entry,
+  sampled,
+  graded: [],
+  turns: [],
+  effects: new Map(),
+});
+
 function groupOf(group: RememberedGroup): Group {
-  const { answers, ...sampled } = recall(group);
-  return judged(
-    sampled,
-    answers,
-    group.graded.map((event) => event!),
-  );
+  const { problem, source, datasetIndex, policy, start } = group.sampled;
+  const verdicts = group.graded.map((event) => event!);
+  const rows = rowsOf(group);
+  const end = sampledUntil(group);
+  return {
+    problem,
+    source,
+    datasetIndex,
+    prompt: group.arrays()["prompt"] as Int32Array,
+    policy,
+    completions: verdicts.map(({ grade }, sample) => completionOf(rows[sample]!, grade)),
+    sampled: { start, end },
+    judged: periodOf(verdicts, end),
+  };
 }
 
 /** The groups with the rewards of another format_coef; those that somebody else gave stay as they are. */

@@ -1,12 +1,14 @@
-// One group under one policy version: sample G answers to a problem, then judge each. It knows no queue and no timer; what it did is
-// in the journal before it returns, and what the journal already has is not done again.
-import type { SamplingClient } from "../client/index.ts";
+// One group under one policy version: sample G answers to a problem, or play G episodes of several turns, then judge each. It knows no
+// queue and no timer; what it did is in the journal before it returns, and what the journal already has is not done again.
 import { untilAborted } from "../client/wait.ts";
 import type { Renderer } from "../renderers/index.ts";
 import type { Arrays, Grade, NewEvent } from "../runs/events.ts";
-import { maxQuestionCharacters, maxResponseCharacters, type RecordedGroup } from "../runs/rollouts.ts";
+import type { RecordedGroup } from "../runs/rollouts.ts";
 import { linkedController } from "./cancellation.ts";
-import { joinTurns, RolloutError, type Sequence } from "./datums.ts";
+import { completionOf } from "./completion.ts";
+import type { Conversation, Limits } from "./conversation.ts";
+import type { Sequence } from "./datums.ts";
+import { GroupDraws, type RememberedTurn } from "./group-draws.ts";
 import type { Policy } from "./policies.ts";
 import type { Task } from "./tasks.ts";
 
@@ -29,8 +31,6 @@ export interface Completion extends Omit<Answer, "text"> {
   sequences: readonly Sequence[];
   grade: Grade;
 }
-
-type SampledAnswer = Answer & Pick<Completion, "sequences">;
 
 /** One problem's completions, in the order of the samples. */
 export interface Group {
@@ -64,6 +64,9 @@ export interface Place {
 export interface RememberedGroup extends RecordedGroup {
   hasArrays: boolean;
   arrays(): Arrays;
+  turns: RememberedTurn[];
+  /** What side effects gave, by sample and key. */
+  effects: Map<string, unknown>;
 }
 
 /** Rolls out one group. The pipeline and evaluations know nothing else of what happens inside. */
@@ -72,7 +75,7 @@ export type RollOut = (place: Place, task: Task, policy: Policy, signal: AbortSi
 /** Gives one answer its verdict and reward. */
 export type Judge = (task: Task, answer: Answer, signal: AbortSignal, place: Place) => Promise<Grade>;
 
-/** Makes what rolls out the groups of training, or of evaluations. Another kind of group than `sampleAndJudge`'s stands in its place. */
+/** Makes what rolls out the groups of training, or of evaluations. */
 export type RollOuts = (context: RolloutContext) => RollOut;
 
 /** What the loop gives to what rolls out groups. */
@@ -91,210 +94,122 @@ export interface RolloutContext {
   sampling?(change: 1 | -1): void;
 }
 
-interface RolloutParts extends RolloutContext {
+/** One sample of a group, to be played. */
+export interface Seat {
+  place: Place;
+  task: Task;
+  sample: number;
+  /** With the policy that the group began with. */
+  conversation: Conversation;
+  signal: AbortSignal;
+  /** When judging began; set by who plays. */
+  judgedFrom: number | undefined;
+  /** Begins anew: what was drawn so far is given again where the same is asked. */
+  restart(): Conversation;
+  /** Turns that an earlier process, or an earlier beginning, drew and nobody asked for this time. */
+  diverged(): number;
+  /** Runs a side effect, unless its result is written down already. */
+  once<Result>(key: string, effect: () => Result | Promise<Result>): Promise<Result>;
+}
+
+/** A played sample; `ending` is for `compare`. */
+export interface Played<Ending = unknown> {
+  grade: Grade;
+  ending?: Ending;
+}
+
+/** What happens with one sample: the policy is asked once or often, and in the end there is a verdict. */
+export interface Player<Ending = unknown> {
+  play(seat: Seat): Promise<Played<Ending>>;
+  /** Judges what was played of a group, together. */
+  compare?(task: Task, played: readonly Played<Ending>[], signal: AbortSignal, place: Place): Promise<Grade[]>;
+}
+
+/** How groups are rolled out: by whom, in which format, within which limits. */
+export interface RolloutFormat {
   renderer: Renderer;
-  judge: Judge;
+  /** Needed by players that ask more than once. */
+  limits?: Limits & { eval_max_tokens: number };
 }
 
 /** The usual group: G samples of one prompt, each judged as soon as all are there. */
-export const sampleAndJudge =
-  (renderer: Renderer, judge: Judge): RollOuts =>
-  (context) =>
-    judgedSamples({ renderer, judge, ...context });
+export const sampleAndJudge = (renderer: Renderer, judge: Judge): RollOuts =>
+  playEpisodes({ renderer }, { play: (seat) => judgeOneAnswer(seat, judge) });
 
-function judgedSamples(parts: RolloutParts): RollOut {
-  return async (place, task, policy, signal) => {
-    const recorded = parts.recorded?.(place, task);
+async function judgeOneAnswer(seat: Seat, judge: Judge): Promise<Played> {
+  const { task, conversation, place, signal } = seat;
+  const { answer, ...turn } = await conversation.askTokens(task.prompt, task.maxTokens, signal);
+  // A judge may be anybody's function: one that never comes to an end must not keep the run from its own.
+  signal.throwIfAborted();
+  seat.judgedFrom = Date.now();
+  return { grade: await untilAborted(judge(task, { ...turn, text: answer.content }, signal, place), signal) };
+}
+
+/** G samples of one problem, each played to its end. */
+export const playEpisodes =
+  <Ending>(format: RolloutFormat, player: Player<Ending>): RollOuts =>
+  (context) =>
+  async (place, task, policy, signal) => {
     // One controller a group: the first failure stops the siblings.
     const own = linkedController(signal);
+    const recorded = context.recorded?.(place, task);
+    const parts = { ...context, ...format, place, task, policy, recorded };
+    const draws = new GroupDraws({ ...parts, signal: own.signal, abort: own.abort });
     try {
-      const { answers, ...sampled } = recorded
-        ? recall(recorded, parts.renderer)
-        : await sampleGroup(place, task, policy, parts, own.signal);
-      const graded = await Promise.all(
-        answers.map(async (answer, sample) => {
-          const known = recorded?.graded[sample];
-          if (known) return known;
-          const start = Date.now();
-          // A judge may be anybody's function: one that never comes to an end must not keep the run from its own.
-          own.signal.throwIfAborted();
-          const grade = await untilAborted(parts.judge(task, answer, own.signal, place), own.signal);
-          const verdict = { ...place, sample, grade, start, end: Date.now() };
-          await parts.record({ type: "graded", ...verdict });
-          return verdict;
-        }),
-      );
-      return judged(sampled, answers, graded);
+      const verdicts = await playAll(draws, player, own.signal);
+      const { sampled, prompt } = await untilAborted(draws.begun, own.signal);
+      const completions = verdicts.map(({ grade }, sample) => completionOf(draws.rowsOf(sample), grade));
+      return {
+        problem: sampled.problem,
+        source: sampled.source,
+        datasetIndex: sampled.datasetIndex,
+        prompt,
+        policy: sampled.policy,
+        completions,
+        sampled: { start: sampled.start, end: draws.sampledUntil },
+        judged: periodOf(verdicts, sampled.end),
+      };
     } catch (error) {
       own.abort(error);
-      throw error;
+      // What failed first is the cause: an environment may have made something else of it.
+      throw draws.failure ? draws.failure.error : error;
     } finally {
       own.unlink();
     }
   };
-}
 
-type SampledGroup = Omit<Group, "completions" | "judged"> & { answers: SampledAnswer[] };
+type Verdict = Period & { grade: Grade };
 
-/** Answers and their verdicts, put together. */
-export function judged(
-  sampled: Omit<Group, "completions" | "judged">,
-  answers: readonly SampledAnswer[],
-  graded: readonly { grade: Grade; start: number; end: number }[],
-): Group {
-  const { end } = sampled.sampled;
-  return {
-    ...sampled,
-    completions: answers.map(({ text: _, ...answer }, sample) => ({ ...answer, grade: graded[sample]!.grade })),
-    judged: {
-      start: graded.reduce((first, { start }) => Math.min(first, start), Number.POSITIVE_INFINITY),
-      end: graded.reduce((last, verdict) => Math.max(last, verdict.end), end),
-    },
+async function playAll<Ending>(draws: GroupDraws, player: Player<Ending>, signal: AbortSignal): Promise<Verdict[]> {
+  const { place, task } = draws;
+  const known = draws.recorded?.graded ?? [];
+  const samples = Array.from({ length: draws.samples }, (_, sample) => sample);
+  const isKnown = samples.every((sample) => known[sample]);
+  const play = async (sample: number): Promise<Verdict & Played<Ending>> => {
+    const verdict = known[sample];
+    // Where a group is judged together, it is played together.
+    if (verdict && (isKnown || !player.compare)) {
+      draws.isOver(sample);
+      return verdict;
+    }
+    const seat = draws.seatOf(sample);
+    const played = await player.play(seat).finally(() => draws.isOver(sample));
+    signal.throwIfAborted();
+    const start = seat.judgedFrom ?? Date.now();
+    if (player.compare) return { ...played, start, end: Date.now() };
+    // Nothing of a group is written down before its first answers are.
+    await untilAborted(draws.begun, signal);
+    return draws.judged(sample, played.grade, start);
   };
-}
-
-async function sampleGroup(
-  place: Place,
-  task: Task,
-  policy: Policy,
-  parts: RolloutParts,
-  signal: AbortSignal,
-): Promise<SampledGroup> {
-  const { sampler, version } = await policy.open();
-  const seed = parts.seedFor(place, task);
+  const played = await Promise.all(samples.map(play));
+  if (!player.compare || isKnown) return played;
   const start = Date.now();
-  const promptTokens = task.prompt.length;
-  const { samples } = parts;
-  parts.note?.({
-    type: "group-requested",
-    ...place,
-    samples,
-    promptTokens,
-    maxTokens: task.maxTokens,
-  });
-  parts.sampling?.(1);
-  let answers: SampledAnswer[];
-  let cachedTokens: number;
-  try {
-    ({ answers, cachedTokens } = await sample(sampler, task, seed, parts, signal));
-  } finally {
-    parts.sampling?.(-1);
-  }
-  const end = Date.now();
-  const tokens = joined(
-    Int32Array,
-    answers.map((answer) => answer.tokens),
-  );
-  const logprobs = joined(
-    Float32Array,
-    answers.map((answer) => answer.logprobs),
-  );
-  await parts.record(
-    {
-      type: "group-sampled",
-      ...place,
-      policy: version,
-      problem: task.id,
-      source: task.source,
-      ...(task.question !== undefined && { question: task.question.slice(0, maxQuestionCharacters) }),
-      datasetIndex: task.datasetIndex,
-      seed: seed ?? null,
-      temperature: parts.temperature,
-      promptTokens,
-      cachedTokens: Math.min(cachedTokens, promptTokens),
-      samples: answers.map(({ tokens, truncated, text }) => ({
-        tokens: tokens.length,
-        truncated,
-        text: text.slice(0, maxResponseCharacters),
-      })),
-      start,
-      end,
-    },
-    { prompt: task.prompt, tokens, logprobs },
-    [tokens, logprobs],
-  );
-  return {
-    problem: task.id,
-    source: task.source,
-    datasetIndex: task.datasetIndex,
-    prompt: task.prompt,
-    policy: version,
-    answers,
-    sampled: { start, end },
-  };
+  const grades = await untilAborted(player.compare(task, played, signal, place), signal);
+  return Promise.all(grades.map((grade, sample) => draws.judged(sample, grade, start)));
 }
 
-async function sample(
-  sampler: SamplingClient,
-  task: Task,
-  seed: number | undefined,
-  { renderer, samples, temperature }: RolloutParts,
-  signal: AbortSignal,
-): Promise<{ answers: SampledAnswer[]; cachedTokens: number }> {
-  const response = await sampler.sample({
-    prompt: task.prompt,
-    numSamples: samples,
-    samplingParams: { maxTokens: task.maxTokens, temperature, stop: renderer.stop, seed },
-    signal,
-  });
-  if (response.sequences.length !== samples) {
-    throw new RolloutError(
-      "rl/sample-count",
-      `The server returned ${response.sequences.length} samples where ${samples} were asked for. Update the server.`,
-    );
-  }
-  const answers = response.sequences.map(({ tokens, logprobs, stopReason }) => {
-    if (!logprobs)
-      throw new RolloutError("rl/logprob-count", "The server returned samples without logprobs; training needs them.");
-    const { message, reasoningOpen = false } = renderer.parseResponse(tokens);
-    const truncated = stopReason === "length" || reasoningOpen;
-    return { ...behind(task.prompt, tokens, logprobs), text: message.content, truncated };
-  });
-  return { answers, cachedTokens: response.promptCacheHitTokens };
-}
-
-/** A group's answers as an earlier process wrote them down. */
-export function recall(
-  { sampled, arrays }: Pick<RememberedGroup, "sampled" | "arrays">,
-  renderer?: Renderer,
-): SampledGroup {
-  const { prompt, tokens, logprobs } = arrays() as { prompt: Int32Array; tokens: Int32Array; logprobs: Float32Array };
-  let offset = 0;
-  const answers = sampled.samples.map(({ tokens: count, truncated, text }): SampledAnswer => {
-    const own = tokens.subarray(offset, offset + count);
-    const answer = { ...behind(prompt, own, logprobs.subarray(offset, offset + count)), truncated };
-    offset += count;
-    // A long answer's text is cut in the journal, its tokens are not.
-    const whole = text.length < maxResponseCharacters || !renderer;
-    return { ...answer, text: whole ? text : renderer.parseResponse(own).message.content };
-  });
-  const { problem, source, datasetIndex, policy, start, end } = sampled;
-  return { problem, source, datasetIndex, prompt, policy, answers, sampled: { start, end } };
-}
-
-/** A completion behind its prompt. */
-function behind(
-  prompt: Int32Array,
-  tokens: Int32Array,
-  logprobs: Float32Array,
-): Pick<Completion, "sequences" | "tokens" | "logprobs"> {
-  const sequence = joinTurns([{ context: prompt, tokens, logprobs }]);
-  return {
-    sequences: [sequence],
-    tokens: sequence.tokens.subarray(prompt.length),
-    logprobs: sequence.logprobs.subarray(prompt.length - 1),
-  };
-}
-
-function joined<Item extends Int32Array | Float32Array>(
-  kind: new (length: number) => Item,
-  parts: readonly Item[],
-): Item {
-  const whole = new kind(parts.reduce((sum, part) => sum + part.length, 0));
-  let offset = 0;
-  for (const part of parts) {
-    whole.set(part, offset);
-    offset += part.length;
-  }
-  return whole;
-}
+/** When the verdicts came; before any, when the last answer did. */
+export const periodOf = (verdicts: readonly Period[], sampledEnd: number): Period => ({
+  start: verdicts.reduce((first, { start }) => Math.min(first, start), Number.POSITIVE_INFINITY),
+  end: verdicts.reduce((last, { end }) => Math.max(last, end), sampledEnd),
+});

@@ -3,7 +3,7 @@
 import { resolve } from "node:path";
 import type { ServiceClient } from "../client/index.ts";
 import { ConfigError } from "../core/errors.ts";
-import { describeOutage } from "../core/outage.ts";
+import { describeOutage, type OutageNews } from "../core/outage.ts";
 import type { Grader } from "../grading/index.ts";
 import type { Renderer } from "../renderers/index.ts";
 import { defaultRunPath, openRunDirectory } from "../runs/directory.ts";
@@ -16,6 +16,9 @@ import { beginRun } from "./begin-run.ts";
 import { Caller } from "./caller.ts";
 import { linkedController } from "./cancellation.ts";
 import { type TrainConfig, validateConfig } from "./config.ts";
+import { type Environment, environment, maxTurnsOf, type RewardFunction } from "./environment/environment.ts";
+import { environmentProblems } from "./environment/problems.ts";
+import { rollOutsOf } from "./environment/roll-outs.ts";
 import { withinServer } from "./frozen-samplers.ts";
 import { resolveSettings } from "./given-settings.ts";
 import { judgeByTests } from "./judge.ts";
@@ -29,9 +32,8 @@ import {
   type TrainingProblem,
   testsOf,
 } from "./own-problems.ts";
-import { judgeByReward, type RewardFunction } from "./own-reward.ts";
 import { tariffForBudget } from "./prices.ts";
-import { type Judge, sampleAndJudge } from "./rollout.ts";
+import { type RollOuts, sampleAndJudge } from "./rollout.ts";
 import type { TrainSettings } from "./settings.ts";
 import { train } from "./train.ts";
 
@@ -39,11 +41,13 @@ import { train } from "./train.ts";
 export interface TrainingOptions<Problem extends TrainingProblem = TrainingProblem> {
   /** The server that samples and trains. */
   service: ServiceClient;
+  /** Problems, and what happens with each. In place of `problems`, `reward` and `testProblems`. */
+  environment?: Environment<Problem> | undefined;
   /** What the model is to get better at. */
-  problems: readonly Problem[];
+  problems?: readonly Problem[] | undefined;
   /** Judges an answer. Left out, `grader` runs the problems' tests. */
   reward?: RewardFunction<Problem> | undefined;
-  /** Grades by tests; needed without `reward`. */
+  /** Grades by tests; needed without `reward`, and by environments that grade programs. */
   grader?: Grader | undefined;
   /** Measured every `eval_every` steps and at the end; the same judge decides. */
   testProblems?: readonly Problem[] | undefined;
@@ -79,7 +83,8 @@ export interface TrainingResult {
 export async function runTraining<Problem extends TrainingProblem>(
   options: TrainingOptions<Problem>,
 ): Promise<TrainingResult> {
-  const { config, warnings } = resolveConfig(options);
+  const work = await workOf(options);
+  const { config, warnings } = resolveConfig(options, work);
   const path = resolve(config.log_path || defaultRunPath(new Date()));
   const directory = await openRunDirectory(path, config.behavior_if_log_dir_exists);
   if (!directory) throw new ConfigError("config/conflict", `${path} was left alone. Name another log_path.`);
@@ -92,7 +97,7 @@ export async function runTraining<Problem extends TrainingProblem>(
   try {
     run.journal.listen((event) => caller.call(() => options.onEvent?.(event)));
     for (const warning of warnings) run.logger.warn(warning);
-    outcome = await trainInto(run, config, judgeOf(options, config, say), options, cancel.signal);
+    outcome = await trainInto(run, config, { ...work, say }, options, cancel.signal);
     await caller.settled();
     await run.close(outcome.interrupted ? "interrupted" : "finished");
   } catch (error) {
@@ -109,11 +114,11 @@ export async function runTraining<Problem extends TrainingProblem>(
 async function trainInto<Problem extends TrainingProblem>(
   run: Run,
   given: TrainConfig,
-  judge: Judge,
+  { problems, testProblems, environment, say }: Work<Problem> & { say(line: string): void },
   options: TrainingOptions<Problem>,
   cancel: AbortSignal,
 ): Promise<TrainingResult> {
-  const { problems, testProblems = [], service } = options;
+  const { service, grader } = options;
   const drain = options.signal ?? new AbortController().signal;
   try {
     const { logger } = run;
@@ -136,18 +141,24 @@ async function trainInto<Problem extends TrainingProblem>(
       renderer,
       engine: "server",
       tariff,
-      sandbox: options.reward ? "own reward" : "own grader",
+      ...(environment && { maxTurns: maxTurnsOf(environment, config) }),
+      sandbox: environment ? "own reward" : "own grader",
       train: { fingerprint: problemsFingerprint(problems), size: problems.length },
       test: testProblems.length > 0 ? { fingerprint: problemsFingerprint(testProblems) } : undefined,
       testTasks,
       ...(frozenSamplers ? {} : { more: { frozen_samplers: false } }),
     });
+    const judge = grader && judgeByTests({ grader, ...outagesOf(config, say) });
+    const code = judge && { judge, grader };
+    const rollOuts: RollOuts = environment
+      ? rollOutsOf(environment, renderer, config, async () => code)
+      : sampleAndJudge(renderer, judge!);
     const { step, interrupted, refusal } = await train(config, {
       run,
       begun,
       server: { service, made, fixedSeeds: options.fixedSeeds ?? true, frozenSamplers },
-      rollOuts: sampleAndJudge(renderer, judge),
-      grading: { by: options.reward ? "reward function" : "tests", check: async () => {} },
+      rollOuts,
+      grading: { by: environment ? "environment" : "tests", check: async () => {} },
       tasks: { train: trainTasks, test: testTasks },
       signals: { drain, cancel },
       events: { stage: () => {}, evaluated: () => {} },
@@ -164,10 +175,25 @@ async function trainInto<Problem extends TrainingProblem>(
   }
 }
 
-function resolveConfig<Problem extends TrainingProblem>(
-  options: TrainingOptions<Problem>,
-): { config: TrainConfig; warnings: string[] } {
-  const { problems, testProblems = [], reward, grader } = options;
+/** What is trained on and measured with, and by which environment; without one, tests judge. */
+interface Work<Problem extends TrainingProblem> {
+  problems: readonly Problem[];
+  testProblems: readonly Problem[];
+  environment: Environment<Problem> | undefined;
+}
+
+/** Problems and reward are an environment of one turn. */
+async function workOf<Problem extends TrainingProblem>(options: TrainingOptions<Problem>): Promise<Work<Problem>> {
+  const { problems = [], testProblems = [], reward, grader } = options;
+  if (options.environment) {
+    for (const name of ["problems", "testProblems", "reward"] as const)
+      if (options[name] !== undefined)
+        throw new ConfigError(
+          "config/conflict",
+          `environment and ${name} are both given. The environment has ${name} of its own: leave one of them out.`,
+        );
+    return { ...(await environmentProblems(options.environment)), environment: options.environment };
+  }
   checkProblems(problems, "problems");
   checkProblems(testProblems, "testProblems");
   if (problems.length === 0)
@@ -178,6 +204,13 @@ function resolveConfig<Problem extends TrainingProblem>(
       "Nothing says what a good answer is. Give a reward function, or a grader and tests.",
     );
   if (!reward) for (const problem of [...problems, ...testProblems]) testsOf(problem);
+  return { problems, testProblems, environment: reward && environment({ problems, reward }) };
+}
+
+function resolveConfig<Problem extends TrainingProblem>(
+  options: TrainingOptions<Problem>,
+  { testProblems }: Work<Problem>,
+): { config: TrainConfig; warnings: string[] } {
   // Nothing to measure on is no reason to fail.
   const given = resolveSettings(options.config);
   const config = testProblems.length > 0 ? given : { ...given, eval_every: 0 };
@@ -185,16 +218,8 @@ function resolveConfig<Problem extends TrainingProblem>(
 }
 
 /** `say`: tells the caller. */
-function judgeOf<Problem extends TrainingProblem>(
-  { reward, grader }: TrainingOptions<Problem>,
-  { outage_patience }: TrainConfig,
-  say: (line: string) => void,
-): Judge {
-  if (reward) return judgeByReward(reward);
-  const then = ", then the run ends and can be resumed (outage_patience)";
-  return judgeByTests({
-    grader: grader!,
-    patienceMs: patienceOf(outage_patience),
-    onOutage: (news) => news.due && say(describeOutage(news, then)),
-  });
-}
+const outagesOf = ({ outage_patience }: TrainConfig, say: (line: string) => void) => ({
+  patienceMs: patienceOf(outage_patience),
+  onOutage: (news: OutageNews) =>
+    news.due && say(describeOutage(news, ", then the run ends and can be resumed (outage_patience)")),
+});

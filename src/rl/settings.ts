@@ -44,6 +44,16 @@ export interface TrainSettings {
   min_generation?: number;
   /** sampling temperature while training. Default 1. */
   temperature?: number;
+  /** tasks of one's own: a TypeScript or JavaScript module, or an npm package, whose default export is an environment. Default "". */
+  env?: string;
+  /** turns of an episode; 0: as many as the environment says, or 10. Default 0. */
+  max_turns?: number;
+  /** calls of tools in an episode; 0: as many as the environment says, or 30. Default 0. */
+  max_tool_calls?: number;
+  /** seconds after which an episode is given up, without a verdict. Default 900. */
+  episode_timeout?: number;
+  /** where the chat format writes earlier turns otherwise once a conversation goes on: begin a sequence as it writes them (template), or go on from the tokens that are there (keep). Default "template". */
+  history?: "template" | "keep";
   /** loss of the policy gradient. Default "importance_sampling". */
   loss_fn?: "importance_sampling" | "ppo" | "cispo" | "gspo";
   /** settings of the loss as JSON, e.g. {"clip_high_threshold":1.3}. Default {}. */

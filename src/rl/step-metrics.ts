@@ -7,6 +7,7 @@ import { coveredMs, spanMetrics } from "../runs/timing.ts";
 import type { Batch } from "./batch.ts";
 import { ownValues, type TrainingExample } from "./datums.ts";
 import { PolicyDrift } from "./diagnostics.ts";
+import type { Completion } from "./rollout.ts";
 import { actionTokens, type TrainStepResult } from "./train-step.ts";
 
 /** What a step is judged by. */
@@ -89,6 +90,7 @@ export function batchMetrics(batch: Batch): Record<string, number> {
     "grade/tests_run_mean": mean(graded.map(({ grade }) => grade.ran)),
     "grade/cached_rate": mean(graded.map(({ grade }) => (grade.cached ? 1 : 0))),
   };
+  Object.assign(metrics, episodeMetrics(completions));
   for (const { grade } of completions) {
     count(metrics, `grade/status/${grade.status}`);
     for (const flag of grade.flags) count(metrics, `grade/flags/${flag}`);
@@ -97,6 +99,35 @@ export function batchMetrics(batch: Batch): Record<string, number> {
   return Object.fromEntries(
     Object.entries(metrics).filter((entry): entry is [string, number] => entry[1] !== undefined),
   );
+}
+
+/** What there is to say of answers that came about in several turns; nothing where there are none. */
+function episodeMetrics(completions: readonly Completion[]): Record<string, number | undefined> {
+  const played = completions.flatMap((completion) => {
+    const { episode } = completion.grade;
+    return episode ? [{ ...episode, sequences: completion.sequences.length }] : [];
+  });
+  if (played.length === 0) return {};
+  const sum = (pick: (episode: (typeof played)[number]) => number) => played.reduce((all, one) => all + pick(one), 0);
+  const own = played.map(({ ownMs }) => ownMs / 1000);
+  const calls = sum(({ toolCalls }) => toolCalls);
+  const metrics: Record<string, number | undefined> = {
+    "episode/turns_mean": sum(({ turns }) => turns.length) / played.length,
+    "episode/turns_max": Math.max(...played.map(({ turns }) => turns.length)),
+    "episode/context_tokens_mean": sum(({ contextTokens }) => contextTokens) / played.length,
+    "episode/sequences_mean": sum(({ sequences }) => sequences) / played.length,
+    "episode/rewrites_mean": sum(({ rewrites }) => rewrites.length) / played.length,
+    "episode/tool_calls_mean": calls / played.length,
+    "episode/tool_error_rate": calls === 0 ? undefined : sum(({ toolErrors }) => toolErrors) / calls,
+    "episode/malformed_mean": sum(({ malformed }) => malformed) / played.length,
+    "episode/diverged": sum(({ diverged }) => diverged) || undefined,
+    "episode/own_time_p50": quantile(own, 0.5),
+    "episode/own_time_p95": quantile(own, 0.95),
+  };
+  for (const { stop } of played) count(metrics, `episode/stop/${stop}`, 1 / played.length);
+  const names = new Set(played.flatMap((episode) => Object.keys(episode.metrics)));
+  for (const name of names) metrics[`env/${name}`] = mean(played.flatMap((episode) => episode.metrics[name] ?? []));
+  return metrics;
 }
 
 /** What it took to fill the batch with groups that teach. */

@@ -39,7 +39,7 @@ export interface TrainParts {
   /** How a group comes about: of training, and of evaluations. */
   rollOuts: RollOuts;
   grading: {
-    by: "tests" | "reward function";
+    by: "tests" | "environment";
     /** Rejects when programs with known verdicts are judged wrongly. */
     check(): Promise<void>;
   };
@@ -170,12 +170,14 @@ function stopIfUngraded(step: number, batch: Batch, judgedBy: TrainParts["gradin
   const share = batchMetrics(batch)["grade/ungraded_rate"] ?? 0;
   if (share <= maxUngraded) return;
   const answers = `${Math.round(100 * share)}% of the completions of step ${step}`;
-  if (judgedBy === "reward function")
+  if (judgedBy === "environment") {
+    const why = batch.groups.flatMap(({ group }) => group.completions.map(({ grade }) => grade.message)).find(Boolean);
     throw new TrainError(
       "rl/no-reward",
-      `The reward function returned null for ${answers}, so training stops before it learns from an outage. ` +
-        "See why it has no judgement for them, then run the program again: the run goes on where this one ended.",
+      `There is no reward for ${answers}${why === undefined ? ": the function returned null" : `, for example: ${why}`}. Training stops before it learns from an ` +
+        "outage. See why there is no judgement for them, then run the same again: the run goes on where this one ended.",
     );
+  }
   throw new TrainError(
     "rl/ungraded",
     `${answers} could not be graded, so training stops before it learns from an outage. ` +

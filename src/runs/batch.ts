@@ -2,7 +2,8 @@
 import type { Frame } from "./cursor.ts";
 import type { Arrays, EventOf } from "./events.ts";
 import { framesOf } from "./read-journal.ts";
-import type { RecordedGroup } from "./rollouts.ts";
+import { countsFirst, type RecordedGroup, writtenOf } from "./rollouts.ts";
+import { turnPaths } from "./turn-paths.ts";
 import { type JournalWindow, RunView } from "./view.ts";
 
 export type Phase = "train" | "eval";
@@ -20,9 +21,16 @@ export const readableRun = (path: string): ReadableRun => ({
   frames: (window) => framesOf(path, window),
 });
 
+/** A further turn of a sample, and its tokens. */
+export interface RecordedTurn {
+  sampled: EventOf<"turn-sampled">;
+  arrays(): Arrays;
+}
+
 /** A group with everything that is known of it. */
 export interface BatchGroup extends RecordedGroup {
   arrays(): Arrays;
+  turns: RecordedTurn[];
   /** What training made of it; undefined until its update was submitted, and of evaluations. */
   judged: SubmittedGroup | undefined;
 }
@@ -41,14 +49,22 @@ export function readBatch(run: ReadableRun, phase: Phase, batch: number, only?: 
   const window = phase === "train" ? run.view.windowOf(batch) : run.view.windowOfEvaluation(batch);
   const submitted = phase === "train" ? submittedGroups(run, batch) : [];
   for (const frame of window ? run.frames(window) : []) {
-    if (frame.bulk !== "group-sampled" && frame.bulk !== "graded") continue;
-    const event = frame.event() as EventOf<"group-sampled" | "graded">;
+    if (frame.bulk === undefined || frame.bulk === "update-done") continue;
+    const event = frame.event() as EventOf<"group-sampled" | "graded" | "turn-sampled">;
     if (event.phase !== phase || event.batch !== batch || (only !== undefined && event.group !== only)) continue;
     if (event.type === "graded") {
       const group = groups.get(event.group);
       if (group) group.graded[event.sample] = event;
-    } else
-      groups.set(event.group, { sampled: event, arrays: frame.arrays, graded: [], judged: submitted[event.group] });
+    } else if (event.type === "turn-sampled")
+      groups.get(event.group)?.turns.push({ sampled: event, arrays: frame.arrays });
+    else
+      groups.set(event.group, {
+        sampled: event,
+        arrays: frame.arrays,
+        graded: [],
+        turns: [],
+        judged: submitted[event.group],
+      });
   }
   return { phase, batch, groups: [...groups.values()].sort((a, b) => a.sampled.group - b.sampled.group) };
 }
@@ -61,38 +77,104 @@ export interface AnswerLogprobs {
   trainer: Float32Array | undefined;
 }
 
-/** The tokens of one answer; undefined when they were thinned from the journal. `batch`: with all its groups. */
+/** One turn of a sample, with its tokens. */
+export interface TurnTokens extends AnswerLogprobs {
+  turn: number;
+  parent: number | null;
+  /** What the model was shown behind the turn before; all of the prompt where there is none. */
+  context: Int32Array;
+  /** Whether it counts; others are trained on nowhere. */
+  counts: boolean;
+}
+
+/** The turns of a sample in their order; undefined when the tokens were thinned from the journal. `batch`: with all its groups. */
+export function turnTokens(
+  run: ReadableRun,
+  batch: Batch,
+  group: BatchGroup,
+  sample: number,
+): TurnTokens[] | undefined {
+  const turns = turnsIn(group, sample);
+  const all = turns && trainerLogprobs(run, batch);
+  if (!turns || !all) return turns;
+  let offset = 0;
+  for (const other of batch.groups)
+    for (const index of other.judged?.trained ?? []) {
+      if (other !== group || index !== sample) {
+        offset += writtenOf(other, index).tokens;
+        continue;
+      }
+      const counted = turns.flatMap(({ turn, counts }) => (counts ? [turn] : []));
+      const order = turnPaths(turns, counted).flatMap(({ path, own }) => path.filter((turn) => own.has(turn)));
+      for (const number of order) {
+        const turn = turns.find((one) => one.turn === number)!;
+        turn.trainer = all.subarray(offset, offset + turn.tokens.length);
+        offset += turn.tokens.length;
+      }
+      return turns;
+    }
+  return turns;
+}
+
+function turnsIn(group: BatchGroup, sample: number): TurnTokens[] | undefined {
+  const { prompt, tokens, logprobs } = group.arrays();
+  if (!(prompt instanceof Int32Array && tokens instanceof Int32Array && logprobs instanceof Float32Array))
+    return undefined;
+  const counts = group.sampled.samples.map((answer) => answer.tokens);
+  const start = counts.slice(0, sample).reduce((sum, count) => sum + count, 0);
+  const end = start + (counts[sample] ?? 0);
+  const counted = group.graded[sample]?.grade.episode?.turns;
+  const first = {
+    turn: 0,
+    parent: null,
+    context: prompt,
+    tokens: tokens.subarray(start, end),
+    sampler: logprobs.subarray(start, end),
+    trainer: undefined,
+    counts: countsFirst(group, sample),
+  };
+  const further = group.turns
+    .filter(({ sampled }) => sampled.sample === sample)
+    .map(({ sampled: { turn, parent }, arrays }): TurnTokens => {
+      const { context, tokens, logprobs } = arrays() as Record<string, Int32Array> & { logprobs: Float32Array };
+      const isCounted = counted?.includes(turn) ?? true;
+      return {
+        turn,
+        parent,
+        context: context!,
+        tokens: tokens!,
+        sampler: logprobs,
+        trainer: undefined,
+        counts: isCounted,
+      };
+    });
+  return end > start || further.length === 0 ? [first, ...further] : further;
+}
+
+/** The tokens of one answer, in all its turns that count; undefined when they were thinned from the journal. */
 export function answerLogprobs(
   run: ReadableRun,
   batch: Batch,
   group: BatchGroup,
   sample: number,
 ): AnswerLogprobs | undefined {
-  const { tokens, logprobs } = group.arrays();
-  if (!(tokens instanceof Int32Array) || !(logprobs instanceof Float32Array)) return undefined;
-  const counts = group.sampled.samples.map((answer) => answer.tokens);
-  const start = counts.slice(0, sample).reduce((sum, count) => sum + count, 0);
-  const end = start + (counts[sample] ?? 0);
+  const turns = turnTokens(run, batch, group, sample)?.filter(({ counts }) => counts);
+  if (!turns) return undefined;
+  const [only] = turns;
+  if (only && turns.length === 1) return { tokens: only.tokens, sampler: only.sampler, trainer: only.trainer };
+  const floats = (parts: readonly Float32Array[]) => Float32Array.from(parts.flatMap((part) => [...part]));
   return {
-    tokens: tokens.subarray(start, end),
-    sampler: logprobs.subarray(start, end),
-    trainer: trainerLogprobs(run, batch, group, sample),
+    tokens: Int32Array.from(turns.flatMap(({ tokens }) => [...tokens])),
+    sampler: floats(turns.map(({ sampler }) => sampler)),
+    trainer: turns.every(({ trainer }) => trainer) ? floats(turns.map(({ trainer }) => trainer!)) : undefined,
   };
 }
 
-/** The trainer's are stored end to end for all trained answers, in the order of groups and samples. */
-function trainerLogprobs(run: ReadableRun, batch: Batch, group: BatchGroup, sample: number): Float32Array | undefined {
+/** The trainer's, stored end to end for all trained answers, in the order of groups, samples and their sequences. */
+function trainerLogprobs(run: ReadableRun, batch: Batch): Float32Array | undefined {
   const done = batch.phase === "train" ? run.view.updates.get(batch.batch)?.done : undefined;
   const all = done && readAt(run, done, (frame) => frame.arrays()["logprobs"]);
-  if (!(all instanceof Float32Array)) return undefined;
-  let offset = 0;
-  for (const other of batch.groups)
-    for (const index of other.judged?.trained ?? []) {
-      const { tokens } = other.sampled.samples[index]!;
-      if (other === group && index === sample) return all.subarray(offset, offset + tokens);
-      offset += tokens;
-    }
-  return undefined;
+  return all instanceof Float32Array ? all : undefined;
 }
 
 /** The groups of a step as its update saw them. */

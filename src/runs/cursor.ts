@@ -24,6 +24,8 @@ export interface JournalPosition {
 
 export type BulkKind = keyof typeof bulkKinds;
 
+export const isBulk = (type: RunEvent["type"]): type is BulkKind => Object.hasOwn(bulkKinds, type);
+
 const kindNames = new Map<number, BulkKind>(
   Object.entries(bulkKinds).map(([name, number]) => [number, name as BulkKind]),
 );

@@ -45,6 +45,35 @@ export const Failure = z.object({
 });
 export type Failure = z.output<typeof Failure>;
 
+/** Why an episode ended. */
+export const stopReasons = ["done", "max_turns", "context", "truncated", "malformed", "timeout", "stopped"] as const;
+export type StopReason = (typeof stopReasons)[number];
+
+/** What there is to say of an answer that came about in several turns. */
+export const Episode = z.object({
+  stop: z.enum(stopReasons),
+  /** The turns that count, by their numbers; 0 is the answer of the group's request. Others are trained on nowhere. */
+  turns: z.array(index),
+  /** What was given for single turns, beside `turns`. */
+  rewards: z.array(figure),
+  /** Tokens that the model was shown behind its first prompt. */
+  contextTokens: index,
+  /** Why turns began a sequence of their own. */
+  rewrites: z.array(z.string()),
+  toolCalls: index,
+  toolErrors: index,
+  malformed: index,
+  /** Turns that an earlier process sampled and this one did not ask for again. */
+  diverged: index,
+  /** The time in which no answer was awaited: the environment's own. */
+  ownMs: figure,
+  /** Figures that the environment gave. */
+  metrics: figures,
+  /** What it wrote down for people. */
+  log: z.record(z.string(), z.string()),
+});
+export type Episode = z.output<typeof Episode>;
+
 /** A verdict as the loop keeps it. */
 export const Grade = z.object({
   verdict: z.enum(["pass", "fail", "ungraded"]),
@@ -62,6 +91,8 @@ export const Grade = z.object({
   codeHash: z.string().nullable(),
   message: z.string().optional(),
   failure: Failure.optional(),
+  /** Undefined: the one answer of the group's request is all there was. */
+  episode: Episode.optional(),
 });
 export type Grade = z.output<typeof Grade>;
 
@@ -122,7 +153,14 @@ export const RunEvent = z.discriminatedUnion("type", [
   /** A message for people. */
   event("log", { level: z.enum(["INFO", "WARNING", "ERROR"]), message: z.string() }),
   /** Samples were asked for. What never came back was paid for all the same, perhaps; nothing waits for this event. */
-  event("group-requested", { ...place, samples: index, promptTokens: index, maxTokens: index }),
+  event("group-requested", {
+    ...place,
+    samples: index,
+    promptTokens: index,
+    maxTokens: index,
+    /** For a later turn of one sample: which. */
+    turn: z.string().optional(),
+  }),
   /** All answers of a group are there. Arrays: prompt, tokens (all samples, end to end), logprobs (alike). */
   event("group-sampled", {
     ...place,
@@ -139,10 +177,44 @@ export const RunEvent = z.discriminatedUnion("type", [
     /** Tokens of the prompt, and how many of them the server had cached. */
     promptTokens: index,
     cachedTokens: index,
-    samples: z.array(z.object({ tokens: index, truncated: z.boolean(), text: z.string() })),
+    samples: z.array(
+      z.object({
+        tokens: index,
+        truncated: z.boolean(),
+        text: z.string(),
+        /** Calls of tools, as the model made them. */
+        calls: z.array(z.string()).optional(),
+      }),
+    ),
     start: z.number(),
     end: z.number(),
   }),
+  /** A further turn of a sample. Arrays: context (what was shown behind the turn before), tokens, logprobs. */
+  event("turn-sampled", {
+    ...place,
+    sample: index,
+    /** Counted from 1; 0 is the sample's answer in the group's request. */
+    turn: index,
+    /** The turn that it goes on from; null: it begins a sequence. */
+    parent: index.nullable(),
+    policy: index,
+    seed: index.nullable(),
+    /** Of the whole prompt, and how many of them the server had cached. */
+    promptTokens: index,
+    cachedTokens: index,
+    /** What was said since the turn before, for people; each cut to maxResponseCharacters. */
+    added: z.array(z.object({ role: z.string(), content: z.string() })),
+    /** Why it goes on from no turn, though the conversation does. */
+    rewritten: z.string().optional(),
+    tokens: index,
+    truncated: z.boolean(),
+    text: z.string(),
+    calls: z.array(z.string()).optional(),
+    start: z.number(),
+    end: z.number(),
+  }),
+  /** A side effect of a sample's environment: what it gave, so that it is never done again. */
+  event("side-effect", { ...place, sample: index, key: z.string(), value: z.unknown() }),
   /** An answer was judged. */
   event("graded", { ...place, sample: index, grade: Grade, start: z.number(), end: z.number() }),
   /** A batch is whole and about to be trained on; durable before the server hears of it. */

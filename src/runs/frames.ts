@@ -11,7 +11,7 @@ export const headerBytes = 28;
 const formatVersion = 1;
 export const jsonDeflated = 1;
 /** The events that are nearly all of a journal, as the upper half of `flags`: a reader that wants the others passes over them. 0: any. */
-export const bulkKinds = { "group-sampled": 1, graded: 2, "update-done": 3 } as const;
+export const bulkKinds = { "group-sampled": 1, graded: 2, "update-done": 3, "turn-sampled": 4 } as const;
 /** Smaller parts are stored as they are. */
 const deflateFrom = 512;
 /** So are larger arrays: deflating one would hold up for seconds whoever waits for it, and holds it twice meanwhile. */

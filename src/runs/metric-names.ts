@@ -75,6 +75,27 @@ export const metricSections: readonly MetricSection[] = [
     },
   },
   {
+    title: "Episodes",
+    about: "Of answers that came about in several turns, with an [environment](environments.md).",
+    metrics: {
+      "episode/turns_mean": "answers of the model per episode",
+      "episode/turns_max": "the most of them",
+      "episode/context_tokens_mean": "tokens per episode that the model was shown behind its first prompt",
+      "episode/sequences_mean":
+        "sequences per episode: more than 1 where the chat format writes earlier turns otherwise",
+      "episode/rewrites_mean": "junctions per episode at which a sequence began anew",
+      "episode/tool_calls_mean": "calls of tools per episode",
+      "episode/tool_error_rate": "share of them that gave an error",
+      "episode/malformed_mean": "answers per episode with a call that could not be read",
+      "episode/diverged": "turns that were sampled before a restart and not asked for again after it",
+      "episode/own_time_p50": "seconds of an episode in which no answer was awaited: half are not slower",
+      "episode/own_time_p95": "seconds of an episode in which no answer was awaited: 95% are not slower",
+      "episode/stop/REASON":
+        "share of episodes that ended because of it: `done`, `max_turns`, `context`, `truncated`, `malformed`, `timeout`, `stopped`",
+      "env/NAME": "mean of what the environment logged or gave as a metric under that name",
+    },
+  },
+  {
     title: "Evaluation",
     metrics: {
       "eval/pass@1": "Pass@1",

@@ -21,6 +21,9 @@ export interface RolloutRecord {
   grade_ms: number;
   code_sha256: string | null;
   flags: readonly string[];
+  /** Of an episode: how many turns it had, and why it ended. */
+  turns?: number;
+  stop?: string;
   response: string;
 }
 
@@ -29,6 +32,32 @@ export interface RecordedGroup {
   sampled: EventOf<"group-sampled">;
   /** By sample. */
   graded: (EventOf<"graded"> | undefined)[];
+  /** The further turns of all samples, as they came; also those that do not count. */
+  turns: readonly { sampled: EventOf<"turn-sampled"> }[];
+}
+
+/** A sample's turns that count, or, until it is judged, all of them. */
+export function turnsOf<Turn extends RecordedGroup["turns"][number]>(
+  { graded, turns }: { graded: RecordedGroup["graded"]; turns: readonly Turn[] },
+  sample: number,
+): Turn[] {
+  const counted = graded[sample]?.grade.episode?.turns;
+  return turns.filter(
+    ({ sampled }) => sampled.sample === sample && (counted === undefined || counted.includes(sampled.turn)),
+  );
+}
+
+/** Whether the answer of the group's request counts. */
+export const countsFirst = ({ graded }: Pick<RecordedGroup, "graded">, sample: number): boolean =>
+  graded[sample]?.grade.episode?.turns.includes(0) ?? true;
+
+/** What the model wrote of a sample, in all turns that count. */
+export function writtenOf(group: RecordedGroup, sample: number): { tokens: number; truncated: boolean; text: string } {
+  const first = group.sampled.samples[sample]!;
+  const turns = turnsOf(group, sample).map(({ sampled }) => sampled);
+  const tokens = turns.reduce((sum, turn) => sum + turn.tokens, countsFirst(group, sample) ? first.tokens : 0);
+  const last = turns.at(-1) ?? first;
+  return { tokens, truncated: last.truncated, text: last.text };
 }
 
 /** An answer is kept up to here as text; its tokens are kept whole. */
@@ -39,12 +68,15 @@ export const maxQuestionCharacters = 16_384;
 /** A group's completions as records; those without a verdict are left out. */
 export function rolloutRecords(
   step: number,
-  { sampled, graded }: RecordedGroup,
+  group: RecordedGroup,
   advantages: readonly (number | null)[],
 ): RolloutRecord[] {
-  return sampled.samples.flatMap(({ tokens, truncated, text }, sample) => {
+  const { sampled, graded } = group;
+  return sampled.samples.flatMap((_, sample) => {
     const grade = graded[sample]?.grade;
     if (!grade) return [];
+    const { tokens, truncated, text } = writtenOf(group, sample);
+    const { episode } = grade;
     return [
       {
         step,
@@ -64,6 +96,7 @@ export function rolloutRecords(
         grade_ms: Math.round(grade.wallMs),
         code_sha256: grade.codeHash,
         flags: grade.flags,
+        ...(episode && { turns: episode.turns.length, stop: episode.stop }),
         response: text,
       },
     ];

@@ -27,7 +27,7 @@ export class RunFiles {
   /** Files of steps and evaluations that the journal tells of. */
   readonly #written = new Set<string>();
   /** Groups whose step or evaluation is not written yet. */
-  readonly #groups = new Map<string, RecordedGroup[]>();
+  readonly #groups = new Map<string, HeldGroup[]>();
   #groupsToLog = 0;
 
   constructor(runPath: string) {
@@ -61,6 +61,9 @@ export class RunFiles {
         break;
       case "group-sampled":
         this.#groupsOf(event)[event.group] = new HeldGroup(event, frame);
+        break;
+      case "turn-sampled":
+        this.#groupsOf(event)[event.group]?.turns.push({ sampled: event });
         break;
       case "graded": {
         const group = this.#groupsOf(event)[event.group];
@@ -113,7 +116,7 @@ export class RunFiles {
     else if (length < before) this.#checkpoints.rewind(length);
   }
 
-  #groupsOf({ phase, batch }: { phase: string; batch: number }): RecordedGroup[] {
+  #groupsOf({ phase, batch }: { phase: string; batch: number }): HeldGroup[] {
     const key = `${phase} ${batch}`;
     const groups = this.#groups.get(key) ?? [];
     this.#groups.set(key, groups);
@@ -122,17 +125,15 @@ export class RunFiles {
 
   #writeRollouts({ step, groups }: EventOf<"update-submitted">): void {
     const recorded = this.#groups.get(`train ${step}`) ?? [];
-    this.#writeRecords(runFiles.rollouts, stepFile(step), recorded, ({ sampled, graded }) =>
-      rolloutRecords(step, { sampled, graded }, groups[sampled.group]?.advantages ?? []),
+    this.#writeRecords(runFiles.rollouts, stepFile(step), recorded, (group) =>
+      rolloutRecords(step, group, groups[group.sampled.group]?.advantages ?? []),
     );
   }
 
   #writeEvaluation({ step, outcomes }: EventOf<"evaluated">): void {
     const recorded = this.#groups.get(`eval ${step}`) ?? [];
     this.#groups.delete(`eval ${step}`);
-    this.#writeRecords(runFiles.evaluations, answersFile(step), recorded, ({ sampled, graded }) =>
-      rolloutRecords(step, { sampled, graded }, []),
-    );
+    this.#writeRecords(runFiles.evaluations, answersFile(step), recorded, (group) => rolloutRecords(step, group, []));
     this.#writeRecords(runFiles.evaluations, stepFile(step), outcomes, (outcome) => [outcome]);
   }
 
@@ -170,6 +171,7 @@ export class RunFiles {
 /** A sampled group until its step is written. A large one is held as it is in the journal: a batch of long answers is large. */
 class HeldGroup implements RecordedGroup {
   readonly graded: RecordedGroup["graded"] = [];
+  readonly turns: RecordedGroup["turns"][number][] = [];
   readonly #held: { event: RecordedGroup["sampled"] } | { header: FrameHeader; json: Buffer };
 
   constructor(event: RecordedGroup["sampled"], frame: ReturnType<typeof encodeFrame> | undefined) {

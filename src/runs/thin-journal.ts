@@ -32,6 +32,6 @@ export function thinSegments(runPath: string, current: number, step: number): vo
 }
 
 function belongsBefore(event: RunEvent, step: number): boolean {
-  if (event.type === "group-sampled") return event.batch < step;
+  if (event.type === "group-sampled" || event.type === "turn-sampled") return event.batch < step;
   return event.type === "update-done" ? event.step < step : true;
 }

@@ -2,7 +2,7 @@
 // Events come in order. Answers and verdicts, nearly all of a journal, are not needed: where they stand is kept, and batch.ts reads them.
 import { type CheckpointRecord, LiveCheckpoints } from "./checkpoints.ts";
 import { describeControl } from "./controls.ts";
-import { type BulkKind, type Frame, isBefore, type JournalPosition } from "./cursor.ts";
+import { type BulkKind, type Frame, isBefore, isBulk, type JournalPosition } from "./cursor.ts";
 import type { EventOf, RunEvent, Span } from "./events.ts";
 import { FoundFindings } from "./findings.ts";
 import { framesOf } from "./read-journal.ts";
@@ -169,7 +169,7 @@ export class RunView {
   }
 
   take(event: RunEvent, position: JournalPosition = beginning): void {
-    if (event.type === "group-sampled" || event.type === "graded" || event.type === "update-done") {
+    if (isBulk(event.type)) {
       this.#takeBulk(event.type, position);
       return;
     }
@@ -234,7 +234,7 @@ export class RunView {
     if (kind === "graded") this.sinceStep.graded++;
     else if (kind === "group-sampled") this.sinceStep.groups++;
     // Its step is the one submitted last.
-    else if (this.#current) this.#current.done = position;
+    else if (kind === "update-done" && this.#current) this.#current.done = position;
   }
 
   #submitted({ step, rule, groups }: EventOf<"update-submitted">, position: JournalPosition): void {

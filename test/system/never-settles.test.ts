@@ -8,9 +8,9 @@ import type { GradeResult, Grader } from "../../src/grading/index.ts";
 import { chooseRenderer } from "../../src/renderers/index.ts";
 import { beginRun } from "../../src/rl/begin-run.ts";
 import { presetConfig } from "../../src/rl/config.ts";
+import { environment } from "../../src/rl/environment/environment.ts";
+import { rollOutsOf } from "../../src/rl/environment/roll-outs.ts";
 import { ownTaskSource } from "../../src/rl/own-problems.ts";
-import { judgeByReward } from "../../src/rl/own-reward.ts";
-import { sampleAndJudge } from "../../src/rl/rollout.ts";
 import { type TrainOutcome, type TrainParts, train } from "../../src/rl/train.ts";
 import { Display } from "../../src/runs/display.ts";
 import { Run } from "../../src/runs/run.ts";
@@ -101,8 +101,8 @@ async function trainWithCheck(
       run,
       begun,
       server: { service, fixedSeeds: true },
-      rollOuts: sampleAndJudge(renderer, judgeByReward(parity)),
-      grading: { by: "reward function", check },
+      rollOuts: rollOutsOf(environment({ problems, reward: parity }), renderer, config, async () => undefined),
+      grading: { by: "environment", check },
       tasks: { train: trainTasks, test: [] },
       signals,
       events,

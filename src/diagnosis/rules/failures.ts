@@ -46,7 +46,7 @@ const failures: readonly FailureRule[] = [
   },
   {
     id: "reward-missing",
-    codes: /^rl\/(no-reward|reward-failed|bad-reward)$/,
+    codes: /^rl\/(no-reward|bad-reward)$/,
     symptomOf: ["ungraded-share"],
     when: "a reward function of the program's own gave no verdict for more than 20% of a step, threw, or returned what is no reward",
     means: "the reward function, or a service that it asks, does not judge the answers",

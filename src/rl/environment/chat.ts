@@ -1,0 +1,187 @@
+// The conversation as an environment sees it: replies to read, messages to add, and an end at the limits.
+import type { Message } from "../../renderers/index.ts";
+import { jsonArguments } from "../../renderers/tool-calls.ts";
+import type { StopReason } from "../../runs/events.ts";
+import { type Conversation, EpisodeOver, type Turn } from "../conversation.ts";
+import type { Call, Toolbox } from "./tools.ts";
+
+/** One answer of the model. */
+export interface Reply {
+  /** Without reasoning, calls and control tokens. */
+  text: string;
+  /** What it thought, where the format has that; else "". */
+  reasoning: string;
+  /** The calls of tools that it made. */
+  toolCalls: readonly Call[];
+  /** What looked like a call and could not be read. */
+  malformed: readonly string[];
+  /** Whether it was cut off at the longest answer allowed. */
+  truncated: boolean;
+  /** Counted from 1. */
+  turn: number;
+}
+
+/** What is counted over all chats of an episode. */
+export interface Counts {
+  toolCalls: number;
+  toolErrors: number;
+  malformed: number;
+  sampledMs: number;
+}
+
+/** What the chats of an episode share. */
+export interface ChatParts {
+  conversation: Conversation;
+  tools: Toolbox | undefined;
+  maxTurns: number;
+  maxToolCalls: number;
+  /** Aborted when the episode is over. */
+  signal: AbortSignal;
+  counts: Counts;
+  rewards: Map<Turn, number>;
+  /** Told why no more is sampled. */
+  stopped(reason: StopReason): void;
+}
+
+/** Malformed calls in a row that are answered with a correction. */
+const maxCorrections = 2;
+
+/** A conversation with the model. `for await (const reply of chat)` goes on while there is something to answer, up to a limit. */
+export class Chat implements AsyncIterable<Reply> {
+  readonly #parts: ChatParts;
+  #after: Turn | undefined;
+  #added: Message[];
+  #turns = 0;
+  #malformedInARow = 0;
+  #last: Reply | undefined;
+  /** Calls whose results are there. */
+  readonly #answered = new Set<string>();
+
+  /** Made by the loop. */
+  constructor(parts: ChatParts, messages: readonly Message[], after?: Turn, turns = 0) {
+    this.#parts = parts;
+    this.#added = [...messages];
+    this.#after = after;
+    this.#turns = turns;
+  }
+
+  /** Everything that was said so far, as a view. */
+  get messages(): readonly Message[] {
+    return [...(this.#after?.messages ?? []), ...this.#added];
+  }
+
+  /** Adds a system message; before everything else where nothing was answered yet. */
+  system(content: string): void {
+    const message: Message = { role: "system", content };
+    if (this.#after) this.#added.push(message);
+    else this.#added.unshift(message);
+  }
+
+  /** Adds what the user says next. */
+  user(content: string): void {
+    this.#added.push({ role: "user", content });
+  }
+
+  /** Adds the result of a call; results of several calls in the order of the calls. */
+  tool(call: Pick<Call, "id">, result: string): void {
+    this.#answered.add(call.id);
+    // An id that the model did not write is ours alone: its format knows calls by their order.
+    const isTheirs = this.#after?.answer.toolCalls?.some(({ id }) => id === call.id);
+    this.#added.push({ role: "tool", content: result, ...(isTheirs && { toolCallId: call.id }) });
+  }
+
+  /** Gives a reward for the last turn, beside the episode's verdict. */
+  reward(reward: number): void {
+    if (!this.#after) throw new Error("chat.reward was called before the first reply: there is no turn to reward");
+    if (!Number.isFinite(reward)) throw new Error(`chat.reward(${String(reward)}): give a finite number`);
+    this.#parts.rewards.set(this.#after, (this.#parts.rewards.get(this.#after) ?? 0) + reward);
+  }
+
+  /** A second conversation that goes on from here by itself; its turns are trained on too. Limits on turns count for each. */
+  fork(): Chat {
+    return new Chat(this.#parts, this.#added, this.#after, this.#turns);
+  }
+
+  /** Asks the model. Rejects with EpisodeOver at a limit; `for await` ends there. */
+  async reply(options: { maxTokens?: number } = {}): Promise<Reply> {
+    const { conversation, tools, signal, counts, maxTurns } = this.#parts;
+    signal.throwIfAborted();
+    if (this.#turns >= maxTurns) throw this.#over("max_turns");
+    const added = this.#added;
+    this.#added = [];
+    const asked = performance.now();
+    let turn: Turn;
+    try {
+      turn = await conversation.ask({
+        after: this.#after,
+        added,
+        tools: tools?.declarations,
+        maxTokens: options.maxTokens,
+        signal,
+      });
+    } catch (error) {
+      this.#added = [...added, ...this.#added];
+      throw error instanceof EpisodeOver ? this.#over(error.stop) : error;
+    } finally {
+      counts.sampledMs += performance.now() - asked;
+    }
+    this.#after = turn;
+    this.#turns++;
+    this.#last = replyOf(turn, this.#turns);
+    if (this.#last.malformed.length > 0) counts.malformed++;
+    this.#malformedInARow = this.#last.malformed.length > 0 ? this.#malformedInARow + 1 : 0;
+    return this.#last;
+  }
+
+  /** The replies, until nothing is left to answer or a limit is reached. Tools are run, and calls that cannot be read corrected, in between. */
+  async *[Symbol.asyncIterator](): AsyncGenerator<Reply, void, undefined> {
+    try {
+      while (!this.#last || (await this.#goesOn(this.#last))) yield await this.reply();
+    } catch (error) {
+      if (!(error instanceof EpisodeOver)) throw error;
+    }
+  }
+
+  /** Answers what the last reply asked for; false where nothing is left to answer. */
+  async #goesOn(last: Reply): Promise<boolean> {
+    const { tools } = this.#parts;
+    if (last.truncated) throw this.#over("truncated");
+    if (last.malformed.length > 0 && this.#added.length === 0) {
+      if (this.#malformedInARow > maxCorrections) throw this.#over("malformed");
+      this.user(`Your call could not be read: ${last.malformed[0]!.trim().slice(0, 500)}\nWrite it again.`);
+    } else if (last.toolCalls.length > 0 && tools) await this.#runTools(last.toolCalls, tools);
+    return this.#added.length > 0;
+  }
+
+  async #runTools(calls: readonly Call[], tools: Toolbox): Promise<void> {
+    const { counts, maxToolCalls, signal } = this.#parts;
+    const open = calls.filter(({ id }) => !this.#answered.has(id));
+    if (counts.toolCalls + open.length > maxToolCalls) throw this.#over("max_turns");
+    counts.toolCalls += open.length;
+    const results = await Promise.all(open.map((call) => tools.run(call, { signal })));
+    const before = this.#added.filter(({ role }) => role === "tool");
+    const others = this.#added.filter(({ role }) => role !== "tool");
+    this.#added = before;
+    for (const [index, { text, failed }] of results.entries()) {
+      if (failed) counts.toolErrors++;
+      this.tool(open[index]!, text);
+    }
+    this.#added.push(...others);
+  }
+
+  #over(stop: StopReason): EpisodeOver {
+    this.#parts.stopped(stop);
+    return new EpisodeOver(stop);
+  }
+}
+
+/** Calls without an id of the format's own get one that names their turn. */
+function replyOf({ answer, truncated, index }: Turn, turn: number): Reply {
+  const { content, reasoning = "", toolCalls = [], unparsedToolCalls = [] } = answer;
+  const calls = toolCalls.map((call, position): Call => {
+    const { arguments: given } = call;
+    const read = typeof given === "string" ? (jsonArguments(given) ?? {}) : given;
+    return { id: call.id ?? `call_${index}_${position}`, name: call.name, arguments: read };
+  });
+  return { text: content, reasoning, toolCalls: calls, malformed: unparsedToolCalls, truncated, turn };
+}

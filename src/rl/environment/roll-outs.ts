@@ -1,0 +1,82 @@
+// An environment as what rolls out groups: with the run's format and limits, and with its grader where it asks for one.
+import { messageOf, WhetstoneError } from "../../core/errors.ts";
+import type { Grader, ProgramResult } from "../../grading/index.ts";
+import type { Renderer } from "../../renderers/index.ts";
+import type { TrainConfig } from "../config.ts";
+import { type TrainingProblem, testsOf } from "../own-problems.ts";
+import { TrainError } from "../resume.ts";
+import { type Judge, playEpisodes, type RollOuts, type Seat } from "../rollout.ts";
+import type { Task } from "../tasks.ts";
+import type { Environment, Graded } from "./environment.ts";
+import { playerOf } from "./play.ts";
+import { Unavailable } from "./tools.ts";
+import { verdictOf } from "./verdict.ts";
+
+/** What judges and runs programs. */
+export interface CodeServices {
+  judge: Judge;
+  grader: Grader;
+}
+
+/** `code` is asked for when an episode first grades or runs something. */
+export function rollOutsOf<Problem extends TrainingProblem>(
+  environment: Environment<Problem>,
+  renderer: Renderer,
+  config: TrainConfig,
+  code: () => Promise<CodeServices | undefined>,
+): RollOuts {
+  const services = async (): Promise<CodeServices> => {
+    const there = await code();
+    if (there) return there;
+    throw new TrainError(
+      "rl/no-grader",
+      "The environment grades or runs programs, and there is no grader. Give runTraining a grader, or train with the command.",
+    );
+  };
+  return playEpisodes(
+    { renderer, limits: config },
+    playerOf(environment, config, {
+      grade: (seat) => async (answer, problem) => {
+        const { judge } = await services();
+        const text = typeof answer === "string" ? answer : `\`\`\`python\n${answer.code}\n\`\`\``;
+        const judged = await judge(taskOf(problem, seat), answerOf(text), seat.signal, seat.place);
+        const { status, passed, total } = judged;
+        return Object.assign(verdictOf(judged), { status, passed, total }) as Graded;
+      },
+      python:
+        (seat) =>
+        async (source, { stdin } = {}) => {
+          const { grader } = await services();
+          return run(grader, source, stdin, seat.signal);
+        },
+    }),
+  );
+}
+
+/** A problem's own tests, or those of another one. */
+const taskOf = (problem: TrainingProblem | undefined, { task }: Seat): Task =>
+  problem === undefined || problem === task.problem
+    ? task
+    : { ...task, id: problem.id, problem, loadTests: async () => testsOf(problem) };
+
+const answerOf = (text: string) => ({
+  text,
+  tokens: new Int32Array(),
+  logprobs: new Float32Array(),
+  truncated: false,
+});
+
+async function run(
+  grader: Grader,
+  source: string,
+  stdin: string | undefined,
+  signal: AbortSignal,
+): Promise<ProgramResult> {
+  try {
+    return await grader.run(source, { stdin, signal });
+  } catch (error) {
+    // The sandbox is away, which says nothing of the program.
+    if (error instanceof WhetstoneError && error.code.startsWith("sandbox/")) throw new Unavailable(messageOf(error));
+    throw error;
+  }
+}

@@ -1,0 +1,82 @@
+// What an episode was worth, as the functions of an environment say it, and the grade that the loop makes of that.
+import type { Grade } from "../../runs/events.ts";
+import { TrainError } from "../resume.ts";
+
+/** Advantages travel as 32-bit floats, and some are rewards divided by nearly nothing: none of these must become infinite. */
+const largestReward = 1e30;
+
+/** What an answer or an episode is worth. */
+export interface Reward {
+  /** Any number up to ±1e30; answers to one problem are compared with each other. null: no judgement, and it is left out. */
+  reward: number | null;
+  /** Counts as right in `correct` and Pass@1; default: a reward of 1 or more. */
+  correct?: boolean;
+  /** Counts in the format rate; default true. */
+  wellFormed?: boolean;
+  /** Figures of your own; the run shows their means as `env/NAME`. */
+  metrics?: Readonly<Record<string, number>>;
+}
+
+/** A verdict: a reward alone, null where there is no judgement, or all there is to say. */
+export type Verdict = number | null | Reward;
+
+/** Verdicts of the product's own grader keep everything that it found. */
+const graded = new WeakMap<object, Grade>();
+
+/** A verdict that stands for a grade. */
+export function verdictOf(grade: Grade): Reward {
+  const verdict = { reward: grade.reward, correct: grade.verdict === "pass", wellFormed: grade.formatOk };
+  graded.set(verdict, grade);
+  return verdict;
+}
+
+/** Reads what a function returned; `who` and `id` name it in the error that refuses what is no verdict. */
+export function readVerdict(given: unknown, who: string, id: string): Reward {
+  const refuse = (what: string, remedy: string): never => {
+    throw new TrainError("rl/bad-reward", `${who} gave ${what} for problem ${JSON.stringify(id)}. ${remedy}`);
+  };
+  const full = (typeof given === "object" && given !== null ? given : { reward: given }) as Partial<Reward>;
+  const { reward, correct, wellFormed, metrics = {} } = full;
+  if (reward !== null && !(typeof reward === "number" && Math.abs(reward) <= largestReward))
+    return refuse(shown(reward), `Return a finite number of at most ±${largestReward}, or null.`);
+  for (const [name, value] of Object.entries({ correct, wellFormed }))
+    if (value !== undefined && typeof value !== "boolean")
+      return refuse(`${name}=${shown(value)}`, "Return true or false, or leave it out.");
+  for (const [name, value] of Object.entries(metrics))
+    if (typeof value !== "number" || !Number.isFinite(value))
+      return refuse(`metrics.${name}=${shown(value)}`, "Return finite numbers, or leave it out.");
+  return full as Reward;
+}
+
+const shown = (value: unknown): string =>
+  `${typeof value === "object" && value !== null ? JSON.stringify(value)?.slice(0, 60) : String(value)}`;
+
+/** The grade of a verdict; `more` was given for single turns, beside it. */
+export function gradeOf(verdict: Reward, wallMs: number, more = 0): Grade {
+  const known = graded.get(verdict);
+  const reward = verdict.reward === null || more === 0 ? verdict.reward : verdict.reward + more;
+  if (known) return { ...known, reward };
+  const { correct, wellFormed = true } = verdict;
+  const word = reward === null ? "ungraded" : (correct ?? reward >= 1) ? "pass" : "fail";
+  return {
+    verdict: word,
+    status: word,
+    reward,
+    formatOk: wellFormed,
+    passed: word === "pass" ? 1 : 0,
+    total: 1,
+    ran: word === "ungraded" ? 0 : 1,
+    wallMs,
+    queueMs: 0,
+    cached: false,
+    flags: [],
+    codeHash: null,
+  };
+}
+
+/** No verdict, and why. */
+export const ungraded = (message: string, wallMs: number, status = "ungraded"): Grade => ({
+  ...gradeOf({ reward: null }, wallMs),
+  status,
+  message,
+});
