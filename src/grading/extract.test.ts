@@ -37,6 +37,7 @@ test.each([
     `def f():\n    """\n    ${fence}\n    f()\n    ${fence}py\n    """\n    return 1`,
   ],
   ["a comment in a program", `${fence}py\na = "<!--"\n<!--\n${fence}\nx`, 'a = "<!--"\n<!--'],
+  ["after a byte order mark", `\ufeff${fence}py\na\n${fence}`, "a"],
   ["prose only", "I cannot do it.", null],
   ["never closed", `${fence}py\nprint(1)`, null],
 ])("%s", (_, response, code) => {

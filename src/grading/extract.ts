@@ -13,7 +13,7 @@ const maxRestarts = 16;
 
 /** The program of an answer; an empty string when the block is empty, null when there is no closed block. */
 export function extractCode(response: string, options: ExtractOptions = {}): string | null {
-  const text = response.replaceAll(/\r\n?/g, "\n");
+  const text = response.replace(/^\ufeff/, "").replaceAll(/\r\n?/g, "\n");
   const first = options.thinking ? text.indexOf(mark) : -1;
   if (first < 0) return codeOf(blockIn(text, 0, false));
   const answer = blockIn(text, first + mark.length, true);
