@@ -10,6 +10,7 @@ import { FusionClient } from "../../src/sandbox/fusion/client.ts";
 import { openFusion } from "../../src/sandbox/fusion/fusion.ts";
 import { type FusionServer, type FusionServerOptions, startFusionServer } from "../../src/sandbox/fusion/server.ts";
 import { type Jail, openJail } from "../../src/sandbox/jail.ts";
+import { job, stdin } from "../sandbox/plain.ts";
 import { startWhet } from "./processes.ts";
 
 let jail: Jail;
@@ -482,6 +483,23 @@ print(test > child, children_of(os.getpid()), kill_descendants((os.getpid(),), t
     setTimeout(() => controller.abort(new Error("enough")), 300);
     await expect(endless).rejects.toThrow("enough");
     expect((await grader.grade({ problem: { tests: sum.tests }, code: sum.code })).verdict).toBe("pass");
+  });
+
+  test("processor time counts for all processes of a test together", async () => {
+    const sandbox = await openFusion({ url: server.url });
+    closing.push(() => sandbox.close());
+    const source = (forks: number) => `import os, time
+for _ in range(${forks}):
+    if os.fork() == 0:
+        while time.process_time() < 0.2: pass
+        os._exit(0)
+    os.wait()
+print("ok")`;
+    const limits = { cpuMs: 500, wallMs: 20_000 };
+    const runs = [1, 4].map((forks) => sandbox.run(job(source(forks), [stdin("")], limits), () => "continue"));
+    const [one, four] = (await Promise.all(runs)).flat();
+    expect([one!.status, four!.status]).toEqual(["finished", "time-limit"]);
+    expect(four!.cpuMs).toBeGreaterThan(700);
   });
 
   test("an exit status decides nothing: a program that ends the process with 0 fails", async () => {

@@ -257,6 +257,10 @@ def run_one(program, job, preamble, test, uid, spared):
             pass
         _, ended, usage = os.wait4(child, 0)
     clean = kill_descendants(spared, child)
+    together = resource.getrusage(resource.RUSAGE_CHILDREN)  # this process has had no others
+    cpu_ms = (together.ru_utime + together.ru_stime) * 1000
+    if reason is None and cpu_ms > limits["cpuMs"]:
+        reason = "time-limit"
     # What was written before the end is still in the pipes.
     until = time.monotonic() + 2
     while streams and time.monotonic() < until:
@@ -279,7 +283,7 @@ def run_one(program, job, preamble, test, uid, spared):
         "exitCode": exit_code,
         "signal": killed_by,
         "wallMs": wall_ms,
-        "cpuMs": (usage.ru_utime + usage.ru_stime) * 1000,
+        "cpuMs": cpu_ms,
         "maxRssBytes": usage.ru_maxrss * 1024,
         "stderrTail": stderr.bytes().decode("utf-8", "replace"),
     }
