@@ -1,7 +1,8 @@
 // Each loss against numbers worked out by hand, value and derivative.
 import { describe, expect, test } from "vitest";
+import { interpret } from "../../test/support/graph-interpreter.ts";
 import { Random } from "../core/random.ts";
-import { gradients, input, interpret, sum } from "../graph/index.ts";
+import { gradients, input, sum } from "../graph/index.ts";
 import type { LossName } from "./engine.ts";
 import { configInputs, losses } from "./losses.ts";
 

@@ -1,9 +1,10 @@
 // The whole training graph of a small model: its gradients against finite differences of the interpreter, and ONNX Runtime
 // against the interpreter, for every loss, with nothing shared, with shared prefixes and as trees, merged and beside the weights.
 import { expect, test } from "vitest";
+import { type Feed, interpret } from "../../test/support/graph-interpreter.ts";
 import { randomWeights } from "../../test/support/tiny-model.ts";
 import { Random } from "../core/random.ts";
-import { type Feed, floats, interpret, Session, type Value, value } from "../graph/index.ts";
+import { floats, Session, type Value, value } from "../graph/index.ts";
 import type { DecoderConfig } from "./architecture.ts";
 import { qwen3 } from "./architectures/qwen3.ts";
 import { ropeFrequencies } from "./config-file.ts";

@@ -11,7 +11,6 @@ const customGradientOp: Op<Attributes> = {
   alias: true,
   infer: ([value]) => [{ dtype: value!.dtype, shape: value!.shape }],
   emit: () => {},
-  interpret: ([value]) => [value!],
   gradient: ({ cotangents: [d], attributes: { gradient } }) => [undefined, ...gradient(d!)],
 };
 
@@ -29,7 +28,6 @@ const stopGradientOp: Op<undefined> = {
   alias: true,
   infer: ([x]) => [{ dtype: x!.dtype, shape: x!.shape }],
   emit: () => {},
-  interpret: ([x]) => [x!],
 };
 
 /** The same value; no gradient flows back through it. */

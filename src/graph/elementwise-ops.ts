@@ -1,7 +1,6 @@
 // Ops that work element by element, with NumPy's broadcasting.
-import { broadcastShapes, type Dim, evaluateShape } from "./dims.ts";
+import { broadcastShapes, type Dim } from "./dims.ts";
 import { GraphError } from "./errors.ts";
-import { at, fill, mapElements } from "./ndarray.ts";
 import { reduceTo } from "./reduce-ops.ts";
 import { scalar, scalarValue } from "./source-ops.ts";
 import { apply1, describe, type GradientCall, type Op, type Tensor, type TensorType } from "./tensor.ts";
@@ -15,7 +14,6 @@ function broadcastTypes(name: string, a: TensorType, b: TensorType): Dim[] {
 function binary(
   name: string,
   onnx: string,
-  compute: (a: number, b: number) => number,
   gradient?: (
     call: GradientCall<undefined> & { a: Tensor; b: Tensor; y: Tensor; d: Tensor },
   ) => [() => Tensor, () => Tensor],
@@ -25,9 +23,6 @@ function binary(
     name,
     infer: ([a, b]) => [{ dtype: result, shape: broadcastTypes(name, a!, b!) }],
     emit: (emitter, { inputs, outputs }) => emitter.node(onnx, inputs, outputs),
-    interpret: ([a, b], { outputTypes, bindings }) => [
-      fill(evaluateShape(outputTypes[0]!.shape, bindings), (index) => compute(at(a!, index), at(b!, index))),
-    ],
   };
   if (gradient) {
     op.gradient = (call) => {
@@ -39,72 +34,39 @@ function binary(
   return op;
 }
 
-const addOp = binary(
-  "add",
-  "Add",
-  (a, b) => a + b,
-  ({ d }) => [() => d, () => d],
-);
-const subtractOp = binary(
-  "subtract",
-  "Sub",
-  (a, b) => a - b,
-  ({ d }) => [() => d, () => negate(d)],
-);
-const multiplyOp = binary(
-  "multiply",
-  "Mul",
-  (a, b) => a * b,
-  ({ a, b, d }) => [() => multiply(d, b), () => multiply(d, a)],
-);
-const divideOp = binary(
-  "divide",
-  "Div",
-  (a, b) => a / b,
-  ({ b, y, d }) => [() => divide(d, b), () => negate(divide(multiply(d, y), b))],
-);
+const addOp = binary("add", "Add", ({ d }) => [() => d, () => d]);
+const subtractOp = binary("subtract", "Sub", ({ d }) => [() => d, () => negate(d)]);
+const multiplyOp = binary("multiply", "Mul", ({ a, b, d }) => [() => multiply(d, b), () => multiply(d, a)]);
+const divideOp = binary("divide", "Div", ({ b, y, d }) => [
+  () => divide(d, b),
+  () => negate(divide(multiply(d, y), b)),
+]);
 // Where the operands tie, the gradient goes to the first.
-const minimumOp = binary("minimum", "Min", Math.min, ({ a, b, d }) => [
+const minimumOp = binary("minimum", "Min", ({ a, b, d }) => [
   () => where(greater(a, b), scalar(0), d),
   () => where(greater(a, b), d, scalar(0)),
 ]);
-const maximumOp = binary("maximum", "Max", Math.max, ({ a, b, d }) => [
+const maximumOp = binary("maximum", "Max", ({ a, b, d }) => [
   () => where(less(a, b), scalar(0), d),
   () => where(less(a, b), d, scalar(0)),
 ]);
-const lessOp = binary("less", "Less", (a, b) => Number(a < b), undefined, "bool");
-const greaterOp = binary("greater", "Greater", (a, b) => Number(a > b), undefined, "bool");
+const lessOp = binary("less", "Less", undefined, "bool");
+const greaterOp = binary("greater", "Greater", undefined, "bool");
 
-function unary(
-  name: string,
-  onnx: string,
-  compute: (x: number) => number,
-  gradient: (d: Tensor, x: Tensor, y: Tensor) => Tensor,
-): Op<undefined> {
+function unary(name: string, onnx: string, gradient: (d: Tensor, x: Tensor, y: Tensor) => Tensor): Op<undefined> {
   return {
     name,
     infer: ([x]) => [{ dtype: "f32", shape: x!.shape }],
     emit: (emitter, { inputs, outputs }) => emitter.node(onnx, inputs, outputs),
-    interpret: ([x]) => [mapElements(x!, compute)],
     gradient: ({ inputs, outputs, cotangents }) => [gradient(cotangents[0]!, inputs[0]!, outputs[0]!)],
   };
 }
 
-const negateOp = unary(
-  "negate",
-  "Neg",
-  (x) => -x,
-  (d) => negate(d),
-);
-const expOp = unary("exp", "Exp", Math.exp, (d, _, y) => multiply(d, y));
-const logOp = unary("log", "Log", Math.log, (d, x) => divide(d, x));
-const sqrtOp = unary("sqrt", "Sqrt", Math.sqrt, (d, _, y) => divide(multiply(d, scalar(0.5)), y));
-const sigmoidOp = unary(
-  "sigmoid",
-  "Sigmoid",
-  (x) => 1 / (1 + Math.exp(-x)),
-  (d, _, y) => multiply(d, subtract(y, multiply(y, y))),
-);
+const negateOp = unary("negate", "Neg", (d) => negate(d));
+const expOp = unary("exp", "Exp", (d, _, y) => multiply(d, y));
+const logOp = unary("log", "Log", (d, x) => divide(d, x));
+const sqrtOp = unary("sqrt", "Sqrt", (d, _, y) => divide(multiply(d, scalar(0.5)), y));
+const sigmoidOp = unary("sigmoid", "Sigmoid", (d, _, y) => multiply(d, subtract(y, multiply(y, y))));
 const whereOp: Op<undefined> = {
   name: "where",
   infer: ([condition, a, b]) => {
@@ -116,11 +78,6 @@ const whereOp: Op<undefined> = {
     );
   },
   emit: (emitter, { inputs, outputs }) => emitter.node("Where", inputs, outputs),
-  interpret: ([condition, a, b], { outputTypes, bindings }) => [
-    fill(evaluateShape(outputTypes[0]!.shape, bindings), (index) =>
-      at(condition!, index) !== 0 ? at(a!, index) : at(b!, index),
-    ),
-  ],
   gradient: ({ inputs: [condition, a, b], cotangents: [d], needed }) => [
     undefined,
     needed[1] ? reduceTo(where(condition!, d!, scalar(0)), a!.shape) : undefined,

@@ -1,5 +1,6 @@
 // Dimensions, errors, and what compilation leaves out.
 import { expect, test } from "vitest";
+import { interpret } from "../../test/support/graph-interpreter.ts";
 import { addDims, evaluateDim, multiplyDims } from "./dims.ts";
 import * as g from "./index.ts";
 
@@ -43,7 +44,7 @@ test("a gradient through an op that has none is refused, unless it is stopped", 
   expect(() => g.gradients(g.sum(stacked[0]!), [x])).toThrow('"scan" has no gradient');
   const stopped = g.add(g.sum(g.multiply(x, x)), g.sum(g.stopGradient(stacked[0]!)));
   const [gradient] = g.gradients(stopped, [x]);
-  expect(g.interpret({ d: gradient! }, { x: { shape: [1, 2], data: [3, 4] } }).d.data).toEqual(Float64Array.of(6, 8));
+  expect(interpret({ d: gradient! }, { x: { shape: [1, 2], data: [3, 4] } }).d.data).toEqual(Float64Array.of(6, 8));
 });
 
 function count(model: Uint8Array, text: string): number {

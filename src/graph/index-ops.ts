@@ -1,7 +1,6 @@
 // Ops that select or scatter by integer indices. Scattering adds, in the order of the indices, so that results are reproducible.
-import { type Dim, evaluateShape, sameShape, sizeOf } from "./dims.ts";
+import { type Dim, sameShape, sizeOf } from "./dims.ts";
 import { GraphError } from "./errors.ts";
-import { at, elementCount, fill } from "./ndarray.ts";
 import { reshape, zeros } from "./shape-ops.ts";
 import { apply1, describe, type Op, type Tensor } from "./tensor.ts";
 
@@ -16,12 +15,6 @@ const gatherOp: Op<{ axis: number }> = {
   ],
   emit: (emitter, { inputs, outputs, attributes: { axis } }) =>
     emitter.node("Gather", inputs.slice(0, 2), outputs, { axis }),
-  interpret: ([table, indices], { outputTypes, bindings, attributes: { axis } }) => [
-    fill(evaluateShape(outputTypes[0]!.shape, bindings), (index) => {
-      const end = axis + indices!.shape.length;
-      return at(table!, [...index.slice(0, axis), at(indices!, index.slice(axis, end)), ...index.slice(end)]);
-    }),
-  ],
   gradient: ({ inputs: [table, indices, inverse], cotangents: [d], attributes: { axis } }) => {
     const count = sizeOf(indices!.shape);
     const flat = reshape(d!, [...table!.shape.slice(0, axis), count, ...table!.shape.slice(axis + 1)]);
@@ -47,14 +40,6 @@ const scatterAddRowsOp: Op<{ rows: Dim }> = {
     emitter.node("ConstantOfShape", [emitter.shapeValue(outputTypes[0]!.shape)], [empty]);
     emitter.node("ScatterElements", [empty, expanded, inputs[1]!], outputs, { axis: 0, reduction: "add" });
   },
-  interpret: ([indices, updates], { outputTypes, bindings }) => {
-    const result = fill(evaluateShape(outputTypes[0]!.shape, bindings), () => 0);
-    const width = elementCount(result.shape.slice(1));
-    for (const [position, row] of indices!.data.entries()) {
-      for (let i = 0; i < width; i++) result.data[row * width + i]! += updates!.data[position * width + i]!;
-    }
-    return [result];
-  },
   gradient: ({ inputs: [indices], cotangents: [d] }) => [undefined, gather(d!, indices!)],
 };
 
@@ -67,7 +52,6 @@ const gatherElementsOp: Op<undefined> = {
     throw new GraphError("graph/shape", `gatherElements cannot read ${describe(x!)} at ${describe(indices!)}.`);
   },
   emit: (emitter, { inputs, outputs }) => emitter.node("GatherElements", inputs, outputs, { axis: -1 }),
-  interpret: ([x, indices]) => [fill(indices!.shape, (index) => at(x!, [...index.slice(0, -1), at(indices!, index)]))],
   gradient: ({ inputs: [x, indices], cotangents: [d] }) => [scatterAddElements(zeros(x!.shape), indices!, d!)],
 };
 
@@ -82,14 +66,6 @@ const scatterAddElementsOp: Op<undefined> = {
   },
   emit: (emitter, { inputs, outputs }) =>
     emitter.node("ScatterElements", inputs, outputs, { axis: -1, reduction: "add" }),
-  interpret: ([base, indices, updates]) => {
-    const [width, count] = [base!.shape.at(-1)!, indices!.shape.at(-1)!];
-    const data = Float64Array.from(base!.data);
-    for (const [position, column] of indices!.data.entries()) {
-      data[Math.floor(position / count) * width + column]! += updates!.data[position]!;
-    }
-    return [{ shape: base!.shape, data }];
-  },
   gradient: ({ inputs: [, indices], cotangents: [d] }) => [d, undefined, gatherElements(d!, indices!)],
 };
 

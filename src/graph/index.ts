@@ -1,5 +1,5 @@
-// The tensor-graph compiler. Tensors are built with functions (`matmul(x, weight)`), differentiated with `gradients`, evaluated
-// slowly with `interpret`, and compiled with `Session.compile`.
+// The tensor-graph compiler. Tensors are built with functions (`matmul(x, weight)`), differentiated with `gradients`, and
+// compiled with `Session.compile`.
 export { gradients, pullBack } from "./autodiff.ts";
 export { checkpoint } from "./checkpoint.ts";
 export { stopGradient, withGradient } from "./custom-gradient.ts";
@@ -22,7 +22,6 @@ export {
 } from "./elementwise-ops.ts";
 export { GraphError } from "./errors.ts";
 export { gather, gatherElements, gatherOnce, scatterAddElements, scatterAddRows } from "./index-ops.ts";
-export { type Feed, interpret } from "./interpreter.ts";
 export { type MatmulOptions, matmul } from "./matmul-op.ts";
 export { logSoftmax, rmsNorm, rope, silu, softmax, targetLogprobs } from "./neural-ops.ts";
 export { toOnnx } from "./onnx-graph.ts";
@@ -31,4 +30,4 @@ export { scan } from "./scan-op.ts";
 export { floats, Session, type SessionOptions, type Value, value } from "./session.ts";
 export { concat, reshape, slice, split, transpose, zeros } from "./shape-ops.ts";
 export { constant, input, scalar } from "./source-ops.ts";
-export type { DType, NdArray, Tensor } from "./tensor.ts";
+export type { DType, Tensor } from "./tensor.ts";

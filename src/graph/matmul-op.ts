@@ -1,7 +1,6 @@
 // The matrix product, with either operand transposed and a factor, so that no gradient needs a transposed copy.
-import { broadcastShapes, type Dim, evaluateShape } from "./dims.ts";
+import { broadcastShapes, type Dim } from "./dims.ts";
 import { GraphError } from "./errors.ts";
-import { at, fill } from "./ndarray.ts";
 import { reduceTo } from "./reduce-ops.ts";
 import { apply1, describe, type Op, type Tensor, type TensorType } from "./tensor.ts";
 
@@ -36,20 +35,6 @@ const matmulOp: Op<Attributes> = {
     if (inputTypes.every((type) => type.shape.length === 2)) emitter.node("Gemm", inputs, outputs, flags);
     else if (!transA && !transB && alpha === 1) emitter.node("MatMul", inputs, outputs);
     else emitter.contribNode("FusedMatMul", inputs, outputs, flags);
-  },
-  interpret: ([a, b], { outputTypes, bindings, attributes: { transA, transB, alpha } }) => {
-    const inner = a!.shape.at(transA ? -2 : -1)!;
-    return [
-      fill(evaluateShape(outputTypes[0]!.shape, bindings), (index) => {
-        const [batch, row, column] = [index.slice(0, -2), index.at(-2)!, index.at(-1)!];
-        let total = 0;
-        for (let k = 0; k < inner; k++) {
-          const left = at(a!, [...batch, ...(transA ? [k, row] : [row, k])]);
-          total += left * at(b!, [...batch, ...(transB ? [column, k] : [k, column])]);
-        }
-        return alpha * total;
-      }),
-    ];
   },
   gradient: ({ inputs, cotangents, needed, attributes: { transA, transB, alpha } }) => {
     const [a, b, d] = [inputs[0]!, inputs[1]!, cotangents[0]!];

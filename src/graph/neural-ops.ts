@@ -4,29 +4,14 @@ import { withGradient } from "./custom-gradient.ts";
 import { add, exp, multiply, negate, sigmoid, subtract } from "./elementwise-ops.ts";
 import { GraphError } from "./errors.ts";
 import { gatherElements, scatterAddElements } from "./index-ops.ts";
-import { at, fill } from "./ndarray.ts";
 import { reduceTo, sum } from "./reduce-ops.ts";
 import { scalar } from "./source-ops.ts";
-import { apply, apply1, describe, type NdArray, type Op, staticDim, type Tensor } from "./tensor.ts";
-
-function mapRows(x: NdArray, f: (row: Float64Array) => Float64Array): NdArray {
-  const width = x.shape.at(-1)!;
-  const data = new Float64Array(x.data.length);
-  for (let start = 0; start < data.length; start += width) data.set(f(x.data.subarray(start, start + width)), start);
-  return { shape: x.shape, data };
-}
-
-function logSoftmaxRow(row: Float64Array): Float64Array {
-  const largest = row.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);
-  const total = row.reduce((partial, value) => partial + Math.exp(value - largest), 0);
-  return row.map((value) => value - largest - Math.log(total));
-}
+import { apply, apply1, describe, type Op, staticDim, type Tensor } from "./tensor.ts";
 
 const softmaxOp: Op<undefined> = {
   name: "softmax",
   infer: ([x]) => [{ dtype: "f32", shape: x!.shape }],
   emit: (emitter, { inputs, outputs }) => emitter.node("Softmax", inputs, outputs, { axis: -1 }),
-  interpret: ([x]) => [mapRows(x!, (row) => logSoftmaxRow(row).map(Math.exp))],
   gradient: ({ outputs: [y], cotangents: [d] }) => {
     const product = multiply(d!, y!);
     return [subtract(product, multiply(y!, sum(product, [-1], { keepDims: true })))];
@@ -37,7 +22,6 @@ const logSoftmaxOp: Op<undefined> = {
   name: "logSoftmax",
   infer: ([x]) => [{ dtype: "f32", shape: x!.shape }],
   emit: (emitter, { inputs, outputs }) => emitter.node("LogSoftmax", inputs, outputs, { axis: -1 }),
-  interpret: ([x]) => [mapRows(x!, logSoftmaxRow)],
   gradient: ({ outputs: [y], cotangents: [d] }) => [subtract(d!, multiply(exp(y!), sum(d!, [-1], { keepDims: true })))],
 };
 
@@ -55,17 +39,6 @@ const rmsNormOp: Op<{ epsilon: number }> = {
   },
   emit: (emitter, { inputs, outputs, attributes: { epsilon } }) =>
     emitter.node("SimplifiedLayerNormalization", inputs, outputs, { axis: -1, epsilon, stash_type: 1 }),
-  interpret: ([x, weight], { attributes: { epsilon } }) => {
-    const inverse = (row: Float64Array): number =>
-      1 / Math.sqrt(row.reduce((total, value) => total + value * value, 0) / row.length + epsilon);
-    const rows = mapRows(x!, (row) => row.map((value, i) => value * inverse(row) * weight!.data[i]!));
-    const scales = fill([...x!.shape.slice(0, -1), 1], () => 0);
-    const width = x!.shape.at(-1)!;
-    for (let row = 0; row < scales.data.length; row++) {
-      scales.data[row] = inverse(x!.data.subarray(row * width, (row + 1) * width));
-    }
-    return [rows, scales];
-  },
   gradient: ({ inputs: [x, weight], outputs: [, inverse], cotangents: [d], needed }) => {
     const width = staticDim("The normalised axis", x!.shape.at(-1)!);
     const dX = (): Tensor => {
@@ -102,19 +75,6 @@ const ropeOp: Op<undefined> = {
     emitter.node("Unsqueeze", [wide!, emitter.int64([1])], [ids!]);
     emitter.contribNode("RotaryEmbedding", [batched!, ids!, cos!, sin!], [rotated!], { interleaved: 0 });
     emitter.node("Reshape", [rotated!, emitter.int64([-1, width])], outputs);
-  },
-  interpret: ([x, positions, cos, sin]) => {
-    const half = cos!.shape[1]!;
-    return [
-      fill(x!.shape, ([row, column]) => {
-        const position = positions!.data[row!]!;
-        const within = column! % (2 * half);
-        const partner = within < half ? -at(x!, [row!, column! + half]) : at(x!, [row!, column! - half]);
-        return (
-          at(x!, [row!, column!]) * at(cos!, [position, within % half]) + partner * at(sin!, [position, within % half])
-        );
-      }),
-    ];
   },
   // A rotation's transpose turns the other way.
   gradient: ({ inputs: [, positions, cos, sin], cotangents: [d] }) => [rope(d!, positions!, cos!, negate(sin!))],

@@ -1,6 +1,6 @@
 // From tensors to an ONNX graph: unused nodes never get in, aliases vanish, and equal nodes are emitted once.
 import { isName } from "./dims.ts";
-import { graphInputs, inputName } from "./interpreter.ts";
+import { graphInputs, inputName } from "./inputs.ts";
 import { Emitter, encodeModel, type Subgraph } from "./onnx.ts";
 import { constantOp, inputOp } from "./source-ops.ts";
 import type { Node, Tensor } from "./tensor.ts";

@@ -2,9 +2,10 @@
 // gradient agrees with finite differences of the interpreter.
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { type Feed, interpret } from "../../test/support/graph-interpreter.ts";
 import { evaluateDim } from "./dims.ts";
 import * as g from "./index.ts";
-import type { NdArray, Tensor } from "./tensor.ts";
+import type { Tensor } from "./tensor.ts";
 
 interface Case {
   /** Float inputs that are differentiated, with their shapes over the dimensions n and m. */
@@ -124,7 +125,7 @@ function numbers(seed: number, count: number): number[] {
   });
 }
 
-function integerFeeds(n: number, m: number, seed: number): Record<string, g.Feed> {
+function integerFeeds(n: number, m: number, seed: number): Record<string, Feed> {
   const below = (limit: number, count: number): number[] =>
     numbers(seed + limit, count).map((value) => Math.floor(((value + 2) / 4) * limit));
   const rotation = [...Array(n).keys()].map((i) => (i + 1) % n);
@@ -162,7 +163,7 @@ test.each(Object.entries(cases))("%s: runtime, interpreter and finite difference
     const sizes = fc.record({ n: fc.integer({ min: 1, max: 4 }), m: fc.integer({ min: 1, max: 4 }), seed: fc.nat() });
     await fc.assert(
       fc.asyncProperty(sizes, async ({ n, m, seed }) => {
-        const feeds: Record<string, g.Feed> = integerFeeds(n, m, seed);
+        const feeds: Record<string, Feed> = integerFeeds(n, m, seed);
         const size = (dim: g.Dim): number =>
           evaluateDim(
             dim,
@@ -176,7 +177,7 @@ test.each(Object.entries(cases))("%s: runtime, interpreter and finite difference
           const count = shape.reduce((product, dim) => product * dim, 1);
           feeds[name] = { shape, data: numbers(seed + 7 * i, count).map(spec.domain ?? ((value) => value)) };
         }
-        const shape = g.interpret({ output }, feeds).output.shape;
+        const shape = interpret({ output }, feeds).output.shape;
         feeds["weights"] = {
           shape,
           data: numbers(
@@ -185,7 +186,7 @@ test.each(Object.entries(cases))("%s: runtime, interpreter and finite difference
           ),
         };
 
-        const exact = g.interpret(outputs, feeds);
+        const exact = interpret(outputs, feeds);
         const ran = await session.run(
           Object.fromEntries(Object.entries(feeds).map(([name, feed]) => [name, toValue(name, feed)])),
         );
@@ -204,18 +205,18 @@ test.each(Object.entries(cases))("%s: runtime, interpreter and finite difference
   }
 });
 
-function toValue(name: string, feed: g.Feed): g.Value {
+function toValue(name: string, feed: Feed): g.Value {
   const integer = ["rows", "slots", "columns", "positions", "order", "inverse"].includes(name);
   return g.value(integer ? Int32Array.from(feed.data) : Float32Array.from(feed.data), feed.shape);
 }
 
-function finiteDifferences(loss: Tensor, feeds: Record<string, g.Feed>, name: string): number[] {
+function finiteDifferences(loss: Tensor, feeds: Record<string, Feed>, name: string): number[] {
   const feed = feeds[name]!;
   const step = 1e-5;
   const lossAt = (position: number, delta: number): number => {
     const data = Float64Array.from(feed.data);
     data[position]! += delta;
-    return (g.interpret({ loss }, { ...feeds, [name]: { ...feed, data } }).loss as NdArray).data[0]!;
+    return interpret({ loss }, { ...feeds, [name]: { ...feed, data } }).loss.data[0]!;
   };
   return Array.from(feed.data, (_, i) => (lossAt(i, step) - lossAt(i, -step)) / (2 * step));
 }
@@ -230,7 +231,7 @@ test("scan stacks what its body yields and carries sums, and differentiates insi
   });
   const outputs = { total: carried[0]!, gradient: stacked[0]!, losses: stacked[1]! };
   const feeds = { rows: { shape: [4, 2, 3], data: numbers(5, 24) }, weight: { shape: [3], data: [1, 2, 3] } };
-  const exact = g.interpret(outputs, feeds);
+  const exact = interpret(outputs, feeds);
   expectClose(
     exact.gradient.data,
     feeds.rows.data.map((value, i) => 4 * value * ((i % 3) + 1)),

@@ -1,6 +1,5 @@
 // Sums over axes and their opposite, broadcasting.
-import { evaluateShape, type Shape, sameShape } from "./dims.ts";
-import { at, fill } from "./ndarray.ts";
+import { type Shape, sameShape } from "./dims.ts";
 import { reshape } from "./shape-ops.ts";
 import { apply1, axisOf, type Op, type Tensor } from "./tensor.ts";
 
@@ -10,19 +9,6 @@ const sumOp: Op<{ axes: readonly number[] }> = {
   infer: ([x], { axes }) => [{ dtype: "f32", shape: x!.shape.map((dim, axis) => (axes.includes(axis) ? 1 : dim)) }],
   emit: (emitter, { inputs, outputs, attributes: { axes } }) =>
     emitter.node("ReduceSum", [inputs[0]!, emitter.int64(axes)], outputs, { keepdims: 1 }),
-  interpret: ([x], { attributes: { axes } }) => {
-    const total = fill(
-      x!.shape.map((dim, axis) => (axes.includes(axis) ? 1 : dim)),
-      () => 0,
-    );
-    fill(x!.shape, (index) => {
-      let position = 0;
-      for (const [axis, size] of total.shape.entries()) position = position * size + (size === 1 ? 0 : index[axis]!);
-      total.data[position]! += at(x!, index);
-      return 0;
-    });
-    return [total];
-  },
   gradient: ({ inputs: [x], cotangents: [d] }) => [broadcastTo(d!, x!.shape)],
 };
 
@@ -31,9 +17,6 @@ const broadcastOp: Op<{ shape: Shape }> = {
   infer: ([x], { shape }) => [{ dtype: x!.dtype, shape }],
   emit: (emitter, { inputs, outputs, attributes: { shape } }) =>
     emitter.node("Expand", [inputs[0]!, emitter.shapeValue(shape)], outputs),
-  interpret: ([x], { outputTypes, bindings }) => [
-    fill(evaluateShape(outputTypes[0]!.shape, bindings), (index) => at(x!, index)),
-  ],
   gradient: ({ inputs: [x], cotangents: [d] }) => [reduceTo(d!, x!.shape)],
 };
 

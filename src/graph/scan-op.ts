@@ -1,12 +1,11 @@
 // A loop over blocks: the body runs once per slice of the leading axis, with one block's memory. Sums are carried from block to
 // block; everything else the body yields is stacked. The body may use any tensor of the surrounding graph. A scan carries
 // no gradient: differentiate inside the body instead.
-import { evaluateShape, type Shape } from "./dims.ts";
+import type { Shape } from "./dims.ts";
 import { GraphError } from "./errors.ts";
-import { interpretWith } from "./interpreter.ts";
 import { emitBody } from "./onnx-graph.ts";
 import { privateInput } from "./source-ops.ts";
-import { apply, describe, type NdArray, type Op, type Tensor } from "./tensor.ts";
+import { apply, describe, type Op, type Tensor } from "./tensor.ts";
 import { freeTensors } from "./traverse.ts";
 
 interface ScanAttributes {
@@ -36,35 +35,7 @@ export const scanOp: Op<ScanAttributes> = {
     const body = emitBody(emitter, parameters, results, captured);
     emitter.node("Scan", inputs.slice(0, carriedCount + slicedCount), outputs, { num_scan_inputs: slicedCount, body });
   },
-  interpret: (inputs, { attributes, outputTypes, bindings }) => {
-    const { parameters, carriedCount, slicedCount, results } = attributes;
-    const free = freeTensors(results, parameters);
-    const outside = new Map(free.map((tensor, i) => [tensor, inputs[carriedCount + slicedCount + i]!]));
-    let carried = inputs.slice(0, carriedCount);
-    const blocks = inputs[carriedCount]!.shape[0]!;
-    const stacked = outputTypes.slice(carriedCount).map((type): NdArray => {
-      const shape = evaluateShape(type.shape, bindings);
-      return { shape, data: new Float64Array(shape.reduce((product, dim) => product * dim, 1)) };
-    });
-    for (let block = 0; block < blocks; block++) {
-      const values = new Map(outside);
-      for (const [i, parameter] of parameters.entries()) {
-        values.set(parameter, i < carriedCount ? carried[i]! : blockOf(inputs[i]!, block));
-      }
-      const produced = interpretWith(results, values, bindings);
-      carried = produced.slice(0, carriedCount);
-      for (const [i, array] of produced.slice(carriedCount).entries()) {
-        stacked[i]!.data.set(array.data, block * array.data.length);
-      }
-    }
-    return [...carried, ...stacked];
-  },
 };
-
-function blockOf(array: NdArray, block: number): NdArray {
-  const size = array.data.length / array.shape[0]!;
-  return { shape: array.shape.slice(1), data: array.data.subarray(block * size, (block + 1) * size) };
-}
 
 let nextScan = 0;
 

@@ -3,7 +3,7 @@
 import type { InferenceSession, Tensor as OrtTensor } from "onnxruntime-node";
 import { messageOf } from "../core/errors.ts";
 import { GraphError } from "./errors.ts";
-import { bindDimensions, graphInputs, inputName } from "./interpreter.ts";
+import { bindDimensions, graphInputs, inputName } from "./inputs.ts";
 import { toOnnx } from "./onnx-graph.ts";
 import { onnxRuntime } from "./onnx-runtime.ts";
 import type { Tensor } from "./tensor.ts";

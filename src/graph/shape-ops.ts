@@ -1,7 +1,6 @@
 // Ops that move elements around without computing: reshape, transpose, concatenate, slice.
-import { addDims, type Dim, evaluateShape, type Shape, sameShape, sizeOf } from "./dims.ts";
+import { addDims, type Dim, type Shape, sameShape, sizeOf } from "./dims.ts";
 import { GraphError } from "./errors.ts";
-import { at, fill } from "./ndarray.ts";
 import { apply, apply1, axisOf, describe, type Op, staticDim, type Tensor } from "./tensor.ts";
 
 const reshapeOp: Op<{ shape: Shape }> = {
@@ -18,9 +17,6 @@ const reshapeOp: Op<{ shape: Shape }> = {
     const simple = literal.filter((dim) => dim === -1).length <= 1 && !shape.includes(0);
     emitter.node("Reshape", [inputs[0]!, simple ? emitter.int64(literal) : emitter.shapeValue(shape)], outputs);
   },
-  interpret: ([x], { outputTypes, bindings }) => [
-    { shape: evaluateShape(outputTypes[0]!.shape, bindings), data: x!.data },
-  ],
   gradient: ({ inputs: [x], cotangents: [d] }) => [reshape(d!, x!.shape)],
 };
 
@@ -34,16 +30,6 @@ const transposeOp: Op<{ order: readonly number[] }> = {
   },
   emit: (emitter, { inputs, outputs, attributes: { order } }) =>
     emitter.node("Transpose", inputs, outputs, { perm: order }),
-  interpret: ([x], { attributes: { order } }) => [
-    fill(
-      order.map((axis) => x!.shape[axis]!),
-      (index) =>
-        at(
-          x!,
-          inverseOrder(order).map((position) => index[position]!),
-        ),
-    ),
-  ],
   gradient: ({ cotangents: [d], attributes: { order } }) => [transpose(d!, inverseOrder(order))],
 };
 
@@ -67,20 +53,6 @@ const concatOp: Op<{ axis: number }> = {
     return [{ dtype: first.dtype, shape: first.shape.map((dim, i) => (i === axis ? joined : dim)) }];
   },
   emit: (emitter, { inputs, outputs, attributes: { axis } }) => emitter.node("Concat", inputs, outputs, { axis }),
-  interpret: (inputs, { outputTypes, bindings, attributes: { axis } }) => [
-    fill(evaluateShape(outputTypes[0]!.shape, bindings), (index) => {
-      let position = index[axis]!;
-      const source = inputs.find((array) => {
-        if (position < array.shape[axis]!) return true;
-        position -= array.shape[axis]!;
-        return false;
-      });
-      return at(
-        source!,
-        index.map((value, i) => (i === axis ? position : value)),
-      );
-    }),
-  ],
   gradient: ({ inputs, cotangents: [d], needed, attributes: { axis } }) => {
     let start: Dim = 0;
     return inputs.map((part, i) => {
@@ -119,17 +91,6 @@ const sliceOp: Op<SliceAttributes> = {
       [inputs[0]!, emitter.shapeValue([start]), emitter.shapeValue([end]), emitter.int64([axis])],
       outputs,
     ),
-  interpret: ([x], { outputTypes, bindings, attributes: { axis, start } }) => {
-    const [from] = evaluateShape([start], bindings);
-    return [
-      fill(evaluateShape(outputTypes[0]!.shape, bindings), (index) =>
-        at(
-          x!,
-          index.map((value, i) => (i === axis ? value + from! : value)),
-        ),
-      ),
-    ];
-  },
   gradient: ({ inputs: [x], cotangents: [d], attributes: { axis, start, end } }) => {
     // Zeros before and after. Only slices with known bounds have a gradient.
     const total = staticDim("The sliced axis", x!.shape[axis]!);
@@ -156,7 +117,6 @@ const zerosOp: Op<{ shape: Shape }> = {
   infer: (_, { shape }) => [{ dtype: "f32", shape }],
   emit: (emitter, { outputs, attributes: { shape } }) =>
     emitter.node("ConstantOfShape", [emitter.shapeValue(shape)], outputs),
-  interpret: (_, { attributes: { shape }, bindings }) => [fill(evaluateShape(shape, bindings), () => 0)],
 };
 
 /** The opposite of concat. */
@@ -173,19 +133,6 @@ const splitOp: Op<{ axis: number; sizes: readonly Dim[] }> = {
   },
   emit: (emitter, { inputs, outputs, attributes: { axis, sizes } }) =>
     emitter.node("Split", [inputs[0]!, emitter.shapeValue(sizes)], outputs, { axis }),
-  interpret: ([x], { outputTypes, bindings, attributes: { axis } }) => {
-    let start = 0;
-    return outputTypes.map((type) => {
-      const [from, shape] = [start, evaluateShape(type.shape, bindings)];
-      start += shape[axis]!;
-      return fill(shape, (index) =>
-        at(
-          x!,
-          index.map((value, i) => (i === axis ? value + from : value)),
-        ),
-      );
-    });
-  },
   gradient: ({ outputs, cotangents, attributes: { axis } }) => [
     concat(
       outputs.map((output, i) => cotangents[i] ?? zeros(output.shape)),

@@ -12,13 +12,7 @@ interface InputAttributes {
 export const inputOp: Op<InputAttributes> = {
   name: "input",
   infer: (_, { dtype, shape }) => [{ dtype, shape }],
-  emit: () => {}, // declared in the ONNX graph's signature
-  interpret: (_, { attributes }) => {
-    throw new GraphError(
-      "graph/input",
-      `Input "${attributes.name}" was given no value. Feed every input of the graph.`,
-    );
-  },
+  emit: () => {},
 };
 
 interface ConstantAttributes {
@@ -37,7 +31,6 @@ export const constantOp: Op<ConstantAttributes> = {
     return [{ dtype, shape }];
   },
   emit: (emitter, { outputs, attributes }) => emitter.initializer(outputs[0]!, attributes),
-  interpret: (_, { attributes }) => [{ shape: attributes.shape, data: Float64Array.from(attributes.data) }],
 };
 
 const inputs = new Map<string, Tensor>();

@@ -1,6 +1,6 @@
 // A graph is the set of nodes that its output tensors reach: there is no builder object to carry around. A node applies an op to
-// tensors; an op knows its result's shape, its ONNX form, its meaning (the interpreter's) and its gradient.
-import { type Bindings, type Dim, type Shape, sameShape } from "./dims.ts";
+// tensors; an op knows its result's shape, its ONNX form and its gradient.
+import { type Dim, type Shape, sameShape } from "./dims.ts";
 import { GraphError } from "./errors.ts";
 import type { Emitter } from "./onnx.ts";
 
@@ -11,12 +11,6 @@ export interface TensorType {
   shape: Shape;
 }
 
-/** A value of the interpreter: everything is a double, whatever its dtype. */
-export interface NdArray {
-  shape: readonly number[];
-  data: Float64Array;
-}
-
 export interface Op<Attributes = unknown> {
   readonly name: string;
   /** True: output 0 is input 0 and nothing is computed. The other inputs matter to the gradient only. */
@@ -24,8 +18,6 @@ export interface Op<Attributes = unknown> {
   infer(inputs: readonly TensorType[], attributes: Attributes): TensorType[];
   /** Adds ONNX nodes that compute `outputs` (value names) from `inputs`. */
   emit(emitter: Emitter, call: EmitCall<Attributes>): void;
-  /** The obvious computation, in doubles. */
-  interpret(inputs: readonly NdArray[], call: InterpretCall<Attributes>): NdArray[];
   /**
    * The cotangent of each input, given those of the outputs (undefined: zero). Only the inputs flagged in `needed` matter.
    * Ops without it carry no gradient (comparisons, index arithmetic).
@@ -39,12 +31,6 @@ export interface EmitCall<Attributes> {
   inputTypes: readonly TensorType[];
   outputTypes: readonly TensorType[];
   attributes: Attributes;
-}
-
-export interface InterpretCall<Attributes> {
-  attributes: Attributes;
-  outputTypes: readonly TensorType[];
-  bindings: Bindings;
 }
 
 export interface GradientCall<Attributes> {
