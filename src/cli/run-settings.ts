@@ -2,7 +2,8 @@
 import { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
 import { presetConfig, TrainConfig } from "../rl/config.ts";
-import { configGroups, pickWith, roleOf } from "../rl/config-keys.ts";
+import { configGroups } from "../rl/config-keys.ts";
+import { pickWith, roleOf } from "../rl/config-roles.ts";
 import { readRunConfig } from "../runs/directory.ts";
 import { isRedacted } from "../runs/log.ts";
 import { presetFor } from "./connect.ts";

@@ -2,7 +2,8 @@
 import type { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
 import { presetConfig, TrainConfig } from "../rl/config.ts";
-import { configKeys, keysWith } from "../rl/config-keys.ts";
+import { configKeys } from "../rl/config-keys.ts";
+import { keysWith } from "../rl/config-roles.ts";
 import { readRunConfig } from "../runs/directory.ts";
 import { redact } from "../runs/log.ts";
 import { engineKind, presetOfEngine } from "./connect.ts";

@@ -2,7 +2,7 @@
 import { basename, isAbsolute } from "node:path";
 import { countOf } from "../core/count.ts";
 import { visible } from "../core/visible.ts";
-import { shownKeys } from "../rl/config-keys.ts";
+import { shownKeys } from "../rl/config-roles.ts";
 import type { Evaluation } from "../rl/evaluate.ts";
 import { compareEvaluations, summarizeOutcomes } from "../rl/evaluate.ts";
 import type { CheckpointRecord } from "../runs/checkpoints.ts";

@@ -5,7 +5,7 @@ import { redact } from "../runs/log.ts";
 import type { Run } from "../runs/run.ts";
 import { openSinks } from "../runs/sink-kinds.ts";
 import type { TrainConfig } from "./config.ts";
-import { keysWith } from "./config-keys.ts";
+import { keysWith } from "./config-roles.ts";
 import { beginWithHistory, type History } from "./history.ts";
 import type { Tariff } from "./prices.ts";
 import { type Change, checkIdentity, configChanges, configHash, describeChange } from "./resume.ts";

@@ -5,56 +5,8 @@ import { policyLossNames } from "../protocol/losses.ts";
 import { thinkingModes } from "../renderers/index.ts";
 import { sinkKeys } from "../runs/sink-kinds.ts";
 import { advantageNames } from "./advantages.ts";
+import { answers, evaluations, groups, identity, place, setting, settings, start } from "./config-entry.ts";
 import { scheduleNames } from "./schedule.ts";
-
-/** What another value means for a run that goes on. */
-export type Role =
-  /** It would be another run: refused. With force_resume what was sampled and not trained on, or not evaluated to the end, is made anew. */
-  | "identity"
-  /** It says what is asked and how it is judged: what was sampled and not trained on, or not evaluated to the end, is made anew. */
-  | "answers"
-  /** The same for what is trained on alone, */
-  | "groups"
-  /** and for evaluations alone. */
-  | "evaluations"
-  /** It counts from here on. */
-  | "setting"
-  /** It says where something is reached or shown, which changes no figure and is not worth a line. */
-  | "place"
-  /** It is about one start and not about the run: never taken over from an earlier one. */
-  | "start";
-
-/** What else there is to say of a key. */
-interface Traits {
-  /** Where it is named: at the start of a run, on the card of an exported model. */
-  shown?: "start" | "card" | "both";
-  /** Commands that ask a run's model and grade its answers take it. */
-  asking?: true;
-  /** `replay` computes figures under another value. */
-  replayed?: true;
-  /** It names files, as data sets or alone: found from the folder where it was typed. */
-  path?: "data" | "file";
-  /** The environment variable that it stands for while it is empty. */
-  variable?: string;
-  /** It may hold a password, which is never written down. */
-  secret?: true;
-}
-
-/** Makes the entries of a role: nothing else makes one, so that no key is left without. */
-const inRole =
-  (role: Role) =>
-  <Schema extends z.ZodType, const Given extends Traits = Record<never, never>>(
-    schema: Schema,
-    help: string,
-    traits?: Given,
-  ) => ({ role, schema: schema.describe(help), ...(traits as Given) });
-const identity = inRole("identity");
-const answers = inRole("answers");
-const groups = inRole("groups");
-const evaluations = inRole("evaluations");
-const setting = inRole("setting");
-const place = inRole("place");
-const start = inRole("start");
 
 const positive = z.number().positive();
 const count = z.int().min(0);
@@ -67,12 +19,6 @@ const whyNotDro =
   "dro pulls every position towards the log-probability that its sampler gave, and samplers give none for a prompt's tokens, so it would train the prompt. " +
   "Set loss_fn=ppo, which bounds how far an update goes as well";
 const price = z.number().min(0).nullable().default(null);
-
-/** The settings of sinks, which know nothing of runs that go on. */
-const settings = <Shape extends z.ZodRawShape>(shape: Shape) =>
-  Object.fromEntries(Object.entries(shape).map(([name, schema]) => [name, { role: "setting", schema }])) as {
-    [Name in keyof Shape]: { role: Role; schema: Shape[Name] };
-  };
 
 /** The keys in the order of help and docs/config.md, under the titles of their groups. */
 export const configGroups = {
@@ -364,50 +310,3 @@ type Merged<Union> = (Union extends unknown ? (part: Union) => void : never) ext
 type Groups = typeof configGroups;
 
 export const configKeys: Merged<Groups[keyof Groups]> = Object.assign({}, ...Object.values(configGroups));
-
-/** What config.json says of a run besides its settings. */
-export const recordedFacts = {
-  engine: { role: "setting" },
-  tariff: { role: "setting" },
-  sandbox: { role: "answers" },
-  prompt_template: { role: "answers" },
-  environment: { role: "answers", means: "the environment's file says something else" },
-  data_fingerprint: { role: "identity", means: "the problems, or something in one of them, are others" },
-  train_problems: { role: "setting" },
-  test_fingerprint: { role: "evaluations", means: "the test problems, or something in one of them, are others" },
-  eval_problems: { role: "setting" },
-  eval_ids_hash: { role: "evaluations" },
-  train_test_overlap: { role: "setting" },
-  frozen_samplers: { role: "setting" },
-  wandb_run_id: { role: "place" },
-  started_at: { role: "place" },
-} satisfies Readonly<Record<string, { role: Role; means?: string }>>;
-
-type Entry = { role: Role; schema: z.ZodType } & Traits;
-const entries = Object.entries<Entry>(configKeys);
-
-/** What another value of a key of config.json means for a run that goes on. */
-export const roleOf = (name: string): Role => {
-  const known: Readonly<Record<string, { role: Role }>> = { ...configKeys, ...recordedFacts };
-  return Object.hasOwn(known, name) ? known[name]!.role : "setting";
-};
-
-/** What a fact stands for, where its name alone says little. */
-export const meaningOf = (name: string): string => {
-  const fact = (recordedFacts as Readonly<Record<string, { means?: string }>>)[name];
-  return fact?.means === undefined ? "" : `${fact.means}: `;
-};
-
-/** The keys that a summary names. */
-export const shownKeys = (where: "start" | "card"): string[] =>
-  entries.flatMap(([name, { shown }]) => (shown === where || shown === "both" ? [name] : []));
-
-/** Keys with a trait, in a type that knows which. */
-type KeysWith<Trait extends keyof Traits> = {
-  [Name in keyof typeof configKeys]: (typeof configKeys)[Name] extends Record<Trait, unknown> ? Name : never;
-}[keyof typeof configKeys];
-export const keysWith = <Trait extends keyof Traits>(trait: Trait) =>
-  entries.filter(([, entry]) => trait in entry).map(([name]) => name as KeysWith<Trait>);
-/** The same as zod picks them from a schema. */
-export const pickWith = <Trait extends keyof Traits>(trait: Trait) =>
-  Object.fromEntries(keysWith(trait).map((name) => [name, true])) as Record<KeysWith<Trait>, true>;

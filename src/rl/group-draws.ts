@@ -9,6 +9,7 @@ import { maxQuestionCharacters, maxResponseCharacters } from "../runs/rollouts.t
 import { behind, type TurnRow } from "./completion.ts";
 import { Conversation, type Draw, type Drawn, type Limits } from "./conversation.ts";
 import { RolloutError } from "./datums.ts";
+import { isEqual, isPrompt, mostCommon, type Row, rowsOf, sampledUntil } from "./group-rows.ts";
 import type { OpenPolicy, Policy } from "./policies.ts";
 import type { Place, RememberedGroup, RolloutContext, RolloutFormat, Seat } from "./rollout.ts";
 import type { Task } from "./tasks.ts";
@@ -27,13 +28,6 @@ interface Parts extends Omit<RolloutContext, "recorded">, RolloutFormat {
   signal: AbortSignal;
   /** Ends the group: what went wrong is no environment's to deal with. */
   abort(error: unknown): void;
-}
-
-/** A turn of a sample; `isClaimed`: somebody asked for it since the episode began. */
-interface Row extends TurnRow {
-  isClaimed: boolean;
-  truncated: boolean;
-  answer: Message | undefined;
 }
 
 type Sampled = Pick<
@@ -364,51 +358,6 @@ function textsOf({ content, toolCalls = [] }: Message): { text: string; calls?: 
     cut(`${name}(${typeof given === "string" ? given : JSON.stringify(given)})`),
   );
   return { text: cut(content), ...(calls.length > 0 && { calls }) };
-}
-
-/** When the last answer of a recorded group came. */
-export const sampledUntil = ({ sampled, turns }: Pick<RememberedGroup, "sampled" | "turns">): number =>
-  turns.reduce((last, turn) => Math.max(last, turn.sampled.end), sampled.end);
-
-/** A recorded group's turns, by sample. */
-export function rowsOf({ sampled, arrays, turns }: Pick<RememberedGroup, "sampled" | "arrays" | "turns">): Row[][] {
-  const { prompt, tokens, logprobs } = arrays() as { prompt: Int32Array; tokens: Int32Array; logprobs: Float32Array };
-  const anew = { isClaimed: false, answer: undefined };
-  let offset = 0;
-  const rows = sampled.samples.map(({ tokens: count, truncated }): Row[] => {
-    if (count === 0) return [];
-    const arraysOf = behind(prompt, tokens.subarray(offset, offset + count), logprobs.subarray(offset, offset + count));
-    offset += count;
-    return [{ turn: 0, parent: null, context: prompt, ...arraysOf, truncated, ...anew }];
-  });
-  for (const { sampled: event, arrays } of turns) {
-    const own = arrays() as { context: Int32Array; tokens: Int32Array; logprobs: Float32Array };
-    const { turn, parent, truncated } = event;
-    rows[event.sample]?.push({ turn, parent, ...own, truncated, ...anew });
-  }
-  return rows;
-}
-
-const isEqual = (a: Int32Array, b: Int32Array): boolean =>
-  a === b || (a.length === b.length && a.every((id, at) => id === b[at]));
-
-/** Whether a turn's prompt, from its root on, is this one. */
-function isPrompt(prompt: Int32Array, rows: readonly Row[], { parent, context }: Row): boolean {
-  const start = prompt.length - context.length;
-  if (start < 0 || !isEqual(prompt.subarray(start), context)) return false;
-  if (parent === null) return start === 0;
-  const before = rows.find(({ turn }) => turn === parent);
-  if (!before) return false;
-  const end = start - before.tokens.length;
-  return (
-    end >= 0 && isEqual(prompt.subarray(end, start), before.tokens) && isPrompt(prompt.subarray(0, end), rows, before)
-  );
-}
-
-/** The prompt that most ask for; of several, the first. */
-function mostCommon(asks: readonly Draw[]): Draw | undefined {
-  const counts = asks.map(({ prompt }) => asks.filter((ask) => isEqual(ask.prompt, prompt)).length);
-  return asks[counts.indexOf(Math.max(...counts))];
 }
 
 function joined<Item extends Int32Array | Float32Array>(

@@ -1,7 +1,8 @@
 // What a change of settings makes of answers that an earlier process left.
 import { expect, test } from "vitest";
 import type { NewEvent, RunEvent } from "../runs/events.ts";
-import { configKeys, recordedFacts } from "./config-keys.ts";
+import { configKeys } from "./config-keys.ts";
+import { recordedFacts } from "./config-roles.ts";
 import { Recovered } from "./recovery.ts";
 
 const sampled = (phase: "train" | "eval"): NewEvent => ({

@@ -3,7 +3,8 @@ import { type CheckpointRecord, LiveCheckpoints } from "../runs/checkpoints.ts";
 import type { EventOf, JournalEntry, RunEvent, UpdateRule } from "../runs/events.ts";
 import { isGroupUndone, undoSteps, undoVersions } from "../runs/rewinds.ts";
 import { teaches } from "./batch.ts";
-import { type Role, roleOf } from "./config-keys.ts";
+import type { Role } from "./config-entry.ts";
+import { roleOf } from "./config-roles.ts";
 import { ControlState } from "./control-state.ts";
 import type { Place, RememberedGroup } from "./rollout.ts";
 

@@ -8,7 +8,7 @@ import type { CheckpointRecord } from "../runs/checkpoints.ts";
 import type { Journal } from "../runs/journal.ts";
 import type { Run } from "../runs/run.ts";
 import type { TrainConfig } from "./config.ts";
-import { meaningOf, roleOf } from "./config-keys.ts";
+import { meaningOf, roleOf } from "./config-roles.ts";
 import { isGone } from "./lost.ts";
 import { type Position, Recovered } from "./recovery.ts";
 

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { whet } from "../../core/program.ts";
 import { TrainConfig } from "../../rl/config.ts";
-import { pickWith } from "../../rl/config-keys.ts";
+import { pickWith } from "../../rl/config-roles.ts";
 import { type Replayed, replay, replayKeys } from "../../rl/replay.ts";
 import { readJournal } from "../../runs/read-journal.ts";
 import { commandOf } from "../command.ts";

@@ -14,7 +14,7 @@ import type { Renderer } from "../../renderers/index.ts";
 import { beginRun, type RunFacts, runRecord } from "../../rl/begin-run.ts";
 import { linkedController } from "../../rl/cancellation.ts";
 import { presetConfig, type TrainConfig } from "../../rl/config.ts";
-import { shownKeys } from "../../rl/config-keys.ts";
+import { shownKeys } from "../../rl/config-roles.ts";
 import { describeCost, describeForecast, type Forecast, forecastTokens } from "../../rl/forecast.ts";
 import { judgeByTests } from "../../rl/judge.ts";
 import { describeTariff, dollars, noPrice, priceKeys, tariffForBudget, tariffOf } from "../../rl/prices.ts";
