@@ -27,7 +27,7 @@ const { path, step } = await runTraining({
   service,
   problems,
   reward,
-  config: { preset: "nano", max_steps: 3, log_path: "own-reward" },
+  config: { preset: "nano", max_steps: 5, log_path: "own-reward" },
   onEvent(event) {
     if (event.type === "step-done")
       console.log(`step ${event.step + 1}: correct ${event.metrics["mean_correct"]!.toFixed(3)}`);

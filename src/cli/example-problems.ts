@@ -42,13 +42,13 @@ export const exampleProblems: Readonly<Record<"train" | "test", readonly Example
     ]),
     program(
       "over-four",
-      "A line holds integers. Keep only the numbers over 4. Print the maximum of the numbers (0 when no number is left).",
-      `${numbers}print(max([x for x in a if x > 4], default=0))`,
+      "A line holds integers. Keep only the numbers over 4. Print the sum of the numbers.",
+      `${numbers}print(sum([x for x in a if x > 4]))`,
       [
         ["1 4", "0"],
-        ["9 12 3", "12"],
+        ["9 12 3", "21"],
         ["5", "5"],
-        ["-8 40 6", "40"],
+        ["-8 40 6", "46"],
       ],
     ),
     callable(

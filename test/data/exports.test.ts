@@ -43,13 +43,17 @@ test("whetstone/data", () => {
 
 test("whetstone/rl", () => {
   expect(Object.keys(rl).sort()).toEqual([
+    "Chat",
     "ConfigError",
+    "EpisodeOver",
     "RolloutError",
     "TrainError",
+    "Unavailable",
     "WhetstoneError",
     "advantageNames",
     "batchAdvantages",
     "computeAdvantages",
+    "environment",
     "presetConfig",
     "runTraining",
     "shouldSkip",

@@ -39,15 +39,15 @@ export function describeExamples(place: () => { project: string }): void {
       ]);
     });
 
-    test("own-reward.ts trains three steps on its own problems and reward", async () => {
+    test("own-reward.ts trains five steps on its own problems and reward", async () => {
       const { stdout, stderr } = await runExample("own-reward.ts", await onSharedEngine());
       const lines = stdout.trim().split("\n");
       expect(lines, stderr).toEqual([
-        ...[1, 2, 3].map((step) => expect.stringMatching(new RegExp(`^step ${step}: correct 0\\.\\d{3}$`))),
-        `3 steps; the run is ${join(place().project, "own-reward")}`,
+        ...[1, 2, 3, 4, 5].map((step) => expect.stringMatching(new RegExp(`^step ${step}: correct 0\\.\\d{3}$`))),
+        `5 steps; the run is ${join(place().project, "own-reward")}`,
       ]);
-      const correct = lines.slice(0, 3).map((line) => Number(line.split(" ").at(-1)));
-      expect(correct[2]).toBeGreaterThan(correct[0]!); // the same numbers each time: it learns
+      const correct = lines.slice(0, 5).map((line) => Number(line.split(" ").at(-1)));
+      expect(correct[4]).toBeGreaterThan(correct[0]!); // the same numbers each time: it learns
     });
 
     test("grade-answers.ts tells right from wrong", async () => {

@@ -14,7 +14,7 @@ test("who has no sandbox is not sent to one", async () => {
   expect(failed).toMatchObject({
     code: "rl/no-reward",
     message: expect.stringMatching(
-      /^The reward function returned null for 100% of the completions of step 0, .* run the program/,
+      /^There is no reward for 100% of the completions of step 0: the function returned null\. .* run the same again/,
     ),
   });
   const [found] = diagnose(path, eventsOf(path), Date.now()).filter(({ finding }) => finding.level === "error");
