@@ -6,11 +6,13 @@ import { templatesAreThere, templateTokenizer, templateVectors, vectorsNow } fro
 import { tinyTokenizerFolder } from "../../test/data/tiny-tokenizer.ts";
 import { WhetstoneError } from "../core/errors.ts";
 import { loadTokenizer } from "../tokenizer/index.ts";
-import type { Message, RenderOptions, Thinking } from "./messages.ts";
+import { rewrites } from "./extension.ts";
+import type { Message, RenderOptions, Thinking, ToolCall } from "./messages.ts";
 import { getRenderer } from "./registry.ts";
 import type { Renderer } from "./renderer.ts";
 import { scaffoldless } from "./template/extend.ts";
 import { TemplateRenderer } from "./template/template-renderer.ts";
+import { callFormatOf } from "./tool-calls.ts";
 
 /** Conversations for each template and way of thinking; WHETSTONE_EXTENSION_RUNS=500 looks harder. */
 const runs = Number(process.env["WHETSTONE_EXTENSION_RUNS"] ?? 6);
@@ -31,6 +33,8 @@ const tools = ["look_up", "run"].map((name) => ({
 
 interface Exchange {
   answer: Message;
+  /** A call that cannot be read stands behind the text. */
+  isBroken: boolean;
   added: Message[];
 }
 
@@ -63,9 +67,11 @@ function talks({ reasons, callsTools }: { reasons: boolean; callsTools: boolean 
     text.map((thought) => thought.trim()),
     { nil: undefined },
   );
-  const exchange = fc.record({ content: said, reasoning, calls: fc.nat(2), query: text, user: text }).map((made) => {
+  const made = fc.record({ content: said, reasoning, calls: fc.nat(3), query: text, user: text });
+  const exchange = made.map((made) => {
     const content = made.content.join(" ");
-    const count = callsTools ? made.calls : 0;
+    const isBroken = callsTools && made.calls === 3;
+    const count = callsTools ? made.calls % 3 : 0;
     const toolCalls = Array.from({ length: count }, (_, index) => ({
       name: index === 0 ? "look_up" : "run",
       id: `call0000${index}`,
@@ -75,7 +81,7 @@ function talks({ reasons, callsTools }: { reasons: boolean; callsTools: boolean 
     if (reasons && made.reasoning !== undefined) answer.reasoning = made.reasoning;
     if (count > 0) answer.toolCalls = toolCalls;
     const results = toolCalls.map(({ id }): Message => ({ role: "tool", content: made.user, toolCallId: id }));
-    return { answer, added: count > 0 ? results : [{ role: "user" as const, content: made.user }] };
+    return { answer, isBroken, added: count > 0 ? results : [{ role: "user" as const, content: made.user }] };
   });
   return fc
     .record({
@@ -91,50 +97,97 @@ function talks({ reasons, callsTools }: { reasons: boolean; callsTools: boolean 
 }
 
 interface Counts {
+  /** Junctions at which the new messages were appended, and those of them whose text is the template's to the last blank. */
   extended: number;
-  rewritten: number;
-  refused: number;
   exact: number;
+  /** Junctions at which a sequence began anew. */
+  rewritten: number;
+  /** Conversations that the template refuses. */
+  refused: number;
+  /** Why sequences began anew. */
+  why: Record<string, number>;
 }
 
 /** What a model would have sampled, as tokens and as the message that they are read as. */
-function sample(renderer: Renderer, messages: readonly Message[], { answer, added }: Exchange, options: RenderOptions) {
-  const { tokenizer } = renderer;
-  const ended = (tokens: number[]) =>
-    renderer instanceof TemplateRenderer && renderer.endOfTurn === undefined
-      ? [...tokens, tokenizer.tokenId(added[0]!.role === "tool" ? "<|observation|>" : "<|user|>")!]
-      : tokens;
-  if (!answer.toolCalls) {
-    const tokens = ended(writtenOut(renderer, answer));
-    return { tokens, message: renderer.parseResponse(tokens).message };
-  }
-  // Calls as the template writes them, with as much beside them as it shows.
-  const example = renderer.buildSupervisedExample([...messages, answer], options);
-  const tokens = ended(example.tokens.slice(example.weights.indexOf(1)));
+function sample(
+  renderer: Renderer,
+  messages: readonly Message[],
+  { answer, isBroken, added }: Exchange,
+  options: RenderOptions,
+) {
+  const { toolCalls, content } = answer;
+  const hasChannels = renderer.tokenizer.tokenId("<|channel|>") !== undefined;
+  // Llama's calls are the whole answer; a channel's call has no text beside it.
+  const alone = toolCalls && (hasChannels || callFormatOf(renderer.tokenizer.chatTemplate).readWhole !== undefined);
+  const calls = toolCalls ? callsWrittenOut(renderer, messages, toolCalls, options) : undefined;
+  const body = alone ? [] : written(renderer, content);
+  const end =
+    !(renderer instanceof TemplateRenderer) || renderer.endOfTurn !== undefined
+      ? []
+      : [renderer.tokenizer.tokenId(added[0]!.role === "tool" ? "<|observation|>" : "<|user|>")!];
+  const { open } = callFormatOf(renderer.tokenizer.chatTemplate);
+  const broken = isBroken ? renderer.tokenizer.encode(`${open}{oh`, { special: true }) : [];
+  const tokens = [...thoughtOut(renderer, answer, body), ...broken, ...(calls ?? endOf(renderer)), ...end];
   return { tokens, message: renderer.parseResponse(tokens, options).message };
 }
 
-/** An answer without calls: its reasoning where the prompt asks for it, its text, its end. */
-function writtenOut(renderer: Renderer, { content, reasoning }: Message): number[] {
+/** Text in tokens that are not the ones its tokenizer would choose: a model samples what it likes. */
+function written({ tokenizer }: Renderer, text: string): number[] {
+  const cut = Math.ceil(text.length / 2);
+  return [text.slice(0, cut), text.slice(cut)].flatMap((part) => tokenizer.encode(part, { continues: true }));
+}
+
+/** Calls as the template writes them, with the end of the answer. */
+function callsWrittenOut(
+  renderer: Renderer,
+  messages: readonly Message[],
+  toolCalls: readonly ToolCall[],
+  options: RenderOptions,
+): number[] {
+  const asked = messages.slice(0, messages.findIndex(({ role }) => role === "user") + 1);
+  const { tokens, weights } = renderer.buildSupervisedExample(
+    [...asked, { role: "assistant", content: "", toolCalls }],
+    options,
+  );
+  const answer = tokens.slice(weights.indexOf(1));
+  const open = markOf(renderer);
+  const at = answer.findIndex((_, index) => renderer.tokenizer.decode(answer.slice(index)).startsWith(open));
+  return answer.slice(Math.max(0, at));
+}
+
+/** What the calls of a template begin with. */
+function markOf({ tokenizer }: Renderer): string {
+  const format = callFormatOf(tokenizer.chatTemplate);
+  if (format.readWhole) return "{";
+  return tokenizer.tokenId("<|channel|>") === undefined ? (format.around?.[0] ?? format.open) : "";
+}
+
+/** An answer up to its end: its reasoning where the prompt asks for it, and its text. */
+function thoughtOut(renderer: Renderer, { reasoning, toolCalls }: Message, text: readonly number[]): number[] {
   const { tokenizer } = renderer;
+  const marked = (mark: string) => tokenizer.encode(mark, { special: true });
   if (!(renderer instanceof TemplateRenderer)) {
-    const thought = reasoning === undefined ? "" : `<think>\n${reasoning}\n</think>\n\n`;
-    if (typeof renderer.stop[0] === "string") return tokenizer.encode(` ${content}${renderer.stop[0]}`);
-    return [...tokenizer.encode(thought + content), renderer.stop[0]!];
+    if (typeof renderer.stop[0] === "string") return [...tokenizer.encode(" "), ...text];
+    return reasoning === undefined ? [...text] : [...written(renderer, `<think>\n${reasoning}\n</think>\n\n`), ...text];
   }
   const { tags, tail } = renderer.reasoning;
-  const marked = (text: string) => tokenizer.encode(text, { special: true });
-  const end = renderer.endOfTurn === undefined ? [] : [tokenizer.tokenId(renderer.endOfTurn)!];
-  const text = [...tokenizer.encode(content, { continues: true }), ...end];
   if (tokenizer.tokenId("<|channel|>") !== undefined) {
-    const final = [...marked("<|channel|>final<|message|>"), ...text];
+    const final = toolCalls ? [] : [...marked("<|channel|>final<|message|>"), ...text];
     if (reasoning === undefined) return final;
-    const thought = [...marked("<|channel|>analysis<|message|>"), ...tokenizer.encode(reasoning)];
+    const thought = [...marked("<|channel|>analysis<|message|>"), ...written(renderer, reasoning)];
     return [...thought, ...marked("<|end|><|start|>assistant"), ...final];
   }
-  if (!tags || tail === "closed" || (tail === "none" && reasoning === undefined)) return text;
+  if (!tags || tail === "closed" || (tail === "none" && reasoning === undefined)) return [...text];
   const open = tail === "open" ? [] : [...marked(tags.open), ...tokenizer.encode("\n")];
-  return [...open, ...tokenizer.encode(reasoning ?? ""), ...marked(tags.close), ...tokenizer.encode("\n\n"), ...text];
+  return [...open, ...written(renderer, reasoning ?? ""), ...marked(tags.close), ...tokenizer.encode("\n\n"), ...text];
+}
+
+/** What ends an answer without calls. */
+function endOf(renderer: Renderer): number[] {
+  if (renderer instanceof TemplateRenderer)
+    return renderer.endOfTurn === undefined ? [] : [renderer.tokenizer.tokenId(renderer.endOfTurn)!];
+  const [stop] = renderer.stop;
+  return typeof stop === "string" ? renderer.tokenizer.encode(stop) : [stop!];
 }
 
 /** Continues a conversation, answer by answer. */
@@ -152,6 +205,7 @@ function play(renderer: Renderer, { opening, exchanges, options }: Talk, counts:
       path ??= renderer.buildGenerationPrompt(messages, options);
       const { tokens: sampled, message } = sample(renderer, messages, exchange, options);
       const answered = [...messages, message];
+      const asked = new Set(answered.map(({ content }) => content));
       const { tokens: behind, rewritten } = renderer.extend(answered, sampled, exchange.added, options);
       messages = [...answered, ...exchange.added];
       const whole = renderer.buildGenerationPrompt(messages, options);
@@ -164,13 +218,18 @@ function play(renderer: Renderer, { opening, exchanges, options }: Talk, counts:
       } else {
         counts.rewritten++;
         expect(rewritten).toBeDefined();
-        // Of an answer with a tag in it the tag alone may be what is left out.
-        if (gone && !message.content.includes("</think>")) expect(bare(gone), rewritten).not.toBe(bare(whole));
+        // Gemma 4 goes on behind a call without ending its turn.
+        expect(rewritten === rewrites.unfinished).toBe(!(renderer.stop as unknown[]).includes(sampled.at(-1)));
+        counts.why[rewritten!] = (counts.why[rewritten!] ?? 0) + 1;
+        // Of an answer with a tag in it the tag alone may be what is left out; and a template that looks messages up by their text takes
+        // two equal ones for one.
+        const isTold = message.content.includes("</think>") || exchange.added.some(({ content }) => asked.has(content));
+        if (gone && !isTold) expect(bare(gone), rewritten).not.toBe(bare(whole));
         path = whole;
       }
     } catch (error) {
-      // What a template refuses, and answers that its own prompt does not begin.
-      if (!(error instanceof WhetstoneError)) throw error;
+      if (!(error instanceof WhetstoneError && error.code.startsWith("renderer/"))) throw error;
+      expect(error.message).toMatch(/refuses this conversation|template of .* failed/);
       counts.refused++;
       return;
     }
@@ -178,7 +237,7 @@ function play(renderer: Renderer, { opening, exchanges, options }: Talk, counts:
 }
 
 function count(renderer: Renderer, reasons: boolean, callsTools: boolean): Counts {
-  const counts = { extended: 0, rewritten: 0, refused: 0, exact: 0 };
+  const counts = { extended: 0, rewritten: 0, refused: 0, exact: 0, why: {} };
   for (const talk of fc.sample(talks({ reasons, callsTools }), { numRuns: runs, seed })) play(renderer, talk, counts);
   return counts;
 }

@@ -25,11 +25,15 @@ export interface Message {
   toolCalls?: readonly ToolCall[];
   /** Tool only: the id of the call that this answers, for the formats that write it. */
   toolCallId?: string;
-  /** Assistant only, from parsing: the inside of tool blocks that are not the JSON of a call. Never written. */
+  /** Assistant only, from parsing: what looks like a call and cannot be read, with its marks. It is written behind the content, as text. */
   unparsedToolCalls?: readonly string[];
   /** Only with `trainOn: "customized"`, and there on every message: whether its content is trained on. */
   trainable?: boolean;
 }
+
+/** What a message says: calls that could not be read are text of the model like any other. */
+export const contentOf = ({ content, unparsedToolCalls = [] }: Message): string =>
+  [content, ...unparsedToolCalls].filter((part, index) => part !== "" || index === 0).join("\n");
 
 /** A tool the model may call, in the JSON of the OpenAI API; as text where number spelling (`5.0`) must survive. */
 export type ToolDeclaration = Readonly<Record<string, unknown>> | string;

@@ -108,13 +108,18 @@ function readText(text: string, calls: CallReader, { tags, tail = "none" }: Read
     const end = endOf(text, start + open.length, close, open);
     blocks.text.push(text.slice(position, start));
     const inside = text.slice(start + open.length, end < 0 ? undefined : end);
+    const past = end < 0 ? text.length : end + (close ?? "").length;
     if (isThink) addReasoning(blocks, inside);
-    else addToolCall(blocks, inside, end >= 0 || close === undefined ? calls : undefined);
+    else {
+      const read = end >= 0 || close === undefined ? calls.read(inside) : undefined;
+      if (read) blocks.toolCalls.push(...read);
+      else blocks.unparsedToolCalls.push(text.slice(start, past));
+    }
     if (isThink && end < 0) {
       blocks.text.push("");
       return { ...toMessage(blocks), reasoningOpen: true };
     }
-    position = end < 0 ? text.length : end + (close ?? "").length;
+    position = past;
     if (think >= 0) think = text.indexOf(tags!.open, position);
     call = text.indexOf(calls.open, position);
   }
@@ -129,13 +134,6 @@ const endOf = (text: string, from: number, close: string | undefined, open: stri
 function addReasoning(blocks: Blocks, inside: string): void {
   const reasoning = trimNewlines(inside);
   if (reasoning !== "") blocks.reasoning.push(reasoning);
-}
-
-/** `calls` reads a call that is whole. */
-function addToolCall(blocks: Blocks, inside: string, calls: CallReader | undefined): void {
-  const read = calls?.read(inside);
-  if (read) blocks.toolCalls.push(...read);
-  else blocks.unparsedToolCalls.push(inside);
 }
 
 function toMessage(blocks: Blocks): ReadResponse {

@@ -4,13 +4,14 @@
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import { RendererError } from "./errors.ts";
 import { type Extension, isBlank, rewrites } from "./extension.ts";
-import type {
-  Message,
-  ParsedResponse,
-  RenderOptions,
-  SupervisedExample,
-  SupervisedOptions,
-  ToolCall,
+import {
+  contentOf,
+  type Message,
+  type ParsedResponse,
+  type RenderOptions,
+  type SupervisedExample,
+  type SupervisedOptions,
+  type ToolCall,
 } from "./messages.ts";
 import { readAssistant, untilStop } from "./parse.ts";
 import { isQuery, splitReasoning, thinkBlock, thinkTags, trimStartNewlines } from "./reasoning.ts";
@@ -67,9 +68,11 @@ export class Qwen3Renderer implements Renderer {
     const behind = this.#render(whole, options).filter(({ message }) => message >= messages.length);
     const last = messages.length - 1;
     const shows = (all: readonly Message[], index: number) => this.#showsBlock(all, index, all[index]!.reasoning ?? "");
-    const { content, reasoning: thought } = messages[last]!;
     // The format takes what looks like reasoning out of an answer's text.
-    const cut = this.#thinking !== "never" && thought === undefined && content.includes(thinkTags.close);
+    const cut =
+      this.#thinking !== "never" &&
+      messages[last]!.reasoning === undefined &&
+      contentOf(messages[last]!).includes(thinkTags.close);
     const hidden = messages.some(
       ({ role, reasoning }, index) =>
         role === "assistant" &&
@@ -120,7 +123,7 @@ export class Qwen3Renderer implements Renderer {
   }
 
   #writeAssistant(segments: Segment[], messages: readonly Message[], index: number, supervised: boolean): void {
-    const message = messages[index]!;
+    const message = { ...messages[index]!, content: contentOf(messages[index]!) };
     const { reasoning, text } = this.#reasoningOf(message, index);
     const showsBlock = this.#thinking !== "never" && this.#showsBlock(messages, index, reasoning);
     const calls = (message.toolCalls ?? []).map(toolCallText).join("\n");

@@ -316,7 +316,11 @@ describe("parsing", () => {
         "<tool_call>not json</tool_call> then <tool_call>\n{open<|im_end|>",
     );
     expect(message.toolCalls).toEqual([{ name: "f", arguments: { x: 1 } }]);
-    expect(message.unparsedToolCalls).toEqual(['{"name": 3}', "not json", "\n{open"]);
+    expect(message.unparsedToolCalls).toEqual([
+      '<tool_call>{"name": 3}</tool_call>',
+      "<tool_call>not json</tool_call>",
+      "<tool_call>\n{open",
+    ]);
     expect(message.content).toBe("Look:\n then ");
   });
 

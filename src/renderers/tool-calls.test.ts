@@ -134,9 +134,11 @@ describe.skipIf(!templatesAreThere)("calls as the template writes them", () => {
           const tokens = pieces.flatMap((each) => (typeof each === "number" ? [each] : tokenizer.encode(each)));
           const { message } = renderer.parseResponse(tokens, { tools });
           const kept = JSON.stringify(message);
-          // Headers of channels name a channel and are no text.
-          if (name === "gpt-oss") return;
-          for (const each of ["one", "two"]) if (pieces.includes(each)) expect(kept).toContain(each);
+          for (const each of ["one", "two"]) {
+            // A word in the header of a channel names the channel and is no text.
+            const isHeader = name === "gpt-oss" && pieces.some((piece) => typeof piece === "number");
+            if (pieces.includes(each) && !isHeader) expect(kept).toContain(each);
+          }
         }),
         { numRuns: 100, seed: 11 },
       );

@@ -2,12 +2,12 @@
 // what it sampled. The conversation is rendered with marks in place of the answers' texts: a mark that is gone is text that the template
 // leaves out, and what follows the end of the answer before the first new message is what goes on from it.
 import { type Extension, foreignCharacter, isBlank, rewrites } from "../extension.ts";
-import type { Message, RenderOptions } from "../messages.ts";
+import { contentOf, type Message, type RenderOptions } from "../messages.ts";
 import type { TemplateRenderer } from "./template-renderer.ts";
 
 interface Marks {
-  reasoning(index: number): string;
-  text(index: number): string;
+  /** What stands for an answer's reasoning or text: a mark for each part of it that is not blank, between the tags of reasoning. */
+  part(name: "r" | "t", index: number, text: string): { text: string; marks: readonly string[] };
   added: string;
 }
 
@@ -23,38 +23,43 @@ export function extendTemplate(
   if (added.length === 0) return { tokens: undefined, rewritten: rewrites.nothingAdded };
   const character = foreignCharacter([...messages, ...added]);
   const mark = (name: string) => `${character}${name}${character}`;
+  const { tags } = renderer.reasoning;
+  // Some templates cut an answer at what looks like reasoning in its text.
+  const cuts = tags ? new RegExp(`(${[tags.open.trim(), tags.close].map(literally).join("|")})`) : undefined;
   const marks: Marks = {
-    reasoning: (index) => mark(`r${index}`),
-    text: (index) => mark(`t${index}`),
+    part: (name, index, text) => {
+      const parts = (cuts ? text.split(cuts) : [text]).map((part, place) =>
+        place % 2 === 1 || isBlank(part) ? part : mark(`${name}${index}.${place}`),
+      );
+      return { text: parts.join(""), marks: parts.filter((part) => part.startsWith(character)) };
+    },
     added: mark("a"),
   };
   const answered = withMarks(messages, marks);
   const shown = renderer.render(answered.slice(0, -1), options, true);
   const goesOn = renderer.render([...answered, markedMiddle(added[0]!, marks.added), ...added.slice(1)], options, true);
   const position = goesOn.indexOf(marks.added);
-  const ends = stopsOf(renderer, position < 0 ? "" : goesOn.slice(0, position));
-  const end = ends.at(-1);
-  if (end === undefined || end.start < lastMark(goesOn, messages, marks))
-    return { tokens: undefined, rewritten: rewrites.moved };
+  const controls = controlsOf(renderer, position < 0 ? "" : goesOn.slice(0, position));
+  const behind = controls.filter(({ start }) => start > lastMark(goesOn, messages, marks));
+  // Finished answers may be written with an end at which no model stops.
+  const end = behind.findLast(({ id }) => renderer.stop.includes(id)) ?? behind[0];
+  const among = (all: readonly Control[]) => all.filter(({ id }) => id === end?.id);
   const whole = renderer.render([...messages, ...added], options, true);
-  const same = stopsOf(renderer, whole)[ends.length - 1];
+  const same = end && among(controlsOf(renderer, whole))[among(controls).indexOf(end)];
   if (same === undefined) return { tokens: undefined, rewritten: rewrites.moved };
-  const written = renderer.tokenizer.tokenId(same.token);
   const tokens = renderer.encode(whole.slice(same.start), { continues: true }).slice(1);
-  const otherEnd = () => rewrites.otherEnd(renderer.tokenizer.decode([last]), same.token);
-  return {
-    tokens,
-    rewritten:
-      leftOut(renderer, { shown, goesOn, whole }, messages, marks) ?? (written === last ? undefined : otherEnd()),
-  };
+  const word = (id: number) => renderer.tokenizer.decode([id]);
+  const otherEnd = same.id === last ? undefined : rewrites.otherEnd(word(last), word(same.id));
+  return { tokens, rewritten: leftOut(renderer, { shown, goesOn }, messages, marks) ?? otherEnd };
 }
 
-/** The answers' texts as marks; blank ones stay, as a template may ask whether there is any. */
+/** The answers' texts as marks; what is blank stays, as a template may ask whether there is any. */
 function withMarks(messages: readonly Message[], marks: Marks): Message[] {
   return messages.map((message, index) => {
     if (message.role !== "assistant") return message;
-    const content = isBlank(message.content) ? message.content : marks.text(index);
-    return { ...message, content, ...(!isBlank(message.reasoning) && { reasoning: marks.reasoning(index) }) };
+    const { reasoning, unparsedToolCalls: _, ...rest } = message;
+    const thought = reasoning === undefined ? {} : { reasoning: marks.part("r", index, reasoning).text };
+    return { ...rest, content: marks.part("t", index, contentOf(message)).text, ...thought };
   });
 }
 
@@ -64,39 +69,50 @@ function markedMiddle(message: Message, mark: string): Message {
   return { ...message, content: message.content.slice(0, middle) + mark + message.content.slice(middle) };
 }
 
-/** The control tokens of a rendered text at which sampling stops. */
-function stopsOf(renderer: TemplateRenderer, rendered: string): { token: string; start: number }[] {
+const literally = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&");
+
+interface Control {
+  id: number;
+  start: number;
+}
+
+/** The control tokens of a rendered text. */
+function controlsOf(renderer: TemplateRenderer, rendered: string): Control[] {
   let position = 0;
-  const found: { token: string; start: number }[] = [];
+  const found: Control[] = [];
   for (const piece of renderer.template.controls.split(rendered)) {
-    if ("token" in piece && renderer.stop.includes(renderer.tokenizer.tokenId(piece.token)!))
-      found.push({ token: piece.token, start: position });
+    if ("token" in piece) found.push({ id: renderer.tokenizer.tokenId(piece.token)!, start: position });
     position += piece.length;
   }
   return found;
 }
 
-const lastMark = (rendered: string, messages: readonly Message[], marks: Marks): number =>
-  Math.max(rendered.indexOf(marks.reasoning(messages.length - 1)), rendered.indexOf(marks.text(messages.length - 1)));
+/** The marks of an answer. */
+const marksOf = (message: Message, index: number, marks: Marks) => ({
+  reasoning: marks.part("r", index, message.reasoning ?? "").marks,
+  text: marks.part("t", index, contentOf(message)).marks,
+});
+
+function lastMark(rendered: string, messages: readonly Message[], marks: Marks): number {
+  const { reasoning, text } = marksOf(messages.at(-1)!, messages.length - 1, marks);
+  return Math.max(-1, ...[...reasoning, ...text].map((mark) => rendered.indexOf(mark)));
+}
 
 /** What of an earlier text is gone, in words; undefined where it is all there. */
 function leftOut(
   renderer: TemplateRenderer,
-  { shown, goesOn, whole }: { shown: string; goesOn: string; whole: string },
+  { shown, goesOn }: { shown: string; goesOn: string },
   messages: readonly Message[],
   marks: Marks,
 ): string | undefined {
   const last = messages.length - 1;
   for (const [index, message] of messages.entries()) {
     if (message.role !== "assistant") continue;
-    const gone = (mark: string, blank: boolean) =>
-      !blank && !goesOn.includes(mark) && (index === last || shown.includes(mark));
-    if (gone(marks.reasoning(index), isBlank(message.reasoning))) return rewrites.reasoning;
-    if (gone(marks.text(index), isBlank(message.content))) return rewrites.text;
+    const { reasoning, text } = marksOf(message, index, marks);
+    const isGone = (mark: string) => !goesOn.includes(mark) && (index === last || shown.includes(mark));
+    if (reasoning.some(isGone)) return rewrites.reasoning;
+    if (text.some(isGone)) return rewrites.text;
   }
-  // Some templates cut an answer at what looks like the end of reasoning.
-  const said = renderer.template.controls.escape(messages[last]!.content.trim());
-  if (!renderer.template.controls.unmark(whole).includes(said)) return rewrites.text;
   const withoutScaffolding = (text: string) => scaffoldless(renderer, renderer.template.controls.unmark(text));
   return withoutScaffolding(goesOn).startsWith(withoutScaffolding(shown)) ? undefined : rewrites.before;
 }

@@ -65,13 +65,15 @@ export const channelReasoning: ReasoningFormat = {
       const named = part.indexOf(channel ?? -1);
       const header = tokenizer.decode(part.slice(0, begins < 0 ? undefined : begins));
       const name = tokenizer.decode(part.slice(named + 1, begins < 0 ? undefined : begins)).trim();
-      const text = begins < 0 ? "" : tokenizer.decode(part.slice(begins + 1), { skipSpecial: true });
+      // What stands in no channel is no answer, but it was said.
+      const loose = named < 0 ? header : "";
+      const text = begins < 0 ? loose : tokenizer.decode(part.slice(begins + 1), { skipSpecial: true });
       const recipient = / to=([^\s<]+)/.exec(` ${header}`)?.[1];
       if (recipient !== undefined) {
         const call = recipient.startsWith("functions.") && jsonArguments(text);
         if (call) toolCalls.push({ name: recipient.slice("functions.".length), arguments: call });
-        else unparsedToolCalls.push(`${header.trim()}\n${text}`);
-      } else if (name.startsWith("final")) answer = text;
+        else unparsedToolCalls.push(tokenizer.decode(part));
+      } else if (begins >= 0 && name.startsWith("final")) answer = (answer ?? "") + text;
       else if (text !== "") reasoning.push(text);
     }
     const message: Message = { role: "assistant", content: answer ?? "" };

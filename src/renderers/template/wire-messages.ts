@@ -1,6 +1,6 @@
 // Messages as chat templates expect them: the names of the OpenAI API, reasoning under both names that templates read.
 import { RendererError } from "../errors.ts";
-import type { Message, ToolCall, ToolDeclaration } from "../messages.ts";
+import { contentOf, type Message, type ToolCall, type ToolDeclaration } from "../messages.ts";
 import { parseJson } from "./json-values.ts";
 
 export function toWireMessages(messages: readonly Message[], argumentsAsText: boolean): Record<string, unknown>[] {
@@ -8,7 +8,7 @@ export function toWireMessages(messages: readonly Message[], argumentsAsText: bo
   const pending: string[] = [];
   return messages.map((message, index) => {
     checkRole(message, index);
-    const wire: Record<string, unknown> = { role: message.role, content: message.content };
+    const wire: Record<string, unknown> = { role: message.role, content: contentOf(message) };
     if (message.reasoning !== undefined) {
       wire["reasoning_content"] = message.reasoning;
       wire["thinking"] = message.reasoning;
