@@ -2,6 +2,7 @@
 // it; sampled tokens are never rendered, decoded or parsed again into tokens. Each junction between two turns is decided by itself: what
 // is said next is appended to the tokens that are there, or, where the chat format writes earlier turns otherwise, a new sequence begins.
 import { isDeepStrictEqual } from "node:util";
+import { messageOf } from "../core/errors.ts";
 import type { Message, Renderer, RenderOptions, ToolDeclaration } from "../renderers/index.ts";
 import type { StopReason } from "../runs/events.ts";
 import type { TrainConfig } from "./config.ts";
@@ -134,20 +135,34 @@ export class Conversation {
     tools: readonly ToolDeclaration[] | undefined,
   ): Pick<Turn, "context" | "parent" | "rewritten"> {
     const options = tools && tools.length > 0 ? { tools } : {};
-    const anew = (rewritten: string | undefined) => ({
-      context: promptOf(this.#renderer, messages, options),
-      parent: undefined,
-      rewritten,
-    });
-    if (!after) return anew(undefined);
+    try {
+      const begins = after ? this.#extend(after, added, tools, options) : undefined;
+      if (typeof begins === "object") return begins;
+      const context = promptOf(this.#renderer, messages, options);
+      return { context, parent: undefined, rewritten: begins };
+    } catch (error) {
+      // A format that refuses what the model wrote is at the conversation's end; what the caller said is theirs to mend.
+      if (after?.messages && refuses(this.#renderer, [...after.messages, { role: "user", content: "?" }], options))
+        throw new EpisodeOver("malformed", messageOf(error));
+      throw error;
+    }
+  }
+
+  /** What is appended to a turn; or why nothing is, in words. */
+  #extend(
+    after: Turn,
+    added: readonly Message[],
+    tools: readonly ToolDeclaration[] | undefined,
+    options: RenderOptions,
+  ): Pick<Turn, "context" | "parent" | "rewritten"> | string {
     if (!after.messages) throw new Error("a turn whose prompt was given as tokens cannot be gone on from");
-    if (!isDeepStrictEqual(tools ?? [], this.#tools.get(after) ?? [])) return anew("the list of tools is another");
-    if (added.some(({ role }) => role === "assistant")) return anew("an answer was added that the model did not give");
-    if (added.some(({ role }) => role === "system")) return anew("a system message was added");
+    if (!isDeepStrictEqual(tools ?? [], this.#tools.get(after) ?? [])) return "the list of tools is another";
+    if (added.some(({ role }) => role === "assistant")) return "an answer was added that the model did not give";
+    if (added.some(({ role }) => role === "system")) return "a system message was added";
     const { tokens, rewritten } = this.#renderer.extend(after.messages, after.tokens, added, options);
     if (tokens && (rewritten === undefined || this.#limits.history === "keep"))
       return { context: Int32Array.from(tokens), parent: after, rewritten: undefined };
-    return anew(rewritten ?? "the new messages cannot be appended");
+    return rewritten ?? "the new messages cannot be appended";
   }
 
   async #sample({
@@ -164,6 +179,16 @@ export class Conversation {
     this.#tools.set(turn, tools);
     this.turns.push(turn);
     return turn;
+  }
+}
+
+/** Whether a format cannot write a conversation. */
+function refuses(renderer: Renderer, messages: readonly Message[], options: RenderOptions): boolean {
+  try {
+    renderer.buildGenerationPrompt(messages, options);
+    return false;
+  } catch {
+    return true;
   }
 }
 
