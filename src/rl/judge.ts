@@ -42,6 +42,12 @@ export function judgeByTests({ grader, comparator, patienceMs, onOutage }: Judge
     });
     return asking;
   };
+  /** When the sandbox last gave a verdict. */
+  let answeredAt = Number.NEGATIVE_INFINITY;
+  const answered = () => {
+    answeredAt = performance.now();
+    outage.answered();
+  };
   const known = new Map<string, boolean>();
   return async (task, answer, signal, { phase }) => {
     const tests = await task.loadTests();
@@ -57,17 +63,18 @@ export function judgeByTests({ grader, comparator, patienceMs, onOutage }: Judge
     known.set(key, isWeak);
     const deadline = Date.now() + Math.min(patienceMs, programPatienceMs);
     for (let pauseMs = 1000; ; pauseMs = Math.min(15_000, pauseMs * 2)) {
+      const askedAt = performance.now();
       const result = await grader.grade(request, { signal, canWait: phase === "eval" });
       if (result.verdict !== "ungraded") {
-        if (result.ran > 0 && !result.cached) outage.answered();
+        if (result.ran > 0 && !result.cached) answered();
         return gradeOf(result, isWeak);
       }
       const reason = result.message ?? result.status;
       if (await untilAborted(answers(signal), signal)) {
-        outage.answered();
+        answered();
         if (Date.now() + pauseMs > deadline) return gradeOf(result, isWeak);
       } else {
-        outage.failed(reason);
+        outage.failed(reason, performance.now() - Math.max(askedAt, answeredAt));
         if (outage.spent) throw sandboxAway(patienceMs, reason);
       }
       await sleep(Math.min(pauseMs, outage.leftMs), undefined, { signal });
