@@ -3,6 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { readBody } from "../core/body.ts";
 import { messageOf, WhetstoneError } from "../core/errors.ts";
 import type { DashboardApp } from "./app.ts";
 import { DashboardError, notFound } from "./errors.ts";
@@ -128,20 +129,11 @@ function refuse(response: ServerResponse, error: unknown): void {
 }
 
 async function bodyOf(request: IncomingMessage): Promise<unknown> {
-  const parts: Buffer[] = [];
-  let bytes = 0;
-  for await (const part of request) {
-    bytes += (part as Buffer).length;
-    if (bytes > maxBodyBytes)
-      throw new DashboardError(
-        413,
-        "dashboard/body",
-        `A body of more than ${maxBodyBytes} bytes is no control of a run.`,
-      );
-    parts.push(part as Buffer);
-  }
+  const tooLarge = () =>
+    new DashboardError(413, "dashboard/body", `A body of more than ${maxBodyBytes} bytes is no control of a run.`);
+  const bytes = await readBody(request, maxBodyBytes, tooLarge);
   try {
-    return JSON.parse(Buffer.concat(parts).toString("utf8"));
+    return JSON.parse(Buffer.from(bytes).toString("utf8"));
   } catch {
     // What is no JSON is no control either, and refused as such.
     return undefined;

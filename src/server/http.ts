@@ -2,6 +2,7 @@
 // proxy's by the official client and sent again.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
+import { readBody as readBytes } from "../core/body.ts";
 import { jsonType } from "../protocol/index.ts";
 import { failureOf, ServerError } from "./errors.ts";
 
@@ -44,18 +45,8 @@ export function errorAnswer(error: unknown): Answer {
 const lingerMs = 2000;
 
 /** Reads a whole body; throws 413 as soon as it is known to be too large. */
-export async function readBody(request: IncomingMessage, limit: number): Promise<Uint8Array<ArrayBuffer>> {
-  const declared = Number(request.headers["content-length"] ?? Number.NaN);
-  if (declared > limit) throw tooLarge(declared, limit);
-  const parts: Buffer[] = [];
-  let bytes = 0;
-  for await (const part of request) {
-    bytes += (part as Buffer).length;
-    if (bytes > limit) throw tooLarge(bytes, limit);
-    parts.push(part as Buffer);
-  }
-  return Buffer.concat(parts);
-}
+export const readBody = (request: IncomingMessage, limit: number): Promise<Uint8Array<ArrayBuffer>> =>
+  readBytes(request, limit, (bytes) => tooLarge(bytes, limit));
 
 function tooLarge(bytes: number, limit: number): ServerError {
   return new ServerError(
