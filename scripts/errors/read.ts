@@ -26,6 +26,8 @@ export const areas: Readonly<Record<string, string>> = {
   protocol: "Bytes, JSON or an address that does not follow the Tinker protocol. A server answers 400 or 422 with it.",
   server:
     'What the Tinker-compatible server answers: the HTTP status and `{"detail": "MESSAGE [CODE]", "code": "CODE"}`; or what ends `./whet serve`.',
+  endpoint:
+    'What an agent gets from the OpenAI-compatible endpoint: the HTTP status and `{"error": {"message", "type", "code"}}`, where the code is the part after the slash with `_` for `-`.',
   engine: "The embedded engine: loading a model, training, sampling, checkpoints.",
   graph:
     "A tensor graph was built or fed wrongly, or ONNX Runtime refused it: faults of the code that builds the graph; please report them.",

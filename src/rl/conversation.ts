@@ -39,6 +39,8 @@ export interface Ask {
   signal?: AbortSignal | undefined;
   /** False: the turn counts only once its `isDelivered` is set. Default true. */
   isDelivered?: boolean;
+  /** Without `after`: why a conversation that had begun begins a sequence. */
+  rewritten?: string | undefined;
 }
 
 /** A request for one answer, as the rollout sees it. */
@@ -96,11 +98,12 @@ export class Conversation {
   }
 
   /** Samples the next turn. Rejects with EpisodeOver where the context window leaves no room for it. */
-  async ask({ after, added, tools, maxTokens, signal, isDelivered = true }: Ask): Promise<Turn> {
+  async ask({ after, added, tools, maxTokens, signal, isDelivered = true, rewritten }: Ask): Promise<Turn> {
     const bytes = added.reduce((sum, { content }) => sum + content.length, 0);
     if (bytes > bytesPerToken * this.#limits.context_window) throw new EpisodeOver("context");
     const messages = [...(after?.messages ?? []), ...added];
-    const junction = this.#junction(after, added, messages, tools);
+    const going = this.#junction(after, added, messages, tools);
+    const junction = after ? going : { ...going, rewritten };
     const { context, parent } = junction;
     const prompt = parent ? joined(this.pathOf(parent), context) : context;
     const { max_tokens: limit, min_generation: least, context_window: window } = this.#limits;

@@ -9,6 +9,7 @@ export { RolloutError, type SampledAnswer, toDatum } from "./datums.ts";
 export { Chat, type Reply } from "./environment/chat.ts";
 export {
   type Ending,
+  type Endpoint,
   type Environment,
   type EnvironmentOptions,
   type Episode,

@@ -70,6 +70,11 @@ export class Chat implements AsyncIterable<Reply> {
     return [...(this.#after?.messages ?? []), ...this.#added];
   }
 
+  /** Whether the model was asked here. */
+  get isBegun(): boolean {
+    return this.#after !== undefined;
+  }
+
   /** Adds a system message; before everything else where nothing was answered yet. */
   system(content: string): void {
     const message: Message = { role: "system", content };

@@ -35,12 +35,24 @@ export type RewardFunction<Problem extends TrainingProblem = TrainingProblem> = 
 /** The name under which reward functions know an ending. */
 export type RewardRequest<Problem extends TrainingProblem = TrainingProblem> = Ending<Problem>;
 
+/** Where an agent finds the policy: chat completions, streamed or not, with tools. What it samples there is trained on. */
+export interface Endpoint {
+  /** As `OPENAI_BASE_URL`. */
+  baseURL: string;
+  /** As `OPENAI_API_KEY`; it ends with the episode. */
+  apiKey: string;
+  /** The name of the model; any other one is answered too. */
+  model: string;
+}
+
 /** What `run` gets. */
 export interface Episode<Problem extends TrainingProblem = TrainingProblem> {
   /** The problem as it was given. */
   problem: Problem;
   /** The conversation; it begins with the problem's prompt. */
   chat: Chat;
+  /** The policy as an OpenAI-compatible server of this episode alone, for agents as they are. */
+  endpoint: Endpoint;
   /** Aborted when the run is stopped at once, or the episode's time is over. Give it to whatever takes long. */
   signal: AbortSignal;
   /** A number in [0, 1), the same again when an episode is run again. */

@@ -4,6 +4,7 @@
 import { sleep, untilAborted } from "../../client/wait.ts";
 import { messageOf } from "../../core/errors.ts";
 import { Random } from "../../core/random.ts";
+import type { EndpointServer } from "../../openai/index.ts";
 import type { Grade, StopReason } from "../../runs/events.ts";
 import { linkedController } from "../cancellation.ts";
 import type { TrainConfig } from "../config.ts";
@@ -13,6 +14,7 @@ import { TrainError } from "../resume.ts";
 import type { Played, Player, Seat } from "../rollout.ts";
 import type { Task } from "../tasks.ts";
 import { Chat } from "./chat.ts";
+import { EpisodeEndpoint } from "./endpoint.ts";
 import { type Ending, type Environment, type Episode, maxTurnsOf } from "./environment.ts";
 import { EpisodeLog } from "./episode-log.ts";
 import { isUnavailable, readTools, type Toolbox, type ToolSet } from "./tools.ts";
@@ -22,9 +24,14 @@ import { gradeOf, type Reward, readVerdict, ungraded } from "./verdict.ts";
 export interface EnvironmentServices<Problem extends TrainingProblem = TrainingProblem> {
   grade(seat: Seat): Episode<Problem>["grade"];
   python(seat: Seat): Episode<Problem>["python"];
+  /** Where agents reach the policy. */
+  endpoints: EndpointServer;
 }
 
-type PlayConfig = Pick<TrainConfig, "max_turns" | "max_tool_calls" | "episode_timeout" | "seed">;
+type PlayConfig = Pick<
+  TrainConfig,
+  "max_turns" | "max_tool_calls" | "episode_timeout" | "seed" | "model_name" | "temperature"
+>;
 
 /** Times that an episode is begun, where its environment says it is unavailable. */
 const maxAttempts = 3;
@@ -157,10 +164,12 @@ class Play<Problem extends TrainingProblem> {
   async #run(run: NonNullable<Environment<Problem>["run"]>, chat: Chat, signal: AbortSignal): Promise<unknown> {
     const { once } = this.#seat;
     const random = new Random("episode", ...this.#seed());
+    const endpoint = await this.#newEndpoint(signal);
     try {
       return await run({
         problem: this.#problem,
         chat,
+        endpoint: endpoint.address,
         signal,
         random: () => random.float(),
         once,
@@ -171,8 +180,28 @@ class Play<Problem extends TrainingProblem> {
     } catch (error) {
       // A limit that the function did not look at is an end like any other.
       if (error instanceof EpisodeOver && error.stop !== "timeout") return undefined;
+      // An agent ends in its own way where the endpoint says that a limit is reached.
+      if (endpoint.isOver) return undefined;
       throw error;
+    } finally {
+      endpoint.close();
     }
+  }
+
+  #newEndpoint(signal: AbortSignal): Promise<EpisodeEndpoint> {
+    const { model_name: model, temperature } = this.#config;
+    return EpisodeEndpoint.open(this.#services.endpoints, {
+      conversation: this.#conversation,
+      model,
+      temperature,
+      maxTurns: maxTurnsOf(this.#environment, this.#config),
+      signal,
+      counts: this.#counts,
+      note: (key, value) => this.#log.write(key, value),
+      stopped: (reason) => {
+        this.#stop = reason;
+      },
+    });
   }
 
   #seed(): (string | number)[] {
@@ -203,14 +232,14 @@ class Play<Problem extends TrainingProblem> {
   }
 
   #ending(chat: Chat, signal: AbortSignal): Ending<Problem> {
-    const { turns } = this.#conversation;
+    const turns = this.#conversation.turns.filter(({ isDelivered }) => isDelivered);
     const last = turns.at(-1);
     return {
       problem: this.#problem,
       text: last?.answer.content ?? "",
       tokens: last?.tokens ?? new Int32Array(),
       truncated: last?.truncated ?? false,
-      messages: chat.messages,
+      messages: chat.isBegun ? chat.messages : (last?.messages ?? chat.messages),
       stop: this.#stop,
       turns: turns.length,
       signal,

@@ -1,6 +1,7 @@
 // An environment as what rolls out groups: with the run's format and limits, and with its grader where it asks for one.
 import { messageOf, WhetstoneError } from "../../core/errors.ts";
 import type { Grader, ProgramResult } from "../../grading/index.ts";
+import { EndpointServer } from "../../openai/index.ts";
 import type { Renderer } from "../../renderers/index.ts";
 import type { TrainConfig } from "../config.ts";
 import { type TrainingProblem, testsOf } from "../own-problems.ts";
@@ -36,6 +37,7 @@ export function rollOutsOf<Problem extends TrainingProblem>(
   return playEpisodes(
     { renderer, limits: config },
     playerOf(environment, config, {
+      endpoints: new EndpointServer(),
       grade: (seat) => async (answer, problem) => {
         const { judge } = await services();
         const text = typeof answer === "string" ? answer : `\`\`\`python\n${answer.code}\n\`\`\``;

@@ -1,0 +1,248 @@
+// An episode's endpoint: what an agent asks over the OpenAI API becomes turns of the episode's conversation, and what was sampled is its
+// answer. An answer that its client did not get counts for nothing; a client that asks the same again gets it.
+import {
+  type Address,
+  type Asked,
+  type ChatModel,
+  type ChatRequest,
+  callId,
+  EndpointError,
+  type EndpointServer,
+  ended,
+  match,
+  placeOfCall,
+  type Reply,
+  readMessages,
+  type Said,
+  type Spoken,
+  toolsOf,
+  turnOf,
+} from "../../openai/index.ts";
+import type { Message } from "../../renderers/index.ts";
+import type { StopReason } from "../../runs/events.ts";
+import { type Conversation, EpisodeOver, type Turn } from "../conversation.ts";
+import type { Counts } from "./chat.ts";
+import type { Endpoint } from "./environment.ts";
+
+export interface EndpointParts {
+  conversation: Conversation;
+  /** What the model is called. */
+  model: string;
+  temperature: number;
+  /** Answers in this episode at most. */
+  maxTurns: number;
+  /** Aborted when the episode is over. */
+  signal: AbortSignal;
+  counts: Counts;
+  /** Writes something down for people, or a figure. */
+  note(key: string, value: unknown): void;
+  /** Told why no more is sampled. */
+  stopped(reason: StopReason): void;
+}
+
+interface Node extends Spoken {
+  turn: Turn;
+  /** Answers that went on from it. */
+  used: number;
+}
+
+export class EpisodeEndpoint implements ChatModel {
+  readonly #parts: EndpointParts;
+  readonly #nodes: Node[] = [];
+  /** Answers whose clients left before they had them, by request. */
+  readonly #left = new Map<string, Promise<Node>[]>();
+  #address: (Address & { close(): void }) | undefined;
+  #asked = 0;
+  #retries = 0;
+  #isOver = false;
+
+  private constructor(parts: EndpointParts) {
+    this.#parts = parts;
+  }
+
+  /** It ends by `close`, and with the episode's signal. */
+  static async open(server: EndpointServer, parts: EndpointParts): Promise<EpisodeEndpoint> {
+    const endpoint = new EpisodeEndpoint(parts);
+    endpoint.#address = await server.add(endpoint);
+    if (parts.signal.aborted) endpoint.close();
+    else parts.signal.addEventListener("abort", endpoint.close, { once: true });
+    return endpoint;
+  }
+
+  get address(): Endpoint {
+    const { baseURL, apiKey } = this.#address!;
+    return { baseURL, apiKey, model: this.#parts.model };
+  }
+
+  get models(): readonly string[] {
+    return [this.#parts.model];
+  }
+
+  /** Whether an agent was told that a limit is reached. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  readonly close = (): void => {
+    this.#parts.signal.removeEventListener("abort", this.close);
+    this.#address?.close();
+  };
+
+  async answer({ request, key, gone }: Asked): Promise<{ reply: Reply; delivered(): void }> {
+    if (this.#parts.signal.aborted) throw ended();
+    this.#check(request);
+    const left = this.#left.get(key)?.shift();
+    if (left) this.#parts.note("endpoint/retries", ++this.#retries);
+    const asked = left ?? this.#ask(request);
+    asked.catch(() => {});
+    gone.addEventListener("abort", () => this.#leave(key, asked), { once: true });
+    if (gone.aborted) this.#leave(key, asked);
+    const node = await asked;
+    return {
+      reply: this.#replyOf(node),
+      delivered: () => {
+        node.turn.isDelivered = true;
+      },
+    };
+  }
+
+  #leave(key: string, asked: Promise<Node>): void {
+    this.#left.set(key, [...(this.#left.get(key) ?? []), asked]);
+  }
+
+  /** The run's settings hold; what would need others is refused or said. */
+  #check({ n, logprobs, model, temperature, top_p, stop }: ChatRequest): void {
+    const { model: own, temperature: theirs, note } = this.#parts;
+    if (n && n > 1)
+      throw new EndpointError(400, "endpoint/n", `n=${n}: an episode samples one answer at a time. Ask ${n} times.`);
+    if (logprobs)
+      throw new EndpointError(
+        400,
+        "endpoint/logprobs",
+        "logprobs are kept for training and not given to agents. Leave logprobs out.",
+      );
+    if (stop && stop.length > 0)
+      throw new EndpointError(
+        400,
+        "endpoint/stop",
+        "stop would end answers elsewhere than training does. Leave it out: an answer ends where the model ends it.",
+      );
+    if (typeof temperature === "number" && temperature !== theirs)
+      note("endpoint/temperature", `the agent asks for ${temperature}; the run's holds (temperature=${theirs})`);
+    if (typeof top_p === "number" && top_p !== 1) note("endpoint/top_p", `the agent asks for ${top_p}; 1 holds`);
+    if (model && model !== own) note("endpoint/model", `the agent asks for ${model}; ${own} answers`);
+  }
+
+  async #ask(request: ChatRequest): Promise<Node> {
+    const { conversation, signal, maxTurns, counts } = this.#parts;
+    const said = readMessages(request.messages);
+    if (this.#asked >= maxTurns)
+      throw this.#over(
+        "max_turns",
+        new EndpointError(
+          400,
+          "endpoint/max-turns",
+          `The episode has had its ${maxTurns} answers (max_turns). End the agent's loop earlier, or train with max_turns=${2 * maxTurns}.`,
+        ),
+      );
+    const { from, added, changed } = match(this.#nodes, said, ({ used }) => used);
+    this.#asked++;
+    if (from) {
+      from.used++;
+      // Who goes on from an answer has had it.
+      from.turn.isDelivered = true;
+    }
+    const tools = toolsOf(request);
+    const started = performance.now();
+    try {
+      const turn = await conversation.ask({
+        after: from?.turn,
+        added: added.map((message) => this.#messageOf(message)),
+        tools: tools.length > 0 ? tools : undefined,
+        maxTokens: request.max_completion_tokens ?? request.max_tokens ?? undefined,
+        signal,
+        isDelivered: false,
+        rewritten: changed,
+      });
+      const answer = answerOf(turn);
+      counts.toolCalls += answer.calls.length;
+      if (turn.answer.unparsedToolCalls) counts.malformed++;
+      const node = { index: turn.index, turn, said: [...said, answer], used: 0 };
+      this.#nodes.push(node);
+      return node;
+    } catch (error) {
+      if (signal.aborted) throw ended();
+      if (!(error instanceof EpisodeOver)) throw error;
+      throw this.#over(
+        error.stop,
+        new EndpointError(
+          400,
+          "endpoint/context-length-exceeded",
+          `The conversation leaves no room for an answer in the window that the run has (context_window). Shorten it, or train with a larger one.`,
+        ),
+      );
+    } finally {
+      counts.sampledMs += performance.now() - started;
+    }
+  }
+
+  #over(stop: StopReason, error: EndpointError): EndpointError {
+    this.#isOver = true;
+    this.#parts.stopped(stop);
+    return error;
+  }
+
+  /** An answer of the model is taken as the model gave it: what a client leaves out of it is still there. */
+  #messageOf(said: Said): Message {
+    const { role, content, reasoning, calls } = said;
+    const known = turnOf(this.#nodes, said);
+    if (known) return known.turn.answer;
+    if (role === "tool") {
+      const id = this.#idOf(said.callId);
+      return { role, content, ...(id !== undefined && { toolCallId: id }) };
+    }
+    if (role !== "assistant") return { role, content };
+    const toolCalls = calls.map(({ id, name, arguments: text }) => ({
+      name,
+      arguments: text.trim() === "" ? "{}" : text,
+      ...(id !== undefined && { id }),
+    }));
+    return { role, content, ...(reasoning ? { reasoning } : {}), ...(toolCalls.length > 0 && { toolCalls }) };
+  }
+
+  /** The id that the model's format wrote for a call; one of ours is nothing to it. */
+  #idOf(id: string | undefined): string | undefined {
+    const place = placeOfCall(id);
+    const named = place && this.#nodes.find(({ index }) => index === place.turn);
+    return named ? named.turn.answer.toolCalls?.[place.position]?.id : id;
+  }
+
+  #replyOf({ turn, said }: Node): Reply {
+    const answer = said.at(-1)!;
+    const completion = turn.tokens.length;
+    const total = this.#parts.conversation.pathOf(turn).length;
+    const finish = turn.truncated ? "length" : answer.calls.length > 0 ? "tool_calls" : "stop";
+    return {
+      id: `chatcmpl-${turn.index}`,
+      model: this.#parts.model,
+      created: 0,
+      choices: [{ said: answer, finish }],
+      usage: { prompt_tokens: total - completion, completion_tokens: completion, total_tokens: total },
+    };
+  }
+}
+
+/** As the client sees it: what looked like a call and could not be read is text. */
+function answerOf({ index, answer }: Turn): Said {
+  const { content, reasoning, toolCalls = [], unparsedToolCalls = [] } = answer;
+  return {
+    role: "assistant",
+    content: [content, ...unparsedToolCalls.map((text) => text.trim())].filter((text) => text !== "").join("\n"),
+    reasoning,
+    calls: toolCalls.map(({ name, arguments: given }, position) => ({
+      id: callId(index, position),
+      name,
+      arguments: typeof given === "string" ? given : JSON.stringify(given),
+    })),
+  };
+}
