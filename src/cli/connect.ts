@@ -82,7 +82,7 @@ export async function connectEngine(
     /** Ends a download of the model. */
     signal?: AbortSignal;
     onLost?: (error: Error) => void;
-    /** How long an outage of the server may last, and who is told how it stands; without it, the client's own ways. */
+    /** How long an outage of the server may last, and who hears about it; without it, the client's defaults. */
     outage?: { patienceMs: number; onOutage(news: OutageNews): void } | undefined;
     /** Default: what settings and environment ask for. */
     kind?: EngineKind | undefined;

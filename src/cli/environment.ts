@@ -8,7 +8,7 @@ import { readEnvText } from "./env-text.ts";
 /** The root of the checkout. */
 export const projectRoot = fileURLToPath(new URL("../../", import.meta.url));
 
-/** Loads `.env`; does nothing where there is none. Lines that set nothing are told to `warn`, by their number alone. */
+/** Loads `.env`; does nothing where there is none. Lines that set nothing are reported to `warn`, by number alone. */
 export function loadEnvironmentFile(
   warn: (message: string) => void,
   folders: readonly string[] = [process.cwd(), projectRoot],

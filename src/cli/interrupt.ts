@@ -1,5 +1,5 @@
 // Signals as requests to the work: the first one asks it to stop in good order, the second one ends the process. What happens when the
-// output's reader goes away (`| head`, a closed terminal) is the command's to say.
+// output's reader goes away (`| head`, a closed terminal) is for the command to decide.
 import { setMaxListeners } from "node:events";
 
 export interface Interrupts {

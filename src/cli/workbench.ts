@@ -25,7 +25,7 @@ export interface WorkbenchOptions {
   signal: AbortSignal;
   /** The engine, where it is not settings and environment that decide. */
   engineKind?: EngineKind | undefined;
-  /** How long an outage of the server may last, and who is told how it stands. */
+  /** How long an outage of the server may last, and who hears about it. */
   outage?: Parameters<typeof connectEngine>[1]["outage"];
   /** Called when the embedded engine is gone for good. */
   onEngineLost?(error: Error): void;

@@ -70,7 +70,7 @@ export class Heartbeat {
     if (this.#closed) return;
     if ((status >= 200 && status < 300) || status === 410) {
       this.#lastSuccess = performance.now();
-      // What other requests find is theirs to take back: a server may answer beats and nothing else.
+      // Only an outage that heartbeats reported ends here: a server may answer heartbeats and nothing else.
       if (this.#silent) this.#outage.answered();
       this.#silent = false;
       return;

@@ -1,4 +1,4 @@
-// What a client can be told, and what it takes from the environment when it is not.
+// The options of a client, and what it takes from the environment without them.
 import { readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -6,7 +6,7 @@ import { describeOutage, type OutageNews } from "../core/outage.ts";
 import type { QueueState } from "../protocol/index.ts";
 import { CredentialError, InvalidInputError } from "./errors.ts";
 
-/** The protocol level this client speaks, told to servers as `sdk_version`. */
+/** The protocol level this client speaks, sent to servers as `sdk_version`. */
 export const protocolVersion = "0.36.0";
 export const userAgent = "whetstone-tinker/0.1.0";
 /** Whether an address is the hosted service's. */
@@ -171,7 +171,7 @@ function storedKey(environment: NodeJS.ProcessEnv): string | undefined {
   }
 }
 
-/** A credential command may stand in for a key; whether it is used is the server's to say. */
+/** A credential command may stand in for a key; the server decides whether it is used. */
 function checkCredential(credential: string | undefined, command: string | undefined): string {
   if (credential === undefined) {
     if (command !== undefined) return "";

@@ -23,7 +23,7 @@ export interface PollTarget<T> {
   operation: string;
   /** The model id or sampling session id whose queue this waits in. */
   queueId: string;
-  /** Seconds between building the request and holding its id, told to the server once. */
+  /** Seconds between building the request and holding its id, reported to the server once. */
   roundTripSeconds?: number | undefined;
   json: (body: unknown) => T;
   protobuf?: ((bytes: Uint8Array) => T) | undefined;

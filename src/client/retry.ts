@@ -1,4 +1,4 @@
-// The one place that decides about trying again: which failures, how often and for how long, with which pauses, and what the user is told
+// The one place that decides about trying again: which failures, how often and for how long, with which pauses, and what the user reads
 // meanwhile. Whoever may have to ask a server again (calls, polls, samples, archives, traces) makes an `Attempts` with one of the policies
 // below and asks it after every failure, and after every answer that says "not yet".
 import type { Outage } from "../core/outage.ts";
@@ -172,7 +172,7 @@ export class Attempts {
     return Math.min(retryBaseMs * 2 ** Math.min(this.#failures, 30), retryMaxMs) * (0.75 + Math.random() / 4);
   }
 
-  /** Says that this goes on, and why, where it has gone on for a while. An outage tells of itself. */
+  /** Says that this goes on, and why, where it has gone on for a while. An outage is reported elsewhere. */
   #mention(error: Error, status: number): void {
     if (isAway(error, status)) return;
     const { what, timings, notices } = this.#context;

@@ -48,7 +48,7 @@ export function sleep(ms: number, ...signals: Signals): Promise<void> {
 /** Follows `promise` until a signal is aborted; the promise itself goes on. */
 export function untilAborted<T>(promise: Promise<T>, ...signals: Signals): Promise<T> {
   if (signals.every((signal) => signal === undefined)) return promise;
-  // A failure after the abort has nobody left to be told.
+  // Nobody waits any more for a failure after the abort.
   promise.catch(() => undefined);
   return abortable(signals, (resolve, reject) => {
     promise.then(resolve, reject);

@@ -66,7 +66,7 @@ function placed(draft: string, file: string): boolean {
     return true;
   } catch (error) {
     if (codeOf(error) === "EEXIST") return false;
-    // A full disk may have taken the name and not the content: a lock without a holder, which is nobody's.
+    // A full disk may have taken the name and not the content: a lock without a holder.
     rmSync(file, { force: true });
     throw error;
   }

@@ -4,7 +4,7 @@ import { messageOf } from "../core/errors.ts";
 import { startWorker } from "../core/workers.ts";
 import type { FromDashboard } from "./worker.ts";
 
-/** How long pages get to be told that the run has ended. */
+/** How long pages have to learn that the run has ended. */
 const farewellMs = 1500;
 
 export interface DashboardBeside {

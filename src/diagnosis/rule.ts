@@ -20,7 +20,7 @@ export interface Rule {
    * rule looks only at figures that the same seed gives again: no time, no evaluation that runs beside.
    */
   curable?: boolean;
-  /** Rules whose findings bring this one about, the likeliest first: beside one of them it is a symptom, told beneath it and not acted on. */
+  /** Rules whose findings bring this one about, the likeliest first: beside one of them it is a symptom, shown beneath it and not acted on. */
   symptomOf?: readonly string[];
   /** It is about how a process ended, and over when the next one begins. */
   aboutEnd?: boolean;

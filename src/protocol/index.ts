@@ -9,7 +9,7 @@
 // - `ForwardBackwardRequest`, `ForwardBackwardOutput` and `SampleResponse` also have protobuf forms: `encodeX(value): Uint8Array`
 //   and `decodeX(bytes): X`.
 // - A decoder throws ProtocolError and nothing else. It checks that a message is well formed; whether its content makes sense
-//   (known model, matching lengths, finite numbers) is the server's to say. `tensorProblem` helps there.
+//   (known model, matching lengths, finite numbers) is for the server to check. `tensorProblem` helps there.
 export type { TopkLogprobs } from "./arrays.ts";
 export { ProtocolError, type ProtocolErrorCode, type ProtocolIssue } from "./errors.ts";
 export * from "./futures.ts";

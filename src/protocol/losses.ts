@@ -59,7 +59,7 @@ export const lossTable = {
 /** A loss that servers know. */
 export type LossName = keyof typeof lossTable;
 export const lossNames = Object.keys(lossTable) as LossName[];
-/** Those that train a policy: what `./whet train` can be told to use. */
+/** Those that train a policy: the choices of `./whet train loss_fn=`. */
 export type PolicyLossName = {
   [Name in LossName]: (typeof lossTable)[Name]["policy"] extends true ? Name : never;
 }[LossName];

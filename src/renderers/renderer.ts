@@ -46,7 +46,7 @@ export interface Renderer {
 export interface RendererSettings {
   /** For the thinking formats: drop the reasoning of earlier turns, as the model's template does. Default true. */
   stripThinkingFromHistory?: boolean;
-  /** How much to think, where the format can be told. */
+  /** How much to think, where the format has such a setting. */
   thinking?: Thinking;
   /** Variables of a chat template, e.g. `{ preserve_thinking: true }`. */
   templateSettings?: Readonly<Record<string, unknown>>;
@@ -59,7 +59,7 @@ export interface RendererFormat {
   name: string;
   /** Whether a model, by its name without the owner and in lower case, was trained with this format. */
   suits(model: string): boolean;
-  /** Which format to use for each way of thinking; undefined where the format itself is told. */
+  /** Which format to use for each way of thinking; undefined where the format itself takes the setting. */
   thinking?: Partial<Record<Thinking, string>>;
   /** `name` is what was asked for: the format's own, or an alias of it. */
   create(tokenizer: Tokenizer, settings: RendererSettings, name: string): Renderer;

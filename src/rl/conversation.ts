@@ -144,7 +144,7 @@ export class Conversation {
       const context = promptOf(this.#renderer, messages, options);
       return { context, parent: undefined, rewritten: begins };
     } catch (error) {
-      // A format that refuses what the model wrote is at the conversation's end; what the caller said is theirs to mend.
+      // A format that refuses what the model wrote ends the conversation; the caller must correct what the caller wrote.
       if (after?.messages && refuses(this.#renderer, [...after.messages, { role: "user", content: "?" }], options))
         throw new EpisodeOver("malformed", messageOf(error));
       throw error;

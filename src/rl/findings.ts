@@ -1,5 +1,5 @@
 // The diagnosis while a run trains: what it finds is said, written down, and acted on as on_error asks. A finding is in the journal before
-// anything follows from it, so a run that is killed in between does the same when it goes on. Causes are told at length and acted on;
+// anything follows from it, so a run that is killed in between does the same when it goes on. Causes are described in full and acted on;
 // what follows from them gets a line each.
 
 import { whet } from "../core/program.ts";

@@ -80,7 +80,7 @@ export type RollOuts = (context: RolloutContext) => RollOut;
 
 /** What the loop gives to what rolls out groups. */
 export interface RolloutContext {
-  /** Makes an event durable. Of the arrays, those in `given` are the journal's from then on. */
+  /** Makes an event durable. Ownership of the arrays in `given` moves to the journal. */
   record(event: NewEvent, arrays?: Arrays, given?: readonly (Int32Array | Float32Array)[]): Promise<void>;
   /** Writes down what nothing waits for. */
   note?(event: NewEvent): void;

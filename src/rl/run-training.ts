@@ -37,7 +37,7 @@ import { type RollOuts, sampleAndJudge } from "./rollout.ts";
 import type { TrainSettings } from "./settings.ts";
 import { train } from "./train.ts";
 
-/** What to train, on what, and who is told. */
+/** What to train, on what, and who gets the events. */
 export interface TrainingOptions<Problem extends TrainingProblem = TrainingProblem> {
   /** The server that samples and trains. */
   service: ServiceClient;
@@ -106,7 +106,7 @@ export async function runTraining<Problem extends TrainingProblem>(
   } finally {
     cancel.unlink();
   }
-  // The last event was told when all else was over.
+  // The last event was delivered after everything else.
   await caller.settled();
   return outcome;
 }

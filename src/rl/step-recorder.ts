@@ -77,7 +77,7 @@ export class StepRecorder {
     });
   }
 
-  /** The server has applied the update. Returns its figures; its logprobs are the journal's from here on. */
+  /** The server has applied the update. Returns its figures; ownership of its logprobs moves to the journal. */
   async applied(
     step: number,
     batch: Batch,

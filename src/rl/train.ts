@@ -53,7 +53,7 @@ export interface TrainParts {
   events: TrainEvents;
 }
 
-/** What the display is told besides what the journal says. */
+/** What the display gets besides the journal's events. */
 export interface TrainEvents {
   stage(step: number, stage: string): void;
   evaluated(step: number, evaluation: Evaluation): void;

@@ -38,7 +38,7 @@ export const Finding = z.object({
   remedy: z.string(),
   /** A command to paste, where there is one. */
   command: z.string().optional(),
-  /** Findings that bring this one about where they are there, the likeliest first: it is then told beneath them. */
+  /** Findings that bring this one about where they are there, the likeliest first: it is then shown beneath them. */
   symptomOf: z.array(z.string()).optional(),
 });
 /** A finding of the diagnosis. */

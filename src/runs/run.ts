@@ -78,7 +78,7 @@ export class Run {
     this.#onDisk(() => writeFileAtomic(join(this.path, runFiles.summary), `${JSON.stringify(summary, null, 2)}\n`));
   }
 
-  /** Ends this process's part of the run: how it ended is written down, listeners are told. */
+  /** Ends this process's part of the run: writes down how it ended and notifies listeners. */
   async close(
     outcome: "finished" | "interrupted" | "failed",
     { error, reason }: { error?: unknown; reason?: string } = {},

@@ -87,7 +87,7 @@ function enter(parts: CommandParts, command: string[], user: number | null) {
   return { command, environment: zygoteEnvironment, user, paths, stackBytes };
 }
 
-/** What hold.py is told, whatever it runs in. */
+/** The arguments of hold.py, whatever it runs in. */
 const holding = (python: readonly string[], code: string, { packages }: HolderParts, place: object) => ({
   ...place,
   code,

@@ -17,7 +17,7 @@ import { Training } from "./training.ts";
 
 export interface AppSettings {
   stateDir: string;
-  /** How long a poll is held before it is told to try again. */
+  /** How long a poll is held before the answer is "try again". */
   pollHoldMs: number;
   /** How long a missing sequence number holds a model up. */
   gapLimitMs: number;
@@ -36,7 +36,7 @@ export interface AppSettings {
   maxModels: number;
   /** A session silent for this long ends, and its models are freed. */
   sessionTimeoutMs: number;
-  /** What clients are told to use beyond the defaults. */
+  /** Flags of the client configuration that are on. */
   clientFlags: readonly ClientFlag[];
   /** How a model's tokens are text, for stop strings; undefined where it has no tokenizer. */
   text?: ((baseModel: string) => ModelText | undefined) | undefined;

@@ -1,4 +1,4 @@
-// Request bodies in JSON: parsed, and bounded in depth. What null means is the message's to say.
+// Request bodies in JSON: parsed, and bounded in depth. Each message decides what null means.
 import { parseJson } from "../protocol/index.ts";
 import { badRequest, type NumberedRequest } from "./errors.ts";
 

@@ -47,7 +47,7 @@ export class SequenceQueue {
     if (this.#waiting.has(sequence)) throw numberReused(`seq_id ${sequence} is taken by another request.`);
   }
 
-  /** Queues a request. It must not throw: a failure is its own business. */
+  /** Queues a request. It must not throw; it reports its own failure. */
   add(sequence: number | undefined, task: Task): void {
     if (sequence === undefined) this.#unnumbered.push(task);
     else {

@@ -260,7 +260,7 @@ export class TinkerServer {
   }
 }
 
-/** What is not HTTP is told so, with a length and a body, and cut off. */
+/** Answers what is not HTTP with an error that has a length and a body, and closes the connection. */
 function refuseConnection(error: NodeJS.ErrnoException, socket: Duplex): void {
   if (error.code === "ECONNRESET" || !socket.writable) {
     socket.destroy();

@@ -3,7 +3,7 @@ import { defaultClientConfig, defaultDynamicConfig, sessionRoutes } from "../pro
 import { badRequest, ServerError } from "./errors.ts";
 import { serve } from "./route.ts";
 
-/** What clients may be told to do differently; by default nothing. */
+/** Flags of the client configuration; all off by default. */
 export const clientFlags = ["retrieve_futures", "join_sampling_session", "cancel"] as const;
 export type ClientFlag = (typeof clientFlags)[number];
 

@@ -192,7 +192,7 @@ function referredByOthers(run: string): Map<string, string> {
         for (const record of readCheckpoints(path))
           for (const stored of pathsOf(record)) referred.set(stored, `${path} ${record.name}`);
       } catch {
-        // Not a run that can be read; its checkpoints are nobody's here, and are not deleted by another run.
+        // Not a readable run. Its checkpoints appear without an owner, and no other run deletes them.
       }
     }
   return referred;

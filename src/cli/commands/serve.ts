@@ -59,7 +59,7 @@ export const ServeOptions = z.strictObject({
   client_flags: z
     .array(z.enum(clientFlags))
     .default([])
-    .describe("what clients are told to use, separated by commas: retrieve_futures, join_sampling_session, cancel"),
+    .describe("client features to turn on, separated by commas: retrieve_futures, join_sampling_session, cancel"),
   gap_limit_s: z.number().positive().default(30).describe("how long a missing sequence number holds a model up"),
   exit_with_parent: z
     .boolean()

@@ -1,4 +1,4 @@
-// Llama 2 and 3, and what is built like them: SmolLM2, TinyLlama, many others. The other architectures are told by what differs.
+// Llama 2 and 3, and models built like them: SmolLM2, TinyLlama, many others. The other architectures are described by their differences.
 import { silu } from "../../graph/index.ts";
 import type { Architecture } from "../architecture.ts";
 import type { ConfigFile } from "../config-file.ts";

@@ -1,4 +1,4 @@
-// What a template can be told about thinking. Templates have no common switch; each reads variables of its own, so the ones that are
+// Which settings of thinking a template takes. Templates have no common switch; each reads variables of its own, so the ones that are
 // known are tried: a way of thinking is offered where its variables change the prompt, or are what the template does anyway.
 import { RendererError } from "../errors.ts";
 import { type Thinking, thinkingModes } from "../messages.ts";
@@ -36,7 +36,7 @@ export function thinkingChoices(template: ChatTemplate, reasons: boolean): Think
     for (const settings of [{ reasoning_effort: level }, { [`${level}_effort`]: true }]) {
       const [variable] = Object.keys(settings) as [string];
       const text = template.variables.has(variable) ? prompt(settings) : undefined;
-      // A template that only prints what it is told changes for every level; one that knows its levels refuses the others.
+      // A template that only prints the level changes for every level; one that knows its levels refuses the others.
       if (text !== undefined && (text !== usual || variable === "reasoning_effort")) offer(level, settings);
     }
   }

@@ -7,7 +7,7 @@ import { type ReadSchema, readSchema } from "./schemas.ts";
 
 /** One tool. `inputSchema` may be Zod 3 or 4, an AI SDK schema, a Standard Schema with JSON, or JSON Schema itself. */
 export interface Tool {
-  /** What the model is told of it. */
+  /** The description that the model reads. */
   description?: string | undefined;
   /** Its parameters; `parameters` is an older name of the same. */
   inputSchema?: unknown;
