@@ -1,12 +1,12 @@
 // What the head of a run's page shows, and the figures of its steps, as the page gets them.
+import { metricCharts } from "../runs/metric-names.ts";
 import { stateOf, writerOf } from "../runs/overview.ts";
 import type { DoneStep } from "../runs/view.ts";
-import { curves } from "./page/curves.js";
 import type { RunIndex } from "./run-index.ts";
 
 /** The figures that the overview shows; others are asked for by name. */
 export const shownNames: readonly string[] = [
-  ...curves.flatMap(({ lines }) => lines.map(([name]) => name)),
+  ...metricCharts.flatMap(({ lines }) => lines.map(([name]) => name)),
   "groups_total",
   "optim/lr",
   "pipeline/lag",
@@ -31,6 +31,7 @@ export function pulseOf(index: RunIndex) {
 export function infoOf({ view }: RunIndex) {
   return {
     config: view.config,
+    charts: metricCharts,
     sessions: view.sessions,
     seconds: view.seconds,
     metricNames: [...view.metricNames].sort(),

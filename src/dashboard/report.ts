@@ -3,12 +3,12 @@ import { createHash } from "node:crypto";
 import { basename } from "node:path";
 import { escapeHtml } from "../core/html.ts";
 import { readBatch } from "../runs/batch.ts";
+import { metricCharts } from "../runs/metric-names.ts";
 import type { Rate } from "../runs/rates.ts";
 import { knownCurves, type Plot, shortFigure, svgPlot, svgTag } from "../runs/svg-plot.ts";
 import { detailsOf, readGroups, type SampleDetail } from "./details.ts";
 import { pythonHtml, untrustedHtml } from "./html.ts";
 import { infoOf, pulseOf, sliceOf } from "./info.ts";
-import { curves } from "./page/curves.js";
 import { kindOf, signs } from "./page/text.js";
 import { compareEvaluationsOf } from "./problems.ts";
 import { reportStyle } from "./report-style.ts";
@@ -136,7 +136,7 @@ function curvesOf(index: RunIndex): string {
       },
     ],
   });
-  const [first, ...others] = curves.map(({ lines, ...curve }) =>
+  const [first, ...others] = metricCharts.map(({ lines, ...curve }) =>
     figureOf({
       ...curve,
       steps,

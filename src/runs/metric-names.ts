@@ -1,5 +1,5 @@
-// Every metric of a run and what it means: the one place where names are explained. docs/metrics.md is made from it, and a test holds a
-// real run's records against it. Words in capitals stand for what differs: a status, a source, a number.
+// Every metric of a run: what it means, and whether it is drawn. docs/metrics.md is made from it, the dashboard and the report draw its
+// curves, and a test holds a real run's records against it. Words in capitals stand for what differs: a status, a source, a number.
 
 export interface MetricSection {
   title: string;
@@ -186,3 +186,108 @@ const meanings: readonly [pattern: RegExp, meaning: string][] = metricSections
 /** What a metric means; undefined for a name that no run of this version writes. */
 export const metricMeaning = (name: string): string | undefined =>
   meanings.find(([pattern]) => pattern.test(name))?.[1];
+
+/** A chart of some metrics. */
+export interface MetricChart {
+  title: string;
+  hint?: string;
+  lines: readonly (readonly [name: string, label: string, color: string])[];
+  /** Areas one upon another, the first on the ground. */
+  stacked?: boolean;
+  /** The axis covers at least this. */
+  range?: readonly [low: number | null, high: number | null];
+  /** Shown as a percentage. */
+  share?: boolean;
+  /** The text without figures. */
+  empty?: string;
+}
+
+/** The charts of the dashboard and of the report, in their order. */
+export const metricCharts: readonly MetricChart[] = [
+  {
+    title: "Reward",
+    hint: "mean of a step's answers",
+    lines: [
+      ["mean_reward", "reward", "blue"],
+      ["mean_correct", "correct", "green"],
+      ["format_rate", "format", "gray"],
+    ],
+    range: [0, 1],
+  },
+  {
+    title: "Groups",
+    hint: "by how their answers came out",
+    lines: [
+      ["groups_ungraded", "ungraded", "gray"],
+      ["groups_all_fail", "all wrong", "red"],
+      ["groups_all_pass", "all right", "green"],
+      ["groups_mixed", "mixed", "blue"],
+    ],
+    stacked: true,
+    range: [0, null],
+  },
+  { title: "Loss", hint: "per trained token", lines: [["loss", "loss", "violet"]] },
+  {
+    title: "KL, sampler to trainer",
+    hint: "near 0 on-policy",
+    lines: [
+      ["optim/kl_sample_train_v1", "KL", "orange"],
+      ["optim/kl_sample_train_v2", "½ (q−p)²", "gray"],
+    ],
+  },
+  {
+    title: "Effective sample size",
+    hint: "1 on-policy; low when few tokens dominate",
+    lines: [["optim/effective_sample_size", "share", "teal"]],
+    range: [0, 1],
+  },
+  {
+    title: "Entropy",
+    hint: "−mean log-probability of sampled tokens",
+    lines: [["optim/entropy", "entropy", "violet"]],
+    range: [0, null],
+  },
+  {
+    title: "Tokens per answer",
+    lines: [
+      ["sample/tokens_mean", "mean", "blue"],
+      ["sample/tokens_p95", "95%", "gray"],
+    ],
+    range: [0, null],
+  },
+  {
+    title: "Cut at the limit",
+    hint: "share of answers",
+    lines: [["sample/truncated_rate", "cut", "red"]],
+    range: [0, 1],
+    share: true,
+  },
+  {
+    title: "Time per step",
+    hint: "seconds",
+    lines: [
+      ["time/total", "step", "blue"],
+      ["time/sample", "sampling", "teal"],
+      ["time/train", "training", "orange"],
+      ["time/grade_tail", "grading after", "gray"],
+    ],
+    range: [0, null],
+  },
+  {
+    title: "Waiting",
+    hint: "share of a step in which a stage stood still",
+    lines: [
+      ["pipeline/train_idle_frac", "trainer idle", "orange"],
+      ["pipeline/sample_idle_frac", "sampler idle", "teal"],
+    ],
+    range: [0, 1],
+    share: true,
+  },
+  {
+    title: "Money",
+    hint: "US dollars so far",
+    lines: [["cost/total", "USD", "green"]],
+    range: [0, null],
+    empty: "No price is known for this model.",
+  },
+];

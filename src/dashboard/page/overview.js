@@ -2,7 +2,6 @@
 // @ts-check
 import { ask, runPath } from "./api.js";
 import { Chart, color, smoothed } from "./chart.js";
-import { curves } from "./curves.js";
 import { clock, count, h, inAddress, percent, plain, replace, show } from "./dom.js";
 import { drawFindings } from "./findings.js";
 import { drawGantt } from "./gantt.js";
@@ -28,24 +27,28 @@ export function overview(place, context) {
     grid.append(chart.figure);
     return chart;
   };
-  const [first, ...rest] = curves;
-  const addCurve = (/** @type {typeof curves[number]} */ { share, ...curve }) =>
-    add(curve.title, new Chart({ ...curve, ...(share ? { format: percent } : {}), onStep }));
-  addCurve(first);
-  add(
-    "pass@1",
-    new Chart({
-      title: "Pass@1",
-      hint: "test problems, greedy, 95% interval",
-      range: [0, 1],
-      format: percent,
-      sync: "evaluations",
-      empty: "No evaluation yet.",
-      onStep: (step) => context.go(`eval/${step}`),
-    }),
-  );
-  for (const curve of rest) addCurve(curve);
-  const own = ownFigure(context, add("own", new Chart({ title: "Any figure", onStep, empty: "Choose a figure." })));
+  const addMetrics = (/** @type {any} */ { share, ...chart }) =>
+    add(chart.title, new Chart({ ...chart, ...(share ? { format: percent } : {}), onStep }));
+  /** @type {{ update: () => void } | null} */
+  let own = null;
+  /** The server says which charts there are. */
+  const build = (/** @type {any[]} */ [first, ...rest]) => {
+    addMetrics(first);
+    add(
+      "pass@1",
+      new Chart({
+        title: "Pass@1",
+        hint: "test problems, greedy, 95% interval",
+        range: [0, 1],
+        format: percent,
+        sync: "evaluations",
+        empty: "No evaluation yet.",
+        onStep: (step) => context.go(`eval/${step}`),
+      }),
+    );
+    for (const chart of rest) addMetrics(chart);
+    own = ownFigure(context, add("own", new Chart({ title: "Any figure", onStep, empty: "Choose a figure." })));
+  };
 
   const choose = h(
     "label",
@@ -85,8 +88,9 @@ export function overview(place, context) {
   const draw = () => {
     const { steps, columns } = store;
     const values = (/** @type {string} */ name) => columns[name] ?? steps.map(() => null);
-    for (const { title, lines, stacked } of curves) {
-      const drawn = lines.flatMap(([name, label, tint]) => {
+    if (store.info && charts.size === 0) build(store.info.charts);
+    for (const { title, lines, stacked } of store.info?.charts ?? []) {
+      const drawn = lines.flatMap((/** @type {[string, string, string]} */ [name, label, tint]) => {
         const line = { label, values: values(name), color: color(tint) };
         if (stacked) return [{ ...line, width: 0.5 }];
         const faint = { ...line, label: `${label} (each step)`, color: `${color(tint)}44`, width: 1 };
@@ -100,7 +104,7 @@ export function overview(place, context) {
     drawReason(reason, store);
     drawFindings(findings, store.info?.causes ?? [], context);
     drawMessages(messages, store);
-    own.update();
+    own?.update();
   };
   store.addEventListener("change", draw, { signal: context.signal });
   document.addEventListener(
