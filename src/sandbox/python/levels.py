@@ -33,6 +33,7 @@ class Jail:
         self.user, self.group = os.geteuid(), os.getegid()
         self.mounted = False
         self.base_bytes = 0
+        self._open_pid_counter()
         try:
             self.apart = kernel.Apart("/proc", self.scratch)
         except OSError:  # before Linux 5.19
@@ -49,7 +50,6 @@ class Jail:
         _write("/proc/self/uid_map", "%d %d 1" % (_INNER_ID, self.user))
         _write("/proc/self/gid_map", "%d %d 1" % (_INNER_ID, self.group))
         flags = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
-        self._open_pid_counter(flags)
         try:
             # Programs see their own processes, not this one: its counters would tell one test of another.
             kernel.mount(b"proc", b"/proc", b"proc", flags, b"subset=pid,hidepid=2")
@@ -58,11 +58,10 @@ class Jail:
         self.order = accounts.OrderOfKilling()
         kernel.hide_memory()
 
-    def _open_pid_counter(self, flags):
-        """The last process id of this namespace, to be set before every test; None where the kernel has no such file."""
+    def _open_pid_counter(self):
+        """The last process id of the namespace of whoever writes to it, to be set before every test; None where the kernel has no such file."""
         self.last_pid = None
         try:
-            kernel.mount(b"proc", b"/proc", b"proc", flags)
             opened = os.open("/proc/sys/kernel/pid_max", os.O_RDONLY)
             self.pids = int(os.read(opened, 64)) - _LOWEST_PID - _ROOM_OF_PIDS
             os.close(opened)
