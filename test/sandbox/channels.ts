@@ -259,6 +259,12 @@ export const channels: readonly Channel[] = [
     receive: `import os, socket\nfound = []\nfor family in (12, 21, 38, 40):\n    try: found.append(socket.socket(family).family)\n    except OSError as e: found.append(e.errno)\nprint(found, os.path.exists("/sys"), os.path.exists("/proc/modules"))`,
   },
   {
+    name: "waiting for all processors (membarrier)",
+    live: true,
+    send: `${libc}import os, threading, time\nend = time.time() + 0.8\ndef ask():\n    while time.time() < end and libc.syscall(ctypes.c_long(324 if os.uname().machine == "x86_64" else 283), 1, 0, 0) == 0: pass\nasking = [threading.Thread(target=ask) for _ in range(8 if bit else 0)]\nfor t in asking: t.start()\nfor t in asking: t.join()\ntime.sleep(max(0, end - time.time()))`,
+    receive: `${libc}import os, time\ntime.sleep(0.25)\ntimes, end = [], time.time() + 0.45\nwhile time.time() < end:\n    start = time.perf_counter_ns()\n    if libc.syscall(ctypes.c_long(324 if os.uname().machine == "x86_64" else 283), 1, 0, 0): raise OSError(ctypes.get_errno(), "membarrier")\n    times.append(time.perf_counter_ns() - start)\nprint("share", sorted(times)[len(times) // 2] / 1e6)`,
+  },
+  {
     name: "the processor itself (contention)",
     live: true,
     open: "programs that run at the same moment slow each other down",
