@@ -2,7 +2,9 @@
 import { visibleLine } from "../core/visible.ts";
 import { extractCode } from "../grading/index.ts";
 import type { AnswerLogprobs, Batch, BatchGroup } from "../runs/batch.ts";
-import { maxResponseCharacters } from "../runs/rollouts.ts";
+import type { Episode } from "../runs/events.ts";
+import { maxResponseCharacters, writtenOf } from "../runs/rollouts.ts";
+import { episodeLine, type SaidTurn, talkOf } from "../runs/talk.ts";
 import type { Tokenizer } from "../tokenizer/index.ts";
 import { describeFailure } from "./failure-text.ts";
 import { batchKey, block, number, question } from "./show-batch.ts";
@@ -25,7 +27,8 @@ export function describeSample(
   { logprobs, tokenizer, raw }: AnswerOptions,
 ): string {
   const { sampled, judged } = group;
-  const answer = sampled.samples[sample]!;
+  const answer = writtenOf(group, sample);
+  const talk = talkOf(group, sample);
   const grade = group.graded[sample]?.grade;
   const lines = [
     `${batchKey(batch)} group ${sampled.group} sample ${sample}: ${visibleLine(sampled.problem, 100)}`,
@@ -36,17 +39,55 @@ export function describeSample(
     ...logprobLines(logprobs, tokenizer),
   ];
   if (grade && grade.flags.length > 0) lines.push(`  flags     ${grade.flags.join(", ")}`);
+  const episode = grade?.episode;
+  if (episode) lines.push(`  episode   ${episodeLine(episode)}`, ...environmentLines(episode));
   if (grade?.message !== undefined) lines.push(`  message   ${visibleLine(grade.message, 2000)}`);
   const text = raw ? rawText(logprobs, tokenizer) : answer.text;
   const cut = !raw && answer.text.length >= maxResponseCharacters;
-  lines.push(...question(sampled), "", raw ? "answer, as it was sampled" : "answer", ...block(text));
+  lines.push(...question(sampled));
+  if (episode || talk.length > 1) lines.push(...talkLines(talk));
+  const title = raw ? "answer, as it was sampled" : "answer";
+  if (raw || talk.length <= 1) lines.push("", title, ...block(text));
   if (cut) lines.push(`  … cut at ${maxResponseCharacters} characters; raw=true shows all of it`);
   const code = extractCode(text);
-  lines.push("", ...(code === null ? ["program: none, there is no closed code block"] : ["program", ...block(code)]));
+  if (code !== null || !episode)
+    lines.push("", ...(code === null ? ["program: none, there is no closed code block"] : ["program", ...block(code)]));
   if (grade?.failure) lines.push("", "first failing test", describeFailure(grade.failure, grade.total));
   const others = sampled.samples.length > 1 ? `sample=${(sample + 1) % sampled.samples.length}` : "";
   if (others) lines.push("", `  the next: ${showCommand(run, batchKey(batch), `group=${sampled.group}`, others)}`);
   return lines.join("\n");
+}
+
+/** What was said, turn by turn. */
+function talkLines(talk: readonly SaidTurn[]): string[] {
+  return talk.flatMap(({ turn, counts, parent, rewritten, added, text, calls, tokens, truncated, reward }, place) => {
+    const facts = [
+      `${tokens} tokens${truncated ? ", cut at the limit" : ""}`,
+      reward === null ? "" : `reward ${number(reward)}`,
+      rewritten !== null ? `a sequence of its own: ${rewritten}` : "",
+      rewritten === null && parent !== (talk[place - 1]?.turn ?? null)
+        ? `goes on from ${parent === null ? "nothing" : `turn ${parent}`}`
+        : "",
+      counts ? "" : "not asked for in the end, trained on nowhere",
+    ];
+    return [
+      ...added.flatMap(({ role, content }) => ["", visibleLine(role, 20), ...block(content)]),
+      "",
+      `turn ${turn} (${facts.filter(Boolean).join("; ")})`,
+      ...(text === "" && calls.length > 0 ? [] : block(text)),
+      ...calls.map((call) => `  calls ${visibleLine(call, 2000)}`),
+    ];
+  });
+}
+
+/** What the environment wrote down. */
+function environmentLines({ metrics, log, ownMs }: Episode): string[] {
+  const figures = Object.entries(metrics).map(([name, value]) => `${visibleLine(name, 80)} ${number(value)}`);
+  return [
+    `  own time  ${(ownMs / 1000).toFixed(1)} s in which no answer was awaited`,
+    ...(figures.length > 0 ? [`  figures   ${figures.join(", ")}`] : []),
+    ...Object.entries(log).map(([name, text]) => `  log       ${visibleLine(name, 80)}: ${visibleLine(text, 400)}`),
+  ];
 }
 
 function rawText(logprobs: AnswerLogprobs | undefined, tokenizer: Tokenizer | string): string {

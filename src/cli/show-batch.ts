@@ -2,6 +2,7 @@
 import { visible, visibleLine } from "../core/visible.ts";
 import type { Batch, BatchGroup, Phase } from "../runs/batch.ts";
 import { clock } from "../runs/display.ts";
+import { writtenOf } from "../runs/rollouts.ts";
 import type { RunView } from "../runs/view.ts";
 import { showCommand } from "./show-command.ts";
 import { textTable } from "./text-table.ts";
@@ -32,6 +33,7 @@ export function describeBatch(run: string, view: RunView, batch: Batch): string 
     ["KL", metrics["optim/kl_sample_train_v1"]?.toExponential(1)],
     ["effective samples", percent(metrics["optim/effective_sample_size"])],
     ["lag", metrics["pipeline/lag"]?.toString()],
+    ["turns", metrics["episode/turns_mean"]?.toFixed(1)],
     ["time", metrics["time/total"] === undefined ? undefined : clock(metrics["time/total"])],
     ["learning rate", metrics["optim/lr"]?.toString()],
   ];
@@ -49,7 +51,7 @@ export function describeBatch(run: string, view: RunView, batch: Batch): string 
         ? judged.outcome + (judged.skipped && judged.outcome === "mixed" ? " (skipped)" : "")
         : outcomeSoFar(group),
       rewards.length === 0 ? "–" : `${Math.min(...rewards).toFixed(2)} … ${Math.max(...rewards).toFixed(2)}`,
-      String(Math.round(mean(sampled.samples.map(({ tokens }) => tokens)))),
+      String(Math.round(mean(sampled.samples.map((_, sample) => writtenOf(group, sample).tokens)))),
       statusesOf(grades.map(({ status }) => status)),
       visibleLine(sampled.problem, 60),
     ];
@@ -73,8 +75,10 @@ export function describeGroup(run: string, batch: Batch, group: BatchGroup): str
     lines.push(
       `  ${judged.outcome}${judged.skipped ? ": every reward is the same, so it taught nothing" : ", trained on"}`,
     );
-  const rows = sampled.samples.map(({ tokens, truncated }, sample) => {
+  const hasEpisodes = group.graded.some((event) => event?.grade.episode);
+  const rows = sampled.samples.map((_, sample) => {
     const grade = group.graded[sample]?.grade;
+    const { tokens, truncated } = writtenOf(group, sample);
     return [
       String(sample),
       grade?.verdict ?? "not graded yet",
@@ -83,11 +87,13 @@ export function describeGroup(run: string, batch: Batch, group: BatchGroup): str
       number(grade?.reward, 2),
       number(judged?.advantages[sample], 3),
       `${tokens}${truncated ? " cut" : ""}`,
+      ...(hasEpisodes ? [String(grade?.episode?.turns.length ?? ""), grade?.episode?.stop ?? ""] : []),
       reasonOf(group, sample),
     ];
   });
-  const header = ["sample", "verdict", "status", "tests", "reward", "advantage", "tokens", "why"];
-  lines.push(...question(sampled), "", ...textTable(header, rows, "rllrrrrl").map((line) => `  ${line}`));
+  const [turns, places] = hasEpisodes ? [["turns", "stop"], "rl"] : [[], ""];
+  const header = ["sample", "verdict", "status", "tests", "reward", "advantage", "tokens", ...turns, "why"];
+  lines.push(...question(sampled), "", ...textTable(header, rows, `rllrrrr${places}l`).map((line) => `  ${line}`));
   const withReason = group.graded.findIndex((event) => event?.grade.failure !== undefined);
   const failing = withReason >= 0 ? withReason : group.graded.findIndex((event) => event?.grade.verdict === "fail");
   lines.push(

@@ -2,6 +2,8 @@
 import { extractCode } from "../grading/extract.ts";
 import { type BatchGroup, type Phase, readBatch } from "../runs/batch.ts";
 import type { Grade } from "../runs/events.ts";
+import { writtenOf } from "../runs/rollouts.ts";
+import { episodeLine, type SaidTurn, talkOf } from "../runs/talk.ts";
 import type { RunIndex } from "./run-index.ts";
 
 /** Texts are cut to this in a group; the whole is read for one answer. */
@@ -23,6 +25,8 @@ export interface SampleSummary {
   total: number;
   flags: readonly string[];
   codeHash: string | null;
+  /** Of an episode: how it went, in a line. */
+  episode: string | null;
 }
 
 export interface SampleDetail extends SampleSummary {
@@ -35,6 +39,12 @@ export interface SampleDetail extends SampleSummary {
   failure: Grade["failure"];
   wallMs: number | undefined;
   cached: boolean | undefined;
+}
+
+/** One answer by itself: of an episode, all that was said. */
+export interface SampleTalk extends Omit<SampleDetail, "episode"> {
+  episode: { line: string; ownSeconds: number | null; metrics: object; log: object } | null;
+  talk: readonly SaidTurn[];
 }
 
 /** Every group of a step or evaluation, without its answers' texts; questions are cut. */
@@ -55,13 +65,22 @@ export function detailsOf(group: BatchGroup) {
 export function readSample(
   index: RunIndex,
   place: { phase: Phase; batch: number; group: number; sample: number },
-): SampleDetail | undefined {
+): SampleTalk | undefined {
   const [group] = readBatch(index, place.phase, place.batch, place.group).groups;
   const summary = group && summaryOf(group).samples[place.sample];
-  return summary && detailOf(summary, group, answerTextLength);
+  if (!summary) return undefined;
+  const { episode: line, ...detail } = detailOf(summary, group, answerTextLength);
+  const talk = talkOf(group, place.sample);
+  const episode = group.graded[place.sample]?.grade.episode;
+  if (!episode || line === null) return { ...detail, episode: null, talk: talk.length > 1 ? talk : [] };
+  const { metrics, log, ownMs } = episode;
+  const texts = Object.fromEntries(Object.entries(metrics).map(([name, value]) => [name, figure(value)]));
+  const ownSeconds = figure(ownMs / 1000);
+  return { ...detail, episode: { line, ownSeconds, metrics: texts, log }, talk };
 }
 
-function summaryOf({ sampled, graded, judged }: BatchGroup) {
+function summaryOf(group: BatchGroup) {
+  const { sampled, graded, judged } = group;
   return {
     group: sampled.group,
     problem: sampled.problem,
@@ -73,8 +92,9 @@ function summaryOf({ sampled, graded, judged }: BatchGroup) {
     skipped: judged?.skipped ?? false,
     start: sampled.start,
     end: sampled.end,
-    samples: sampled.samples.map(({ tokens, truncated }, sample): SampleSummary => {
+    samples: sampled.samples.map((_, sample): SampleSummary => {
       const grade = graded[sample]?.grade;
+      const { tokens, truncated } = writtenOf(group, sample);
       return {
         sample,
         verdict: grade?.verdict ?? null,
@@ -87,14 +107,15 @@ function summaryOf({ sampled, graded, judged }: BatchGroup) {
         total: grade?.total ?? 0,
         flags: grade?.flags ?? [],
         codeHash: grade?.codeHash ?? null,
+        episode: grade?.episode ? episodeLine(grade.episode) : null,
       };
     }),
   };
 }
 
-function detailOf(summary: SampleSummary, { sampled, graded }: BatchGroup, longest: number): SampleDetail {
-  const { text } = sampled.samples[summary.sample]!;
-  const grade = graded[summary.sample]?.grade;
+function detailOf(summary: SampleSummary, group: BatchGroup, longest: number): SampleDetail {
+  const { text } = writtenOf(group, summary.sample);
+  const grade = group.graded[summary.sample]?.grade;
   const code = extractCode(text, { thinking: true });
   return {
     ...summary,

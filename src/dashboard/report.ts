@@ -2,10 +2,11 @@
 import { createHash } from "node:crypto";
 import { basename } from "node:path";
 import { escapeHtml } from "../core/html.ts";
-import { readBatch } from "../runs/batch.ts";
+import { type BatchGroup, readBatch } from "../runs/batch.ts";
 import { metricCharts } from "../runs/metric-names.ts";
 import type { Rate } from "../runs/rates.ts";
 import { knownCurves, type Plot, shortFigure, svgPlot, svgTag } from "../runs/svg-plot.ts";
+import { talkOf } from "../runs/talk.ts";
 import { detailsOf, readGroups, type SampleDetail } from "./details.ts";
 import { pythonHtml, untrustedHtml } from "./html.ts";
 import { infoOf, pulseOf, sliceOf } from "./info.ts";
@@ -240,17 +241,18 @@ function programsOf(index: RunIndex): string {
     return [
       `<h3>Step ${step}, group ${group.group}: ${untrustedHtml(group.problem, 200)} <small>${group.samples.filter(({ verdict }) => verdict === "pass").length} of ${group.samples.length} passed</small></h3>`,
       group.question === null ? "" : `<blockquote>${untrustedHtml(group.question, 4000)}</blockquote>`,
-      `<div class="programs">${shown.map(programOf).join("\n")}</div>`,
+      `<div class="programs">${shown.map((sample) => programOf(sample, found)).join("\n")}</div>`,
     ];
   });
   return parts.length === 0 ? "" : `<section><h2>Programs</h2>${parts.join("\n")}</section>`;
 }
 
-function programOf(sample: SampleDetail): string {
+function programOf(sample: SampleDetail, group: BatchGroup): string {
   const { failure } = sample;
   const row = (name: string, text: string) => `<dt>${name}</dt><dd><pre>${untrustedHtml(text, 800)}</pre></dd>`;
   return [
     `<article class="${kindOf(sample)}"><p><b>${signs[kindOf(sample)]} ${untrustedHtml(sample.status)}</b> reward ${number(sample.reward)} · advantage ${number(sample.advantage)} · ${sample.tokens} tokens</p>`,
+    sample.episode === null ? "" : conversationOf(sample.episode, group, sample.sample),
     `<pre>${sample.code === null ? untrustedHtml(sample.text) : pythonHtml(sample.code)}</pre>`,
     sample.message ? `<p class="bad">${untrustedHtml(sample.message, 500)}</p>` : "",
     failure
@@ -258,6 +260,16 @@ function programOf(sample: SampleDetail): string {
       : "",
     "</article>",
   ].join("\n");
+}
+
+/** An episode, turn by turn; its last answer stands beneath. */
+function conversationOf(line: string, group: BatchGroup, sample: number): string {
+  const said = (who: string, text: string) => `<p><small>${who}</small></p><pre>${untrustedHtml(text, 800)}</pre>`;
+  const turns = talkOf(group, sample).flatMap(({ turn, added, text, calls, reward }) => [
+    ...added.map(({ role, content }) => said(untrustedHtml(role), content)),
+    said(`turn ${turn}${reward === null ? "" : ` · reward ${number(reward)}`}`, [text, ...calls].join("\n").trim()),
+  ]);
+  return `<details><summary>${untrustedHtml(line)}</summary>${turns.join("\n")}</details>`;
 }
 
 function configOf(index: RunIndex): string {

@@ -1,6 +1,6 @@
 // What the page can ask for, as a table: one line per address below /api/run/ID. Everything is read from the journal.
 
-import { answerLogprobs, type Phase, readBatch } from "../runs/batch.ts";
+import { type Phase, readBatch, turnTokens } from "../runs/batch.ts";
 import { ratesBySource } from "../runs/rates.ts";
 import { detailsOf, readGroups, readSample } from "./details.ts";
 import { DashboardError, notFound } from "./errors.ts";
@@ -118,24 +118,36 @@ function sampleOf({ index, numbers: [batch, group, sample] }: Asked, phase: Phas
   return found;
 }
 
+/** The tokens of a sample, turn by turn: what the model was shown behind its first prompt, and what it wrote. */
 async function tokensOf({ index, numbers: [number, group, sample] }: Asked, phase: Phase) {
   const batch = readBatch(index, phase, number!);
   const found = batch.groups.find(({ sampled }) => sampled.group === group);
-  const logprobs = found?.sampled.samples[sample!] && answerLogprobs(index, batch, found, sample!);
-  if (!logprobs)
+  const turns = found?.sampled.samples[sample!] && turnTokens(index, batch, found, sample!);
+  if (!found || !turns)
     throw new DashboardError(
       404,
       "dashboard/no-tokens",
       "The journal no longer has the tokens of this answer: the run keeps them only back to its newest checkpoint (keep_journal=checkpoint). Look at a later step.",
     );
-  const list = (array: Float32Array | undefined) =>
-    array ? Array.from(array, (value) => (Number.isFinite(value) ? Number(value.toPrecision(5)) : null)) : null;
+  const isTrained = found.judged?.trained.includes(sample!) ?? false;
+  const parts = turns.flatMap(({ turn, context, tokens, sampler, trainer, counts }) => [
+    ...(turn === 0 ? [] : [{ turn, kind: "context", ids: context, logprobs: undefined, trained: undefined }]),
+    { turn, kind: isTrained && counts ? "trained" : "sampled", ids: tokens, logprobs: sampler, trained: trainer },
+  ]);
+  const texts = await Promise.all(parts.map(({ ids }) => pieces(index.view.config, ids)));
+  const figures = (of: "logprobs" | "trained") =>
+    parts.flatMap((part) => Array.from(part.ids, (_, place) => rounded(part[of]?.[place])));
   return {
-    ...(await pieces(index.view.config, logprobs.tokens)),
-    logprobs: list(logprobs.sampler),
-    trained: list(logprobs.trainer),
+    parts: parts.map(({ turn, kind, ids }) => ({ turn, kind, length: ids.length })),
+    pieces: texts.flatMap((part) => part.pieces),
+    note: texts[0]?.note ?? null,
+    logprobs: figures("logprobs"),
+    trained: turns.some(({ trainer }) => trainer) ? figures("trained") : null,
   };
 }
+
+const rounded = (value: number | undefined) =>
+  value !== undefined && Number.isFinite(value) ? Number(value.toPrecision(5)) : null;
 
 /** What JSON has no number for, as text. */
 const finite = (figures: Readonly<Record<string, number>>) =>

@@ -93,6 +93,14 @@ const cases: Record<string, [level: string, since: number, events: NewEvent[]]> 
   "flags-rising": ["warning", 5, run(7, from(4, { "grade/flags/reads-no-input": 30 }))],
   "weak-tests": ["error", 0, run(4, from(0, { "grade/flags/weak-tests": 64 }))],
   "slow-grading": ["warning", 4, run(6, from(0, { "time/total": 20, "time/grade_tail": 15 }))],
+  "episodes-at-limit": [
+    "warning",
+    4,
+    run(6, from(2, { "episode/turns_mean": 9.5, "episode/stop/max_turns": 0.7, "episode/stop/done": 0.3 })),
+  ],
+  "tools-failing": ["warning", 2, run(4, from(0, { "episode/tool_calls_mean": 3, "episode/tool_error_rate": 0.6 }))],
+  "rewriting-dear": ["note", 3, run(5, from(1, { "episode/sequences_mean": 3, "episode/rewrites_mean": 2 }))],
+  "environment-slow": ["note", 4, run(6, from(0, { "episode/own_time_p95": 9, "time/sample": 10, "time/total": 12 }))],
   "data-repeated": ["warning", 0, [opened[0]!, started({ train_problems: 4 }), stepDone(0, healthyStep(0))]],
   "train-test-overlap": ["error", 0, [opened[0]!, started({ train_test_overlap: 60 }), stepDone(0, healthyStep(0))]],
   "stage-starves": [

@@ -200,6 +200,8 @@ export interface MetricChart {
   share?: boolean;
   /** The text without figures. */
   empty?: string;
+  /** Without figures it is not there. */
+  optional?: boolean;
 }
 
 /** The charts of the dashboard and of the report, in their order. */
@@ -261,6 +263,30 @@ export const metricCharts: readonly MetricChart[] = [
     lines: [["sample/truncated_rate", "cut", "red"]],
     range: [0, 1],
     share: true,
+  },
+  {
+    title: "Episodes",
+    hint: "of several turns, means",
+    lines: [
+      ["episode/turns_mean", "turns", "blue"],
+      ["episode/tool_calls_mean", "tool calls", "teal"],
+      ["episode/sequences_mean", "sequences", "gray"],
+    ],
+    range: [0, null],
+    optional: true,
+  },
+  {
+    title: "How episodes ended",
+    hint: "share, besides those that were done",
+    lines: [
+      ["episode/stop/max_turns", "out of turns", "orange"],
+      ["episode/stop/context", "out of room", "violet"],
+      ["episode/stop/truncated", "cut", "red"],
+      ["episode/stop/timeout", "out of time", "gray"],
+    ],
+    range: [0, 1],
+    share: true,
+    optional: true,
   },
   {
     title: "Time per step",

@@ -7,7 +7,7 @@ import { h, say, show } from "./dom.js";
  * @typedef {{ label: string, values: (number | null)[], color: string, points?: boolean, dash?: boolean, fill?: string, width?: number,
  *   scale?: string, low?: (number | null)[], high?: (number | null)[], format?: (value: number | null) => string }} Line
  * @typedef {{ title: string, hint?: string, stacked?: boolean, range?: [number | null, number | null], height?: number, sync?: string,
- *   onStep?: (step: number) => void, format?: (value: number | null) => string, empty?: string, log?: boolean }} ChartOptions
+ *   onStep?: (step: number) => void, format?: (value: number | null) => string, empty?: string, optional?: boolean, log?: boolean }} ChartOptions
  */
 
 /** Colours come from the style sheet, so that both themes have their own. @param {string} name */
@@ -46,6 +46,7 @@ export class Chart {
   /** @param {number[]} steps @param {Line[]} lines */
   set(steps, lines) {
     const known = lines.filter(({ values }) => values.some((value) => value !== null));
+    this.figure.hidden = known.length === 0 && this.options.optional === true;
     this.note.hidden = known.length > 0;
     this.place.hidden = known.length === 0;
     // A person who has zoomed in keeps looking at what they chose.

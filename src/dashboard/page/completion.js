@@ -2,13 +2,14 @@
 // @ts-check
 import { ask, runPath } from "./api.js";
 import { pythonNodes } from "./code.js";
+import { conversation } from "./conversation.js";
 import { append, h, inAddress, plain, replace, say, show, signed, textBlock, untrusted } from "./dom.js";
 import { facts, failure, statement } from "./group.js";
 import { badge, chip } from "./verdict.js";
 
 /** What tokens can be coloured by. */
 const modes = [
-  { id: "none", label: "plain" },
+  { id: "none", label: "shown and written" },
   { id: "advantage", label: "advantage" },
   { id: "logprob", label: "log-probability" },
   { id: "gap", label: "gap to the trainer" },
@@ -82,13 +83,14 @@ export async function completionView(place, context) {
         ? ""
         : ` · judged in ${show(sample.wallMs / 1000)} s${sample.cached ? " (known already)" : ""}`,
     ),
+    conversation(sample) ?? "",
     h(
       "div",
       { class: "two" },
       h(
         "section",
         { class: "card" },
-        h("h2", {}, sample.code === null ? "Answer" : "Program"),
+        h("h2", {}, sample.code !== null ? "Program" : sample.talk.length > 0 ? "Last answer" : "Answer"),
         sample.code === null
           ? textBlock(sample.text, { label: "answer", total: sample.textLength })
           : textBlock(sample.code, { class: "code", label: "program", render: pythonNodes }),
@@ -161,6 +163,7 @@ function tokensPart(place, context, path, sample) {
   const load = async () => {
     try {
       data = await ask(`${runPath(context.run)}/${path}/tokens`, { signal: context.signal });
+      data.kinds = data.parts.flatMap((/** @type {any} */ part) => Array(part.length).fill(part));
     } catch (error) {
       failed = error instanceof Error ? error.message : String(error);
     }
@@ -172,12 +175,16 @@ function tokensPart(place, context, path, sample) {
     body.querySelector(".picked")?.classList.remove("picked");
     at = index;
     body.children[index]?.classList.add("picked");
-    const [own, other] = [data.logprobs?.[index], data.trained?.[index]];
-    const text =
-      `token ${index} ${JSON.stringify(plain(data.pieces[index]))}: log-probability ${show(own)} (p = ${show(own === null ? null : Math.exp(own))})` +
-      (other === undefined || other === null ? "" : `, trainer ${show(other)}, gap ${signed(own - other)}`) +
-      (sample.advantage === null ? "" : `, advantage ${signed(sample.advantage)}`);
-    readout.textContent = text;
+    const [own, other] = [data.logprobs[index], data.trained?.[index]];
+    const { turn, kind } = data.kinds[index];
+    const where = data.parts.length > 1 ? ` of turn ${turn}` : "";
+    const token = `token ${index}${where} ${JSON.stringify(plain(data.pieces[index]))}`;
+    readout.textContent =
+      kind === "context"
+        ? `${token}: shown to the model, never trained on`
+        : `${token}: log-probability ${show(own)} (p = ${show(own === null ? null : Math.exp(own))})` +
+          (other === undefined || other === null ? "" : `, trainer ${show(other)}, gap ${signed(own - other)}`) +
+          (sample.advantage === null || kind !== "trained" ? "" : `, advantage ${signed(sample.advantage)}`);
   };
   body.addEventListener("pointerover", (event) => {
     const index = /** @type {HTMLElement} */ (event.target).dataset.index;
@@ -215,22 +222,23 @@ function tokensPart(place, context, path, sample) {
     }
     if (!data) return;
     const values = valuesOf(mode, data, sample);
-    legend.textContent = legendOf(mode, values, data, sample);
+    legend.textContent = legendOf(mode, data, sample);
     replace(body);
-    drawPieces(body, data.pieces, values, 0, tokensFirst);
+    drawPieces(body, data, values, 0, tokensFirst);
   };
   void load();
   return draw;
 }
 
-/** @param {HTMLElement} body @param {string[]} pieces @param {(number | null)[]} shades @param {number} from @param {number} amount */
-function drawPieces(body, pieces, shades, from, amount) {
+/** @param {HTMLElement} body @param {any} data @param {(number | null)[]} shades @param {number} from @param {number} amount */
+function drawPieces(body, data, shades, from, amount) {
+  const { pieces, kinds } = data;
   const to = Math.min(pieces.length, from + amount);
   for (let index = from; index < to; index++) {
     const shade = shades[index];
     const level = shade === null || shade === undefined ? 0 : Math.max(-8, Math.min(8, Math.round(shade * 8)));
     const span = h("span", {
-      class: `token${level === 0 ? "" : level > 0 ? ` up${level}` : ` down${-level}`}`,
+      class: `token ${kinds[index].kind}${level === 0 ? "" : level > 0 ? ` up${level}` : ` down${-level}`}`,
       "data-index": String(index),
     });
     append(
@@ -247,7 +255,7 @@ function drawPieces(body, pieces, shades, from, amount) {
         type: "button",
         onclick: () => {
           more.remove();
-          drawPieces(body, pieces, shades, to, 10 * tokensFirst);
+          drawPieces(body, data, shades, to, 10 * tokensFirst);
         },
       },
       `show ${pieces.length - to} more tokens`,
@@ -260,32 +268,40 @@ function drawPieces(body, pieces, shades, from, amount) {
 function valuesOf(by, data, sample) {
   if (by === "advantage") {
     const { advantage } = sample;
-    return data.pieces.map(() => (advantage === null ? null : Math.max(-1, Math.min(1, advantage))));
+    return data.kinds.map((/** @type {any} */ { kind }) =>
+      advantage === null || kind !== "trained" ? null : Math.max(-1, Math.min(1, advantage)),
+    );
   }
   // The less likely, the stronger: a token of probability 1/50 is as strong as it gets.
   if (by === "logprob")
     return data.pieces.map((/** @type {string} */ _, /** @type {number} */ index) =>
-      data.logprobs?.[index] == null ? null : -Math.sqrt(Math.min(1, -data.logprobs[index] / 4)),
+      data.logprobs[index] == null ? null : -Math.sqrt(Math.min(1, -data.logprobs[index] / 4)),
     );
   if (by === "gap")
     return data.pieces.map((/** @type {string} */ _, /** @type {number} */ index) =>
-      data.trained?.[index] == null || data.logprobs?.[index] == null
+      data.trained?.[index] == null || data.logprobs[index] == null
         ? null
         : Math.max(-1, Math.min(1, (data.logprobs[index] - data.trained[index]) / 0.5)),
     );
   return data.pieces.map(() => null);
 }
 
-/** @param {string} by @param {(number | null)[]} values @param {any} data @param {any} sample */
-function legendOf(by, values, data, sample) {
+/** @param {string} by @param {any} data @param {any} sample */
+function legendOf(by, data, sample) {
   const notes = data.note ? ` Tokens are shown by number: ${data.note}` : "";
   const mean = (/** @type {number[]} */ list) =>
     list.length === 0 ? null : list.reduce((sum, value) => sum + value, 0) / list.length;
   const known = (/** @type {any[] | null} */ list) => (list ?? []).filter((value) => value !== null);
+  const lengthOf = (/** @type {RegExp} */ kind) =>
+    data.parts.reduce(
+      (/** @type {number} */ sum, /** @type {any} */ part) => sum + (kind.test(part.kind) ? part.length : 0),
+      0,
+    );
+  const written = lengthOf(/sampled|trained/);
   if (by === "advantage")
-    return `Every token of an answer has its advantage: ${signed(sample.advantage)}. Blue pushes up, red down.${notes}`;
+    return `Every token that is trained on has its answer's advantage: ${signed(sample.advantage)}. Blue pushes up, red down.${notes}`;
   if (by === "logprob")
-    return `Stronger is less likely under the sampler; mean ${show(mean(known(data.logprobs)))}, of ${values.length} tokens.${notes}`;
+    return `Stronger is less likely under the sampler; mean ${show(mean(known(data.logprobs)))}, of ${written} tokens.${notes}`;
   if (by === "gap") {
     if (!data.trained)
       return `This answer was not trained on, or its update is not over: the trainer's figures are not known.${notes}`;
@@ -295,5 +311,6 @@ function legendOf(by, values, data, sample) {
     const largest = Math.max(0, ...known(gaps).map(Math.abs));
     return `Sampler minus trainer, full colour at 0.5; mean ${signed(mean(known(gaps)))}, largest ${show(largest)}. Blue: the sampler found it likelier.${notes}`;
   }
-  return `${values.length} tokens.${notes}`;
+  const shown = lengthOf(/context/);
+  return `${written} tokens of the model, ${lengthOf(/trained/)} of them trained on (underlined in blue)${shown > 0 ? `; ${shown} that it was shown in between (gray)` : ""}.${notes}`;
 }

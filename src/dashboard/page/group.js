@@ -225,6 +225,7 @@ export const facts = (sample) =>
     `reward ${show(sample.reward)}`,
     `advantage ${signed(sample.advantage)}`,
     sample.total > 0 ? `${sample.passed} of ${sample.total} tests` : "",
+    typeof sample.episode === "string" ? plain(sample.episode) : "",
     `${sample.tokens} tokens${sample.truncated ? ", cut at the limit" : ""}`,
     sample.flags.length > 0 ? `flags: ${plain(sample.flags.join(", "))}` : "",
   ]

@@ -54,6 +54,7 @@ export async function stepView(place, context) {
       figure("loss", show(metrics.loss)),
       figure("KL", show(metrics["optim/kl_sample_train_v1"])),
       figure("lag", show(metrics["pipeline/lag"])),
+      metrics["episode/turns_mean"] === undefined ? null : figure("turns", show(metrics["episode/turns_mean"])),
       figure("seconds", show(metrics["time/total"])),
       figure("learning rate", show(data.learningRate)),
     ),
