@@ -14,7 +14,8 @@ const atLimit: Rule = {
   levels: ["warning"],
   symptomOf: [...harm, "truncated-answers"],
   when: "half of the episodes of three steps ran out of turns, of room in the context window, or of time",
-  means: "most episodes end before the model is done, so their rewards say how short an episode is rather than how good",
+  means:
+    "most episodes end before the model is done, so their rewards say how short an episode is rather than how good",
   remedy: "raise the limit, or look at what the model does with its turns",
   check(evidence) {
     const steps = evidence.last(3, "episode/turns_mean");
