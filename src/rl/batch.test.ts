@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import type { Grade } from "../runs/events.ts";
+import { type Grade, lossScales, type UpdateRule } from "../runs/events.ts";
 import { buildBatch } from "./batch.ts";
-import { joinTurns } from "./datums.ts";
+import { joinTurns, ownValues } from "./datums.ts";
 import type { Completion, Group } from "./rollout.ts";
 import { batchMetrics } from "./step-metrics.ts";
 
@@ -47,7 +47,7 @@ function group(verdicts: readonly Verdict[]): Group {
 }
 
 const many = (verdict: Verdict, count: number) => Array<Verdict>(count).fill(verdict);
-const settings = { advantage: "mean", lossScale: "none", maskTruncated: false } as const;
+const settings = { advantage: "mean", lossScale: "none", maxTokens: 20, maskTruncated: false } as const;
 
 test("a step of 128 completions adds up", () => {
   // 83 of 128 correct, one malformed, five of eight groups without contrast.
@@ -107,13 +107,33 @@ test("truncated completions stay in the baseline and can be left out of the loss
   expect(batch.examples).toHaveLength(1);
 });
 
-test("the loss can be scaled to a mean over tokens or datums", () => {
-  const advantages = (lossScale: "per_token" | "per_datum") =>
-    buildBatch([group(["pass", "fail"])], { ...settings, lossScale }).examples.map(
-      ({ datum }) => datum.lossFnInputs["advantages"]!.data[2],
-    );
-  expect(advantages("per_datum")).toEqual([0.25, -0.25]);
-  expect(advantages("per_token")).toEqual([0.125, -0.125]);
+test("each scale is the mean that it stands for", () => {
+  const lengths = [2, 5, 1, 7];
+  const answers = group(["pass", "fail", "fail", "fail"]);
+  answers.completions = answers.completions.map((_, sample) => {
+    const tokens = new Int32Array(lengths[sample]!).fill(7);
+    const logprobs = new Float32Array(tokens.length).fill(-1);
+    const verdict = sample === 0 ? "pass" : "fail";
+    return completion(verdict, { tokens, logprobs, sequences: [joinTurns([{ context: [1, 2, 3], tokens, logprobs }])] });
+  });
+  const centered = [0.75, -0.25, -0.25, -0.25];
+  // A token's loss is minus its advantage: with the ratio at 1, what importance_sampling, ppo and cispo begin with.
+  const termsOf = (lossScale: UpdateRule["lossScale"]) =>
+    buildBatch([answers], { ...settings, lossScale }).examples.map((example) => [...ownValues(example, "advantages")]);
+  const average = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+  const sums = centered.map((advantage, sample) => advantage * lengths[sample]!);
+  const expected = {
+    none: sums.reduce((sum, value) => sum + value, 0),
+    per_datum: average(sums),
+    per_token: average(centered.flatMap((advantage, sample) => Array<number>(lengths[sample]!).fill(advantage))),
+    per_answer_token: average(centered),
+    constant: average(sums.map((sum) => sum / settings.maxTokens)),
+  };
+  for (const scale of lossScales) {
+    const terms = termsOf(scale);
+    expect(terms.map((answer) => answer.length)).toEqual(lengths);
+    expect(terms.flat().reduce((sum, value) => sum + value, 0)).toBeCloseTo(expected[scale], 6);
+  }
 });
 
 test("an answer of several sequences counts once, in the baseline and in the scale, and each of them is trained on", () => {

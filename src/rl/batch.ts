@@ -35,7 +35,7 @@ export interface BatchExample extends TrainingExample {
 }
 
 /** The part of an update's rule that makes examples of groups. */
-export type BatchRule = Pick<UpdateRule, "advantage" | "lossScale" | "maskTruncated">;
+export type BatchRule = Pick<UpdateRule, "advantage" | "lossScale" | "maxTokens" | "maskTruncated">;
 
 /** Decides what each group teaches and builds the datums. An ungraded completion is in neither baseline nor loss. */
 export function buildBatch(groups: readonly Group[], rule: BatchRule): Batch {
@@ -50,11 +50,11 @@ export function buildBatch(groups: readonly Group[], rule: BatchRule): Batch {
       chosen.push({ completion, group: index, sample, advantage });
     }
   }
-  const scale = lossScale(rule.lossScale, chosen);
+  const scale = lossScale(rule, chosen);
   const advantagesFor = sharedAdvantages();
   const examples = chosen.flatMap(({ completion, group, sample, advantage }) =>
     completion.sequences.map((sequence, part) => {
-      const advantages = advantagesFor(sequence, groups[group]!, advantage * scale);
+      const advantages = advantagesFor(sequence, groups[group]!, advantage * scale(completion.tokens.length));
       return { ...makeExample(sequence, advantages), group, sample, part };
     }),
   );
@@ -117,8 +117,24 @@ function outcomeOf(completions: readonly Completion[]): GroupOutcome {
   return passed === 0 ? "all-fail" : passed === graded.length ? "all-pass" : "mixed";
 }
 
-function lossScale(mode: UpdateRule["lossScale"], chosen: readonly { completion: Completion }[]): number {
-  if (mode === "none" || chosen.length === 0) return 1;
-  if (mode === "per_datum") return 1 / chosen.length;
-  return 1 / chosen.reduce((sum, { completion }) => sum + completion.tokens.length, 0);
+/** The factor of an answer's terms, from its length. */
+function lossScale(
+  { lossScale, maxTokens }: BatchRule,
+  chosen: readonly { completion: Completion }[],
+): (tokens: number) => number {
+  const answers = Math.max(1, chosen.length);
+  switch (lossScale) {
+    case "none":
+      return () => 1;
+    case "per_datum":
+      return () => 1 / answers;
+    case "per_token": {
+      const all = chosen.reduce((sum, { completion }) => sum + completion.tokens.length, 0);
+      return () => 1 / all;
+    }
+    case "per_answer_token":
+      return (tokens) => 1 / (answers * tokens);
+    case "constant":
+      return () => 1 / (answers * maxTokens);
+  }
 }

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { comparatorNames } from "../grading/index.ts";
 import { policyLossNames } from "../protocol/losses.ts";
 import { thinkingModes } from "../renderers/index.ts";
+import { lossScales } from "../runs/events.ts";
 import { sinkKeys } from "../runs/sink-kinds.ts";
 import { advantageNames } from "./advantages.ts";
 import { answers, evaluations, groups, identity, place, setting, settings, start } from "./config-entry.ts";
@@ -141,8 +142,8 @@ export const configGroups = {
       'settings of the loss as JSON, e.g. {"clip_high_threshold":1.3}',
     ),
     loss_scale: setting(
-      z.enum(["none", "per_token", "per_datum"]).default("none"),
-      "divides advantages by the batch's completion tokens or datums; losses are sums otherwise",
+      z.enum(lossScales).default("none"),
+      "what losses, which are sums, are divided by: the batch's answer tokens (per_token), its answers (per_datum), those and each answer's own tokens (per_answer_token), those and max_tokens (constant)",
       { shown: "card", replayed: true },
     ),
     advantage: setting(z.enum(advantageNames).default("mean"), "how rewards become advantages within a group", {
@@ -202,6 +203,12 @@ export const configGroups = {
       shown: "both",
       replayed: true,
     }),
+    overlong_buffer: answers(
+      count.default(0),
+      "tokens before max_tokens in which a trained answer's reward falls, to overlong_penalty at the end (DAPO's soft zone); 0: none",
+      { shown: "card" },
+    ),
+    overlong_penalty: answers(z.number().min(0).default(1), "what the longest answer loses of its reward"),
     reward_timeout: answers(positive.default(6), "seconds per test", { shown: "both", asking: true }),
     comparator: answers(
       z.enum(comparatorNames).default("tolerant"),

@@ -68,6 +68,12 @@ export function validateConfig(config: TrainConfig): string[] {
     );
   if (each < 4)
     warnings.push(`only ${each} completions per prompt: most groups will have equal rewards and teach nothing`);
+  const { overlong_buffer: buffer, max_tokens: longest } = config;
+  if (buffer >= longest)
+    throw new ConfigError(
+      "config/overlong-buffer",
+      `overlong_buffer=${buffer} with max_tokens=${longest} leaves no answer that costs nothing. Set it to less than max_tokens; DAPO's share is a fifth: ${Math.floor(longest / 5)}.`,
+    );
   const { lr_schedule, warmup_steps, max_steps } = config;
   if (lr_schedule !== "constant" && max_steps < 0)
     throw new ConfigError(

@@ -134,6 +134,12 @@ export class GroupDraws {
     this.#arrive(sample, null);
   }
 
+  /** A verdict with what its answer's length makes of it. */
+  shaped(sample: number, grade: Grade): Grade {
+    const longest = this.rowsOf(sample).reduce((most, { tokens }) => Math.max(most, tokens.length), 0);
+    return this.#parts.shape?.(grade, longest) ?? grade;
+  }
+
   /** Writes a verdict down. */
   async judged(sample: number, grade: Grade, start: number) {
     const { place, record } = this.#parts;

@@ -14,6 +14,7 @@ import { firstAsked } from "./fill.ts";
 import { rowsOf, sampledUntil } from "./group-rows.ts";
 import { maskedCount } from "./mask.ts";
 import { answerLoss } from "./policy-losses.ts";
+import { shapeOverlong } from "./overlong.ts";
 import { TrainError } from "./resume.ts";
 import { type Group, periodOf, type RememberedGroup } from "./rollout.ts";
 import { recentSteps, stepMetrics, stepTimes, updateMetrics } from "./step-metrics.ts";
@@ -41,6 +42,9 @@ const ReplayConfig = TrainConfig.pick({
   max_lag: true,
   reward: true,
   prompts_per_step: true,
+  max_tokens: true,
+  overlong_buffer: true,
+  overlong_penalty: true,
   fill_batch: true,
 }).strip();
 
@@ -198,7 +202,11 @@ function rewardAnew(
     ...group,
     completions: group.completions.map((completion) => ({
       ...completion,
-      grade: { ...completion.grade, reward: rewardOf(completion.grade, rules) },
+      grade: shapeOverlong(
+        { ...completion.grade, reward: rewardOf(completion.grade, rules) },
+        completion.tokens.length,
+        config,
+      ),
     })),
   }));
   return { rewarded, notes: [] };

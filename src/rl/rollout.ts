@@ -90,6 +90,8 @@ export interface RolloutContext {
   temperature: number;
   /** Undefined leaves randomness to the server. */
   seedFor(place: Place, task: Task): number | undefined;
+  /** What a verdict becomes by the length of its answer; of several answers, of the longest. */
+  shape?(grade: Grade, tokens: number): Grade;
   /** Called when a request for samples goes out, and when it has ended. */
   sampling?(change: 1 | -1): void;
 }
@@ -199,13 +201,13 @@ async function playAll<Ending>(draws: GroupDraws, player: Player<Ending>, signal
     if (player.compare) return { ...played, start, end: Date.now() };
     // Nothing of a group is written down before its first answers are.
     await untilAborted(draws.begun, signal);
-    return draws.judged(sample, played.grade, start);
+    return draws.judged(sample, draws.shaped(sample, played.grade), start);
   };
   const played = await Promise.all(samples.map(play));
   if (!player.compare || isKnown) return played;
   const start = Date.now();
   const grades = await untilAborted(player.compare(task, played, signal, place), signal);
-  return Promise.all(grades.map((grade, sample) => draws.judged(sample, grade, start)));
+  return Promise.all(grades.map((grade, sample) => draws.judged(sample, draws.shaped(sample, grade), start)));
 }
 
 /** When the verdicts came; before any, when the last answer did. */

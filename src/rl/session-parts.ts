@@ -13,6 +13,7 @@ import { evaluationSeed } from "./evaluate.ts";
 import { Evaluations } from "./evaluations.ts";
 import type { Money } from "./history.ts";
 import { batchesOf, Pipeline } from "./pipeline.ts";
+import { shapeOverlong } from "./overlong.ts";
 import { Policies } from "./policies.ts";
 import type { Start } from "./resume.ts";
 import type { RolloutContext } from "./rollout.ts";
@@ -114,6 +115,7 @@ export function pipelineOf(context: RunContext, admissions: Admissions): Pipelin
     samples: config.completions_per_prompt,
     temperature: config.temperature,
     seedFor: ({ batch, group }) => (fixedSeeds ? new Random("sample", config.seed, batch, group).uint32() : undefined),
+    shape: (grade, tokens) => shapeOverlong(grade, tokens, config),
     sampling: (change) => sampling.change(change),
   });
   return new Pipeline({

@@ -58,8 +58,8 @@ export interface TrainSettings {
   loss_fn?: "importance_sampling" | "ppo" | "cispo" | "gspo";
   /** settings of the loss as JSON, e.g. {"clip_high_threshold":1.3}. Default {}. */
   loss_fn_config?: Record<string, number>;
-  /** divides advantages by the batch's completion tokens or datums; losses are sums otherwise. Default "none". */
-  loss_scale?: "none" | "per_token" | "per_datum";
+  /** what losses, which are sums, are divided by: the batch's answer tokens (per_token), its answers (per_datum), those and each answer's own tokens (per_answer_token), those and max_tokens (constant). Default "none". */
+  loss_scale?: "none" | "per_token" | "per_datum" | "per_answer_token" | "constant";
   /** how rewards become advantages within a group. Default "mean". */
   advantage?: "mean" | "grpo_std" | "rloo" | "batch_std" | "maxrl" | "none";
   /** policy versions that sampling may be behind training; 0: one after the other, 1: overlapped. Default 1, nano 0. */
@@ -94,6 +94,10 @@ export interface TrainSettings {
   reward?: "all" | "fraction";
   /** penalty of an answer without a code block. Default 0.1. */
   format_coef?: number;
+  /** tokens before max_tokens in which a trained answer's reward falls, to overlong_penalty at the end (DAPO's soft zone); 0: none. Default 0. */
+  overlong_buffer?: number;
+  /** what the longest answer loses of its reward. Default 1. */
+  overlong_penalty?: number;
   /** seconds per test. Default 6, nano 1. */
   reward_timeout?: number;
   /** how outputs are compared; lcb: LiveCodeBench's rules, tokens: one stream of words, whatever the lines. Default "tolerant". */

@@ -20,6 +20,7 @@ export function updateRule(config: TrainConfig): UpdateRule {
   return {
     advantage: config.advantage,
     lossScale: config.loss_scale,
+    maxTokens: config.max_tokens,
     maskTruncated: config.mask_truncated,
     adam: {
       learningRate: config.learning_rate,

@@ -110,10 +110,15 @@ export const ProblemOutcome = z.object({
 });
 export type ProblemOutcome = z.output<typeof ProblemOutcome>;
 
+/** What the terms of a batch's answers are divided by; losses are sums otherwise. Formulas: docs/rl.md. */
+export const lossScales = ["none", "per_token", "per_datum", "per_answer_token", "constant"] as const;
+
 /** How an update is made of its groups; kept so that it can be made again, whatever the config says by then. */
 export const UpdateRule = z.object({
   advantage: z.string(),
-  lossScale: z.enum(["none", "per_token", "per_datum"]),
+  lossScale: z.enum(lossScales),
+  /** The longest answer allowed: what `constant` divides by. */
+  maxTokens: z.int().min(1),
   maskTruncated: z.boolean(),
   adam: z.object({
     learningRate: z.number(),

@@ -60,6 +60,7 @@ export const config: Record<string, unknown> = {
 export const updateRule: UpdateRule = {
   advantage: "mean",
   lossScale: "none",
+  maxTokens: 112,
   maskTruncated: false,
   adam: { learningRate: 1e-4, beta1: 0.9, beta2: 0.95, eps: 1e-12, weightDecay: 0, gradClipNorm: 0 },
   lossFn: "importance_sampling",
