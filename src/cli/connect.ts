@@ -7,7 +7,7 @@ import type { OutageNews } from "../core/outage.ts";
 import { whet } from "../core/program.ts";
 import { shellCommand } from "../core/shell.ts";
 import { createGrader, type Grader, openSandbox, runCanary } from "../grading/index.ts";
-import { presetConfig, type TrainConfig } from "../rl/config.ts";
+import { type EnginePreset, presetConfig, type TrainConfig } from "../rl/config.ts";
 import { type OfferedModel, offeredModels, offerOf } from "../rl/offered.ts";
 import { type Logger, redact } from "../runs/log.ts";
 import { auditedSandbox } from "../sandbox/audited.ts";
@@ -43,7 +43,7 @@ export function chargedAs(
 }
 
 /** The preset of an engine that need not be asked: for the embedded one, nano with the bundled model, and small with another. */
-export function presetOfEngine(kind: Exclude<EngineKind, "server">, modelName = bundledName): TrainConfig["preset"] {
+export function presetOfEngine(kind: Exclude<EngineKind, "server">, modelName = bundledName): EnginePreset {
   if (kind === "hosted") return "deepcoder";
   return modelName === bundledName ? "nano" : "small";
 }
@@ -52,11 +52,11 @@ export function presetOfEngine(kind: Exclude<EngineKind, "server">, modelName = 
 export async function presetFor({
   base_url: baseUrl = "",
   model_name: model,
-}: Asked = {}): Promise<TrainConfig["preset"]> {
+}: Asked = {}): Promise<EnginePreset> {
   const kind = engineKind(baseUrl);
   if (kind !== "server") return presetOfEngine(kind, model);
   const offered = await modelsAt(baseUrl === "" ? {} : { baseUrl });
-  const has = (preset: TrainConfig["preset"]) => offered.some(({ name }) => name === presetConfig(preset).model_name);
+  const has = (preset: EnginePreset) => offered.some(({ name }) => name === presetConfig(preset).model_name);
   return has("nano") && !has("deepcoder") ? "nano" : "deepcoder";
 }
 

@@ -1,7 +1,7 @@
 // Settings of a command that looks at a run: the preset's, then the run's own, then what was given.
 import { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
-import { presetConfig, TrainConfig } from "../rl/config.ts";
+import { presetConfig, presetConfigFor, TrainConfig } from "../rl/config.ts";
 import { configGroups } from "../rl/config-keys.ts";
 import { pickWith, roleOf } from "../rl/config-roles.ts";
 import { readRunConfig } from "../runs/directory.ts";
@@ -72,8 +72,9 @@ export async function settingsOfRun(
     Object.entries(options).filter(([key]) => given.has(key) && key in TrainConfig.shape),
   ) as Partial<TrainConfig>;
   // Nothing is trained here: what was recorded of that may be a value that is refused today.
-  const preset = async () => chosen.preset ?? (await presetFor(chosen));
   const base =
-    run === "" ? presetConfig(await preset()) : recordedSettings(run, { ...configGroups.Learning, ...chosen }).config;
+    run === ""
+      ? await presetConfigFor(chosen.preset, () => presetFor(chosen))
+      : recordedSettings(run, { ...configGroups.Learning, ...chosen }).config;
   return { ...base, ...chosen };
 }

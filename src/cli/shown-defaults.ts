@@ -20,7 +20,7 @@ export function fromEnvironment(given: (key: string) => boolean): { key: string;
   });
 }
 
-/** The preset that help shows, and why it is that one. Help asks no server. */
+/** The preset that help shows, its settings, and why it is that one. Help asks no server. */
 export function presetOf(
   given: TrainConfig["preset"] | undefined,
   { base_url: baseUrl = "", model_name: model }: Partial<Pick<TrainConfig, "base_url" | "model_name">> = {},
@@ -31,8 +31,9 @@ export function presetOf(
     hosted: "TINKER_API_KEY is set",
     server: "a server is named; one that offers only the bundled model gets nano",
   }[kind];
-  const preset = kind === "server" ? "deepcoder" : presetOfEngine(kind, model);
-  return { preset: given ?? preset, why: given ? "given" : why };
+  const engine = kind === "server" ? "deepcoder" : presetOfEngine(kind, model);
+  const preset = given ?? engine;
+  return { preset, usual: presetConfig(preset, engine), why: given ? "given" : why };
 }
 
 /** What `use` makes of the arguments; of arguments that are wrong, what it makes of none, and what is wrong with them. */
@@ -65,11 +66,11 @@ export function describeRunOptions<Schema extends z.ZodObject>(
   const asked = named === undefined ? undefined : TrainConfig.shape.preset.parse(named);
   const baseUrl = given.has("base_url") ? String(options["base_url"]) : String(recorded?.["base_url"] ?? "");
   const model = given.has("model_name") ? String(options["model_name"]) : undefined;
-  const { preset, why } = presetOf(asked, { base_url: baseUrl, ...(model !== undefined && { model_name: model }) });
+  const { preset, usual, why } = presetOf(asked, { base_url: baseUrl, ...(model !== undefined && { model_name: model }) });
 
   const values: Record<string, unknown> = {};
   const notes: Record<string, string> = {};
-  const ofPreset: Record<string, unknown> = presetConfig(preset);
+  const ofPreset: Record<string, unknown> = usual;
   for (const key of Object.keys(schema.shape)) {
     if (given.has(key)) {
       values[key] = options[key];

@@ -121,9 +121,10 @@ function invocation(
   });
   let mistake = wrong;
   const { run, recorded } = parsed;
-  const asked = recorded ? { preset: recorded.preset, why: `of ${run}` } : undefined;
-  const { preset, why } = asked ?? presetOf(parsed.preset, parsed.given);
-  const base = recorded ?? presetConfig(preset);
+  const offered = presetOf(recorded?.preset ?? parsed.preset, parsed.given);
+  const { preset, usual } = offered;
+  const why = recorded ? `of ${run}` : offered.why;
+  const base = recorded ?? usual;
   const config: TrainConfig = { ...base, ...parsed.given };
   try {
     Object.assign(config, resolveSizes(base, parsed.layers));
@@ -139,9 +140,9 @@ function invocation(
   };
   const notes: Record<string, string> = {};
   if (recorded) {
-    const usual: Readonly<Record<string, unknown>> = presetConfig(preset);
+    const ofPreset: Readonly<Record<string, unknown>> = usual;
     for (const [key, value] of Object.entries(recorded))
-      if (JSON.stringify(value) !== JSON.stringify(usual[key])) notes[key] = "the run's";
+      if (JSON.stringify(value) !== JSON.stringify(ofPreset[key])) notes[key] = "the run's";
   } else
     for (const { key, value, note } of fromEnvironment((name) => name in parsed.given)) {
       values[key] = value;

@@ -9,6 +9,9 @@ import { advantageNames } from "./advantages.ts";
 import { answers, evaluations, groups, identity, place, setting, settings, start } from "./config-entry.ts";
 import { scheduleNames } from "./schedule.ts";
 
+export const enginePresets = ["nano", "small", "deepcoder"] as const;
+export const recipeNames = ["dapo", "dr_grpo"] as const;
+
 const positive = z.number().positive();
 const count = z.int().min(0);
 /**
@@ -25,8 +28,8 @@ const price = z.number().min(0).nullable().default(null);
 export const configGroups = {
   "Model and server": {
     preset: setting(
-      z.enum(["nano", "small", "deepcoder"]).default("deepcoder"),
-      "a set of defaults: nano (bundled model and problems), small (a model of yours on this machine) or deepcoder; chosen by engine and model unless named",
+      z.enum([...enginePresets, ...recipeNames]).default("deepcoder"),
+      "a set of defaults: nano (bundled model and problems), small (a model of yours on this machine) or deepcoder, chosen by engine and model unless named; or a recipe over that one: dapo, dr_grpo",
       { shown: "both", asking: true },
     ),
     model_name: identity(

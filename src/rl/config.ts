@@ -1,7 +1,7 @@
 // The training config: the schema of its keys, the presets, and the checks between keys.
 import { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
-import { configKeys } from "./config-keys.ts";
+import { configKeys, type enginePresets, type recipeNames } from "./config-keys.ts";
 import type { TrainSettings } from "./settings.ts";
 import type { olderSizes } from "./sizes.ts";
 
@@ -15,8 +15,13 @@ export const TrainConfig = z.strictObject(
 /** Every setting of a run, resolved; docs/config.md lists them with their defaults. */
 export type TrainConfig = Required<Omit<TrainSettings, keyof typeof olderSizes>>;
 
+/** The presets that fit an engine and a model. */
+export type EnginePreset = (typeof enginePresets)[number];
+/** Those that are a published recipe: over the one that fits the engine, whatever that is. */
+export type Recipe = (typeof recipeNames)[number];
+
 /** What a preset changes; a key given on the command line wins. */
-export const presets: Readonly<Record<TrainConfig["preset"], Partial<TrainConfig>>> = {
+export const presets: Readonly<Record<EnginePreset, Partial<TrainConfig>>> = {
   deepcoder: {},
   nano: {
     model_name: "nano-coder",
@@ -52,9 +57,37 @@ export const presets: Readonly<Record<TrainConfig["preset"], Partial<TrainConfig
   },
 };
 
-/** The defaults of a preset. */
-export function presetConfig(preset: TrainConfig["preset"]): TrainConfig {
-  return { ...TrainConfig.parse({}), ...presets[preset], preset };
+/** What a recipe changes over the settings that it stands on. Learning rates are left alone: the papers train all weights. */
+const recipes: Readonly<Record<Recipe, (base: TrainConfig) => Partial<TrainConfig>>> = {
+  // arXiv 2503.14476: clip higher, dynamic sampling, token-level loss, overlong shaping, no KL. Its soft zone is a fifth of the longest answer.
+  dapo: ({ max_tokens }) => ({
+    loss_fn: "ppo",
+    loss_fn_config: { clip_low_threshold: 0.8, clip_high_threshold: 1.28 },
+    loss_scale: "per_token",
+    advantage: "grpo_std",
+    fill_batch: true,
+    overlong_buffer: Math.floor(max_tokens / 5),
+  }),
+  // arXiv 2503.20783: GRPO's clipped loss without its division by the spread of a group and by an answer's length.
+  dr_grpo: () => ({ loss_fn: "ppo", loss_scale: "constant", advantage: "mean" }),
+};
+
+const isRecipe = (preset: TrainConfig["preset"]): preset is Recipe => Object.hasOwn(recipes, preset);
+
+/** The defaults of a preset; those of a recipe over `engine`'s. */
+export function presetConfig(preset: TrainConfig["preset"], engine: EnginePreset = "deepcoder"): TrainConfig {
+  const base = { ...TrainConfig.parse({}), ...presets[isRecipe(preset) ? engine : preset], preset };
+  return isRecipe(preset) ? { ...base, ...recipes[preset](base) } : base;
+}
+
+/** The same for a preset that is given or not: what fits the engine is asked only where it decides. */
+export async function presetConfigFor(
+  given: TrainConfig["preset"] | undefined,
+  ofEngine: () => Promise<EnginePreset>,
+): Promise<TrainConfig> {
+  if (given !== undefined && !isRecipe(given)) return presetConfig(given);
+  const engine = await ofEngine();
+  return presetConfig(given ?? engine, engine);
 }
 
 /** Checks what no single field can: throws ConfigError. Returns warnings worth showing. */

@@ -2,8 +2,8 @@
 
 /** Settings of a run, as docs/config.md lists them. What is left out is the preset's. */
 export interface TrainSettings {
-  /** a set of defaults: nano (bundled model and problems), small (a model of yours on this machine) or deepcoder; chosen by engine and model unless named. Default "deepcoder". */
-  preset?: "nano" | "small" | "deepcoder";
+  /** a set of defaults: nano (bundled model and problems), small (a model of yours on this machine) or deepcoder, chosen by engine and model unless named; or a recipe over that one: dapo, dr_grpo. Default "deepcoder". */
+  preset?: "nano" | "small" | "deepcoder" | "dapo" | "dr_grpo";
   /** base model to train a LoRA adapter on: a name of the server's; on this machine a folder, a GGUF file or a hub id. Default "Qwen/Qwen3-8B", nano "nano-coder". */
   model_name?: string;
   /** chat format, e.g. template (the model's own); "" takes the one that fits the model. Default "", nano "qwen3_instruct". */

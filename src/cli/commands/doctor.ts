@@ -8,7 +8,7 @@ import { scratchFolder } from "../../core/files.ts";
 import { whet } from "../../core/program.ts";
 import { shellCommand } from "../../core/shell.ts";
 import { describeSummary } from "../../data/index.ts";
-import { presetConfig, type TrainConfig } from "../../rl/config.ts";
+import { presetConfigFor, type TrainConfig } from "../../rl/config.ts";
 import { declaredFrozen, notFrozen, probeFrozen } from "../../rl/frozen-samplers.ts";
 import { judgeByTests } from "../../rl/judge.ts";
 import { measureStep } from "../../rl/measure-step.ts";
@@ -48,8 +48,9 @@ export const command: Command = {
     const parsed = parseArgumentsOfRun(args, `${whet} doctor`);
     const run = parsed.run === "" ? undefined : findRun(parsed.run);
     // A server that cannot be asked is reported by the check of the engine.
-    const preset = async () => parsed.preset ?? (await presetFor(parsed.given).catch(() => "deepcoder" as const));
-    const base = run === undefined ? presetConfig(await preset()) : recordedSettings(run, parsed.given).config;
+    const preset = () => presetFor(parsed.given).catch(() => "deepcoder" as const);
+    const base =
+      run === undefined ? await presetConfigFor(parsed.preset, preset) : recordedSettings(run, parsed.given).config;
     const { config, warnings } = resolveConfig(parsed, base);
     for (const warning of warnings) console.log(`note      ${warning}`);
     const words = parsed.run === "" ? args : args.filter((word) => word !== parsed.run && !word.startsWith("run="));

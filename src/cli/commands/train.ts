@@ -13,7 +13,7 @@ import { questionTemplateHash } from "../../data/question.ts";
 import type { Renderer } from "../../renderers/index.ts";
 import { beginRun, type RunFacts, runRecord } from "../../rl/begin-run.ts";
 import { linkedController } from "../../rl/cancellation.ts";
-import { presetConfig, type TrainConfig } from "../../rl/config.ts";
+import { presetConfigFor, type TrainConfig } from "../../rl/config.ts";
 import { shownKeys } from "../../rl/config-roles.ts";
 import { describeCost, describeForecast, type Forecast, forecastTokens } from "../../rl/forecast.ts";
 import { judgeByTests } from "../../rl/judge.ts";
@@ -108,8 +108,8 @@ export async function startTraining(parsed: ParsedTrainArguments): Promise<numbe
 }
 
 async function planNew(parsed: ParsedTrainArguments): Promise<Plan> {
-  const preset = parsed.preset ?? (await presetFor(parsed.given));
-  const { config, warnings } = resolveConfig(parsed, presetConfig(preset));
+  const base = await presetConfigFor(parsed.preset, () => presetFor(parsed.given));
+  const { config, warnings } = resolveConfig(parsed, base);
   return { config, kind: engineKind(config.base_url), notices: [...parsed.notices, ...warnings] };
 }
 
