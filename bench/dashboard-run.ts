@@ -151,6 +151,7 @@ function submit(
     rule: updateRule,
     examples: groups * samples,
     tokens: groups * samples * (promptTokens + tokens),
+    readTokens: 0,
     nextOffset: (step + 1) * groups,
     groups: outcomes.map(({ problem, passed, verdicts }) => ({
       problem,

@@ -49,10 +49,7 @@ export function presetOfEngine(kind: Exclude<EngineKind, "server">, modelName = 
 }
 
 /** The preset that fits the engine and the model; of servers, nano for those that have the bundled model, else deepcoder. */
-export async function presetFor({
-  base_url: baseUrl = "",
-  model_name: model,
-}: Asked = {}): Promise<EnginePreset> {
+export async function presetFor({ base_url: baseUrl = "", model_name: model }: Asked = {}): Promise<EnginePreset> {
   const kind = engineKind(baseUrl);
   if (kind !== "server") return presetOfEngine(kind, model);
   const offered = await modelsAt(baseUrl === "" ? {} : { baseUrl });

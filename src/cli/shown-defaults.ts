@@ -66,7 +66,10 @@ export function describeRunOptions<Schema extends z.ZodObject>(
   const asked = named === undefined ? undefined : TrainConfig.shape.preset.parse(named);
   const baseUrl = given.has("base_url") ? String(options["base_url"]) : String(recorded?.["base_url"] ?? "");
   const model = given.has("model_name") ? String(options["model_name"]) : undefined;
-  const { preset, usual, why } = presetOf(asked, { base_url: baseUrl, ...(model !== undefined && { model_name: model }) });
+  const { preset, usual, why } = presetOf(asked, {
+    base_url: baseUrl,
+    ...(model !== undefined && { model_name: model }),
+  });
 
   const values: Record<string, unknown> = {};
   const notes: Record<string, string> = {};

@@ -6,7 +6,7 @@ import { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
 import { whet } from "../core/program.ts";
 import { fromAnywhere } from "../data/sources.ts";
-import { presetConfig, TrainConfig, validateConfig } from "../rl/config.ts";
+import { TrainConfig, validateConfig } from "../rl/config.ts";
 import { configGroups, configKeys } from "../rl/config-keys.ts";
 import { keysWith } from "../rl/config-roles.ts";
 import { completionsPerStep, olderSizes, resolveSizes } from "../rl/sizes.ts";

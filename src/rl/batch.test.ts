@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { type Grade, lossScales, type UpdateRule } from "../runs/events.ts";
-import { buildBatch } from "./batch.ts";
+import { type BatchRule, buildBatch } from "./batch.ts";
 import { joinTurns, ownValues } from "./datums.ts";
 import type { Completion, Group } from "./rollout.ts";
 import { batchMetrics } from "./step-metrics.ts";
@@ -47,7 +47,14 @@ function group(verdicts: readonly Verdict[]): Group {
 }
 
 const many = (verdict: Verdict, count: number) => Array<Verdict>(count).fill(verdict);
-const settings = { advantage: "mean", lossScale: "none", maxTokens: 20, maskTruncated: false } as const;
+const settings: BatchRule = {
+  advantage: "mean",
+  lossScale: "none",
+  maxTokens: 20,
+  maskTruncated: false,
+  references: [],
+  rewarded: true,
+};
 
 test("a step of 128 completions adds up", () => {
   // 83 of 128 correct, one malformed, five of eight groups without contrast.
@@ -114,7 +121,11 @@ test("each scale is the mean that it stands for", () => {
     const tokens = new Int32Array(lengths[sample]!).fill(7);
     const logprobs = new Float32Array(tokens.length).fill(-1);
     const verdict = sample === 0 ? "pass" : "fail";
-    return completion(verdict, { tokens, logprobs, sequences: [joinTurns([{ context: [1, 2, 3], tokens, logprobs }])] });
+    return completion(verdict, {
+      tokens,
+      logprobs,
+      sequences: [joinTurns([{ context: [1, 2, 3], tokens, logprobs }])],
+    });
   });
   const centered = [0.75, -0.25, -0.25, -0.25];
   // A token's loss is minus its advantage: with the ratio at 1, what importance_sampling, ppo and cispo begin with.

@@ -3,6 +3,7 @@ import type { UpdateRule } from "../runs/events.ts";
 import { type AdvantageName, batchAdvantages, computeAdvantages, shouldSkip } from "./advantages.ts";
 import { advantagesOf, makeExample, type Sequence, type TrainingExample } from "./datums.ts";
 import { spread } from "./mask.ts";
+import type { ReferenceValues } from "./references.ts";
 import type { Completion, Group } from "./rollout.ts";
 
 /** Below this share of graded completions a group is dropped: the survivors would be a biased sample. */
@@ -25,6 +26,8 @@ export interface JudgedGroup {
 export interface Batch {
   groups: JudgedGroup[];
   examples: BatchExample[];
+  /** What references think of the examples, where there are any. */
+  references?: ReferenceValues;
 }
 
 /** A training example, and what it is of: the group's place in the batch, the sample's in the group, the sequence's in the sample. */
@@ -32,14 +35,19 @@ export interface BatchExample extends TrainingExample {
   group: number;
   sample: number;
   part: number;
+  /** What the terms of its answer are multiplied by. */
+  scale: number;
 }
 
 /** The part of an update's rule that makes examples of groups. */
-export type BatchRule = Pick<UpdateRule, "advantage" | "lossScale" | "maxTokens" | "maskTruncated">;
+export type BatchRule = Pick<
+  UpdateRule,
+  "advantage" | "lossScale" | "maxTokens" | "maskTruncated" | "references" | "rewarded"
+>;
 
 /** Decides what each group teaches and builds the datums. An ungraded completion is in neither baseline nor loss. */
 export function buildBatch(groups: readonly Group[], rule: BatchRule): Batch {
-  const judged = judgeGroups(groups, rule.advantage as AdvantageName);
+  const judged = judgeGroups(groups, rule);
   const chosen: { completion: Completion; group: number; sample: number; advantage: number }[] = [];
   for (const [index, { group, advantages, skipped }] of judged.entries()) {
     if (skipped) continue;
@@ -50,14 +58,15 @@ export function buildBatch(groups: readonly Group[], rule: BatchRule): Batch {
       chosen.push({ completion, group: index, sample, advantage });
     }
   }
-  const scale = lossScale(rule, chosen);
+  const scaleOf = lossScale(rule, chosen);
   const advantagesFor = sharedAdvantages();
-  const examples = chosen.flatMap(({ completion, group, sample, advantage }) =>
-    completion.sequences.map((sequence, part) => {
-      const advantages = advantagesFor(sequence, groups[group]!, advantage * scale(completion.tokens.length));
-      return { ...makeExample(sequence, advantages), group, sample, part };
-    }),
-  );
+  const examples = chosen.flatMap(({ completion, group, sample, advantage }) => {
+    const scale = scaleOf(completion.tokens.length);
+    return completion.sequences.map((sequence, part) => {
+      const advantages = advantagesFor(sequence, groups[group]!, rule.rewarded ? advantage * scale : 0);
+      return { ...makeExample(sequence, advantages), group, sample, part, scale };
+    });
+  });
   return { groups: judged, examples };
 }
 
@@ -94,18 +103,19 @@ const rewardsOf = (completions: readonly Judged[]) =>
 export const teaches = (completions: readonly Judged[]): boolean =>
   !shouldSkip(computeAdvantages(rewardsOf(completions)));
 
-/** Judges each group by its graded answers; by none where too many have no verdict. */
-function judgeGroups(groups: readonly Group[], name: AdvantageName): JudgedGroup[] {
+/** Judges each group by its graded answers; by none where too many have no verdict. A teacher teaches where rewards are equal, too. */
+function judgeGroups(groups: readonly Group[], { advantage, references }: BatchRule): JudgedGroup[] {
+  const isTaught = references.some(({ name }) => name === "teacher");
   const rewarded = groups.map(({ completions }) => rewardedSamples(completions));
   const rewards = groups.map(({ completions }) => rewardsOf(completions));
-  const advantages = batchAdvantages(rewards, name);
+  const advantages = batchAdvantages(rewards, advantage as AdvantageName);
   return groups.map((group, index) => {
     const ofSamples = Array<number | null>(group.completions.length).fill(null);
     for (const [rank, sample] of rewarded[index]!.entries()) ofSamples[sample] = advantages[index]![rank]!;
     return {
       group,
       outcome: rewarded[index]!.length === 0 ? "ungraded" : outcomeOf(group.completions),
-      skipped: !teaches(group.completions),
+      skipped: isTaught ? rewarded[index]!.length === 0 : !teaches(group.completions),
       advantages: ofSamples,
     };
   });

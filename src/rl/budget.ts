@@ -43,6 +43,7 @@ export class Budget {
   readonly #tariff: Tariff;
   readonly #config: BudgetConfig;
   readonly #turns: number;
+  readonly #reads: number;
   /** What the last groups came to, sampled and trained on; of evaluations, sampled. */
   readonly #recent: { train: GroupCost[]; eval: GroupCost[] } = { train: [], eval: [] };
   /** Of groups that are under way. */
@@ -56,8 +57,15 @@ export class Budget {
   /** What was admitted and has not come to its end. */
   readonly #begun = { batches: new Set<number>(), evaluations: new Set<number>() };
 
-  /** `turns`: of an episode, at most. */
-  constructor(limit: number, tariff: Tariff, meter: Meter, config: BudgetConfig, turns = 1) {
+  /** `turns`: of an episode, at most; `reads`: how often what is trained on is read besides. */
+  constructor(
+    limit: number,
+    tariff: Tariff,
+    meter: Meter,
+    config: BudgetConfig,
+    { turns = 1, reads = 0 }: { turns?: number | undefined; reads?: number } = {},
+  ) {
+    this.#reads = reads;
     this.#turns = turns;
     this.#limit = limit;
     this.#tariff = tariff;
@@ -114,7 +122,7 @@ export class Budget {
         break;
       }
       case "update-submitted":
-        this.#trained.set(event.step, this.#dollars({ train: event.tokens }));
+        this.#trained.set(event.step, this.#dollars({ train: event.tokens, prefill: event.readTokens }));
         this.#untrained.set(event.step, this.#trained.get(event.step)!);
         break;
       case "update-done":
@@ -147,7 +155,7 @@ export class Budget {
   /** Tokens that an update will read. */
   #willTrain({ phase, batch }: { phase: string; batch: number }, tokens: number, cost: GroupCost): void {
     if (phase !== "train") return;
-    const training = this.#dollars({ train: tokens });
+    const training = this.#dollars({ train: tokens, prefill: this.#reads * tokens });
     this.#untrained.set(batch, (this.#untrained.get(batch) ?? 0) + training);
     cost.dollars += training;
   }
@@ -177,10 +185,11 @@ export class Budget {
     const { prompt, maxTokens } = longestTask(config);
     // Every turn reads what was said before it; together its tokens stay within the window.
     const further = completions * (this.#turns - 1);
+    const train = completions * this.#turns * config.context_window;
     const group = {
-      prefill: prompt.length + further * config.context_window,
+      prefill: prompt.length + further * config.context_window + this.#reads * train,
       sample: completions * this.#turns * maxTokens,
-      train: completions * this.#turns * config.context_window,
+      train,
     };
     const test = longestTask(config, config.eval_max_tokens || config.max_tokens);
     const evaluation = {

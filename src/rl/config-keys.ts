@@ -3,7 +3,7 @@ import { z } from "zod";
 import { comparatorNames } from "../grading/index.ts";
 import { policyLossNames } from "../protocol/losses.ts";
 import { thinkingModes } from "../renderers/index.ts";
-import { lossScales } from "../runs/events.ts";
+import { lossScales, mismatchNames } from "../runs/events.ts";
 import { sinkKeys } from "../runs/sink-kinds.ts";
 import { advantageNames } from "./advantages.ts";
 import { answers, evaluations, groups, identity, place, setting, settings, start } from "./config-entry.ts";
@@ -153,6 +153,32 @@ export const configGroups = {
       shown: "both",
       replayed: true,
     }),
+    kl_coef: setting(
+      z.number().min(0).default(0),
+      "penalty for the distance from kl_reference: this times the difference of log-probabilities is taken off each token's advantage",
+      { shown: "card" },
+    ),
+    kl_reference: setting(
+      z.string().default(""),
+      'where that distance is from: a model or a tinker:// path; "" is model_name',
+    ),
+    teacher: setting(
+      z.string().default(""),
+      "on-policy distillation: a model, or a tinker:// path of one, whose log-probabilities less the policy's are added to the advantages",
+      { shown: "both" },
+    ),
+    teacher_coef: setting(positive.default(1), "what that difference is multiplied by", { shown: "card" }),
+    teacher_mode: setting(
+      z.enum(["added", "alone"]).default("added"),
+      "whether rewards teach beside the teacher (added) or are figures only (alone)",
+      { shown: "card" },
+    ),
+    mismatch: setting(
+      z.enum(mismatchNames).default("none"),
+      "for servers whose sampler is not their trainer: weigh each token by their ratio, at most mismatch_cap (token_cap), or each answer by its own, and leave out those beyond it (sequence_mask)",
+      { shown: "card" },
+    ),
+    mismatch_cap: setting(z.number().min(1).default(2), "the largest ratio of trainer and sampler"),
     max_lag: setting(
       z.int().min(0).max(64).default(1),
       "policy versions that sampling may be behind training; 0: one after the other, 1: overlapped",

@@ -41,3 +41,19 @@ test("what cannot train is refused with the way out", () => {
   expect(validateConfig({ ...config, completions_per_prompt: 2 })).toHaveLength(1);
   expect(validateConfig({ ...config, num_substeps: 2 })[0]).toContain("ppo");
 });
+
+test("a recipe stands over the preset of any engine", () => {
+  const dapo = presetConfig("dapo", "nano");
+  expect(dapo).toMatchObject({
+    model_name: "nano-coder",
+    loss_scale: "per_token",
+    fill_batch: true,
+    overlong_buffer: 22,
+  });
+  expect(presetConfig("dapo")).toMatchObject({ model_name: "Qwen/Qwen3-8B", overlong_buffer: 4915, preset: "dapo" });
+  expect(presetConfig("dr_grpo", "small")).toMatchObject({ loss_fn: "ppo", loss_scale: "constant", advantage: "mean" });
+  for (const recipe of ["dapo", "dr_grpo"] as const)
+    expect(validateConfig(TrainConfig.parse(presetConfig(recipe, "nano")))).toEqual([]);
+  expect(() => validateConfig({ ...dapo, teacher: "other" })).toThrow(/teaches with every group/);
+  expect(() => validateConfig({ ...dapo, overlong_buffer: 112 })).toThrow(/leaves no answer that costs nothing/);
+});

@@ -107,6 +107,15 @@ export function validateConfig(config: TrainConfig): string[] {
       "config/overlong-buffer",
       `overlong_buffer=${buffer} with max_tokens=${longest} leaves no answer that costs nothing. Set it to less than max_tokens; DAPO's share is a fifth: ${Math.floor(longest / 5)}.`,
     );
+  if (config.teacher !== "" && config.fill_batch)
+    throw new ConfigError(
+      "config/teacher-fills",
+      `teacher=${config.teacher} teaches with every group, so fill_batch=true has nothing to fill batches with. Leave one of them out.`,
+    );
+  if (config.mismatch !== "none" && config.num_substeps > 1)
+    warnings.push(
+      `mismatch=${config.mismatch} with num_substeps=${config.num_substeps}: the ratios are those of before the first of them`,
+    );
   const { lr_schedule, warmup_steps, max_steps } = config;
   if (lr_schedule !== "constant" && max_steps < 0)
     throw new ConfigError(

@@ -6,6 +6,8 @@ import { Findings } from "./findings.ts";
 import { Meter } from "./meter.ts";
 import type { Tariff } from "./prices.ts";
 import { Recovered } from "./recovery.ts";
+import { extraReads } from "./references.ts";
+import { updateRule } from "./train-step.ts";
 
 /** What counts a run's cost, and what ends it when that is spent. */
 export interface Money {
@@ -30,7 +32,10 @@ export async function beginWithHistory(
   const findings = new Findings(run, config);
   const meter = new Meter();
   const { budget: limit } = config;
-  const budget = limit === null || !tariff ? undefined : new Budget(limit, tariff, meter, config, maxTurns);
+  const budget =
+    limit === null || !tariff
+      ? undefined
+      : new Budget(limit, tariff, meter, config, { turns: maxTurns, reads: extraReads(updateRule(config)) });
   const recovered = new Recovered();
   await run.begin(record, changes, [findings, meter, ...(budget ? [budget] : []), recovered]);
   return { findings, money: { meter, budget }, recovered };

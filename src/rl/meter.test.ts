@@ -43,7 +43,7 @@ const group = {
   passed: 0,
 };
 const submitted = (step: number, tokens: number) =>
-  at({ type: "update-submitted", step, rule, examples: 2, tokens, nextOffset: 1, groups: [group] });
+  at({ type: "update-submitted", step, rule, examples: 2, tokens, readTokens: 0, nextOffset: 1, groups: [group] });
 const done = (step: number) => at({ type: "update-done", step, lossSum: 0, server: {}, start: 0, end: 0 });
 const opened = at({ type: "opened", pid: 1 });
 const meterOf = (...events: RunEvent[]) => Meter.over(events.map((event) => ({ event })));

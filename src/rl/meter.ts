@@ -49,7 +49,7 @@ export class Meter {
   readonly #accounts: Account[] = [newAccount(undefined)];
   readonly #requests = new Map<string, Request>();
   /** Tokens of updates that are not applied yet, and whether one on its way was given up: it will be sent again. */
-  readonly #submitted = new Map<number, { tokens: number; lost: boolean }>();
+  readonly #submitted = new Map<number, { tokens: number; readTokens: number; lost: boolean }>();
   /** What the batches that count have used. */
   readonly #batches = new Map<number, TokenUse>();
   readonly #mixed = new Map<number, number>();
@@ -163,11 +163,12 @@ export class Meter {
         break;
       }
       case "update-submitted":
-        this.#submitted.set(event.step, { tokens: event.tokens, lost: false });
+        this.#submitted.set(event.step, { tokens: event.tokens, readTokens: event.readTokens, lost: false });
         this.#mixed.set(event.step, event.groups.filter(({ outcome }) => outcome === "mixed").length);
         break;
       case "update-done": {
-        const use = { train: this.#submitted.get(event.step)?.tokens ?? 0 };
+        const { tokens = 0, readTokens = 0 } = this.#submitted.get(event.step) ?? {};
+        const use = { train: tokens, prefill: readTokens };
         this.#submitted.delete(event.step);
         add(this.#account.train, use);
         add(this.#batch(event.step), use);
@@ -217,7 +218,7 @@ export class Meter {
     }
     this.#requests.clear();
     for (const update of this.#submitted.values()) {
-      if (!update.lost) add(this.#account.lost, { train: update.tokens });
+      if (!update.lost) add(this.#account.lost, { train: update.tokens, prefill: update.readTokens });
       update.lost = true;
     }
   }

@@ -1,8 +1,8 @@
 // The soft zone against DAPO's equation 13 written out, and what it makes of verdicts.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { overlongCost, shapeOverlong } from "./overlong.ts";
 import { gradeOf } from "./environment/verdict.ts";
+import { overlongCost, shapeOverlong } from "./overlong.ts";
 
 const zone = { max_tokens: 100, overlong_buffer: 20, overlong_penalty: 1 };
 

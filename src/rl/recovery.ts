@@ -1,6 +1,6 @@
 // What a journal says about going on: the checkpoints, and from one of them on everything that need not be done again.
 import { type CheckpointRecord, LiveCheckpoints } from "../runs/checkpoints.ts";
-import type { EventOf, JournalEntry, RunEvent, UpdateRule } from "../runs/events.ts";
+import type { Arrays, EventOf, JournalEntry, RunEvent, UpdateRule } from "../runs/events.ts";
 import { isGroupUndone, undoSteps, undoVersions } from "../runs/rewinds.ts";
 import { teaches } from "./batch.ts";
 import type { Role } from "./config-entry.ts";
@@ -47,7 +47,7 @@ export class Recovered {
   /** What was asked of the run. */
   readonly controlState = new ControlState();
   /** Steps of which an update was submitted: they are trained again from the same groups, as many as there were. */
-  readonly #updated = new Map<number, { groups: number; nextOffset: number }>();
+  readonly #updated = new Map<number, { groups: number; nextOffset: number; arrays(): Arrays }>();
 
   constructor(from?: number) {
     this.#named = from;
@@ -112,6 +112,11 @@ export class Recovered {
 
   ruleOf(step: number): UpdateRule | undefined {
     return this.#rules.get(step);
+  }
+
+  /** What references thought of a step's examples. */
+  referencesOf(step: number): Arrays | undefined {
+    return this.#updated.get(step)?.arrays();
   }
 
   isStepDone(step: number): boolean {
@@ -211,7 +216,7 @@ export class Recovered {
       case "update-submitted":
         if (event.step < from) break;
         this.#rules.set(event.step, event.rule);
-        this.#updated.set(event.step, { groups: event.groups.length, nextOffset: event.nextOffset });
+        this.#updated.set(event.step, { groups: event.groups.length, nextOffset: event.nextOffset, arrays });
         break;
       case "step-done":
         this.#steps.set(event.step, event);

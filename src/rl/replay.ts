@@ -2,7 +2,7 @@
 // as they were recorded; under a changed one they show what would have differed.
 import type { z } from "zod";
 import { rewardOf } from "../grading/index.ts";
-import type { EventOf, JournalEntry, Span, UpdateRule } from "../runs/events.ts";
+import type { Arrays, EventOf, JournalEntry, Span, UpdateRule } from "../runs/events.ts";
 import { isStepUndone, undoSteps } from "../runs/rewinds.ts";
 import { type Batch, type BatchExample, buildBatch } from "./batch.ts";
 import { completionOf } from "./completion.ts";
@@ -13,8 +13,9 @@ import { evaluationMetrics, summarizeOutcomes } from "./evaluate.ts";
 import { firstAsked } from "./fill.ts";
 import { rowsOf, sampledUntil } from "./group-rows.ts";
 import { maskedCount } from "./mask.ts";
-import { answerLoss } from "./policy-losses.ts";
 import { shapeOverlong } from "./overlong.ts";
+import { answerLoss } from "./policy-losses.ts";
+import { valuesOf, withReferences } from "./references.ts";
 import { TrainError } from "./resume.ts";
 import { type Group, periodOf, type RememberedGroup } from "./rollout.ts";
 import { recentSteps, stepMetrics, stepTimes, updateMetrics } from "./step-metrics.ts";
@@ -51,7 +52,7 @@ const ReplayConfig = TrainConfig.pick({
 /** What a step's figures are made of, as far as the journal was read. */
 interface OpenStep {
   groups: RememberedGroup[];
-  submitted?: { event: EventOf<"update-submitted">; session: Session };
+  submitted?: { event: EventOf<"update-submitted">; session: Session; arrays: Arrays };
   done?: { event: EventOf<"update-done">; logprobs: Float32Array | undefined };
 }
 
@@ -82,7 +83,8 @@ export function* replay(entries: Iterable<JournalEntry>, changes: ReplayChanges)
       if (group) group.graded[event.sample] = event;
     } else if (event.type === "turn-sampled" && event.phase === "train") {
       open.get(event.batch)?.groups[event.group]?.turns.push({ sampled: event, arrays });
-    } else if (event.type === "update-submitted" && session) stepOf(event.step).submitted = { event, session };
+    } else if (event.type === "update-submitted" && session)
+      stepOf(event.step).submitted = { event, session, arrays: arrays() };
     else if (event.type === "update-done") {
       const logprobs = arrays()["logprobs"];
       stepOf(event.step).done = { event, logprobs: logprobs instanceof Float32Array ? logprobs : undefined };
@@ -126,9 +128,9 @@ function replayStep(
   const { rule } = submitted.event;
   // An outage that got its verdict later may have left groups that the batch did without.
   const groups = remembered.slice(0, submitted.event.groups.length).map(groupOf);
-  const before = buildBatch(groups, rule);
+  const before = referred(buildBatch(groups, rule), rule, submitted.arrays);
   const { rewarded, notes } = rewardAnew(groups, submitted.session, changes);
-  const batch = buildBatch(rewarded, changedRule(rule, changes));
+  const batch = referredAs(before, buildBatch(rewarded, changedRule(rule, changes)), rule);
   const isSame = sameExamples(batch, before);
   const update = done && (isSame ? recordedUpdate(done) : updateUnder(batch, before, rule, done));
   const now = stepMetrics({
@@ -151,6 +153,23 @@ function replayStep(
   const figures = needsServer ? Object.keys(updateMetrics(before.examples, recordedUpdate(done))) : [];
   const notComputed = figures.filter((name) => now[name] === undefined && event.metrics[name] !== undefined);
   return { what: "step", step: event.step, recorded: event.metrics, now, notComputed, notes };
+}
+
+/** A batch with what its references said of it. */
+function referred(batch: Batch, rule: UpdateRule, arrays: Arrays): Batch {
+  const values = valuesOf(arrays, batch.examples, rule);
+  return values && rule.references.length > 0 ? withReferences(batch, rule, values) : batch;
+}
+
+/** Another choice of the same answers, with what was said of each; without where nothing was said of one. */
+function referredAs(before: Batch, batch: Batch, rule: UpdateRule): Batch {
+  const places = new Map(before.examples.map((example, index) => [nameOf(example), index]));
+  const indices = batch.examples.flatMap((example) => places.get(nameOf(example)) ?? []);
+  if (!before.references || indices.length < batch.examples.length) return batch;
+  const chosen = [...before.references].map(
+    ([name, values]) => [name, indices.map((index) => values[index]!)] as const,
+  );
+  return withReferences(batch, rule, new Map(chosen));
 }
 
 const changedRule = (rule: UpdateRule, changes: ReplayChanges): UpdateRule => ({
@@ -240,10 +259,10 @@ function sameExamples(a: Batch, b: Batch): boolean {
 function updateUnder(
   batch: Batch,
   before: Batch,
-  { lossFn, lossFnConfig, substeps }: UpdateRule,
+  { lossFn, lossFnConfig, substeps, mismatch }: UpdateRule,
   { logprobs }: NonNullable<OpenStep["done"]>,
 ): TrainStepResult | undefined {
-  if (!logprobs || substeps > 1) return undefined;
+  if (!logprobs || substeps > 1 || mismatch !== "none") return undefined;
   const slices = new Map<string, Float32Array>();
   let offset = 0;
   for (const example of before.examples) {

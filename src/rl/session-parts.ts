@@ -12,9 +12,10 @@ import { Controls, type ControlsOptions } from "./controls.ts";
 import { evaluationSeed } from "./evaluate.ts";
 import { Evaluations } from "./evaluations.ts";
 import type { Money } from "./history.ts";
-import { batchesOf, Pipeline } from "./pipeline.ts";
 import { shapeOverlong } from "./overlong.ts";
+import { batchesOf, Pipeline } from "./pipeline.ts";
 import { Policies } from "./policies.ts";
+import { References } from "./references.ts";
 import type { Start } from "./resume.ts";
 import type { RolloutContext } from "./rollout.ts";
 import { StepRecorder } from "./step-recorder.ts";
@@ -28,6 +29,7 @@ export interface RunContext {
   start: Start;
   plan: BatchPlan;
   money: Money;
+  references: References;
   watch: Watch;
   /** Ends this session: by a signal to the process, or because somebody asked the run to stop. */
   stop: LinkedController;
@@ -48,6 +50,7 @@ export function runContext(start: Start, config: TrainConfig, parts: TrainParts)
     start,
     plan: new BatchPlan(start, config, tasks.train),
     money: parts.begun.history.money,
+    references: new References(parts.server.service, config),
     watch,
     stop,
     signals: { drain: stop.signal, cancel: watch.signal },

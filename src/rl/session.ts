@@ -1,9 +1,10 @@
 // The parts of a run between one start and the next, tied together: the pipeline that samples ahead, the policies it samples from, the
 // evaluations and checkpoints that run beside, and the record of every step. Parts do not know each other; this file does.
 import { untilAborted } from "../client/wait.ts";
-import type { Span } from "../runs/events.ts";
+import type { Span, UpdateRule } from "../runs/events.ts";
 import { measured } from "../runs/timing.ts";
 import type { Admissions } from "./admissions.ts";
+import type { Batch } from "./batch.ts";
 import type { Refusal } from "./budget.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 import type { TrainConfig } from "./config.ts";
@@ -11,6 +12,7 @@ import type { Controls } from "./controls.ts";
 import type { Evaluations } from "./evaluations.ts";
 import type { Pipeline } from "./pipeline.ts";
 import type { Policies, Policy } from "./policies.ts";
+import { valuesOf, withReferences } from "./references.ts";
 import type { Start } from "./resume.ts";
 import {
   admissionsOf,
@@ -133,6 +135,15 @@ export class TrainSession {
     if (this.#context.parts.server.frozenSamplers ?? true) return;
     await this.stage("evaluating", () => this.evaluations.finish());
     this.#oldestSampled = step + 1;
+  }
+
+  /** The batch with what its references say of it: recorded, or asked now. */
+  async askReferences(step: number, batch: Batch, rule: UpdateRule): Promise<Batch> {
+    if (rule.references.length === 0 || batch.examples.length === 0) return batch;
+    const { references, start } = this.#context;
+    const recorded = valuesOf(start.recovered.referencesOf(step) ?? {}, batch.examples, rule);
+    const ask = (signal: AbortSignal) => references.ask(batch.examples, rule, signal);
+    return withReferences(batch, rule, recorded ?? (await this.stage("asking the references", ask)));
   }
 
   /** The times of publishing that ended since this was last asked. */

@@ -7,6 +7,7 @@ import { coveredMs, spanMetrics } from "../runs/timing.ts";
 import type { Batch } from "./batch.ts";
 import { ownValues, type TrainingExample } from "./datums.ts";
 import { PolicyDrift } from "./diagnostics.ts";
+import { referenceMetrics } from "./references.ts";
 import type { Completion } from "./rollout.ts";
 import { actionTokens, type TrainStepResult } from "./train-step.ts";
 
@@ -46,6 +47,7 @@ export function stepMetrics(facts: StepFacts): Record<string, number> {
     ...(facts.firstAsked === undefined ? {} : fillMetrics(batch, facts.firstAsked)),
     "optim/lr": facts.learningRate,
     ...update,
+    ...referenceMetrics(batch),
     "progress/batch": step,
     ...(maxSteps > 0 ? { "progress/done_frac": (step + 1) / maxSteps } : {}),
     "data/offset": datasetOffset,

@@ -1,7 +1,7 @@
 // Writes a step down: before its update is submitted, when the server has applied it, and when it is over. A step that the journal
 // already has is trained again silently.
 import { statfsSync } from "node:fs";
-import type { EventOf, Span, UpdateRule } from "../runs/events.ts";
+import type { EventOf, NewEvent, Span, UpdateRule } from "../runs/events.ts";
 import type { Journal } from "../runs/journal.ts";
 import type { Activity } from "../runs/timing.ts";
 import type { Batch } from "./batch.ts";
@@ -9,6 +9,7 @@ import type { TrainConfig } from "./config.ts";
 import { firstAsked } from "./fill.ts";
 import type { Meter } from "./meter.ts";
 import type { Recovered } from "./recovery.ts";
+import { arraysOf, extraReads } from "./references.ts";
 import { rateShare } from "./schedule.ts";
 import { recentSteps, type StepTimes, stepMetrics, stepTimes, updateMetrics } from "./step-metrics.ts";
 import { inputTokens, type TrainStepResult, updateRule } from "./train-step.ts";
@@ -58,12 +59,14 @@ export class StepRecorder {
   /** The batch is about to be trained on; durable before the server hears of it. */
   async submitted(step: number, batch: Batch, rule: UpdateRule, nextOffset: number): Promise<void> {
     if (this.#recovered.ruleOf(step)) return;
-    await this.#journal.append({
+    const tokens = inputTokens(batch.examples);
+    const event: NewEvent = {
       type: "update-submitted",
       step,
       rule,
       examples: batch.examples.length,
-      tokens: inputTokens(batch.examples),
+      tokens,
+      readTokens: tokens * extraReads(rule),
       nextOffset,
       groups: batch.groups.map(({ group, outcome, skipped, advantages }, index) => ({
         problem: group.problem,
@@ -74,7 +77,8 @@ export class StepRecorder {
         graded: group.completions.filter(({ grade }) => grade.verdict !== "ungraded").length,
         passed: group.completions.filter(({ grade }) => grade.verdict === "pass").length,
       })),
-    });
+    };
+    await this.#journal.append(event, batch.references ? arraysOf(batch.references) : {});
   }
 
   /** The server has applied the update. Returns its figures; ownership of its logprobs moves to the journal. */

@@ -5,6 +5,8 @@ import type { UpdateRule } from "../runs/events.ts";
 import type { TrainConfig } from "./config.ts";
 import { lossDatum, type TrainingExample } from "./datums.ts";
 import { masked, maskedCount } from "./mask.ts";
+import { correctMismatch } from "./mismatch.ts";
+import { referencesOf } from "./references.ts";
 
 export interface TrainStepResult {
   /** The server's loss, summed over all substeps; undefined where it says nothing of it. */
@@ -33,6 +35,10 @@ export function updateRule(config: TrainConfig): UpdateRule {
     lossFn: config.loss_fn,
     lossFnConfig: config.loss_fn_config,
     substeps: config.num_substeps,
+    mismatch: config.mismatch,
+    mismatchCap: config.mismatch_cap,
+    references: referencesOf(config),
+    rewarded: config.teacher === "" || config.teacher_mode === "added",
   };
 }
 
@@ -43,7 +49,8 @@ export async function trainStep(
   rule: UpdateRule,
   signal?: AbortSignal,
 ): Promise<TrainStepResult> {
-  const parts = split(examples, Math.min(rule.substeps, examples.length));
+  const corrected = rule.mismatch === "none" ? undefined : await correctMismatch(training, examples, rule, signal);
+  const parts = split(corrected?.examples ?? examples, Math.min(rule.substeps, examples.length));
   const submitted = parts.map((part) => ({
     part,
     update: training.forwardBackward(
@@ -60,7 +67,7 @@ export async function trainStep(
       return { part, output, step };
     }),
   );
-  const server: Record<string, number> = {};
+  const server: Record<string, number> = { ...corrected?.figures };
   const logprobs = new Float32Array(actionTokens(examples));
   let written = 0;
   let lossSum: number | undefined = 0;

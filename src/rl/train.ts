@@ -123,7 +123,7 @@ async function trainFrom(
       await session.beforeUpdate(step);
       if (drain.aborted) break;
       const rule = recorder.ruleOf(step);
-      const batch = buildBatch(groups, rule);
+      const batch = await session.askReferences(step, buildBatch(groups, rule), rule);
       stopIfUngraded(step, batch, parts.grading.by);
       const spans = batchSpans(batch, firstAsked(config));
       const nextOffset = session.offsetOf(step + 1);

@@ -113,6 +113,9 @@ export type ProblemOutcome = z.output<typeof ProblemOutcome>;
 /** What the terms of a batch's answers are divided by; losses are sums otherwise. Formulas: docs/rl.md. */
 export const lossScales = ["none", "per_token", "per_datum", "per_answer_token", "constant"] as const;
 
+/** How a sampler that is not the trainer is corrected for. */
+export const mismatchNames = ["none", "token_cap", "sequence_mask"] as const;
+
 /** How an update is made of its groups; kept so that it can be made again, whatever the config says by then. */
 export const UpdateRule = z.object({
   advantage: z.string(),
@@ -131,6 +134,13 @@ export const UpdateRule = z.object({
   lossFn: z.string(),
   lossFnConfig: z.record(z.string(), z.number()),
   substeps: z.int().min(1),
+  /** Correction for a sampler that is not the trainer. */
+  mismatch: z.enum(mismatchNames),
+  mismatchCap: z.number(),
+  /** Whose log-probabilities count, and how much; a model is a name, a checkpoint's path, or "" for the one that is trained. */
+  references: z.array(z.object({ name: z.enum(["start", "teacher"]), model: z.string(), weight: z.number() })),
+  /** False: the references alone teach. */
+  rewarded: z.boolean(),
 });
 export type UpdateRule = z.output<typeof UpdateRule>;
 
@@ -222,13 +232,15 @@ export const RunEvent = z.discriminatedUnion("type", [
   event("side-effect", { ...place, sample: index, key: z.string(), value: z.unknown() }),
   /** An answer was judged. */
   event("graded", { ...place, sample: index, grade: Grade, start: z.number(), end: z.number() }),
-  /** A batch is whole and about to be trained on; durable before the server hears of it. */
+  /** A batch is whole and about to be trained on; durable before the server hears of it. Arrays: what each reference thinks of every token. */
   event("update-submitted", {
     step: index,
     rule: UpdateRule,
     examples: index,
     /** Tokens of all examples, prompts included: what the server reads. */
     tokens: index,
+    /** Those that references, and a forward pass for a correction, read besides. */
+    readTokens: index,
     /** Where in the order of the data the next batch begins. */
     nextOffset: index,
     groups: z.array(

@@ -42,6 +42,10 @@ export const metricSections: readonly MetricSection[] = [
       "optim/ratio_frac_outside_0.8_1.2": "share of tokens whose r is outside 0.8 to 1.2",
       "optim/effective_sample_size": "(Σr)² / (n·Σr²): 1 on-policy, less when few tokens dominate",
       "optim/frac_q_zero": "share of tokens that the sampler was certain of",
+      "optim/kl_start":
+        "mean of log π_policy − log π_reference over the trained tokens: how far the policy is from kl_reference (kl_coef)",
+      "optim/kl_teacher": "the same for the teacher",
+      "optim/mismatch_frac": "share of trained tokens that mismatch= capped or left out",
       "optim/lr": "learning rate",
       "optim/NAME": "whatever the server reports for the optimizer step, such as the gradient's norm",
     },

@@ -33,5 +33,5 @@ export function thinSegments(runPath: string, current: number, step: number): vo
 
 function belongsBefore(event: RunEvent, step: number): boolean {
   if (event.type === "group-sampled" || event.type === "turn-sampled") return event.batch < step;
-  return event.type === "update-done" ? event.step < step : true;
+  return event.type === "update-submitted" || event.type === "update-done" ? event.step < step : true;
 }

@@ -67,6 +67,7 @@ export async function writeHostileRun(folder: string, name = hostileName, longes
     rule: updateRule,
     examples: 0,
     tokens: 0,
+    readTokens: 0,
     nextOffset: 8,
     groups: hostileTexts.map((problem, group) => ({
       problem,

@@ -66,6 +66,10 @@ export const updateRule: UpdateRule = {
   lossFn: "importance_sampling",
   lossFnConfig: {},
   substeps: 1,
+  mismatch: "none",
+  mismatchCap: 2,
+  references: [],
+  rewarded: true,
 };
 
 /** Time passes by a second with every event. */
@@ -102,6 +106,7 @@ export const submitted = (step: number): NewEvent => ({
   rule: updateRule,
   examples: 1,
   tokens: 1,
+  readTokens: 0,
   nextOffset: 8 * (step + 1),
   groups: [{ problem: "p0", outcome: "mixed", skipped: false, advantages: [0.5], trained: [0], graded: 1, passed: 1 }],
 });

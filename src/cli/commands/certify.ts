@@ -8,7 +8,7 @@ import { idOf, questionOf } from "../../data/problem.ts";
 import { type Fields, fieldNames } from "../../data/rows.ts";
 import { type Certificate, certify } from "../../grading/certify.ts";
 import { type Json, JsonNumber, type JsonObject, writeJson } from "../../grading/index.ts";
-import { presetConfig, TrainConfig } from "../../rl/config.ts";
+import { TrainConfig } from "../../rl/config.ts";
 import { describeFailed } from "../certify-text.ts";
 import { commandOf } from "../command.ts";
 import {
@@ -75,8 +75,8 @@ async function certifyFile(
 ): Promise<number> {
   const rows = problemRows(file, options.max_tests_bytes);
   const first = await rows.next(); // a name that is wrong is said before anything is started
-  const { preset } = presetOf(undefined);
-  const limitS = options.reward_timeout ?? presetConfig(preset).reward_timeout;
+  const { preset, usual } = presetOf(undefined);
+  const limitS = options.reward_timeout ?? usual.reward_timeout;
   const { sandbox, grader, programsAtOnce } = await openGrading(options, limitS, { cacheSize: 0 });
   const progress = new Progress({ label: "certified" });
   const counts = { good: 0, bad: 0 };
