@@ -7,6 +7,7 @@ import { projectRoot } from "../../src/cli/environment.ts";
 import { choicesOf, defaultOf } from "../../src/cli/options.ts";
 import { TrainArguments, trainGroups } from "../../src/cli/train-config.ts";
 import { presets } from "../../src/rl/config.ts";
+import { elsewhere, otherTools } from "./elsewhere.ts";
 
 export const configDocsPath = join(projectRoot, "docs", "config.md");
 export const settingsPath = join(projectRoot, "src", "rl", "settings.ts");
@@ -62,6 +63,14 @@ Environment variables, also read from \`.env\` (variables already set win): \`TI
 \`.env\` is read from the folder you are in, else from the checkout. It may have a byte-order mark, CRLF, comments, \`export\`, single and double
 quotes (over several lines too) and \`\${OTHER}\` or \`\${OTHER:-default}\`; a line that sets nothing is named by its number.
 ${tables.join("\n")}
+
+## What others call it
+
+| here | ${otherTools.join(" | ")} |
+| --- |${" --- |".repeat(otherTools.length)}
+${Object.entries(elsewhere)
+  .map(([key, names]) => `| \`${key}\` | ${otherTools.map((tool) => names[tool] ?? "").join(" | ")} |`)
+  .join("\n")}
 `;
 }
 
