@@ -232,12 +232,12 @@ export const configGroups = {
       shown: "both",
       replayed: true,
     }),
-    overlong_buffer: answers(
+    overlong_buffer: groups(
       count.default(0),
       "tokens before max_tokens in which a trained answer's reward falls, to overlong_penalty at the end (DAPO's soft zone); 0: none",
       { shown: "card" },
     ),
-    overlong_penalty: answers(z.number().min(0).default(1), "what the longest answer loses of its reward"),
+    overlong_penalty: groups(z.number().min(0).default(1), "what the longest answer loses of its reward"),
     reward_timeout: answers(positive.default(6), "seconds per test", { shown: "both", asking: true }),
     comparator: answers(
       z.enum(comparatorNames).default("tolerant"),
