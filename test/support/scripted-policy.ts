@@ -6,7 +6,7 @@ import { getRenderer } from "whetstone/renderers";
 import { type Environment, runTraining, type TrainingOptions, type TrainingProblem } from "whetstone/rl";
 import { ServiceClient } from "whetstone/tinker";
 import { SimulatedEngine, simulatedModelName } from "../../src/engine/simulated/engine.ts";
-import { type ServerOptions, startServer, type TinkerServer } from "../../src/server/index.ts";
+import { startServer, type TinkerServer } from "../../src/server/index.ts";
 import { loadTokenizer } from "../../src/tokenizer/index.ts";
 import { tinyTokenizerFolder } from "../data/tiny-tokenizer.ts";
 import { eventsOf, newFolder } from "./environment-runs.ts";
@@ -43,6 +43,8 @@ export interface ScriptedPolicy {
   answers: Answers;
   /** Prompts that it was asked, in their order. */
   readonly prompts: string[];
+  /** Called as a request for an answer comes in; it is sampled when the promise resolves. */
+  before: (() => Promise<void> | void) | undefined;
   train<Problem extends TrainingProblem>(
     environment: Environment<Problem>,
     options?: Partial<TrainingOptions<Problem>> & { path?: string },
@@ -50,12 +52,9 @@ export interface ScriptedPolicy {
   close(): Promise<void>;
 }
 
-export async function scriptedPolicy(
-  options: Partial<ServerOptions> & { latency?: string } = {},
-): Promise<ScriptedPolicy> {
+export async function scriptedPolicy(): Promise<ScriptedPolicy> {
   const tokenizer = await loadTokenizer(tinyTokenizerFolder({ chatTemplate: toolTemplate }));
   const renderer = getRenderer("template", tokenizer);
-  const { latency = "none", ...serverOptions } = options;
   const apiKey = "tml-scripted";
   const script = {
     length: "constant:0",
@@ -70,14 +69,14 @@ export async function scriptedPolicy(
     wrongAnswers: [],
     malformedAnswers: [],
   };
-  /** Letter by letter: no tokenizer would write it so, and whoever tokenizes an answer again is found out. */
+  /** Letter by letter: no tokenizer would write it so, and whoever tokenizes an answer again is found out. ‹ and › are < and > of no tag. */
   const letters = (text: string): number[] =>
     text
       .split(/(<\/?(?:think|tool_call)>)/)
       .flatMap((piece) =>
         /^<\/?(?:think|tool_call)>$/.test(piece)
           ? [tokenizer.tokenId(piece)!]
-          : [...piece].flatMap((letter) => tokenizer.encode(letter)),
+          : [...piece].flatMap((letter) => tokenizer.encode({ "‹": "<", "›": ">" }[letter] ?? letter)),
       );
   const server = await startServer({
     stateDir: newFolder(),
@@ -85,17 +84,20 @@ export async function scriptedPolicy(
       new SimulatedEngine({
         vocabSize: tokenizer.vocabSize,
         maxContextLength: 65_536,
-        samplingLatency: latency,
         script,
       }),
     apiKey,
     drainMs: 0,
-    ...serverOptions,
+    intercept: async ({ route }, handle) => {
+      if (route === "sample") await policy.before?.();
+      return handle();
+    },
   });
   const policy: ScriptedPolicy = {
     server,
     answers: () => ["."],
     prompts: [],
+    before: undefined,
     async train(environment, { config, path = join(newFolder(), "run"), ...rest } = {}) {
       const service = new ServiceClient({ baseUrl: server.url, apiKey });
       try {

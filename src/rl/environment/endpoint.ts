@@ -1,5 +1,6 @@
 // An episode's endpoint: what an agent asks over the OpenAI API becomes turns of the episode's conversation, and what was sampled is its
 // answer. An answer that its client did not get counts for nothing; a client that asks the same again gets it.
+import { sleep } from "../../client/wait.ts";
 import {
   type Address,
   type Asked,
@@ -19,6 +20,7 @@ import {
   turnOf,
 } from "../../openai/index.ts";
 import type { Message } from "../../renderers/index.ts";
+import { contentOf } from "../../renderers/messages.ts";
 import type { StopReason } from "../../runs/events.ts";
 import { type Conversation, EpisodeOver, type Turn } from "../conversation.ts";
 import type { Counts } from "./chat.ts";
@@ -46,11 +48,16 @@ interface Node extends Spoken {
   used: number;
 }
 
+/** How long the same request, asked twice at once, waits for the first one's client to leave. */
+const graceMs = 50;
+
 export class EpisodeEndpoint implements ChatModel {
   readonly #parts: EndpointParts;
   readonly #nodes: Node[] = [];
   /** Answers whose clients left before they had them, by request. */
   readonly #left = new Map<string, Promise<Node>[]>();
+  /** Requests under way, by what they ask. */
+  readonly #open = new Map<string, number>();
   #address: (Address & { close(): void }) | undefined;
   #asked = 0;
   #retries = 0;
@@ -91,13 +98,16 @@ export class EpisodeEndpoint implements ChatModel {
   async answer({ request, key, gone }: Asked): Promise<{ reply: Reply; delivered(): void }> {
     if (this.#parts.signal.aborted) throw ended();
     this.#check(request);
+    // Who gives a request up and sends it again may be faster than the news of it.
+    if (!this.#left.get(key)?.length && this.#open.get(key)) await sleep(graceMs);
     const left = this.#left.get(key)?.shift();
     if (left) this.#parts.note("endpoint/retries", ++this.#retries);
     const asked = left ?? this.#ask(request);
+    this.#open.set(key, (this.#open.get(key) ?? 0) + 1);
     asked.catch(() => {});
     gone.addEventListener("abort", () => this.#leave(key, asked), { once: true });
     if (gone.aborted) this.#leave(key, asked);
-    const node = await asked;
+    const node = await asked.finally(() => this.#open.set(key, this.#open.get(key)! - 1));
     return {
       reply: this.#replyOf(node),
       delivered: () => {
@@ -234,10 +244,10 @@ export class EpisodeEndpoint implements ChatModel {
 
 /** As the client sees it: what looked like a call and could not be read is text. */
 function answerOf({ index, answer }: Turn): Said {
-  const { content, reasoning, toolCalls = [], unparsedToolCalls = [] } = answer;
+  const { reasoning, toolCalls = [] } = answer;
   return {
     role: "assistant",
-    content: [content, ...unparsedToolCalls.map((text) => text.trim())].filter((text) => text !== "").join("\n"),
+    content: contentOf(answer),
     reasoning,
     calls: toolCalls.map(({ name, arguments: given }, position) => ({
       id: callId(index, position),
