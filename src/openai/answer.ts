@@ -93,8 +93,9 @@ function sendJson(
 
 async function complete(message: IncomingMessage, response: ServerResponse, model: ChatModel): Promise<void> {
   const gone = new AbortController();
+  let isDelivered = false;
   response.once("close", () => {
-    if (!response.writableFinished) gone.abort();
+    if (!isDelivered) gone.abort();
   });
   const bytes = await readBody(message, maxBodyBytes, (count) => tooLarge(count));
   const request = readRequest(parsed(bytes));
@@ -112,7 +113,11 @@ async function complete(message: IncomingMessage, response: ServerResponse, mode
   try {
     const key = createHash("sha256").update(bytes).digest("base64url");
     const { reply, delivered } = await model.answer({ request, key, gone: gone.signal });
-    response.once("finish", delivered);
+    response.once("finish", () => {
+      // A connection that broke calls its answer finished too.
+      isDelivered = !message.socket.destroyed;
+      if (isDelivered) delivered();
+    });
     clearInterval(beat);
     begin();
     if (isStream) await stream(response, reply, request.stream_options?.include_usage === true);

@@ -51,7 +51,6 @@ const tool = (name: string) => ({
 async function play(
   run: (episode: Episode<{ id: string; prompt: string }>) => Promise<unknown>,
   config: TrainSettings = {},
-  more: Parameters<ScriptedPolicy["train"]>[1] = {},
 ) {
   let failure: unknown;
   const one = environment({
@@ -64,7 +63,7 @@ async function play(
       return episode.random();
     },
   });
-  const { path, events } = await policy.train(one, { ...more, config: { completions_per_prompt: 2, ...config } });
+  const { path, events } = await policy.train(one, { config: { completions_per_prompt: 2, ...config } });
   if (failure !== undefined) throw failure;
   const episodes = eventsNamed(events, "graded").map(({ grade }) => grade.episode!);
   const [done] = eventsNamed(events, "step-done");
@@ -308,7 +307,7 @@ test("an agent that was killed in the middle is run again, and what was answered
   const cancel = new AbortController();
   let asked = 0;
   const heard: string[][] = [];
-  const run = async ({ endpoint }: Episode) => {
+  const run = async ({ endpoint }: { endpoint: Endpoint }) => {
     const own: string[] = [];
     heard.push(own);
     let conversation: Message[] = [];
@@ -319,7 +318,7 @@ test("an agent that was killed in the middle is run again, and what was answered
       conversation.push(answer);
     }
   };
-  const one = environment({
+  const one = environment<{ id: string; prompt: string }>({
     problems: [{ id: "p", prompt: "?" }],
     run: (episode) => run(episode).then(() => episode.random()),
   });
