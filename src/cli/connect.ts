@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { APIStatusError, type ClientOptions, CredentialError, ServiceClient } from "../client/index.ts";
 import { isHosted } from "../client/options.ts";
 import { ConfigError, WhetstoneError } from "../core/errors.ts";
+import { type LanguageName, languagesNamed } from "../core/languages/languages.ts";
 import type { OutageNews } from "../core/outage.ts";
 import { whet } from "../core/program.ts";
 import { shellCommand } from "../core/shell.ts";
@@ -15,6 +16,7 @@ import type { SandboxDescription } from "../sandbox/sandbox.ts";
 import { bundledName, embeddedModel, isMissing } from "./embedded-model.ts";
 import { EmbeddedServer } from "./embedded-server.ts";
 import { ensureRuntime } from "./engine-runtime.ts";
+import { supported } from "./grading-options.ts";
 import { nearestModel } from "./nearest-model.ts";
 
 /** A check before the first billed call failed. */
@@ -194,6 +196,8 @@ export interface GraderConnection {
   description: SandboxDescription;
   /** Grades programs whose verdicts are known; rejects when one comes out wrong. */
   check(signal: AbortSignal): Promise<void>;
+  /** Rejects where programs of a language cannot run. */
+  supports(language: LanguageName): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -207,6 +211,7 @@ export async function openGrader(
     | "sandbox_memory_mb"
     | "sandbox_max_concurrency"
     | "comparator"
+    | "language"
     | "reward_timeout"
     | "format_coef"
     | "reward"
@@ -221,11 +226,14 @@ export async function openGrader(
     say: (line) => console.error(`whetstone: ${line}`),
     maxConcurrency: config.sandbox_max_concurrency === 0 ? undefined : config.sandbox_max_concurrency,
   });
+  const languages = languagesNamed(config.language) ?? [];
+  await supported(sandbox, languages);
   // A share is one of all tests, so none is left out after a failure.
   const byShare = config.reward === "fraction";
   const rules = {
     sandbox,
     comparator: config.comparator,
+    languages,
     limits: { rewardTimeoutS: config.reward_timeout, memoryBytes: config.sandbox_memory_mb * 1024 ** 2 },
     reward: { formatCoef: config.format_coef, fractional: byShare },
     tests: { maxTests: config.max_tests, seed: config.seed },
@@ -240,7 +248,7 @@ export async function openGrader(
     check: async (signal) => {
       const { surprises } = await runCanary(
         createGrader({ ...rules, comparator: "tolerant", tests: {}, cacheSize: 0 }),
-        { signal },
+        { signal, languages },
       );
       if (surprises.length === 0) return;
       throw new PreflightError(
@@ -249,6 +257,7 @@ export async function openGrader(
           "Check the sandbox's Python, or use another sandbox.",
       );
     },
+    supports: (language) => sandbox.supports(language),
     close: () => sandbox.close(),
   };
 }

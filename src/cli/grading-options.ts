@@ -1,6 +1,7 @@
 // What the commands that grade files share: their keys, the grader that follows from them, and reading a row's tests and comparator.
 import { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
+import { type LanguageName, languageNames, languagesNamed } from "../core/languages/languages.ts";
 import { whet } from "../core/program.ts";
 import { describeProblem } from "../data/left-out.ts";
 import { testsHint } from "../grading/hints.ts";
@@ -20,10 +21,16 @@ import {
   writeJson,
 } from "../grading/index.ts";
 import { openSandbox } from "../sandbox/open-sandbox.ts";
+import type { Sandbox } from "../sandbox/sandbox.ts";
 
 export const gradingShape = {
   comparator: z.enum(comparatorNames).default("tolerant").describe("how outputs are compared; a row may name its own"),
   reward_timeout: z.number().positive().default(6).describe("wall seconds per test"),
+  language: z
+    .string()
+    .refine((text) => languagesNamed(text) !== undefined, `no language; there are ${languageNames.join(", ")} and any`)
+    .default("python")
+    .describe(`language of the programs (${languageNames.join(", ")}), several with commas, or any; a row may name its own`),
   sandbox_url: z
     .string()
     .nullable()
@@ -52,8 +59,11 @@ export async function openGrading(options: GradingOptions, rewardTimeoutS: numbe
     say: (line) => console.error(`whetstone: ${line}`),
     maxConcurrency: concurrency,
   });
+  const languages = languagesNamed(options.language) ?? [];
+  await supported(sandbox, languages);
   const grader = createGrader({
     sandbox,
+    languages,
     comparator: options.comparator,
     limits: { rewardTimeoutS, memoryBytes: options.memory_mb * 1024 ** 2 },
     tests: { maxTests: options.max_tests, selection: options.test_selection },
@@ -61,6 +71,28 @@ export async function openGrading(options: GradingOptions, rewardTimeoutS: numbe
     ...rules,
   });
   return { sandbox, grader, programsAtOnce: concurrency ?? sandbox.description.programsAtOnce ?? 4 };
+}
+
+/** Rejects, with the sandbox closed, where programs of one of the languages cannot run. */
+export async function supported(sandbox: Sandbox, languages: readonly LanguageName[]): Promise<void> {
+  try {
+    for (const language of languages) await sandbox.supports(language);
+  } catch (error) {
+    await sandbox.close();
+    throw error;
+  }
+}
+
+/** The languages that a row names; undefined where it names none. */
+export function languagesOfRow(row: JsonObject): readonly LanguageName[] | undefined {
+  const text = row.get("language");
+  if (text === undefined || text === null || text === "") return undefined;
+  const named = typeof text === "string" ? languagesNamed(text) : undefined;
+  if (named) return named;
+  throw new ConfigError(
+    "config/language",
+    `a row has the language ${writeJson(text)}, in which no programs are run. Name one of ${languageNames.join(", ")}, several with commas, or any.`,
+  );
 }
 
 /** The one file that `command` is given. */

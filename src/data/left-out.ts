@@ -10,6 +10,7 @@ export const dropReasons = {
   tests_too_big: "the tests are larger than max_tests_bytes",
   prompt_too_long: "the prompt leaves no room for an answer: see context_window and min_generation",
   blocked: "its id is one of blocked_ids",
+  unknown_language: "its language is none that programs are run in: docs/grading.md lists them",
   duplicate_id: "an earlier row has the same id",
 } as const;
 

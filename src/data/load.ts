@@ -5,7 +5,7 @@ import { Dataset, type DatasetSummary } from "./dataset.ts";
 import { DataError } from "./errors.ts";
 import { type IndexedFile, indexFile, sourceOfRow, type TestsCheck } from "./file-index.ts";
 import { describeDrop, isAboutTests } from "./left-out.ts";
-import { idOf, metadataOf, type Problem, questionOf, starterCodeOf } from "./problem.ts";
+import { idOf, languagesOf, metadataOf, type Problem, questionOf, starterCodeOf } from "./problem.ts";
 import type { RowHead } from "./rows.ts";
 import { type DownloadProgress, findFiles, type ProblemFile, type SourceOptions, type Split } from "./sources.ts";
 
@@ -101,6 +101,7 @@ class Selection {
         source,
         question: questionOf(fields) ?? "",
         starterCode: starterCodeOf(fields),
+        languages: languagesOf(fields) ?? undefined,
         metadata: metadataOf(fields),
         testsBytes: note.testsBytes,
         facts: note.facts,
@@ -108,7 +109,8 @@ class Selection {
         loadSolutions: () => rows.loadSolutions(note.place, index),
       };
       this.#summary.read++;
-      const reason = note.reason === "bad_row" ? "bad_row" : await this.#reasonToDrop(problem, note.reason);
+      const own = languagesOf(fields) === null ? "unknown_language" : note.reason;
+      const reason = note.reason === "bad_row" ? "bad_row" : await this.#reasonToDrop(problem, own);
       if (reason === null) this.#keep(problem);
       else await this.#leaveOut(reason, file, head, problem);
       this.#options.signal?.throwIfAborted();

@@ -1,4 +1,5 @@
 // One programming problem, and how the columns that data sets use for it are read.
+import { type LanguageName, languagesNamed } from "../core/languages/languages.ts";
 import type { Fields } from "./rows.ts";
 
 /** A problem without its tests and solutions, which are read from disk when they are asked for. */
@@ -11,6 +12,8 @@ export interface Problem {
   readonly question: string;
   /** Code that an answer completes, or null. */
   readonly starterCode: string | null;
+  /** Languages that an answer may be in; undefined: those of the run. */
+  readonly languages?: readonly LanguageName[] | undefined;
   /** Further columns of the row, such as the name of the function to write. */
   readonly metadata: Readonly<Record<string, unknown>>;
   /** Of the raw tests, as UTF-8. */
@@ -35,6 +38,12 @@ export function questionOf(fields: Fields): string | undefined {
 export function starterCodeOf(fields: Fields): string | null {
   const value = fields.starter_code;
   return typeof value === "string" && value.trim() !== "" ? value : null;
+}
+
+/** The languages that the row names: one, several with commas, or any; null where one is unknown. */
+export function languagesOf({ language }: Fields): readonly LanguageName[] | undefined | null {
+  if (language === undefined || language === null || language === "") return undefined;
+  return (typeof language === "string" ? languagesNamed(language) : undefined) ?? null;
 }
 
 /** An object, or the JSON text of one; anything else is nothing. */

@@ -10,7 +10,7 @@ const text = z.string().min(1);
 
 const QuestionTemplate = z.strictObject({
   /** First paragraph: who answers, and what a right answer is. */
-  role: text.describe("first paragraph: who answers, and what a right answer is"),
+  role: text.describe("first paragraph: who answers, and what a right answer is; {language} is filled in"),
   /** How a program that reads standard input is asked for. */
   stdin: text.describe("answer format of a program that reads stdin"),
   /** How an answer that completes starter code is asked for. */
@@ -18,7 +18,7 @@ const QuestionTemplate = z.strictObject({
   /** How a function is asked for. */
   function: text.describe("answer format of a function without starter code; {name} and {count} are filled in"),
   /** Stands in the code fence where there is no starter code. */
-  placeholder: text.describe("stands in the code fence when there is no starter code"),
+  placeholder: text.describe("stands in the code fence when there is no starter code; {comment} begins a comment"),
   /** Last line, after which the model answers. */
   answer: text.describe("last line, after which the model answers"),
 });
@@ -32,8 +32,8 @@ export interface Question {
   question: string;
   /** Counts as present when it has a character that is not blank. */
   starterCode?: string | null;
-  /** The language of the answer; default Python. */
-  language?: LanguageName | undefined;
+  /** Languages that the answer may be in; default Python. */
+  languages?: readonly LanguageName[] | undefined;
   /** The function that the tests call; named in the prompt when there is no starter code. */
   call?: { functionName: string; argumentCount: number } | null;
 }
@@ -76,14 +76,14 @@ export function readQuestionTemplate(file: string | URL): QuestionTemplate {
 
 /** Names a template in a run's config: results are comparable only between equal hashes. */
 export function questionTemplateHash(template: QuestionTemplate = defaultQuestionTemplate): string {
-  const ordered = Object.keys(QuestionTemplate.shape).map((key) => template[key as keyof QuestionTemplate]);
+  const ordered = Object.keys(QuestionTemplate.shape).map((key) => inWords(template[key as keyof QuestionTemplate]));
   return createHash("sha256").update(JSON.stringify(ordered)).digest("hex").slice(0, 16);
 }
 
 /** The whole prompt as one text, with nothing of the chat format around it. */
 export function buildQuestion(problem: Question, options: Omit<QuestionOptions, "systemRole"> = {}): string {
   const template = options.template ?? defaultQuestionTemplate;
-  return `${template.role}\n\n${buildTask(problem, template)}`;
+  return `${inWords(template.role, problem.languages)}\n\n${buildTask(problem, template)}`;
 }
 
 /** The prompt as chat messages, ready for a renderer. */
@@ -91,20 +91,38 @@ export function buildMessages(problem: Question, options: QuestionOptions = {}):
   const template = options.template ?? defaultQuestionTemplate;
   if (!options.systemRole) return [{ role: "user", content: buildQuestion(problem, { template }) }];
   return [
-    { role: "system", content: template.role },
+    { role: "system", content: inWords(template.role, problem.languages) },
     { role: "user", content: buildTask(problem, template) },
   ];
 }
 
 /** Everything after the role sentence. */
 function buildTask(problem: Question, template: QuestionTemplate): string {
-  const starter = hasStarterCode(problem) ? problem.starterCode : template.placeholder;
-  const { fence: tag } = languageOf(problem.language);
+  const { languages = [] } = problem;
+  const starter = hasStarterCode(problem) ? problem.starterCode : inWords(template.placeholder, languages);
+  const tag = languages.length > 1 ? "LANGUAGE" : languageOf(languages[0]).tags[0];
   const fence = `\`\`\`${tag}\n${starter}\n\`\`\``;
   return `${problem.question}\n\n### Format: ${formatSentence(problem, template)}\n${fence}\n\n${template.answer}\n\n`;
 }
 
+/** What is said of a language, or of the choice between several. */
+function inWords(text: string, languages: readonly LanguageName[] = []): string {
+  const { title, comment } = languageOf(languages[0]);
+  const isChoice = languages.length > 1;
+  const named = text.replaceAll(isChoice ? "{language} " : "{language}", isChoice ? "" : title);
+  return named.replaceAll("{comment}", comment);
+}
+
 function formatSentence(problem: Question, template: QuestionTemplate): string {
+  const asked = taskSentence(problem, template);
+  const { languages = [] } = problem;
+  if (languages.length < 2) return [asked, languageOf(languages[0]).note].filter(Boolean).join(" ");
+  const tags = languages.map((name) => languageOf(name).tags[0]).join(", ");
+  const notes = languages.map((name) => languageOf(name)).flatMap(({ title, note }) => (note ? `${title}: ${note}` : []));
+  return [asked, `Write it in one of these languages and name it in place of LANGUAGE: ${tags}.`, ...notes].join(" ");
+}
+
+function taskSentence(problem: Question, template: QuestionTemplate): string {
   if (hasStarterCode(problem)) return template.starter;
   if (!problem.call) return template.stdin;
   const { functionName, argumentCount } = problem.call;

@@ -11,6 +11,7 @@ export const fieldNames = [
   "problem",
   "starter_code",
   "metadata",
+  "language",
 ] as const;
 
 export type Fields = Partial<Record<(typeof fieldNames)[number], unknown>>;

@@ -1,11 +1,14 @@
 // The canary: programs whose verdicts are known, graded at the start of a run and now and then, so that a broken or fooled grader
 // stops the run before anything is learned from it.
+import { type LanguageName, languageOf } from "../core/languages/languages.ts";
 import type { GradeRequest, Grader } from "./grade.ts";
 import { type NormalizedTest, normalizeTests } from "./normalize.ts";
 
 interface CanaryProgram {
   name: string;
-  mode: "stdin" | "call";
+  mode: "stdin" | "call" | "wrong";
+  /** Default Python. */
+  language?: LanguageName;
   code: string;
   wanted: "pass" | "fail";
 }
@@ -16,6 +19,7 @@ const problems: Record<CanaryProgram["mode"], readonly NormalizedTest[]> = {
     inputs: ["17 25\n", "-4 90071992547409931\n"],
     outputs: ["42\n", "90071992547409927\n"],
   }).tests,
+  wrong: normalizeTests({ inputs: ["17 25\n"], outputs: ["43\n"] }).tests,
   call: normalizeTests({
     fn_name: "f",
     inputs: [
@@ -118,11 +122,23 @@ export interface CanaryResult {
   surprises: string[];
 }
 
-/** Grades the canary programs. Rejects only when the signal aborts. */
-export async function runCanary(grader: Grader, options: { signal?: AbortSignal } = {}): Promise<CanaryResult> {
+/** In every language: one that adds two numbers, and the same where that is the wrong answer. */
+const inLanguage = (language: LanguageName): CanaryProgram[] =>
+  (["stdin", "wrong"] as const).map((mode) => ({
+    ...{ name: `sum in ${languageOf(language).title}`, mode, language, code: languageOf(language).sum },
+    wanted: mode === "stdin" ? "pass" : "fail",
+  }));
+
+/** Grades the canary programs, with those of further languages than Python. Rejects only when the signal aborts. */
+export async function runCanary(
+  grader: Grader,
+  { languages = [], ...options }: { signal?: AbortSignal; languages?: readonly LanguageName[] } = {},
+): Promise<CanaryResult> {
+  const others = languages.filter((name) => name !== "python").flatMap(inLanguage);
   const results = await Promise.all(
-    programs.map(async (program) => {
-      const request: GradeRequest = { problem: { tests: problems[program.mode] }, code: program.code, fresh: true };
+    [...programs, ...others].map(async (program) => {
+      const { mode, code, language = "python" } = program;
+      const request: GradeRequest = { problem: { tests: problems[mode], languages: [language] }, code, fresh: true };
       return { program, result: await grader.grade(request, options) };
     }),
   );

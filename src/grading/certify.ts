@@ -55,8 +55,8 @@ export async function certify(
   const problems: string[] = [];
   const failures: FailedSolution[] = [];
   let ungraded = false;
-  const grade = async (code: string): Promise<GradeResult> => {
-    const result = await grader.grade({ problem, code }, options);
+  const grade = async (code: string, languages = problem.languages): Promise<GradeResult> => {
+    const result = await grader.grade({ problem: { ...problem, languages }, code }, options);
     if (result.verdict === "ungraded") {
       ungraded = true;
       problems.push(`not graded: ${result.message ?? result.status}`);
@@ -89,7 +89,7 @@ export async function certify(
 
   const fooledBy: string[] = [];
   for (const [name, code] of knowNothingPrograms(problem.tests)) {
-    if ((await grade(code)).verdict === "pass") fooledBy.push(name);
+    if ((await grade(code, ["python"])).verdict === "pass") fooledBy.push(name);
   }
   if (oneAnswerFitsAll(problem)) fooledBy.push("constant");
   if (fooledBy.length > 0)
@@ -98,7 +98,7 @@ export async function certify(
   return { goldPassed, gold, fooledBy: [...new Set(fooledBy)], repeatable, failed: failures, problems, ungraded };
 }
 
-/** Programs that must fail whatever the problem is. None holds an expected output: those do not go into a sandbox. */
+/** Programs in Python that must fail whatever the problem and its language are. None holds an expected output: those do not go into a sandbox. */
 function knowNothingPrograms(tests: readonly NormalizedTest[]): [name: string, code: string][] {
   const first = tests[0];
   if (first === undefined) return [];

@@ -12,7 +12,17 @@ const mark = "</think>";
 const maxRestarts = 16;
 
 /** The program of an answer; an empty string when the block is empty, null when there is no closed block. */
-export function extractCode(response: string, options: ExtractOptions = {}): string | null {
+export const extractCode = (response: string, options: ExtractOptions = {}): string | null =>
+  extractAnswer(response, options)?.code ?? null;
+
+/** The program of an answer, and what stands behind the fence that opens it. */
+export interface Answer {
+  code: string;
+  info: string;
+}
+
+/** The last closed block; null when there is none. */
+export function extractAnswer(response: string, options: ExtractOptions = {}): Answer | null {
   const text = response.replace(/^\ufeff/, "").replaceAll(/\r\n?/g, "\n");
   const first = options.thinking ? text.indexOf(mark) : -1;
   if (first < 0) return codeOf(blockIn(text, 0, false));
@@ -25,6 +35,7 @@ export function extractCode(response: string, options: ExtractOptions = {}): str
 }
 
 interface Block {
+  info: string;
   lines: string[];
   start: number;
   end: number;
@@ -36,7 +47,7 @@ function blockIn(text: string, from: number, marks: boolean): Block | null {
   let position = from;
   let restarts = 0;
   const onFence = (fence: Fence) => {
-    if (fence.isClosed && fence.mark === "`") last = { lines: fence.lines, start: fence.start, end: position };
+    if (fence.isClosed && fence.mark === "`") last = { info: fence.info, lines: fence.lines, start: fence.start, end: position };
   };
   let reader = new FenceReader(onFence);
   /** Where the thoughts end if the open block is never closed. */
@@ -84,15 +95,15 @@ function closedInLine(open: Fence | undefined, end: number): Block | null {
   if (open?.mark !== "`") return null;
   const content = open.lines.join("\n");
   const closing = content.indexOf("`".repeat(open.length));
-  return closing < 0 ? null : { lines: content.slice(0, closing).split("\n"), start: open.start, end };
+  return closing < 0 ? null : { info: open.info, lines: content.slice(0, closing).split("\n"), start: open.start, end };
 }
 
 /** Removes blank lines at both ends, and the indentation that all lines share. */
-function codeOf(block: Block | null): string | null {
+function codeOf(block: Block | null): Answer | null {
   if (!block) return null;
-  const { lines } = block;
+  const { info, lines } = block;
   const first = lines.findIndex((line) => line.trim() !== "");
-  if (first < 0) return "";
+  if (first < 0) return { info, code: "" };
   const last = lines.findLastIndex((line) => line.trim() !== "");
   const kept = lines.slice(first, last + 1);
   let common: string | undefined;
@@ -102,9 +113,8 @@ function codeOf(block: Block | null): string | null {
     common = common === undefined ? indentation : sharedPrefix(common, indentation);
   }
   const width = common?.length ?? 0;
-  return kept
-    .map((line) => (line.trim() === "" ? line.slice(Math.min(width, line.length)) : line.slice(width)))
-    .join("\n");
+  const cut = kept.map((line) => (line.trim() === "" ? line.slice(Math.min(width, line.length)) : line.slice(width)));
+  return { info, code: cut.join("\n") };
 }
 
 function sharedPrefix(a: string, b: string): string {

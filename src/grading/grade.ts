@@ -1,7 +1,7 @@
 // The grader: an answer in, a verdict and a reward out. It takes the program out of the answer, runs it on the problem's tests
 // with bounded concurrency, and turns failures of the sandbox into "ungraded", which has no reward.
 import { createHash } from "node:crypto";
-import { type LanguageName, languageOf } from "../core/languages/languages.ts";
+import { type LanguageName, languageOf, languageOfTag } from "../core/languages/languages.ts";
 import { Limiter, type TaskOptions } from "../core/limiter.ts";
 import {
   defaultLimits,
@@ -34,6 +34,8 @@ export interface GraderOptions {
   reward?: Partial<RewardRules>;
   /** Which tests of a problem are run; default all. */
   tests?: Partial<SelectionRules>;
+  /** Languages of answers, where a problem says nothing; of several, the tag of the fence names one, else it is the first. Default Python. */
+  languages?: readonly LanguageName[];
   /** The usual modules' names are there without an import; default on. */
   preamble?: boolean;
   /** Run every test although one has failed, and report all failures; verdict and reward stay what they are without. Default off. */
@@ -46,10 +48,10 @@ export interface GraderOptions {
 
 /** One answer to one problem. */
 export interface GradeRequest {
-  /** The problem's tests, its id for messages and caches, the language of its answers (default Python) and its own comparator. */
+  /** The problem's tests, its id for messages and caches, the languages of its answers (default the grader's) and its own comparator. */
   problem: {
     id?: string | undefined;
-    language?: LanguageName | undefined;
+    languages?: readonly LanguageName[] | undefined;
     tests: readonly NormalizedTest[];
     comparator?: Comparator | undefined;
   };
@@ -79,6 +81,8 @@ export interface GradeResult {
   truncated: boolean;
   /** The program that was graded; null without one. */
   code: string | null;
+  /** Its language. */
+  language: LanguageName;
   /** Tests that passed. */
   passed: number;
   /** Tests of the problem that were chosen. */
@@ -146,7 +150,7 @@ export function limitsFor(rewardTimeoutS: number, other: Partial<Limits> = {}, l
 
 /** Creates a grader over a sandbox, which stays the caller's to close. */
 export function createGrader(options: GraderOptions): Grader {
-  const { sandbox, comparator = "tolerant", preamble = true, everyTest = false } = options;
+  const { sandbox, comparator = "tolerant", preamble = true, everyTest = false, languages = ["python"] } = options;
   const { rewardTimeoutS = 6, ...otherLimits } = options.limits ?? {};
   const rewards = { ...defaultRewardRules, ...options.reward };
   const selection: SelectionRules = { maxTests: 0, selection: "first", seed: 0, ...options.tests };
@@ -186,6 +190,8 @@ export function createGrader(options: GraderOptions): Grader {
     const tests = testsOf(request.problem);
     const spent = { queueMs: 0, sandboxMs: 0 };
     let code = request.code ?? null;
+    const asked = request.problem.languages ?? languages;
+    let language = languageOfTag(asked, "") ?? "python";
     let flags: { always: string[]; ofPass: string[] } = { always: [], ofPass: [] };
 
     const finish = (
@@ -196,7 +202,7 @@ export function createGrader(options: GraderOptions): Grader {
       const formatOk = code !== null;
       const { status, tests = [], passed, total, ran, firstFailed, failure, failures } = judgement;
       return {
-        ...{ verdict, status, formatOk, truncated, code, passed, total, ran, firstFailed, tests },
+        ...{ verdict, status, formatOk, truncated, code, language, passed, total, ran, firstFailed, tests },
         reward: rewardOf({ verdict, formatOk, passed, total }, rewards),
         ...(failure ? { failure } : {}),
         ...(failures ? { failures } : {}),
@@ -214,7 +220,11 @@ export function createGrader(options: GraderOptions): Grader {
     let isRun = false;
     try {
       const thinking = request.thinking ?? false;
-      code ??= await extractInThread(request.response ?? "", { thinking });
+      if (code === null) {
+        const answer = await extractInThread(request.response ?? "", { thinking });
+        code = answer?.code ?? null;
+        language = languageOfTag(asked, answer?.info ?? "") ?? language;
+      }
       if (code === null) return finish({ ...nothingRan, status: "format_error" });
       // Without tests there can be no evidence.
       if (tests.length === 0) return finish({ ...nothingRan, status: "bad_test" });
@@ -222,7 +232,6 @@ export function createGrader(options: GraderOptions): Grader {
       // Looked for whatever the verdict will be, so that nothing afterwards takes longer for one than for another.
       flags = { always: sourceFlags(code, tests), ofPass: passFlags(code, tests) };
       const source = code;
-      const { language } = request.problem;
       const rule = request.problem.comparator ?? comparator;
       const limits = limitsFor(rewardTimeoutS, otherLimits, language);
       const key = createHash("sha256")

@@ -2,7 +2,7 @@
 import { WorkerCalls } from "../core/worker-calls.ts";
 import { SandboxError } from "../sandbox/sandbox.ts";
 import type { Comparator } from "./compare.ts";
-import { type ExtractOptions, extractCode } from "./extract.ts";
+import { type Answer, type ExtractOptions, extractAnswer } from "./extract.ts";
 import type { Evidence, Verdict } from "./verdicts.ts";
 
 export type Task =
@@ -56,8 +56,8 @@ export async function shrinkInThread(bytes: Uint8Array, comparator: Comparator):
   return (await thread.ask(task, [own])) as Uint8Array;
 }
 
-/** `extractCode`, for answers of any length. */
-export async function extractInThread(response: string, options: ExtractOptions): Promise<string | null> {
-  if (response.length <= shortAnswer) return extractCode(response, options);
-  return (await thread.ask({ kind: "extract", response, options })) as string | null;
+/** `extractAnswer`, for answers of any length. */
+export async function extractInThread(response: string, options: ExtractOptions): Promise<Answer | null> {
+  if (response.length <= shortAnswer) return extractAnswer(response, options);
+  return (await thread.ask({ kind: "extract", response, options })) as Answer | null;
 }

@@ -1,6 +1,6 @@
 // The judge thread: comparing, shrinking and taking programs out of long answers, away from the event loop.
 import { answerCalls } from "../core/worker-calls.ts";
-import { extractCode } from "./extract.ts";
+import { extractAnswer } from "./extract.ts";
 import type { Task } from "./judge-thread.ts";
 import { shrinkOutput } from "./shrink.ts";
 import { verdictOn } from "./verdicts.ts";
@@ -8,7 +8,7 @@ import { verdictOn } from "./verdicts.ts";
 answerCalls(
   (task: Task) => {
     if (task.kind === "judge") return task.evidence.map(verdictOn);
-    if (task.kind === "extract") return extractCode(task.response, task.options);
+    if (task.kind === "extract") return extractAnswer(task.response, task.options);
     // A copy of its own: what was cut off is to be let go.
     return shrinkOutput(task.bytes, task.comparator).slice();
   },

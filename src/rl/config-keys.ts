@@ -1,5 +1,6 @@
 // Every key of a run's config: its check, default, help text and what it is to a run, in one entry. Help groups are the sections here.
 import { z } from "zod";
+import { languageNames, languagesNamed } from "../core/languages/languages.ts";
 import { comparatorNames } from "../grading/index.ts";
 import { policyLossNames } from "../protocol/losses.ts";
 import { thinkingModes } from "../renderers/index.ts";
@@ -218,6 +219,11 @@ export const configGroups = {
       "problems whose tests are larger than this are left out",
     ),
     blocked_ids: setting(z.array(z.string()).default([]), "ids of problems to leave out, separated by commas"),
+    language: answers(
+      z.string().refine((text) => languagesNamed(text) !== undefined, `no language; there are ${languageNames.join(", ")} and any`).default("python"),
+      `language of the programs (${languageNames.join(", ")}), several with commas, or any: then the answer's fence says which; a problem's column language goes before`,
+      { shown: "card", asking: true },
+    ),
     system_role: answers(z.boolean().default(false), "put the prompt's first paragraph into a system message", {
       asking: true,
     }),

@@ -52,7 +52,7 @@ export function judgeByTests({ grader, comparator, patienceMs, onOutage }: Judge
   return async (task, answer, signal, { phase }) => {
     const tests = await task.loadTests();
     const request = {
-      problem: { id: task.id, tests },
+      problem: { id: task.id, tests, languages: task.languages },
       response: answer.text,
       truncated: answer.truncated,
     };
@@ -86,7 +86,7 @@ const knownTests = normalizeTests([{ input: "", output: "1\n", testtype: "stdin"
 
 /** Whether the sandbox gives a verdict on a program that needs nothing. */
 async function isJudging(grader: Grader, signal: AbortSignal): Promise<boolean> {
-  const known = { problem: { id: "known", tests: knownTests }, code: "print(1)", fresh: true };
+  const known = { problem: { id: "known", tests: knownTests, languages: ["python"] as const }, code: "print(1)", fresh: true };
   return (await grader.grade(known, { signal })).verdict !== "ungraded";
 }
 

@@ -1,5 +1,6 @@
 // From data sets to tasks: prompts as tokens, tests as the grader reads them, problems that cannot be used left out and counted.
 import { createHash } from "node:crypto";
+import { type LanguageName, languagesNamed } from "../core/languages/languages.ts";
 import { type Dataset, type LoadProgress, loadDataset, type Problem, type Split } from "../data/index.ts";
 import { buildMessages } from "../data/question.ts";
 import { testsHint } from "../grading/hints.ts";
@@ -20,6 +21,8 @@ export interface Task {
   /** Most tokens of one completion: the config's limit, or what the context window leaves. */
   maxTokens: number;
   loadTests(): Promise<readonly NormalizedTest[]>;
+  /** Languages that an answer may be in; undefined: the grader's. */
+  languages?: readonly LanguageName[] | undefined;
   /** The problem as a program gave it, for its reward function. */
   problem?: unknown;
 }
@@ -51,6 +54,7 @@ type DataConfig = Pick<
   | "seed"
   | "max_tests_bytes"
   | "blocked_ids"
+  | "language"
   | "system_role"
   | "max_tokens"
   | "context_window"
@@ -133,6 +137,7 @@ export function taskOf(
     question: [problem.question, problem.starterCode].filter(Boolean).join("\n\n"),
     datasetIndex,
     prompt,
+    languages: problem.languages,
     maxTokens: Math.min(maxTokens, config.context_window - prompt.length),
     loadTests: async () => {
       const known = tests?.deref();
@@ -151,6 +156,8 @@ function promptFits(problem: Problem, config: DataConfig, renderer: Renderer): b
   return maxTokensOf(messages, renderer, config) <= room || renderPrompt(problem, renderer, config).length <= room;
 }
 
+type Asking = Pick<DataConfig, "system_role" | "language">;
+
 type Messages = ReturnType<typeof messagesOf>;
 
 /** The prompt about nothing, by renderer and roles. */
@@ -160,7 +167,7 @@ const emptyPrompts = new WeakMap<Renderer, Map<string, { messages: Messages; tok
  * No prompt has more tokens: those of the prompt about nothing, a token for each byte that is different, and some where the two meet.
  * Encoding all prompts only to learn that they fit takes a second for each few thousand.
  */
-function maxTokensOf(messages: Messages, renderer: Renderer, config: Pick<DataConfig, "system_role">): number {
+function maxTokensOf(messages: Messages, renderer: Renderer, config: Asking): number {
   const known = emptyPrompts.get(renderer) ?? new Map<string, { messages: Messages; tokens: number }>();
   emptyPrompts.set(renderer, known);
   const roles = messages.map(({ role }) => role).join();
@@ -185,12 +192,12 @@ function differentBytes(text: string, other: string): number {
   return Buffer.byteLength(text.slice(start, text.length - end));
 }
 
-function renderPrompt(problem: Problem, renderer: Renderer, config: Pick<DataConfig, "system_role">): number[] {
+function renderPrompt(problem: Problem, renderer: Renderer, config: Asking): number[] {
   return renderer.buildGenerationPrompt(messagesOf(problem, config));
 }
 
-function messagesOf(problem: Problem, config: Pick<DataConfig, "system_role">) {
-  const { question, starterCode } = problem;
+function messagesOf(problem: Problem, config: Asking) {
+  const { question, starterCode, languages = languagesNamed(config.language) } = problem;
   const { call } = problem.facts as TestFacts;
-  return buildMessages({ question, starterCode, call }, { systemRole: config.system_role });
+  return buildMessages({ question, starterCode, call, languages }, { systemRole: config.system_role });
 }

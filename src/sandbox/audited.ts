@@ -14,6 +14,7 @@ export function auditedSandbox(sandbox: Sandbox, path: string): Sandbox {
       appendFileSync(path, toJsonLine({ program, tests: outcomes.length, at: Date.now() }));
       return outcomes;
     },
+    supports: (language) => sandbox.supports(language),
     close: () => sandbox.close(),
   };
 }

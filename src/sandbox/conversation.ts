@@ -1,7 +1,7 @@
 // What is said to a slot and what its answers mean: one test of a program, or one plain execution with files.
 import { extname } from "node:path";
-import { languageOf } from "../core/languages/languages.ts";
 import { type ExecuteRequest, type ExecuteResult, emptyResult } from "./execute.ts";
+import type { Program } from "./programs.ts";
 import type { Job, Limits, TestInput, TestOutcome, TestStatus } from "./sandbox.ts";
 import { type Slot, SlotLost } from "./slot.ts";
 
@@ -62,13 +62,17 @@ function readEnded(packed: Buffer): Ended {
   };
 }
 
+/** How the slot starts the program. */
+function startOf({ bytes, name, command, beside, environment, addressBytes, stackBytes }: Program) {
+  const process = command === null ? null : { command, environment, addressBytes, stackBytes };
+  return { name, process, beside: Object.entries(beside), sourceBytes: bytes.length };
+}
+
 /** Tells the slot which program it will run. */
-export function sendJob(slot: Slot, job: Job, limits: SlotLimits): void {
-  const source = Buffer.from(job.source);
-  const { fileName: name, command } = languageOf(job.language);
-  const shape = { mode: "run", preamble: job.preamble, keepCode: job.tests.length > 1 };
-  const head = { ...shape, limits, command, name, argv: [], sourceBytes: source.length };
-  slot.send("J", json(head), source);
+export function sendJob(slot: Slot, program: Program, job: Pick<Job, "preamble" | "tests">, limits: SlotLimits): void {
+  const keepCode = job.tests.length > 1 && program.command === null;
+  const head = { mode: "run", preamble: job.preamble, keepCode, limits, argv: [], ...startOf(program) };
+  slot.send("J", json(head), program.bytes);
 }
 
 /**
@@ -179,29 +183,26 @@ const isBracketed = (frame: Buffer) => frame[0] === 0x5b && frame.at(-1) === 0x5
 /** Runs one program once in the slot: files in, the program, files out. */
 export async function runOnce(
   slot: Slot,
+  program: Program,
   request: ExecuteRequest,
   limits: SlotLimits,
   waiting: Waiting,
 ): Promise<ExecuteResult> {
-  const source = Buffer.from(request.code);
   const stdin = typeof request.stdin === "string" ? Buffer.from(request.stdin) : request.stdin;
   const files = [...request.files];
-  const { fileName, command } = languageOf(request.language);
   const job = {
     mode: "execute",
     limits,
-    command,
     preamble: false,
     keepCode: false,
-    name: freeName(fileName, request.files),
+    ...startOf(program),
     argv: request.argv ?? [],
     inputBytes: stdin.length,
-    sourceBytes: source.length,
     files: files.map(([path, bytes]) => [path, bytes.length]),
     fetch: [...new Set(request.fetchFiles)],
     fetchBytes: request.fetchBytes ?? fetchBytesDefault,
   };
-  slot.send("J", json(job), source, ...files.map(([, bytes]) => bytes));
+  slot.send("J", json(job), program.bytes, ...files.map(([, bytes]) => bytes));
   slot.send("T", testHead("stdin", stdin.length), stdin);
   const answer = await receiveAnswer(slot, waiting);
   const { ended } = answer;
@@ -252,7 +253,7 @@ async function receiveFiles(
 }
 
 /** The script lies in the working directory too, under a name that no uploaded file has. */
-function freeName(fileName: string, taken: ReadonlyMap<string, unknown>): string {
+export function freeName(fileName: string, taken: ReadonlyMap<string, unknown>): string {
   const ending = extname(fileName);
   let name = `main${ending}`;
   for (let number = 2; taken.has(name); number++) name = `main${number}${ending}`;

@@ -38,6 +38,8 @@ export interface ExecuteResult {
   /** Keys are exactly the requested paths. */
   files: Map<string, Uint8Array>;
   filesLeftOut: string[];
+  /** It was not run: what the compiler said. */
+  notCompiled?: string;
 }
 
 /** The result of a program of which nothing is known but how it ended. */

@@ -17,21 +17,29 @@ export interface HeldFacts {
   leftOut: string[];
 }
 
+/** What comes along beside the interpreter. */
+export interface HeldContent {
+  /** Packages that are installed. */
+  packages: boolean;
+  /** Compilers, interpreters and what they need: files and folders. */
+  tools: readonly string[];
+}
+
 let numbers = 0;
 
 export class HeldFiles {
   readonly #make: (parts: HolderParts) => HeldCommand;
   readonly #folder: string;
-  readonly #packages: boolean;
+  readonly #content: HeldContent;
   #holder: { child: ChildProcess; command: HeldCommand; facts: HeldFacts } | undefined;
   #starting: Promise<HeldFacts> | undefined;
   #exited: Promise<void> = Promise.resolve();
   #closed = false;
 
   /** `folder`: where its socket and its mount point lie. */
-  constructor(folder: string, packages: boolean, make: (parts: HolderParts) => HeldCommand) {
+  constructor(folder: string, content: HeldContent, make: (parts: HolderParts) => HeldCommand) {
     this.#folder = folder;
-    this.#packages = packages;
+    this.#content = content;
     this.#make = make;
   }
 
@@ -54,7 +62,7 @@ export class HeldFiles {
     if (this.#closed) throw new SlotLost("the jail is closed");
     const name = join(this.#folder, `files-${++numbers}`);
     mkdirSync(name, { mode: 0o755 });
-    const command = this.#make({ door: `${name}.door`, target: name, packages: this.#packages });
+    const command = this.#make({ door: `${name}.door`, target: name, ...this.#content });
     const [program, ...args] = command.holder;
     // Descriptor 3 ends with this process, and the holder with it.
     const child = spawn(program!, args, { stdio: ["ignore", "pipe", "pipe", "pipe"], env: {}, cwd: "/" });

@@ -4,14 +4,14 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../core/errors.ts";
-import type { Language } from "../core/languages/language.ts";
-import { languageOf, languages } from "../core/languages/languages.ts";
+import { ProgramError } from "../core/languages/language.ts";
+import { type LanguageName, languageOf, languages } from "../core/languages/languages.ts";
 import { Limiter } from "../core/limiter.ts";
 import { Cgroups } from "./cgroups.ts";
 import { ControlServer } from "./control.ts";
-import { runOnce, runTests, type SlotLimits, sendJob } from "./conversation.ts";
+import { freeName, runOnce, runTests, type SlotLimits, sendJob } from "./conversation.ts";
 import { checkFiles, type ExecuteRequest, type ExecuteResult, emptyResult } from "./execute.ts";
-import { HeldFiles } from "./files.ts";
+import { type HeldContent, HeldFiles } from "./files.ts";
 import { findInterpreter, findOnPath, type Interpreter } from "./interpreter.ts";
 import { describeLevel, type JailLevel, whyUnavailable } from "./levels.ts";
 import {
@@ -25,6 +25,7 @@ import {
   unprivilegedUser,
 } from "./outer.ts";
 import { Pool } from "./pool.ts";
+import { named, notMade, type Program, Programs, proveLanguage, pythonProgram, requiredTools } from "./programs.ts";
 import {
   defaultLimits,
   type Job,
@@ -100,7 +101,7 @@ async function holdFiles(
   make: (parts: HolderParts) => HeldCommand,
 ): Promise<HeldFiles | undefined> {
   if (level === "landlock" && process.geteuid?.() !== 0) return undefined;
-  const files = new HeldFiles(folder, false, make);
+  const files = new HeldFiles(folder, { packages: false, tools: [] }, make);
   try {
     await files.ready();
     return files;
@@ -117,8 +118,8 @@ interface JailParts {
   interpreter: Interpreter;
   control: ControlServer;
   plan: ZygotePlan;
-  /** With the packages that are installed; made with the first program that mentions one. */
-  withPackages: HeldFiles | undefined;
+  /** Files beyond those of every program: the packages that are installed, or the tools of a language; undefined where none are held. */
+  hold: (content: HeldContent) => HeldFiles | undefined;
   slots: number;
   patienceMs: number;
 }
@@ -128,8 +129,13 @@ class EmbeddedJail implements Jail {
   readonly #parts: JailParts;
   readonly #limiter: Limiter;
   readonly #plain: Pool;
+  /** Made with the first program that mentions a package. */
+  readonly #withPackages: HeldFiles | undefined;
   /** Programs that mention packages that take long to import start where those are imported; a pool comes with the first of them. */
   readonly #warm = new Map<string, Pool>();
+  /** Where the tools of other languages are, by their files; made with the first program that needs them. */
+  readonly #toolboxes = new Map<string, { files: HeldFiles | undefined; pool: Pool }>();
+  readonly #programs = new Programs((files, program, request) => this.#compile(files, program, request));
   #closed = false;
 
   private constructor(parts: JailParts) {
@@ -137,6 +143,7 @@ class EmbeddedJail implements Jail {
     this.description = this.#describe(false);
     this.#limiter = new Limiter(parts.slots);
     this.#plain = this.#pool([]);
+    this.#withPackages = parts.hold({ packages: true, tools: [] });
   }
 
   #describe(cgroups: boolean): SandboxDescription {
@@ -158,12 +165,12 @@ class EmbeddedJail implements Jail {
         level === "jail" ? jailCommand(bwrap!, parts, holder) : heldCommand(parts, holder);
       const files = await holdFiles(level, control.folder, make);
       const confined = { readable: confinedReadable(interpreter), scratch: control.scratchFolder, ...slotUsers() };
-      const slow = Object.values(languages).flatMap(({ slowModules }) => slowModules);
+      const slow = languages.python.packages!.slow;
       const config = { level, slow, preload: [], ...(level === "jail" ? {} : confined) };
       const plan = { files, argv, socketInside: files?.command.socketInside ?? socketInside, config, cgroups, slots };
-      const withPackages = files && new HeldFiles(control.folder, true, make);
+      const hold = (content: HeldContent) => files && new HeldFiles(control.folder, content, make);
       const patienceMs = options.patienceMs ?? 20_000;
-      return new EmbeddedJail({ level, interpreter, control, plan, withPackages, slots, patienceMs });
+      return new EmbeddedJail({ level, interpreter, control, plan, hold, slots, patienceMs });
     } catch (error) {
       await cgroups?.close();
       await control.close();
@@ -176,13 +183,13 @@ class EmbeddedJail implements Jail {
     return join(folder, socketName);
   }
 
-  #pool(preload: readonly string[], files = this.#parts.plan.files): Pool {
+  #pool(preload: readonly string[], files = this.#parts.plan.files, tools: readonly string[] = []): Pool {
     const { slots, plan, control, patienceMs } = this.#parts;
     const zygotes = Math.min(slots, availableParallelism());
     const spare = Math.ceil(slots / zygotes) + 1;
     // Running ones, ready ones, and some that have ended and are not known to have.
     const atOnce = Math.min(slots + 2 * spare + 2, maxCgroups);
-    const ownPlan = { ...plan, files, slots: atOnce, config: { ...plan.config, preload } };
+    const ownPlan = { ...plan, files, slots: atOnce, config: { ...plan.config, preload, tools } };
     return new Pool(ownPlan, control, zygotes, spare, patienceMs);
   }
 
@@ -195,9 +202,29 @@ class EmbeddedJail implements Jail {
     this.description = this.#describe(facts.cgroups > 0);
   }
 
+  /** Where a program's files are. */
+  async #poolFor(program: Program, texts: readonly string[]): Promise<Pool> {
+    const { level } = this.#parts;
+    if (program.command === null) return this.#poolForPython(texts);
+    // Where there are no namespaces, what may be executed is named; compiled programs are not tools.
+    if (program.files.length === 0 && level === "jail") return this.#plain;
+    const tools = [...program.files].sort();
+    const key = tools.join("\0");
+    let toolbox = this.#toolboxes.get(key);
+    if (!toolbox) {
+      const files = this.#parts.hold({ packages: false, tools });
+      toolbox = { files, pool: this.#pool([], files, tools) };
+      this.#toolboxes.set(key, toolbox);
+    }
+    await toolbox.files?.ready();
+    return toolbox.pool;
+  }
+
   /** Programs start beside the packages that they mention. */
-  async #poolFor({ importedWords, slowModules }: Language, texts: readonly string[]): Promise<Pool> {
-    const { plan, withPackages } = this.#parts;
+  async #poolForPython(texts: readonly string[]): Promise<Pool> {
+    const { importedWords, slow: slowModules } = languages.python.packages!;
+    const { plan } = this.#parts;
+    const withPackages = this.#withPackages;
     const installed = (await plan.files?.ready())?.packages ?? this.#plain.facts?.slowPackages ?? [];
     if (installed.length === 0) return this.#plain;
     const words = new Set(texts.flatMap((text) => [...importedWords(text)]));
@@ -232,7 +259,7 @@ class EmbeddedJail implements Jail {
    * does nothing tells why: if that one runs, the loss follows the program, which then has `lost` for its result.
    */
   async #withSlot<Result>(
-    language: Language,
+    program: Program,
     texts: readonly string[],
     work: (slot: Slot) => Promise<Result>,
     lost: () => Result,
@@ -243,7 +270,7 @@ class EmbeddedJail implements Jail {
       let pool = this.#plain;
       let slot: Slot | undefined;
       try {
-        pool = await this.#poolFor(language, texts);
+        pool = await this.#poolFor(program, texts);
         slot = await pool.acquire();
         const result = await work(slot);
         pool.succeeded();
@@ -280,7 +307,7 @@ class EmbeddedJail implements Jail {
       slot = await pool.acquire();
       const limits = this.#limits(defaultLimits);
       const tests = [{ kind: "stdin", stdin: "" }] as const;
-      sendJob(slot, { source: "", tests, limits, preamble: false }, limits);
+      sendJob(slot, pythonProgram("", "empty.py"), { tests, preamble: false }, limits);
       let status: TestOutcome["status"] | undefined;
       await runTests(slot, tests, limits, { patienceMs: this.#parts.patienceMs }, (outcome) => {
         ({ status } = outcome);
@@ -303,42 +330,100 @@ class EmbeddedJail implements Jail {
     const outcomes: TestOutcome[] = [];
     const limits = this.#limits(job.limits);
     const waiting = { ...options, patienceMs: this.#parts.patienceMs };
-    const work = async (slot: Slot) => {
-      sendJob(slot, job, limits);
-      // A lost slot takes only its current test with it: the ones before keep their outcomes.
-      await runTests(slot, job.tests.slice(outcomes.length), limits, waiting, (outcome) => {
-        outcomes.push(outcome);
-        return afterTest(outcome, outcomes.length - 1);
-      });
-      return outcomes;
+    const done = (outcome: TestOutcome) => {
+      outcomes.push(outcome);
+      return afterTest(outcome, outcomes.length - 1);
     };
-    const lost = () => {
-      outcomes.push(withoutEvidence());
-      afterTest(outcomes.at(-1)!, outcomes.length - 1);
-      return outcomes;
+    const work = async () => {
+      const { language, source, tests } = job;
+      const wanted = { language, source, call: tests[0]!.kind === "call", memoryBytes: limits.memoryBytes };
+      let program: Program;
+      try {
+        program = await this.#programs.ready(wanted);
+      } catch (error) {
+        if (!(error instanceof ProgramError)) throw error;
+        while (outcomes.length < tests.length && done(notMade(error.message)) === "continue");
+        return outcomes;
+      }
+      options.signal?.throwIfAborted();
+      const signs = languageOf(language).runtime?.signs;
+      const inSlot = async (slot: Slot) => {
+        sendJob(slot, program, job, limits);
+        // A lost slot takes only its current test with it: the ones before keep their outcomes.
+        await runTests(slot, tests.slice(outcomes.length), limits, waiting, (outcome) =>
+          done(signs ? named(outcome, program.inSource, signs) : outcome),
+        );
+        return outcomes;
+      };
+      const lost = () => {
+        done(withoutEvidence());
+        return outcomes;
+      };
+      return this.#withSlot(program, [source], inSlot, lost);
     };
     if (job.tests.length === 0) return Promise.resolve(outcomes);
-    return this.#limiter.run(() => this.#withSlot(languageOf(job.language), [job.source], work, lost), options);
+    return this.#limiter.run(work, options);
   }
 
   async execute(request: ExecuteRequest, options: { signal?: AbortSignal } = {}): Promise<ExecuteResult> {
     const limits = this.#limits(request.limits);
     checkFiles(request);
-    const waiting = { ...options, patienceMs: this.#parts.patienceMs };
-    const work = (slot: Slot) => runOnce(slot, request, limits, waiting);
     // A program may lie in a file, and be imported or started by what runs.
     const programs = [...request.files.values()].filter((bytes) => bytes.length <= maxSourceBytes);
     const texts = [request.code, ...programs.map((bytes) => Buffer.from(bytes).toString("latin1"))];
+    const { language, code: source } = request;
+    return this.#limiter.run(async () => {
+      let program: Program;
+      try {
+        program = await this.#programs.ready({ language, source, call: false, memoryBytes: limits.memoryBytes });
+      } catch (error) {
+        if (!(error instanceof ProgramError)) throw error;
+        return emptyResult({ exitCode: 1, notCompiled: error.message });
+      }
+      options.signal?.throwIfAborted();
+      if (program.command === null) program.name = freeName(program.name, request.files);
+      return this.#execute(program, texts, request, options);
+    }, options);
+  }
+
+  #execute(
+    program: Program,
+    texts: readonly string[],
+    request: ExecuteRequest,
+    options: { signal?: AbortSignal } = {},
+  ): Promise<ExecuteResult> {
+    const limits = this.#limits(request.limits);
+    const waiting = { ...options, patienceMs: this.#parts.patienceMs };
+    const work = (slot: Slot) => runOnce(slot, program, request, limits, waiting);
     // The result of a program that takes its supervisor with it every time.
     const lost = () => emptyResult({ signal: 9 });
-    return this.#limiter.run(() => this.#withSlot(languageOf(request.language), texts, work, lost), options);
+    return this.#withSlot(program, texts, work, lost);
+  }
+
+  /** In a slot with the compiler's files; whoever asks has a place already. */
+  #compile(files: readonly string[], program: Program, request: ExecuteRequest): Promise<ExecuteResult> {
+    return this.#execute({ ...program, files }, [], request);
+  }
+
+  async supports(language: LanguageName): Promise<void> {
+    const { runtime, title } = languageOf(language);
+    if (!runtime) return;
+    const { compile } = await requiredTools(language);
+    if (compile && this.#parts.level !== "jail")
+      throw new SandboxError(
+        "sandbox/no-compilers",
+        `${title} programs cannot be compiled at the second level of isolation, where a compiler cannot start its parts. Install bubblewrap and allow user namespaces, or set SANDBOX_URL to a Sandbox Fusion server.`,
+      );
+    await proveLanguage(this, language);
   }
 
   async close(): Promise<void> {
-    const { plan, withPackages, control } = this.#parts;
+    const { plan, control } = this.#parts;
     this.#closed = true;
-    await Promise.all([this.#plain, ...this.#warm.values()].map((pool) => pool.close()));
-    await Promise.all([plan.files?.close(), withPackages?.close()]);
+    const toolboxes = [...this.#toolboxes.values()];
+    const pools = [this.#plain, ...this.#warm.values(), ...toolboxes.map(({ pool }) => pool)];
+    await Promise.all(pools.map((pool) => pool.close()));
+    await Promise.all([plan.files, this.#withPackages, ...toolboxes.map(({ files }) => files)].map((one) => one?.close()));
     await plan.cgroups?.close();
     await control.close();
   }

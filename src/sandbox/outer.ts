@@ -48,6 +48,8 @@ export interface HolderParts {
   target: string;
   /** Packages that are installed come along. */
   packages: boolean;
+  /** Files and folders that come along: what other languages need. */
+  tools: readonly string[];
 }
 
 /** The whole environment of a program. PYTHONHASHSEED makes set order repeatable; one thread keeps BLAS within its core. */
@@ -81,17 +83,18 @@ const startOf = ({ interpreter }: CommandParts) => [
 ];
 
 /** What is needed is opened up for other users where we are root and programs are not. */
-function enter(parts: CommandParts, command: string[], user: number | null) {
+function enter(parts: CommandParts, command: string[], user: number | null, tools: readonly string[] = []) {
   const { interpreter, controlFolder } = parts;
-  const paths = unprivilegedUser() === null ? [] : [...interpreter.folders, pythonFolder, controlFolder];
+  const paths = unprivilegedUser() === null ? [] : [...interpreter.folders, pythonFolder, controlFolder, ...tools];
   return { command, environment: zygoteEnvironment, user, paths, stackBytes };
 }
 
 /** The arguments of hold.py, whatever it runs in. */
-const holding = (python: readonly string[], code: string, { packages }: HolderParts, place: object) => ({
+const holding = (python: readonly string[], code: string, { packages, tools }: HolderParts, place: object) => ({
   ...place,
   code,
   packages,
+  tools,
   maxBytes: maxPackageBytes,
   command: [...python, `${code}/zygote.py`],
   environment: zygoteEnvironment,
@@ -100,11 +103,11 @@ const holding = (python: readonly string[], code: string, { packages }: HolderPa
 /** A holder that `command` starts as `user`, and the zygotes that it starts among its files. */
 function heldBy(
   parts: CommandParts,
-  { door }: HolderParts,
+  { door, tools }: HolderParts,
   { command, user, controlFolder }: { command: string[]; user: number | null; controlFolder: string },
 ): HeldCommand {
   return {
-    holder: [...startOf(parts), JSON.stringify({ ...enter(parts, command, user), door })],
+    holder: [...startOf(parts), JSON.stringify({ ...enter(parts, command, user, tools), door })],
     argv: (cgroups) => [...startOf(parts), JSON.stringify({ knock: door, user: null, cgroups })],
     socketInside: `${controlFolder}/${parts.socketName}`,
   };
@@ -132,6 +135,7 @@ export function jailCommand(bwrap: string, parts: CommandParts, holder: HolderPa
     ...["--symlink", "/tmp", "/dev/shm", "--remount-ro", "/dev"],
     ...["--ro-bind", parts.controlFolder, controlInside],
     ...[...shown].flatMap(([folder, inside]) => ["--ro-bind", folder, inside]),
+    ...outermost(holder.tools).flatMap((path) => (isBelow(path, "/usr") ? [] : ["--ro-bind", path, path])),
     ...["--ro-bind", pythonFolder, codeInside],
     ...["--tmpfs", filesInside, "--remount-ro", "/", "--chdir", "/", "--"],
     ...[...python, `${codeInside}/hold.py`, JSON.stringify(config)],

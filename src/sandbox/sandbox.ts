@@ -139,6 +139,8 @@ export interface Sandbox {
     afterTest: (outcome: TestOutcome, index: number) => "continue" | "stop",
     options?: { signal?: AbortSignal },
   ): Promise<TestOutcome[]>;
+  /** Rejects with SandboxError, which says what to do, where programs of a language cannot be run. */
+  supports(language: LanguageName): Promise<void>;
   /** Ends its processes. */
   close(): Promise<void>;
 }

@@ -15,6 +15,7 @@ import {
   comparatorOfRow,
   gradingShape,
   idOfRow,
+  languagesOfRow,
   oneFile,
   openGrading,
   testsOfRow,
@@ -56,7 +57,7 @@ export const command = commandOf(CertifyOptions, {
   usage: "certify PROBLEMS [key=value …]",
   about: [
     "PROBLEMS is a file of JSON lines (also .gz), a Parquet file, a folder of such files, a named set as in train_data=, or - for stdin.",
-    "Each row is a problem: question, tests, solutions (a list) or solution; also id, source, metadata, starter_code, comparator.",
+    "Each row is a problem: question, tests, solutions (a list) or solution; also id, source, metadata, starter_code, comparator, language.",
     "A problem is good when training can use it, its solutions pass every time, and empty, echo and constant programs fail. Below one whose",
     "solution fails stand the test, what came out and what may be meant. What training will leave out is said at the end, with the reason;",
     "what else is bad it would use. Exit code 1 when one is bad.",
@@ -98,7 +99,8 @@ async function certifyFile(
           return { cells: [name, ...Array(6).fill("-"), verdict], good: false, leftOut: drop.reason, details: [] };
         }
         const { tests } = testsOfRow(row.value!, row.source);
-        const problem = { id: name, tests, comparator: comparatorOfRow(row.value!) ?? options.comparator };
+        const languages = languagesOfRow(row.value!);
+        const problem = { id: name, tests, languages, comparator: comparatorOfRow(row.value!) ?? options.comparator };
         const solutions = solutionsOf(row.value!).slice(0, options.max_solutions);
         const certificate = await certify(grader, { problem, solutions, repeats: options.repeats }, { signal });
         return rowOf(name, tests.length, certificate, limitS);

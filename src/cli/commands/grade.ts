@@ -10,6 +10,7 @@ import {
   comparatorOfRow,
   gradingShape,
   idOfRow,
+  languagesOfRow,
   oneFile,
   openGrading,
   testsOfRow,
@@ -46,7 +47,7 @@ interface Line {
 export const command = commandOf(GradeOptions, {
   usage: "grade FILE [key=value …]      FILE holds JSON lines (also .gz); - reads stdin",
   about: [
-    "Each line: id, tests, and response (text with fences) or code (a program); also source, metadata, starter_code, comparator.",
+    "Each line: id, tests, and response (text with fences) or code (a program); also source, metadata, starter_code, comparator, language.",
     "With details=true the reasons are in each line too, and as text on stderr.",
     "Each output line: id, verdict (pass, fail, ungraded), reward, format_ok, status, tests_passed, tests_total, time_ms.",
     "Exit code 1 when a line could not be read, has no usable tests, or could not be graded.",
@@ -104,7 +105,7 @@ function requestOf(row: JsonRow, { tests }: NormalizedTests, thinking: boolean) 
   const code = textField(value, "code");
   if (response === undefined && code === undefined) return undefined;
   const id = idOfRow(value, row.line);
-  return { problem: { id, tests, comparator: comparatorOfRow(value) }, response, code, thinking };
+  return { problem: { id, tests, languages: languagesOfRow(value), comparator: comparatorOfRow(value) }, response, code, thinking };
 }
 
 function lineOf(row: JsonRow, result: GradeResult, details: boolean): string {

@@ -1,18 +1,74 @@
-/**
- * A language that programs are written in: what people call it, and how a program of it begins. Data that every folder may read; the
- * sandbox does the starting. A new language is a file beside python.ts and a line in languages.ts.
- */
+// A language that programs are written in: what people call it, how a program of it is made ready and how it begins. Every folder may read this;
+// the sandbox does the starting. A new language is a file beside python.ts and a line in languages.ts.
+
 export interface Language {
-  /** The tag of the code fence in a prompt. */
-  fence: string;
-  /** What the file of a program is called where it runs. */
+  /** What people call it. */
+  title: string;
+  /** Tags of code fences, in lower case; the first stands in a prompt. */
+  tags: readonly [string, ...string[]];
+  /** Sandbox Fusion's name. */
+  fusion: string;
+  /** What the file of a program is called where it is compiled or run. */
   fileName: string;
-  /** Starts the program: found on the sandbox's PATH, with the file as last argument. null: a fork of the interpreter that is warm already. */
-  command: readonly [string, ...string[]] | null;
+  /** Begins a comment that ends with the line. */
+  comment: string;
   /** What a start takes on a busy machine; added to the wall limit of each test. */
   startMs: number;
-  /** Modules that take long to import: a program that mentions one is forked from an interpreter that has imported it. */
-  slowModules: readonly string[];
-  /** The words of a program that could be names of imported modules. */
-  importedWords(source: string): Set<string>;
+  /** Said in a question, after how input arrives: what a judge would say of the file. */
+  note?: string;
+  /** A program that prints the sum of two numbers: it tells whether programs of the language work. */
+  sum: string;
+  /** How a process of its own is started for every test; null: a fork of the interpreter that is warm already. */
+  runtime: Runtime | null;
+  /** Python: packages that take long to import, and the words of a program that could be names of imported ones. */
+  packages?: { slow: readonly string[]; importedWords(source: string): Set<string> };
 }
+
+/** Compilers and interpreters, as this machine has them. */
+export interface Runtime {
+  /** Asks this machine; a text where they are not there: what was looked for. */
+  find(): Promise<Tools | string>;
+  /** What to type to have them. */
+  install: string;
+  /** Turns a program into what `Tools` take, outside of the jail: only for what no program can make use of. Throws ProgramError. */
+  translate?(source: string): Promise<Translated>;
+  /** Files that make one call of a program, beside it; `call` of Tools runs or compiles them. */
+  harness?: Readonly<Record<string, string>>;
+  /** Signs in what a program wrote to stderr before it failed. They name its failure, they never decide on it. */
+  signs: { memory: RegExp; compile?: RegExp };
+}
+
+export interface Tools {
+  /** With its version: "Node 20.19.2". */
+  version: string;
+  /** Files and folders that a program needs where it runs; none: what every program sees is enough. */
+  files: readonly string[];
+  /** In the jail, once per program: from the program's file to `output`. */
+  compile?: Compile;
+  /** Starts a test in the folder of the program. `call`: one call of a function, by the harness. */
+  command(start: { memoryBytes: number; call: boolean }): [string, ...string[]];
+  environment?: Readonly<Record<string, string>>;
+  /** Address space beyond a program's memory: what the runtime reserves and does not use. */
+  addressBytes: number;
+  /** Of the first thread, and of others that ask for nothing else. */
+  stackBytes: number;
+}
+
+export interface Compile {
+  /** Files and folders of the compiler. */
+  files: readonly string[];
+  command(start: { call: boolean }): [string, ...string[]];
+  /** What is run, with its name. */
+  output: string;
+  environment?: Readonly<Record<string, string>>;
+  wallMs: number;
+}
+
+export interface Translated {
+  source: string;
+  /** A text in which places in the translation are named, with those in the program instead. */
+  inSource(text: string): string;
+}
+
+/** The program cannot be made ready, and it is the program's doing. */
+export class ProgramError extends Error {}

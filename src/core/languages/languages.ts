@@ -1,13 +1,49 @@
-// The languages of programs, by the name that Sandbox Fusion has for each. A new one is its file and a line here.
-import type { Language } from "./language.ts";
+// The languages of programs. A new one is its file and a line here.
+import { javascript } from "./javascript.ts";
+import type { Language, Tools } from "./language.ts";
 import { python } from "./python.ts";
+import { typescript } from "./typescript.ts";
 
-export const languages = { python } satisfies Record<string, Language>;
+export const languages = { python, javascript, typescript } satisfies Record<string, Language>;
 
 /** A language that programs can be written in. */
 export type LanguageName = keyof typeof languages;
 
-export const isLanguage = (name: string): name is LanguageName => Object.hasOwn(languages, name);
+export const languageNames = Object.keys(languages) as [LanguageName, ...LanguageName[]];
 
 /** The language of that name; Python where none is named. */
 export const languageOf = (name: LanguageName = "python"): Language => languages[name];
+
+/** The language that a name means: its own or a tag of code fences. */
+export function languageNamed(name: string): LanguageName | undefined {
+  const small = name.trim().toLowerCase();
+  return languageNames.find((own) => own === small || tagsOf(own).includes(small));
+}
+
+const tagsOf = (name: LanguageName): readonly string[] => languages[name].tags;
+
+/** The languages of a text: names with commas, or "any" for all; undefined where one is not known. */
+export function languagesNamed(text: string): readonly LanguageName[] | undefined {
+  if (text.trim().toLowerCase() === "any") return languageNames;
+  const names = text.split(",").map(languageNamed);
+  return names.includes(undefined) ? undefined : [...new Set(names as LanguageName[])];
+}
+
+/** Among the languages that were asked for, the one that the tag of a fence names; else the first. */
+export const languageOfTag = (asked: readonly LanguageName[], info: string): LanguageName | undefined => {
+  if (asked.length < 2) return asked[0];
+  const named = languageNamed(/^[^\s{,;:]*/.exec(info.trim())![0]);
+  return named !== undefined && asked.includes(named) ? named : asked[0];
+};
+
+const found = new Map<LanguageName, Promise<Tools | string>>();
+
+/** What this machine has for a language with a runtime of its own; looked for once. A text: what is not there. */
+export function toolsOf(name: LanguageName): Promise<Tools | string> {
+  let tools = found.get(name);
+  if (!tools) {
+    tools = languageOf(name).runtime?.find() ?? Promise.resolve("a runtime");
+    found.set(name, tools);
+  }
+  return tools;
+}

@@ -40,6 +40,9 @@ export const runCodeResponse = z.object({
     .record(z.string(), z.string())
     .nullish()
     .transform((value) => value ?? {}),
+  /** What servers of Whetstone's say beyond the original: which cap ended the program, and that it was for memory. */
+  limits: z.object({ stdout: z.boolean().optional(), stderr: z.boolean().optional() }).optional(),
+  oom: z.boolean().optional(),
 });
 export type RunCodeResponse = z.output<typeof runCodeResponse>;
 

@@ -1,7 +1,10 @@
 // Sandbox Fusion as a sandbox: tests travel in chunks, one after another whatever the answers were. Inputs go in; outcomes come back signed;
 // what is expected never leaves this process.
+import type { LanguageName } from "../../core/languages/languages.ts";
+import { proveLanguage } from "../programs.ts";
 import { type Job, type Sandbox, SandboxError, type TestInput, type TestOutcome, withoutEvidence } from "../sandbox.ts";
 import { FusionClient, type FusionOptions } from "./client.ts";
+import { runDirectly } from "./direct.ts";
 import { type LauncherResult, launcherRequest, readResult, resultFile } from "./launcher.ts";
 
 /** Tests per request, and input characters, so that bodies stay within what servers take; one test always goes. */
@@ -45,6 +48,14 @@ class FusionSandbox implements Sandbox {
     options: { signal?: AbortSignal } = {},
   ): Promise<TestOutcome[]> {
     const outcomes: TestOutcome[] = [];
+    if (job.language !== undefined && job.language !== "python") {
+      for (const test of job.tests) {
+        const outcome = await runDirectly(this.#client, job, test, options.signal);
+        outcomes.push(outcome);
+        if (afterTest(outcome, outcomes.length - 1) === "stop") break;
+      }
+      return outcomes;
+    }
     while (outcomes.length < job.tests.length) {
       const tests = fitting(job.tests.slice(outcomes.length, outcomes.length + chunkTests));
       for (const outcome of await this.#runChunk(job, tests, options.signal)) {
@@ -87,6 +98,10 @@ class FusionSandbox implements Sandbox {
     const result = file === undefined ? undefined : readResult(file, key, tests.length);
     const note = (response.run_result?.stderr ?? "").trim().slice(-200);
     return { outcomes: [], workerDied: false, ...result, lost: !result && response.status === "Success", note };
+  }
+
+  async supports(language: LanguageName): Promise<void> {
+    if (language !== "python") await proveLanguage(this, language);
   }
 
   close(): Promise<void> {

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { promisify } from "node:util";
 import { deflate } from "node:zlib";
 import { z } from "zod";
-import { languageOf } from "../../core/languages/languages.ts";
+import { languages } from "../../core/languages/languages.ts";
 import { type Job, SandboxError, type TestInput, type TestOutcome, testStatuses } from "../sandbox.ts";
 import type { RunCodeRequest } from "./api.ts";
 import { excessOf } from "./modest.ts";
@@ -35,15 +35,15 @@ export interface LauncherRequest {
 export async function launcherRequest(job: Job, tests: readonly TestInput[]): Promise<LauncherRequest> {
   const key = randomBytes(32);
   const { source, limits, preamble } = job;
-  const { fileName: name, command, importedWords } = languageOf(job.language);
-  const content = { name, command, source: wellFormed(source), limits, preamble, tests: tests.map(wellFormedTest) };
+  const { fileName: name, packages } = languages.python;
+  const content = { name, source: wellFormed(source), limits, preamble, tests: tests.map(wellFormedTest) };
   const packed = await deflateAsync(JSON.stringify(content), { level: 1 });
   return {
     key,
     request: {
       // The program itself is packed: what it imports is said where a server can see it.
-      code: `${launcher()}# import ${[...importedWords(source)].join(" ").slice(0, maxImports)}\n`,
-      language: "python", // the launcher's own; the program's is in the job
+      code: `${launcher()}# import ${[...packages!.importedWords(source)].join(" ").slice(0, maxImports)}\n`,
+      language: "python",
       run_timeout: Math.ceil((limits.wallMs / 1000 + 1) * tests.length + 10),
       stdin: key.toString("hex"),
       files: { [jobFile]: packed.toString("base64") },

@@ -1,7 +1,7 @@
 // Reads the body of /run_code as Sandbox Fusion does: unknown fields are ignored, numbers may be texts, and what is wrong is named
 // field by field in the shape of a 422 answer.
 import { isInside } from "../../core/files.ts";
-import { isLanguage, type LanguageName, languages } from "../../core/languages/languages.ts";
+import { type LanguageName, languageNames, languages } from "../../core/languages/languages.ts";
 import { fusionLanguages } from "./api.ts";
 import { excessOf } from "./modest.ts";
 
@@ -81,8 +81,8 @@ export function parseRunCode(body: Uint8Array, rules: ParseRules): ParsedRequest
   if (language === undefined) wrong("missing", "language", "Field required");
   else if (typeof language !== "string" || !fusionLanguages.includes(language))
     wrong("enum", "language", `Input should be one of: ${fusionLanguages.join(", ")}`, language);
-  else if (!isLanguage(language)) {
-    const known = Object.keys(languages).join(", ");
+  else if (!languageOfFusion(language)) {
+    const known = languageNames.map((name) => languages[name].fusion).join(", ");
     const msg = `This server runs ${known}; there is no runtime for ${language} here`;
     wrong("unsupported_language", "language", msg, language);
   }
@@ -120,7 +120,7 @@ export function parseRunCode(body: Uint8Array, rules: ParseRules): ParsedRequest
 
   if (problems.length > 0) return { problems };
   return {
-    language: language as LanguageName,
+    language: languageOfFusion(language as string)!,
     code: code as string,
     runTimeoutS,
     memoryBytes: memory > 0 ? Math.min(memory * 1024 ** 2, rules.memoryBytes) : rules.memoryBytes,
@@ -129,6 +129,9 @@ export function parseRunCode(body: Uint8Array, rules: ParseRules): ParsedRequest
     fetchFiles,
   };
 }
+
+const languageOfFusion = (fusion: string): LanguageName | undefined =>
+  languageNames.find((name) => languages[name].fusion === fusion);
 
 /** Foreign characters are dropped, as the original does; wrong padding is not base64. */
 function fromBase64(text: string): Uint8Array | undefined {

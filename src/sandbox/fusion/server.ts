@@ -36,13 +36,6 @@ export interface FusionServerOptions {
   maxRunTimeoutS?: number;
 }
 
-/** The answer of this server: the original's fields and two optional ones. */
-interface Answer extends RunCodeResponse {
-  /** Which cap ended the program. */
-  limits?: { stdout?: true; stderr?: true };
-  oom?: true;
-}
-
 export interface FusionServer {
   url: string;
   port: number;
@@ -164,7 +157,7 @@ class Handler {
     return timingSafeEqual(digest(given), digest(this.#options.token));
   }
 
-  async #run(request: ParsedRequest, response: ServerResponse): Promise<Answer> {
+  async #run(request: ParsedRequest, response: ServerResponse): Promise<RunCodeResponse> {
     if (request.runTimeoutS <= 0) return answerOf(emptyResult({ status: "time-limit" }), 0);
     const gone = new AbortController();
     response.once("close", () => gone.abort());
@@ -198,7 +191,7 @@ class Handler {
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof SandboxError)) throw error;
-      return { ...emptyAnswer(), status: "SandboxError", message: error.message };
+      return { ...emptyRunCodeResponse(), status: "SandboxError", message: error.message };
     }
   }
 }
@@ -207,7 +200,7 @@ class Handler {
 const statusOf = (problems: readonly RequestProblem[]) =>
   problems.some(({ type }) => type === "too_long") ? 413 : 422;
 
-const emptyAnswer = (): Answer => ({
+const emptyRunCodeResponse = (): RunCodeResponse => ({
   status: "Success",
   message: "",
   compile_result: null,
@@ -218,7 +211,7 @@ const emptyAnswer = (): Answer => ({
 
 const text = (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
 
-function answerOf(result: ExecuteResult, fetchBytes: number): Answer {
+function answerOf(result: ExecuteResult, fetchBytes: number): RunCodeResponse {
   const timedOut = result.status === "time-limit";
   const ended = result.status === "output-limit" || result.status === "memory-limit";
   const code = timedOut
@@ -240,7 +233,7 @@ function answerOf(result: ExecuteResult, fetchBytes: number): Answer {
     ...(result.stderrTruncated ? { stderr: true as const } : {}),
   };
   return {
-    ...emptyAnswer(),
+    ...emptyRunCodeResponse(),
     status: run.status === "Finished" && run.return_code === 0 ? "Success" : "Failed",
     message: notes.join(" "),
     run_result: run,

@@ -334,9 +334,10 @@ def _too_large(folders, most):
     return [name for _size, name in sizes[kept:]]
 
 
-def fill(root, library, folders, executable, code, max_bytes):
+def fill(root, library, folders, executable, code, max_bytes, others):
     """Copies all that programs may see to `root`, and the files of the sandbox itself (`code`). `library`: folders of the standard library;
-    `folders`: of packages that come along. Returns the names of packages that were left out because all together are larger than `max_bytes`."""
+    `folders`: of packages that come along; `others`: files and folders of other languages. Returns the
+    names of packages that were left out because all together are larger than `max_bytes`."""
     tree = Tree(root, os.path.realpath(executable))
     tree.add(executable)
     tree.add_folder(code, ("__pycache__",))
@@ -362,6 +363,11 @@ def fill(root, library, folders, executable, code, max_bytes):
     for path in tools:
         if path.endswith("/sh") and bash is not None:
             tree.write(path, _SHELL % (bash, bash))
+        else:
+            tree.add(path)
+    for path in others:
+        if os.path.isdir(path):
+            tree.add_folder(path)
         else:
             tree.add(path)
     for name in _LIBRARIES:

@@ -6,6 +6,7 @@ descriptors that the zygote is to have; a zygote lives as long as that connectio
 
 Argument: JSON {"namespaces": a pid and a mount namespace for each zygote?, "target": the folder of the tmpfs, "keep": {path: path in the new
 root} (mounts that come along), "code": where these files are shown, "packages": do they come along?, "maxBytes": of packages,
+"tools": [files and folders of other languages],
 "command": [...], "environment": {...}}.
 """
 
@@ -63,7 +64,7 @@ def _move_in(config):
     if not config["namespaces"]:
         _mount_ourselves(target)
     found = files.package_folders(_LIBRARY)
-    left_out = files.fill(target, _LIBRARY, found if config["packages"] else [], sys.executable, config["code"], config["maxBytes"])
+    left_out = files.fill(target, _LIBRARY, found if config["packages"] else [], sys.executable, config["code"], config["maxBytes"], config["tools"])
     for source, place in config["keep"].items():
         os.makedirs(target + place, exist_ok=True)
         _bind(source, target + place, kernel.MS_REC if config["namespaces"] else 0)

@@ -163,8 +163,9 @@ def landlock_version():
         return 0
 
 
-_WRITE_FILE, _READ_FILE, _READ_DIR, _REFER = 1 << 1, 1 << 2, 1 << 3, 1 << 13
-_FILE_ONLY = (1 << 0) | (1 << 1) | (1 << 2) | (1 << 14) | (1 << 15)
+_LOADERS = ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1", "/lib/ld-musl-x86_64.so.1", "/lib/ld-musl-aarch64.so.1")
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _REFER = 1 << 0, 1 << 1, 1 << 2, 1 << 3, 1 << 13
+_FILE_ONLY = _EXECUTE | (1 << 1) | (1 << 2) | (1 << 14) | (1 << 15)
 
 
 class _Rules:
@@ -224,9 +225,9 @@ class Apart:
 
 
 class Landlock(_Rules):
-    """Read access below some paths, everything below one scratch folder, nothing elsewhere, no TCP."""
+    """Read access below some paths, everything below one scratch folder, nothing elsewhere, no TCP. `tools` can be executed."""
 
-    def __init__(self, readable, writable):
+    def __init__(self, readable, writable, tools=()):
         version = landlock_version()
         if version < 1:
             raise OSError(38, "Landlock is not available")
@@ -245,6 +246,8 @@ class Landlock(_Rules):
         super().__init__(fields)
         for path in readable:
             self.allow(path, _READ_FILE | _READ_DIR | (_WRITE_FILE if path == os.devnull else 0))
+        for path in (*tools, *(_LOADERS if tools else ())):
+            self.allow(path, _EXECUTE | _READ_FILE | _READ_DIR)
         everything = files & ~(1 << 0) & ~(1 << 6) & ~(1 << 11)  # no exec, no device nodes
         self.allow(writable, everything)
 

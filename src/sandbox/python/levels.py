@@ -169,7 +169,8 @@ class Jail:
 
 class Confined:
     def __init__(self, config):
-        self.filter = kernel.Filter(*seccomp.guards(processes=False))
+        self.tools = config["tools"]
+        self.filter = kernel.Filter(*seccomp.guards(processes=False, executes=bool(self.tools)))
         self.readable = config["readable"]
         self.folder = config["scratch"]
         self.first_user, self.users = config["firstUser"], config["users"]
@@ -229,7 +230,7 @@ class Confined:
         if os.getppid() != self.supervisor:
             os._exit(1)  # it died before that call
         os.environ["HOME"] = os.environ["TMPDIR"] = self.scratch
-        rules = kernel.Landlock(self.readable, self.scratch)
+        rules = kernel.Landlock(self.readable, self.scratch, self.tools)
         kernel.drop_capabilities()
         kernel.show_memory()
         rules.restrict()

@@ -355,8 +355,9 @@ def allow_list(machine=None):
     return program.bytes(), []
 
 
-def guards(processes, machine=None):
-    """The second filter, and the offsets of 32-bit words to fill with the program's own pid."""
+def guards(processes, machine=None, executes=False):
+    """The second filter, and the offsets of 32-bit words to fill with the program's own pid. `executes`: without processes, one may still become
+    another program; Landlock says which."""
     machine = _machine(machine)
     column = _COLUMN[machine]
     program = _start(machine)
@@ -365,6 +366,8 @@ def guards(processes, machine=None):
     refused = _table(_SUPERVISOR, column)
     if not processes:
         for name, number in namespaced.items():
+            if executes and name == "execve":
+                continue
             (guarded if name in _SIGNALS else refused)[name] = number
         guarded.update(_table(_ASKING, column))
         guarded.update(_table(_MODES, column))

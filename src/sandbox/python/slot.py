@@ -126,6 +126,7 @@ class Slot:
         self.cgroup.bound(job["limits"])
         self.source = bytes(self.link.receive(job["sourceBytes"]))
         self.marshalled = None
+        self.process = job["process"]  # null: a fork of this one
         self._limit()
         self.watch = Watch(self)
         kernel.keep(self, program.Space)
@@ -133,7 +134,7 @@ class Slot:
             return self._execute()
         while True:
             kind, size = self.link.test()
-            self.level.fresh_scratch(job, size)
+            self.level.fresh_scratch(job, size + (0 if self.process is None else len(self.source)))
             test = self._run(kind, size)
             if test is not None:
                 return test
@@ -265,7 +266,7 @@ class Slot:
             os.dup2(input_read, 0)
             os.dup2(output_write, 1)
             os.dup2(error_write, 2)
-            os.dup2(report_write, _REPORT, False)
+            os.dup2(report_write, _REPORT, self.process is not None)  # what is executed instead of this keeps it
             if code_write >= 0:
                 os.dup2(code_write, _CODE, False)
             kernel.close_from(first_closed)
@@ -273,12 +274,17 @@ class Slot:
             sys.path[0] = self.level.scratch  # not before: its supervisor imports nothing from there
             for which, most in self.limits:
                 resource.setrlimit(which, most)
+            if self.process is not None:
+                self._prepare_process(kind)
             self.level.lock_in()
             self._limit_memory()
             self.locked_in[0] = 1
+            if self.process is not None:
+                self._become_process()
             self.locked_in.close()
         except BaseException as error:
             try:
+                self.locked_in[0] = 0  # the program has not begun
                 os.write(2, ("%s: %s" % (type(error).__name__, error)).encode())
             finally:
                 os._exit(113)
@@ -286,10 +292,36 @@ class Slot:
         space = self.space if self.job["preamble"] else {}
         return [kind, self.source, self.marshalled, filename, space, _REPORT, keep_code]
 
+    def _prepare_process(self, kind):
+        """A process of another language than Python: it starts as it would anywhere, and only a call has a place to report to."""
+        process = self.process
+        if kind != "call":
+            os.close(_REPORT)
+        for number in (_signal.SIGPIPE, _signal.SIGXFSZ):
+            _signal.signal(number, _signal.SIG_DFL)
+        hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
+        stack = process["stackBytes"] if hard == resource.RLIM_INFINITY else min(process["stackBytes"], hard)
+        resource.setrlimit(resource.RLIMIT_STACK, (stack, hard))
+        os.environ.update(process["environment"])
+
+    def _become_process(self):
+        """What cannot be executed is a file that a compiler was made to write: the program ends as one that fails."""
+        command = self.process["command"]
+        try:
+            os.execv(command[0], command + self.job["argv"])
+        except OSError as error:
+            os.write(2, ("%s: %s" % (command[0], error)).encode())
+            os._exit(126)
+
     def _write_script(self, filename):
         """Raw calls: this runs once per test."""
-        opened = os.open(filename, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-        view = memoryview(self.source)
+        self._write_file(filename, self.source, 0o644 if self.process is None else 0o755)
+        for name, text in self.job["beside"]:
+            self._write_file("%s/%s" % (self.level.scratch, name), text.encode(), 0o644)
+
+    def _write_file(self, path, content, mode):
+        opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+        view = memoryview(content)
         while view:
             view = view[os.write(opened, view) :]
         os.close(opened)
@@ -310,7 +342,7 @@ class Slot:
 
     def _limit_memory(self):
         """Last: with too little memory for a Python at all, it is the program that fails, not the lock-in."""
-        memory = self.job["limits"]["memoryBytes"]
+        memory = self.job["limits"]["memoryBytes"] + (self.process["addressBytes"] if self.process is not None else 0)
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
 
 

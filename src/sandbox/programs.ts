@@ -1,0 +1,209 @@
+// Makes programs ready to be run: in Python there is nothing to do, elsewhere they are translated, or compiled in the jail. Equal programs are made
+// once. Compiling sees neither inputs nor what is expected; whatever goes wrong in it, but for the jail itself, is the program's failure.
+import { createHash } from "node:crypto";
+import { type Language, ProgramError, type Runtime, type Tools } from "../core/languages/language.ts";
+import { type LanguageName, languageOf, toolsOf } from "../core/languages/languages.ts";
+import type { ExecuteRequest, ExecuteResult } from "./execute.ts";
+import { defaultLimits, type Sandbox, SandboxError, type TestOutcome, withoutEvidence } from "./sandbox.ts";
+
+/** How a slot starts a program. */
+export interface Program {
+  /** The file that is run or given to an interpreter. */
+  bytes: Uint8Array;
+  name: string;
+  /** Started in the program's folder; null: a fork of the warm interpreter. */
+  command: readonly string[] | null;
+  /** Further files in its folder. */
+  beside: Readonly<Record<string, string>>;
+  environment: Readonly<Record<string, string>>;
+  addressBytes: number;
+  stackBytes: number;
+  /** What it needs beyond the files that every program sees. */
+  files: readonly string[];
+  /** What it wrote to stderr, as somebody who knows the source reads it. */
+  inSource(text: string): string;
+}
+
+/** What is run, and whether its function is called instead of it reading stdin. */
+export interface Wanted {
+  language: LanguageName | undefined;
+  source: string;
+  call: boolean;
+  memoryBytes: number;
+}
+
+const same = (text: string) => text;
+
+/** A Python program, or what stands for one. */
+export const pythonProgram = (source: string, name: string): Program => ({
+  bytes: Buffer.from(source),
+  name,
+  ...{ command: null, beside: {}, environment: {}, addressBytes: 0, stackBytes: 0, files: [], inSource: same },
+});
+
+const megabyte = 1024 ** 2;
+const maxCompiledBytes = 64 * megabyte;
+const maxRememberedBytes = 256 * megabyte;
+const shownOfErrors = 4096;
+
+interface Compiled {
+  bytes: Uint8Array;
+  failed?: string;
+}
+
+/** Runs a compiler in a slot where its files are. */
+type RunCompiler = (files: readonly string[], program: Program, request: ExecuteRequest) => Promise<ExecuteResult>;
+
+export class Programs {
+  readonly #run: RunCompiler;
+  readonly #compiled = new Map<string, Promise<Compiled>>();
+  readonly #sizes = new Map<string, number>();
+  #bytes = 0;
+
+  constructor(run: RunCompiler) {
+    this.#run = run;
+  }
+
+  /** Rejects with ProgramError when the program is to blame, with SandboxError when nothing can be said of it. */
+  async ready({ language: name = "python", source, call, memoryBytes }: Wanted): Promise<Program> {
+    const language = languageOf(name);
+    if (!language.runtime) return pythonProgram(source, language.fileName);
+    const { runtime } = language;
+    const tools = await requiredTools(name);
+    if (call && !runtime.harness)
+      throw new SandboxError(
+        "sandbox/no-calls",
+        `Functions of ${language.title} cannot be called: there is no harness for it. Ask for programs that read stdin, or leave problems with functions out.`,
+      );
+    const translated = (await runtime.translate?.(source)) ?? { source, inSource: same };
+    const { compile } = tools;
+    const common = {
+      command: tools.command({ memoryBytes, call }),
+      environment: tools.environment ?? {},
+      ...{ addressBytes: tools.addressBytes, stackBytes: tools.stackBytes, files: tools.files },
+      inSource: translated.inSource,
+    };
+    if (!compile)
+      return {
+        bytes: Buffer.from(translated.source),
+        name: runtime.translate ? language.fileName.replace(/\.ts$/, ".js") : language.fileName,
+        beside: call ? runtime.harness! : {},
+        ...common,
+      };
+    const compiled = await this.#remembered(language, tools, translated.source, call);
+    if (compiled.failed !== undefined) throw new ProgramError(compiled.failed);
+    return { bytes: compiled.bytes, name: compile.output, beside: {}, ...common };
+  }
+
+  #remembered(language: Language, tools: Tools, source: string, call: boolean): Promise<Compiled> {
+    const key = createHash("sha256").update(JSON.stringify([language.title, call])).update(source).digest("base64");
+    const known = this.#compiled.get(key);
+    if (known) {
+      this.#compiled.delete(key);
+      this.#compiled.set(key, known);
+      return known;
+    }
+    const compiling = this.#compile(language, tools, source, call);
+    this.#compiled.set(key, compiling);
+    compiling.then(
+      ({ bytes, failed = "" }) => this.#remember(key, bytes.length + failed.length),
+      () => this.#compiled.delete(key),
+    );
+    return compiling;
+  }
+
+  #remember(key: string, bytes: number): void {
+    this.#sizes.set(key, bytes);
+    this.#bytes += bytes;
+    for (const oldest of this.#compiled.keys()) {
+      if (this.#bytes <= maxRememberedBytes) return;
+      const size = this.#sizes.get(oldest);
+      if (size === undefined) continue; // is being compiled
+      this.#compiled.delete(oldest);
+      this.#sizes.delete(oldest);
+      this.#bytes -= size;
+    }
+  }
+
+  async #compile(language: Language, tools: Tools, source: string, call: boolean): Promise<Compiled> {
+    const compile = tools.compile!;
+    const program: Program = {
+      bytes: Buffer.from(source),
+      name: language.fileName,
+      command: compile.command({ call }),
+      beside: call ? language.runtime!.harness! : {},
+      environment: compile.environment ?? {},
+      addressBytes: 16 * 1024 * megabyte,
+      stackBytes: 64 * megabyte,
+      files: compile.files,
+      inSource: same,
+    };
+    const result = await this.#run(compile.files, program, {
+      code: "",
+      stdin: "",
+      files: new Map(),
+      fetchFiles: [compile.output],
+      fetchBytes: maxCompiledBytes,
+      limits: {
+        ...defaultLimits,
+        wallMs: compile.wallMs,
+        cpuMs: compile.wallMs,
+        memoryBytes: 2048 * megabyte,
+        outputBytes: megabyte,
+        fileBytes: 2 * maxCompiledBytes,
+        scratchBytes: 256 * megabyte,
+      },
+    });
+    const bytes = result.files.get(compile.output);
+    if (result.status === "finished" && result.exitCode === 0 && bytes) return { bytes };
+    return { bytes: new Uint8Array(), failed: whyNot(result, compile.wallMs) };
+  }
+}
+
+function whyNot(result: ExecuteResult, wallMs: number): string {
+  const said = Buffer.concat([result.stderr, result.stdout]).toString("utf8").trim().slice(0, shownOfErrors);
+  if (result.status === "time-limit") return `compiling took more than ${wallMs / 1000} s\n${said}`;
+  if (result.status === "memory-limit") return `compiling took too much memory\n${said}`;
+  if (result.filesLeftOut.length > 0) return `what was compiled is larger than ${maxCompiledBytes} bytes\n${said}`;
+  return said === "" ? `the compiler ended with ${result.exitCode ?? `signal ${result.signal}`}` : said;
+}
+
+/** What a program that could not be made left. */
+export const notMade = (why: string): TestOutcome => ({ ...withoutEvidence(), status: "compile-error", stderrTail: why, exitCode: 1 });
+
+/** An outcome with its stderr in terms of the source, and a failure named by what stands there. */
+export function named(
+  outcome: TestOutcome,
+  inSource: Program["inSource"],
+  { memory, compile }: Runtime["signs"],
+): TestOutcome {
+  const stderrTail = inSource(outcome.stderrTail);
+  const { status } = outcome;
+  if (status !== "runtime-error") return { ...outcome, stderrTail };
+  if (memory.test(stderrTail)) return { ...outcome, stderrTail, status: "memory-limit" };
+  return compile?.test(stderrTail) ? { ...outcome, stderrTail, status: "compile-error" } : { ...outcome, stderrTail };
+}
+
+/** What this machine has to run a language; rejects where it does not. */
+export async function requiredTools(name: LanguageName): Promise<Tools> {
+  const tools = await toolsOf(name);
+  if (typeof tools !== "string") return tools;
+  const { title, runtime } = languageOf(name);
+  throw new SandboxError(
+    "sandbox/no-language",
+    `${title} programs cannot run here: ${tools} was not found. To have it: ${runtime?.install}.`,
+  );
+}
+
+/** Whether a program of the language does what it should; rejects with what it did instead. */
+export async function proveLanguage(sandbox: Pick<Sandbox, "run">, name: LanguageName): Promise<void> {
+  const { title, sum, runtime } = languageOf(name);
+  const tests = [{ kind: "stdin", stdin: "17 25\n" } as const];
+  const job = { language: name, source: sum, tests, limits: { ...defaultLimits, wallMs: 30_000 }, preamble: true };
+  const [outcome] = await sandbox.run(job, () => "continue");
+  if (outcome?.status === "finished" && Buffer.from(outcome.stdout).toString().trim() === "42") return;
+  throw new SandboxError(
+    "sandbox/language-broken",
+    `${title} programs do not work here: one that adds two numbers ended as ${outcome?.status} (${outcome?.stderrTail.trim().slice(-300)}). To have it: ${runtime?.install}.`,
+  );
+}
