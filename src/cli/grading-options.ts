@@ -4,6 +4,7 @@ import { ConfigError } from "../core/errors.ts";
 import { type LanguageName, languageNames, languagesNamed } from "../core/languages/languages.ts";
 import { whet } from "../core/program.ts";
 import { describeProblem } from "../data/left-out.ts";
+import { languagesOf } from "../data/problem.ts";
 import { testsHint } from "../grading/hints.ts";
 import {
   type Comparator,
@@ -30,7 +31,9 @@ export const gradingShape = {
     .string()
     .refine((text) => languagesNamed(text) !== undefined, `no language; there are ${languageNames.join(", ")} and any`)
     .default("python")
-    .describe(`language of the programs (${languageNames.join(", ")}), several with commas, or any; a row may name its own`),
+    .describe(
+      `language of the programs (${languageNames.join(", ")}), several with commas, or any; a row may name its own`,
+    ),
   sandbox_url: z
     .string()
     .nullable()
@@ -83,17 +86,8 @@ export async function supported(sandbox: Sandbox, languages: readonly LanguageNa
   }
 }
 
-/** The languages that a row names; undefined where it names none. */
-export function languagesOfRow(row: JsonObject): readonly LanguageName[] | undefined {
-  const text = row.get("language");
-  if (text === undefined || text === null || text === "") return undefined;
-  const named = typeof text === "string" ? languagesNamed(text) : undefined;
-  if (named) return named;
-  throw new ConfigError(
-    "config/language",
-    `a row has the language ${writeJson(text)}, in which no programs are run. Name one of ${languageNames.join(", ")}, several with commas, or any.`,
-  );
-}
+/** The languages that a row names; undefined where it names none, null where it names one in which no programs are run. */
+export const languagesOfRow = (row: JsonObject) => languagesOf({ language: row.get("language") });
 
 /** The one file that `command` is given. */
 export function oneFile([file, ...more]: readonly string[], command: string, what: string): string {

@@ -118,7 +118,9 @@ function formatSentence(problem: Question, template: QuestionTemplate): string {
   const { languages = [] } = problem;
   if (languages.length < 2) return [asked, languageOf(languages[0]).note].filter(Boolean).join(" ");
   const tags = languages.map((name) => languageOf(name).tags[0]).join(", ");
-  const notes = languages.map((name) => languageOf(name)).flatMap(({ title, note }) => (note ? `${title}: ${note}` : []));
+  const notes = languages
+    .map((name) => languageOf(name))
+    .flatMap(({ title, note }) => (note ? `${title}: ${note}` : []));
   return [asked, `Write it in one of these languages and name it in place of LANGUAGE: ${tags}.`, ...notes].join(" ");
 }
 

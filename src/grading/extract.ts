@@ -47,7 +47,8 @@ function blockIn(text: string, from: number, marks: boolean): Block | null {
   let position = from;
   let restarts = 0;
   const onFence = (fence: Fence) => {
-    if (fence.isClosed && fence.mark === "`") last = { info: fence.info, lines: fence.lines, start: fence.start, end: position };
+    if (fence.isClosed && fence.mark === "`")
+      last = { info: fence.info, lines: fence.lines, start: fence.start, end: position };
   };
   let reader = new FenceReader(onFence);
   /** Where the thoughts end if the open block is never closed. */

@@ -38,6 +38,8 @@ class FunctionSandbox implements Sandbox {
     return outcomes;
   }
 
+  async supports() {}
+
   close() {
     return Promise.resolve();
   }

@@ -60,6 +60,7 @@ async function together(plans: readonly Plan[], options: { slots: number; maxHel
       });
       const sandbox: Sandbox = {
         description: { kind: "jail", summary: "", lacks: [], python: "" },
+        supports: async () => {},
         close: async () => {},
         async run(job, afterTest, { signal } = {}) {
           const outcomes: TestOutcome[] = [];

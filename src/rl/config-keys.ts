@@ -220,7 +220,13 @@ export const configGroups = {
     ),
     blocked_ids: setting(z.array(z.string()).default([]), "ids of problems to leave out, separated by commas"),
     language: answers(
-      z.string().refine((text) => languagesNamed(text) !== undefined, `no language; there are ${languageNames.join(", ")} and any`).default("python"),
+      z
+        .string()
+        .refine(
+          (text) => languagesNamed(text) !== undefined,
+          `no language; there are ${languageNames.join(", ")} and any`,
+        )
+        .default("python"),
       `language of the programs (${languageNames.join(", ")}), several with commas, or any: then the answer's fence says which; a problem's column language goes before`,
       { shown: "card", asking: true },
     ),

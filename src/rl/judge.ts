@@ -86,7 +86,11 @@ const knownTests = normalizeTests([{ input: "", output: "1\n", testtype: "stdin"
 
 /** Whether the sandbox gives a verdict on a program that needs nothing. */
 async function isJudging(grader: Grader, signal: AbortSignal): Promise<boolean> {
-  const known = { problem: { id: "known", tests: knownTests, languages: ["python"] as const }, code: "print(1)", fresh: true };
+  const known = {
+    problem: { id: "known", tests: knownTests, languages: ["python"] as const },
+    code: "print(1)",
+    fresh: true,
+  };
   return (await grader.grade(known, { signal })).verdict !== "ungraded";
 }
 

@@ -423,7 +423,9 @@ class EmbeddedJail implements Jail {
     const toolboxes = [...this.#toolboxes.values()];
     const pools = [this.#plain, ...this.#warm.values(), ...toolboxes.map(({ pool }) => pool)];
     await Promise.all(pools.map((pool) => pool.close()));
-    await Promise.all([plan.files, this.#withPackages, ...toolboxes.map(({ files }) => files)].map((one) => one?.close()));
+    await Promise.all(
+      [plan.files, this.#withPackages, ...toolboxes.map(({ files }) => files)].map((one) => one?.close()),
+    );
     await plan.cgroups?.close();
     await control.close();
   }

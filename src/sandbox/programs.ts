@@ -1,6 +1,7 @@
 // Makes programs ready to be run: in Python there is nothing to do, elsewhere they are translated, or compiled in the jail. Equal programs are made
 // once. Compiling sees neither inputs nor what is expected; whatever goes wrong in it, but for the jail itself, is the program's failure.
 import { createHash } from "node:crypto";
+import { messageOf } from "../core/errors.ts";
 import { type Language, ProgramError, type Runtime, type Tools } from "../core/languages/language.ts";
 import { type LanguageName, languageOf, toolsOf } from "../core/languages/languages.ts";
 import type { ExecuteRequest, ExecuteResult } from "./execute.ts";
@@ -75,7 +76,7 @@ export class Programs {
         "sandbox/no-calls",
         `Functions of ${language.title} cannot be called: there is no harness for it. Ask for programs that read stdin, or leave problems with functions out.`,
       );
-    const translated = (await runtime.translate?.(source)) ?? { source, inSource: same };
+    const translated = (await runtime.translate?.(source).catch(untranslated)) ?? { source, inSource: same };
     const { compile } = tools;
     const common = {
       command: tools.command({ memoryBytes, call }),
@@ -96,7 +97,10 @@ export class Programs {
   }
 
   #remembered(language: Language, tools: Tools, source: string, call: boolean): Promise<Compiled> {
-    const key = createHash("sha256").update(JSON.stringify([language.title, call])).update(source).digest("base64");
+    const key = createHash("sha256")
+      .update(JSON.stringify([language.title, call]))
+      .update(source)
+      .digest("base64");
     const known = this.#compiled.get(key);
     if (known) {
       this.#compiled.delete(key);
@@ -160,6 +164,15 @@ export class Programs {
   }
 }
 
+function untranslated(error: unknown): never {
+  if (error instanceof ProgramError) throw error;
+  throw new SandboxError(
+    "sandbox/translator",
+    `The program could not be translated (${messageOf(error).split("\n")[0]}). It is not a verdict on the program; grade it again, and look at the memory of this machine.`,
+    { cause: error },
+  );
+}
+
 function whyNot(result: ExecuteResult, wallMs: number): string {
   const said = Buffer.concat([result.stderr, result.stdout]).toString("utf8").trim().slice(0, shownOfErrors);
   if (result.status === "time-limit") return `compiling took more than ${wallMs / 1000} s\n${said}`;
@@ -169,7 +182,12 @@ function whyNot(result: ExecuteResult, wallMs: number): string {
 }
 
 /** What a program that could not be made left. */
-export const notMade = (why: string): TestOutcome => ({ ...withoutEvidence(), status: "compile-error", stderrTail: why, exitCode: 1 });
+export const notMade = (why: string): TestOutcome => ({
+  ...withoutEvidence(),
+  status: "compile-error",
+  stderrTail: why,
+  exitCode: 1,
+});
 
 /** An outcome with its stderr in terms of the source, and a failure named by what stands there. */
 export function named(

@@ -62,7 +62,7 @@ function watched(sandbox: Sandbox, waiter: Waiter = {}): { sandbox: Sandbox; see
       options,
     );
   };
-  return { sandbox: { description: sandbox.description, run, close: async () => {} }, seen };
+  return { sandbox: { description: sandbox.description, run, supports: async () => {}, close: async () => {} }, seen };
 }
 
 /** How long after something the next thing started, and whether the answer before was right. */

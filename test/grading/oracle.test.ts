@@ -35,7 +35,7 @@ function recorded(): { sandbox: Sandbox; ran: string[] } {
       },
       options,
     );
-  return { sandbox: { description: jail.description, run, close: async () => {} }, ran };
+  return { sandbox: { description: jail.description, run, supports: async () => {}, close: async () => {} }, ran };
 }
 
 test("what is started tells nothing of the answers", async () => {

@@ -42,6 +42,7 @@ test.skipIf(!browser)("a page of another origin runs nothing", { timeout: 120_00
   const counting: Jail = {
     description: jail.description,
     run: jail.run.bind(jail),
+    supports: (language) => jail.supports(language),
     close: () => jail.close(),
     execute: (...args) => {
       executed++;

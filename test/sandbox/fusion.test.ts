@@ -14,7 +14,12 @@ async function open(): Promise<Sandbox> {
     await server.close();
     await jail.close();
   };
-  return { description: fusion.description, run: fusion.run.bind(fusion), close };
+  return {
+    description: fusion.description,
+    run: fusion.run.bind(fusion),
+    supports: fusion.supports.bind(fusion),
+    close,
+  };
 }
 
 describeSandbox("Sandbox Fusion over the embedded jail", open, {

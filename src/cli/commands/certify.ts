@@ -4,7 +4,7 @@ import { z } from "zod";
 import { countOf } from "../../core/count.ts";
 import { isProblemFile } from "../../data/formats.ts";
 import { describeProblem } from "../../data/left-out.ts";
-import { idOf, questionOf } from "../../data/problem.ts";
+import { idOf, languagesOf, questionOf } from "../../data/problem.ts";
 import { type Fields, fieldNames } from "../../data/rows.ts";
 import { type Certificate, certify } from "../../grading/certify.ts";
 import { type Json, JsonNumber, type JsonObject, writeJson } from "../../grading/index.ts";
@@ -99,7 +99,7 @@ async function certifyFile(
           return { cells: [name, ...Array(6).fill("-"), verdict], good: false, leftOut: drop.reason, details: [] };
         }
         const { tests } = testsOfRow(row.value!, row.source);
-        const languages = languagesOfRow(row.value!);
+        const languages = languagesOfRow(row.value!) ?? undefined;
         const problem = { id: name, tests, languages, comparator: comparatorOfRow(row.value!) ?? options.comparator };
         const solutions = solutionsOf(row.value!).slice(0, options.max_solutions);
         const certificate = await certify(grader, { problem, solutions, repeats: options.repeats }, { signal });
@@ -153,6 +153,8 @@ function reasonToDrop(
   const bytes = typeof tests === "string" ? tests : tests === undefined ? "" : writeJson(tests);
   if (Buffer.byteLength(bytes) > maxTestsBytes)
     return { reason: "tests_too_big", why: describeProblem(head, "tests_too_big") };
+  if (languagesOf(fields) === null)
+    return { reason: "unknown_language", why: describeProblem(head, "unknown_language") };
   if (reason) return { reason, why: whyNoTests(value, reason) };
   const own = idOf(fields);
   if (own === undefined) return undefined;

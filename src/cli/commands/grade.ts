@@ -2,8 +2,9 @@
 
 import { once } from "node:events";
 import { z } from "zod";
+import { languageNames } from "../../core/languages/languages.ts";
 import { visibleLine } from "../../core/visible.ts";
-import type { GradeResult, NormalizedTests } from "../../grading/index.ts";
+import { type GradeResult, type NormalizedTests, writeJson } from "../../grading/index.ts";
 import { commandOf } from "../command.ts";
 import { describeFailure } from "../failure-text.ts";
 import {
@@ -105,7 +106,9 @@ function requestOf(row: JsonRow, { tests }: NormalizedTests, thinking: boolean) 
   const code = textField(value, "code");
   if (response === undefined && code === undefined) return undefined;
   const id = idOfRow(value, row.line);
-  return { problem: { id, tests, languages: languagesOfRow(value), comparator: comparatorOfRow(value) }, response, code, thinking };
+  const languages = languagesOfRow(value);
+  if (languages === null) return undefined;
+  return { problem: { id, tests, languages, comparator: comparatorOfRow(value) }, response, code, thinking };
 }
 
 function lineOf(row: JsonRow, result: GradeResult, details: boolean): string {
@@ -145,7 +148,9 @@ function unusable(row: JsonRow, problem: NormalizedTests | undefined): string {
     ? `the line is no JSON object: ${row.problem}`
     : problem?.reason
       ? `the tests cannot be used (${problem.reason}): ${whyNoTests(row.value, problem.reason)}`
-      : 'a line needs "response" or "code", as text';
+      : languagesOfRow(row.value) === null
+        ? `the language ${writeJson(row.value.get("language")!)} is none that programs are run in: ${languageNames.join(", ")}`
+        : 'a line needs "response" or "code", as text';
   const fields = {
     verdict: "ungraded",
     reward: null,

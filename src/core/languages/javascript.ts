@@ -122,7 +122,8 @@ export const nodeRuntime = {
   harness: { "call.cjs": harness },
   signs: {
     memory: /JavaScript heap out of memory|Array buffer allocation failed|ERR_WORKER_OUT_OF_MEMORY/,
-    compile: /^SyntaxError: [^]*?\n {4}at (?:wrapSafe|compileSourceTextModule|internalCompileFunction|compileFunction)/m,
+    compile:
+      /^SyntaxError: [\s\S]*?\n {4}at (?:wrapSafe|compileSourceTextModule|internalCompileFunction|compileFunction)/m,
   },
 } satisfies Partial<Runtime>;
 
