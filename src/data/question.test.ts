@@ -5,10 +5,18 @@ import { afterAll, expect, test } from "vitest";
 import {
   buildMessages,
   buildQuestion,
+  defaultQuestionTemplate,
   questionTemplateHash,
   readQuestionTemplate,
-  defaultQuestionTemplate as texts,
 } from "./question.ts";
+
+/** As a question in Python has it. */
+const inPython = (text: string) => text.replaceAll("{language}", "Python").replaceAll("{comment}", "#");
+const texts = {
+  ...defaultQuestionTemplate,
+  role: inPython(defaultQuestionTemplate.role),
+  placeholder: inPython(defaultQuestionTemplate.placeholder),
+};
 
 const folder = mkdtempSync(join(tmpdir(), "whet-question-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -50,6 +58,20 @@ test("one user message by default; systemRole moves the role sentence into a sys
   const [system, user] = buildMessages(problem, { systemRole: true });
   expect(system).toEqual({ role: "system", content: texts.role });
   expect(`${system?.content}\n\n${user?.content}`).toBe(buildQuestion(problem));
+});
+
+test("another language is named, with its comment, its fence and what runs it", () => {
+  const prompt = buildQuestion({ question: "Print the sum.", languages: ["typescript"] });
+  expect(prompt).toMatch(/^You are an expert TypeScript programmer\. .* a correct TypeScript program /);
+  expect(prompt).toContain(
+    `### Format: ${texts.stdin} It is run by Node; types are not checked.\n\`\`\`typescript\n// YOUR`,
+  );
+});
+
+test("of several languages the answer chooses one and names it in its fence", () => {
+  const prompt = buildQuestion({ question: "Print the sum.", languages: ["python", "javascript"] });
+  expect(prompt).toMatch(/^You are an expert programmer\. .* a correct program /);
+  expect(prompt).toContain("in place of LANGUAGE: python, javascript. JavaScript: It is run by Node.\n```LANGUAGE\n");
 });
 
 test("a template file replaces the wording and changes the hash", () => {

@@ -197,7 +197,9 @@ function renderPrompt(problem: Problem, renderer: Renderer, config: Asking): num
 }
 
 function messagesOf(problem: Problem, config: Asking) {
-  const { question, starterCode, languages = languagesNamed(config.language) } = problem;
+  const { question, languages = languagesNamed(config.language) } = problem;
   const { call } = problem.facts as TestFacts;
+  // Starter code is Python, unless the problem itself says what it is.
+  const starterCode = problem.languages || languages?.join() === "python" ? problem.starterCode : null;
   return buildMessages({ question, starterCode, call, languages }, { systemRole: config.system_role });
 }
