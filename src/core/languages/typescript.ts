@@ -71,7 +71,7 @@ async function translate(source: string): Promise<Translated> {
 function messageOf(error: unknown): string | undefined {
   const { errors } = error as { errors?: { text: string; location: { line: number; column: number } | null }[] };
   return errors
-    .map(({ text, location }) => `solution.ts:${location ? `${location.line}:${location.column + 1}` : ""}: ${text}`)
+    ?.map(({ text, location }) => `solution.ts:${location ? `${location.line}:${location.column + 1}` : ""}: ${text}`)
     .join("\n");
 }
 
