@@ -24,7 +24,8 @@ import {
   slotUsers,
   unprivilegedUser,
 } from "./outer.ts";
-import { Pool } from "./pool.ts";
+import type { Pool } from "./pool.ts";
+import { type PoolParts, Pools } from "./pools.ts";
 import { named, notMade, type Program, Programs, proveLanguage, pythonProgram, requiredTools } from "./programs.ts";
 import {
   defaultLimits,
@@ -39,7 +40,6 @@ import {
 } from "./sandbox.ts";
 import { selfTest } from "./selftest.ts";
 import { type Slot, SlotLost } from "./slot.ts";
-import type { ZygotePlan } from "./zygote.ts";
 
 export type { JailLevel } from "./levels.ts";
 
@@ -60,9 +60,6 @@ export interface JailOptions {
 const retries = 3;
 const retriesOfSilence = 1;
 const pauseMs = 100;
-const maxPools = 4;
-/** Control groups per zygote; each takes three descriptors. */
-const maxCgroups = 100;
 
 export interface Jail extends Sandbox {
   /** Runs one program once. Rejects with SandboxError when the jail failed or a path is refused, never because of the program. */
@@ -113,28 +110,16 @@ async function holdFiles(
 }
 
 /** What an embedded jail is made of. */
-interface JailParts {
+interface JailParts extends PoolParts {
   level: JailLevel;
   interpreter: Interpreter;
-  control: ControlServer;
-  plan: ZygotePlan;
-  /** Files beyond those of every program: the packages that are installed, or the tools of a language; undefined where none are held. */
-  hold: (content: HeldContent) => HeldFiles | undefined;
-  slots: number;
-  patienceMs: number;
 }
 
 class EmbeddedJail implements Jail {
   description: SandboxDescription;
   readonly #parts: JailParts;
   readonly #limiter: Limiter;
-  readonly #plain: Pool;
-  /** Made with the first program that mentions a package. */
-  readonly #withPackages: HeldFiles | undefined;
-  /** Programs that mention packages that take long to import start where those are imported; a pool comes with the first of them. */
-  readonly #warm = new Map<string, Pool>();
-  /** Where the tools of other languages are, by their files; made with the first program that needs them. */
-  readonly #toolboxes = new Map<string, { files: HeldFiles | undefined; pool: Pool }>();
+  readonly #pools: Pools;
   readonly #programs = new Programs((files, program, request) => this.#compile(files, program, request));
   #closed = false;
 
@@ -142,8 +127,7 @@ class EmbeddedJail implements Jail {
     this.#parts = parts;
     this.description = this.#describe(false);
     this.#limiter = new Limiter(parts.slots);
-    this.#plain = this.#pool([]);
-    this.#withPackages = parts.hold({ packages: true, tools: [] });
+    this.#pools = new Pools(parts);
   }
 
   #describe(cgroups: boolean): SandboxDescription {
@@ -170,7 +154,9 @@ class EmbeddedJail implements Jail {
       const plan = { files, argv, socketInside: files?.command.socketInside ?? socketInside, config, cgroups, slots };
       const hold = (content: HeldContent) => files && new HeldFiles(control.folder, content, make);
       const patienceMs = options.patienceMs ?? 20_000;
-      return new EmbeddedJail({ level, interpreter, control, plan, hold, slots, patienceMs });
+      // Without namespaces, what may be executed is named.
+      const executesAnywhere = level === "jail";
+      return new EmbeddedJail({ level, interpreter, control, plan, hold, executesAnywhere, slots, patienceMs });
     } catch (error) {
       await cgroups?.close();
       await control.close();
@@ -183,66 +169,13 @@ class EmbeddedJail implements Jail {
     return join(folder, socketName);
   }
 
-  #pool(preload: readonly string[], files = this.#parts.plan.files, tools: readonly string[] = []): Pool {
-    const { slots, plan, control, patienceMs } = this.#parts;
-    const zygotes = Math.min(slots, availableParallelism());
-    const spare = Math.ceil(slots / zygotes) + 1;
-    // Running ones, ready ones, and some that have ended and are not known to have.
-    const atOnce = Math.min(slots + 2 * spare + 2, maxCgroups);
-    const ownPlan = { ...plan, files, slots: atOnce, config: { ...plan.config, preload, tools } };
-    return new Pool(ownPlan, control, zygotes, spare, patienceMs);
-  }
-
   /** Starts the zygotes; rejects when one does not start or the kernel lacks what the level needs. */
   async warm(): Promise<void> {
-    const facts = await this.#plain.warm();
+    const facts = await this.#pools.warm();
     if (this.description.kind === "landlock" && facts.landlock === 0) {
       throw new Error("Landlock is not available: the kernel is older than 5.13, or it is switched off");
     }
     this.description = this.#describe(facts.cgroups > 0);
-  }
-
-  /** Where a program's files are. */
-  async #poolFor(program: Program, texts: readonly string[]): Promise<Pool> {
-    const { level } = this.#parts;
-    if (program.command === null) return this.#poolForPython(texts);
-    // Where there are no namespaces, what may be executed is named; compiled programs are not tools.
-    if (program.files.length === 0 && level === "jail") return this.#plain;
-    const tools = [...program.files].sort();
-    const key = tools.join("\0");
-    let toolbox = this.#toolboxes.get(key);
-    if (!toolbox) {
-      const files = this.#parts.hold({ packages: false, tools });
-      toolbox = { files, pool: this.#pool([], files, tools) };
-      this.#toolboxes.set(key, toolbox);
-    }
-    await toolbox.files?.ready();
-    return toolbox.pool;
-  }
-
-  /** Programs start beside the packages that they mention. */
-  async #poolForPython(texts: readonly string[]): Promise<Pool> {
-    const { importedWords, slow: slowModules } = languages.python.packages!;
-    const { plan } = this.#parts;
-    const withPackages = this.#withPackages;
-    const installed = (await plan.files?.ready())?.packages ?? this.#plain.facts?.slowPackages ?? [];
-    if (installed.length === 0) return this.#plain;
-    const words = new Set(texts.flatMap((text) => [...importedWords(text)]));
-    const used = installed.filter((name) => words.has(name));
-    const slow = used.filter((name) => slowModules.includes(name));
-    if (used.length === 0 || (slow.length === 0 && !withPackages)) return this.#plain;
-    const key = slow.join();
-    const known = this.#warm.get(key);
-    if (known) return known;
-    // Every pool holds processes; past a few, numpy alone has to do, or nothing that is imported ahead.
-    if (this.#warm.size >= maxPools) {
-      const other = this.#warm.get("numpy") ?? this.#warm.get("") ?? this.#warm.values().next().value;
-      return other!;
-    }
-    await withPackages?.ready(); // takes its time, which is not a slot's
-    const pool = this.#warm.get(key) ?? this.#pool(slow, withPackages);
-    this.#warm.set(key, pool);
-    return pool;
   }
 
   /** Whole numbers, as the kernel takes them, and the bound on a program's processes together. */
@@ -267,10 +200,10 @@ class EmbeddedJail implements Jail {
     let losses = 0;
     let silences = 0;
     while (true) {
-      let pool = this.#plain;
+      let pool = this.#pools.plain;
       let slot: Slot | undefined;
       try {
-        pool = await this.#poolFor(program, texts);
+        pool = await this.#pools.poolFor(program, texts);
         slot = await pool.acquire();
         const result = await work(slot);
         pool.succeeded();
@@ -420,12 +353,7 @@ class EmbeddedJail implements Jail {
   async close(): Promise<void> {
     const { plan, control } = this.#parts;
     this.#closed = true;
-    const toolboxes = [...this.#toolboxes.values()];
-    const pools = [this.#plain, ...this.#warm.values(), ...toolboxes.map(({ pool }) => pool)];
-    await Promise.all(pools.map((pool) => pool.close()));
-    await Promise.all(
-      [plan.files, this.#withPackages, ...toolboxes.map(({ files }) => files)].map((one) => one?.close()),
-    );
+    await this.#pools.close();
     await plan.cgroups?.close();
     await control.close();
   }
