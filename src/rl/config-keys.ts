@@ -154,6 +154,31 @@ export const configGroups = {
       shown: "both",
       replayed: true,
     }),
+    max_lag: setting(
+      z.int().min(0).max(64).default(1),
+      "policy versions that sampling may be behind training; 0: one after the other, 1: overlapped",
+      { shown: "both" },
+    ),
+    allow_unclipped: setting(
+      z.boolean().default(false),
+      "allow max_lag of 3 and more with loss_fn=importance_sampling, which nothing bounds",
+    ),
+    num_substeps: setting(z.int().min(1).default(1), "optimizer steps per batch; more than 1 wants loss_fn=ppo", {
+      shown: "card",
+    }),
+    mask_truncated: setting(
+      z.boolean().default(false),
+      "leave completions cut at max_tokens out of the loss, not out of the baseline",
+      { replayed: true },
+    ),
+    beta1: setting(z.number().min(0).lt(1).default(0.9), "Adam beta1"),
+    beta2: setting(z.number().min(0).lt(1).default(0.95), "Adam beta2"),
+    eps: setting(positive.default(1e-12), "Adam epsilon"),
+    weight_decay: setting(z.number().min(0).default(0), "decoupled weight decay"),
+    grad_clip_norm: setting(z.number().min(0).default(0), "largest norm of the gradient; 0: no clipping"),
+  },
+
+  "Teachers and corrections": {
     kl_coef: setting(
       z.number().min(0).default(0),
       "penalty for the distance from kl_reference: this times the difference of log-probabilities is taken off each token's advantage",
@@ -180,28 +205,6 @@ export const configGroups = {
       { shown: "card" },
     ),
     mismatch_cap: setting(z.number().min(1).default(2), "the largest ratio of trainer and sampler"),
-    max_lag: setting(
-      z.int().min(0).max(64).default(1),
-      "policy versions that sampling may be behind training; 0: one after the other, 1: overlapped",
-      { shown: "both" },
-    ),
-    allow_unclipped: setting(
-      z.boolean().default(false),
-      "allow max_lag of 3 and more with loss_fn=importance_sampling, which nothing bounds",
-    ),
-    num_substeps: setting(z.int().min(1).default(1), "optimizer steps per batch; more than 1 wants loss_fn=ppo", {
-      shown: "card",
-    }),
-    mask_truncated: setting(
-      z.boolean().default(false),
-      "leave completions cut at max_tokens out of the loss, not out of the baseline",
-      { replayed: true },
-    ),
-    beta1: setting(z.number().min(0).lt(1).default(0.9), "Adam beta1"),
-    beta2: setting(z.number().min(0).lt(1).default(0.95), "Adam beta2"),
-    eps: setting(positive.default(1e-12), "Adam epsilon"),
-    weight_decay: setting(z.number().min(0).default(0), "decoupled weight decay"),
-    grad_clip_norm: setting(z.number().min(0).default(0), "largest norm of the gradient; 0: no clipping"),
   },
 
   Problems: {

@@ -62,20 +62,6 @@ export interface TrainSettings {
   loss_scale?: "none" | "per_token" | "per_datum" | "per_answer_token" | "constant";
   /** how rewards become advantages within a group. Default "mean". */
   advantage?: "mean" | "grpo_std" | "rloo" | "batch_std" | "maxrl" | "none";
-  /** penalty for the distance from kl_reference: this times the difference of log-probabilities is taken off each token's advantage. Default 0. */
-  kl_coef?: number;
-  /** where that distance is from: a model or a tinker:// path; "" is model_name. Default "". */
-  kl_reference?: string;
-  /** on-policy distillation: a model, or a tinker:// path of one, whose log-probabilities less the policy's are added to the advantages. Default "". */
-  teacher?: string;
-  /** what that difference is multiplied by. Default 1. */
-  teacher_coef?: number;
-  /** whether rewards teach beside the teacher (added) or are figures only (alone). Default "added". */
-  teacher_mode?: "added" | "alone";
-  /** for servers whose sampler is not their trainer: weigh each token by their ratio, at most mismatch_cap (token_cap), or each answer by its own, and leave out those beyond it (sequence_mask). Default "none". */
-  mismatch?: "none" | "token_cap" | "sequence_mask";
-  /** the largest ratio of trainer and sampler. Default 2. */
-  mismatch_cap?: number;
   /** policy versions that sampling may be behind training; 0: one after the other, 1: overlapped. Default 1, nano 0. */
   max_lag?: number;
   /** allow max_lag of 3 and more with loss_fn=importance_sampling, which nothing bounds. Default false. */
@@ -94,6 +80,20 @@ export interface TrainSettings {
   weight_decay?: number;
   /** largest norm of the gradient; 0: no clipping. Default 0. */
   grad_clip_norm?: number;
+  /** penalty for the distance from kl_reference: this times the difference of log-probabilities is taken off each token's advantage. Default 0. */
+  kl_coef?: number;
+  /** where that distance is from: a model or a tinker:// path; "" is model_name. Default "". */
+  kl_reference?: string;
+  /** on-policy distillation: a model, or a tinker:// path of one, whose log-probabilities less the policy's are added to the advantages. Default "". */
+  teacher?: string;
+  /** what that difference is multiplied by. Default 1. */
+  teacher_coef?: number;
+  /** whether rewards teach beside the teacher (added) or are figures only (alone). Default "added". */
+  teacher_mode?: "added" | "alone";
+  /** for servers whose sampler is not their trainer: weigh each token by their ratio, at most mismatch_cap (token_cap), or each answer by its own, and leave out those beyond it (sequence_mask). Default "none". */
+  mismatch?: "none" | "token_cap" | "sequence_mask";
+  /** the largest ratio of trainer and sampler. Default 2. */
+  mismatch_cap?: number;
   /** starter, deepcoder, or a path to JSONL or Parquet (commas separate several). Default "deepcoder", nano "starter". */
   train_data?: string;
   /** problems for evaluation, in the same forms. Default "deepcoder", nano "starter". */
