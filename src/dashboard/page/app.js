@@ -18,24 +18,31 @@ import { applyTheme } from "./theme.js";
 /**
  * @typedef {{ run: string, numbers: number[], words: string[], query: URLSearchParams, store: RunStore | null, signal: AbortSignal,
  *   link: (path: string) => string, go: (path: string) => void, keys: Record<string, () => void>, onEnd: (end: () => void) => void,
- *   title: (text: string) => void, crumbs: { label: string, path: string }[] }} Context
+ *   title: (text: string) => void, crumbs: { label: string, path: string }[], tab: string, tabs: { label: string, path: string }[] }} Context
  * @typedef {(place: HTMLElement, context: Context) => void | Promise<void>} View
  */
 
-/** Addresses after the run's name, `N` for a number and `*` for a word. @type {[string, View][]} */
+/**
+ * Addresses after the run's name, `N` for a number and `*` for a word, with the tab that each belongs to; a tab opens the first of its own.
+ * @type {[string, View, string][]}
+ */
 const views = [
-  ["", overview],
-  ["config", configView],
-  ["problems", problemsView],
-  ["problem/*", problemView],
-  ["evals", evaluationsView],
-  ["eval/N", evaluationView],
-  ["step/N", stepView],
-  ["step/N/group/N", groupView],
-  ["step/N/group/N/sample/N", completionView],
-  ["eval/N/group/N", groupView],
-  ["eval/N/group/N/sample/N", completionView],
+  ["", overview, "Overview"],
+  ["step/N", stepView, "Overview"],
+  ["step/N/group/N", groupView, "Overview"],
+  ["step/N/group/N/sample/N", completionView, "Overview"],
+  ["problems", problemsView, "Problems"],
+  ["problem/*", problemView, "Problems"],
+  ["evals", evaluationsView, "Evaluations"],
+  ["eval/N", evaluationView, "Evaluations"],
+  ["eval/N/group/N", groupView, "Evaluations"],
+  ["eval/N/group/N/sample/N", completionView, "Evaluations"],
+  ["config", configView, "Config"],
 ];
+const tabs = [...new Set(views.map(([, , label]) => label))].map((label) => ({
+  label,
+  path: views.find(([, , own]) => own === label)?.[0] ?? "",
+}));
 
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 const head = /** @type {HTMLElement} */ (document.getElementById("head"));
@@ -59,11 +66,11 @@ async function route() {
     if (abort.signal.aborted) return;
     keep(run);
     const pattern = rest.map((part) => (/^\d+$/.test(part) ? "N" : part)).join("/");
-    const [shape, draw] = view
-      ? ["", view]
+    const [shape, draw, tab] = view
+      ? ["", view, ""]
       : (views.find(
           ([address]) => address === pattern || address === pattern.replace(/^problem\/.+$/, "problem/*"),
-        ) ?? ["", null]);
+        ) ?? ["", null, ""]);
     if (!draw) throw new AskError(`There is no page ${path}.`, "no-page");
     const place = h("div", { class: `view view-${shape.split("/")[0] || "top"}` });
     const link = (/** @type {string} */ to) => `#/run/${inAddress(run)}${to === "" ? "" : `/${to}`}`;
@@ -85,6 +92,8 @@ async function route() {
         document.title = `${text} · Whetstone`;
       },
       crumbs: [],
+      tab,
+      tabs,
     };
     context.title(run === "" ? "Runs" : run);
     replace(main, h("p", { class: "quiet" }, "Reading the journal…"));

@@ -20,12 +20,10 @@ export function drawHead(head, next) {
 /** @param {HTMLElement} head @param {import("./app.js").Context} next */
 function build(head, next) {
   context = next;
-  const { run, link, words } = next;
+  const { run, link } = next;
   const state = h("span", { class: "state" });
   const bar = h("div", { class: "progress", hidden: true }, h("div", { class: "progress-bar" }));
   const own = run === "" ? null : controls(next);
-  const tab = (/** @type {string} */ label, /** @type {string} */ path, /** @type {RegExp} */ active) =>
-    h("a", { href: link(path), "aria-current": active.test(words[0] ?? "") ? "page" : undefined }, label);
   replace(
     head,
     h(
@@ -50,10 +48,9 @@ function build(head, next) {
       : h(
           "nav",
           { "aria-label": "Pages of this run" },
-          tab("Overview", "", /^(|step)$/),
-          tab("Problems", "problems", /^problems?$/),
-          tab("Evaluations", "evals", /^evals?$/),
-          tab("Config", "config", /^config$/),
+          next.tabs.map(({ label, path }) =>
+            h("a", { href: link(path), "aria-current": label === next.tab ? "page" : undefined }, label),
+          ),
           h("a", { href: `#/compare?run=${inAddress(run)}` }, "Compare"),
           h("a", { href: "#/runs" }, "All runs"),
         ),
@@ -89,7 +86,7 @@ function build(head, next) {
     });
   keys.r = () => next.go("#/runs");
   const up = next.crumbs.length > 1 ? next.crumbs[next.crumbs.length - 2].path : "";
-  keys.Escape ??= () => (run === "" || words.length === 0 ? next.go("#/runs") : next.go(up));
+  keys.Escape ??= () => (run === "" || next.words.length === 0 ? next.go("#/runs") : next.go(up));
 }
 
 function update() {

@@ -1,8 +1,10 @@
 // One model of the simulated engine in training: its adapter, the gradient accumulated since the last step, Adam's moments. The
 // losses are those of the Tinker API, sums over positions and data, with exact gradients.
+
+import type { LossTerm } from "../../protocol/losses.ts";
 import { checkAdam } from "../adam.ts";
 import type { AdamSettings, LossTensor, TrainingBatch, TrainingOutput } from "../engine.ts";
-import { type LossTerm, losses } from "../losses.ts";
+import { losses } from "../losses.ts";
 import { ClassBigram, classOf, contextClasses, contextOf, tokenClasses, weightCount } from "./class-bigram.ts";
 
 export class Learner {
