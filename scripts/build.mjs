@@ -47,7 +47,7 @@ function build() {
   }
   chmodSync(join(dist, "cli/whetstone.mjs"), 0o755);
   keepPublicDeclarations();
-  includeUndici();
+  includeVendored();
   includePageLibraries();
 }
 
@@ -63,34 +63,42 @@ function includePageLibraries() {
   }
 }
 
-/**
- * The HTTP pool goes into the package as one ES module. As a dependency it is CommonJS that calls `require`, which is an error in the
- * ES module that a user's bundler makes of it.
- */
-function includeUndici() {
-  const { outputFiles } = buildSync({
-    stdin: { contents: `export { default as Pool } from "undici/lib/dispatcher/pool.js"`, resolveDir: root },
-    bundle: true,
-    format: "esm",
-    platform: "node",
-    target: "node20",
-    write: false,
-  });
-  const imports = new Map();
-  const body = outputFiles[0].text.replaceAll(/__require\("(node:[\w/]+)"\)/g, (call, name) => {
-    if (!builtinModules.includes(name.slice("node:".length))) return call; // asked for in vain, as on an older Node
-    imports.set(name, `node_${name.slice("node:".length).replaceAll("/", "_")}`);
-    return imports.get(name);
-  });
-  const lines = [...imports].map(([name, variable]) => `import ${variable} from "${name}";\n`).join("");
+/** Packages that go into this one, as one ES module each. */
+const vendored = {
+  // As a dependency it is CommonJS that calls `require`, which is an error in the ES module that a user's bundler makes of it.
+  undici: `export { default as Pool } from "undici/lib/dispatcher/pool.js"`,
+  // Takes the types out of users' modules; as a dependency it would bring a command line with 20 packages.
+  sucrase: `export { transform } from "sucrase"`,
+};
+
+function includeVendored() {
   mkdirSync(join(dist, "vendor"));
-  writeFileSync(join(dist, "vendor/undici.js"), lines + body);
-  copyFileSync(join(root, "node_modules/undici/LICENSE"), join(dist, "vendor/undici.LICENSE"));
+  for (const [name, contents] of Object.entries(vendored)) {
+    const { outputFiles } = buildSync({
+      stdin: { contents, resolveDir: root },
+      bundle: true,
+      minifyWhitespace: true,
+      format: "esm",
+      platform: "node",
+      target: "node20",
+      write: false,
+    });
+    const imports = new Map();
+    const body = outputFiles[0].text.replaceAll(/__require\("(node:[\w/]+)"\)/g, (call, builtin) => {
+      if (!builtinModules.includes(builtin.slice("node:".length))) return call; // asked for in vain, as on an older Node
+      imports.set(builtin, `node_${builtin.slice("node:".length).replaceAll("/", "_")}`);
+      return imports.get(builtin);
+    });
+    const lines = [...imports].map(([builtin, variable]) => `import ${variable} from "${builtin}";\n`).join("");
+    writeFileSync(join(dist, `vendor/${name}.js`), lines + body);
+    copyFileSync(join(root, "node_modules", name, "LICENSE"), join(dist, `vendor/${name}.LICENSE`));
+  }
   for (const name of filesUnder(dist)) {
-    if (!name.endsWith(".js") || name.startsWith("vendor/")) continue;
+    if (!/\.m?js$/.test(name) || name.startsWith("vendor/")) continue;
     const text = readFileSync(join(dist, name), "utf8");
-    const vendored = `from "${"../".repeat(name.split("/").length - 1)}vendor/undici.js"`;
-    if (text.includes('from "undici"')) writeFileSync(join(dist, name), text.replace('from "undici"', vendored));
+    const folder = `${"../".repeat(name.split("/").length - 1)}vendor/`;
+    const changed = text.replaceAll(/ from "(undici|sucrase)"/g, (_, wanted) => ` from "${folder}${wanted}.js"`);
+    if (changed !== text) writeFileSync(join(dist, name), changed);
   }
 }
 

@@ -84,6 +84,7 @@ export class AskedWeights {
       },
     );
     this.#benches.push(bench);
+    await bench.environment();
     const key = keyOf(where, config.model_name);
     const engine = this.#engines.get(key) ?? (await bench.engine());
     if (!this.#engines.has(key)) this.#logger.info(`engine   ${engine.description}`);

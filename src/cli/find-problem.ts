@@ -32,7 +32,7 @@ export async function findProblem(
     if (grade && !given)
       throw new ConfigError(
         "config/no-tests",
-        "grade=true runs a problem's own tests, and a text has none. Name a file with tests=FILE.",
+        "A program is graded by its problem's tests, and a text has none. Name a file with tests=FILE.",
       );
     return { problem: problemOf(text, given ?? []), tests: given && (() => Promise.resolve(given)) };
   }

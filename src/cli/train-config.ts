@@ -9,6 +9,7 @@ import { fromAnywhere } from "../data/sources.ts";
 import { TrainConfig, validateConfig } from "../rl/config.ts";
 import { configGroups, configKeys } from "../rl/config-keys.ts";
 import { keysWith } from "../rl/config-roles.ts";
+import { codeEnvironment } from "../rl/environment/code.ts";
 import { completionsPerStep, olderSizes, resolveSizes } from "../rl/sizes.ts";
 import { isRunDirectory } from "../runs/directory.ts";
 import { runKey } from "./find-run.ts";
@@ -94,9 +95,15 @@ export function resolveConfig(
   base: TrainConfig,
 ): { config: TrainConfig; warnings: string[] } {
   const config: TrainConfig = { ...base, ...given, ...resolveSizes(base, layers) };
+  const data = (["train_data", "test_data"] as const).find((key) => given[key]);
+  if (data && config.env !== "" && !codeEnvironment(config.env))
+    throw new ConfigError(
+      "config/conflict",
+      `env=${config.env} has problems of its own, and ${data}=${given[data]} names others. Leave one of them out.`,
+    );
   for (const key of keysWith("path"))
     if (configKeys[key].path === "data") config[key] = fromAnywhere(config[key]);
-    else if (/\/|\.gguf$/.test(config[key]) && existsSync(config[key])) config[key] = resolve(config[key]);
+    else if (/\/|\.(gguf|[cm]?[jt]s)$/.test(config[key]) && existsSync(config[key])) config[key] = resolve(config[key]);
   return { config, warnings: validateConfig(config) };
 }
 

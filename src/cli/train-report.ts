@@ -36,8 +36,8 @@ export function report(run: Run, view: RunView): void {
   run.summary({
     steps: newest?.step ?? 0,
     seconds: view.seconds,
-    before: first && figures(first),
-    after: last && figures(last),
+    before: first && figuresOf(first),
+    after: last && figuresOf(last),
     comparison,
     smoke_test: smokeTest(input),
     tokens: meter.tokens,
@@ -107,10 +107,11 @@ function evaluationPair(view: RunView): { first?: Evaluation; last?: Evaluation 
   return { first: summarizeOutcomes(from.filter(({ id }) => ids.has(id))), last: summarizeOutcomes(both) };
 }
 
-const figures = ({ pass1, bySource, passAtK, formatRate, ungradedProblems }: Evaluation) => ({
+const figuresOf = ({ pass1, bySource, passAtK, formatRate, ungradedProblems, figures }: Evaluation) => ({
   pass1,
   bySource,
   passAtK,
   formatRate,
   ungradedProblems,
+  figures,
 });

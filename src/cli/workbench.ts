@@ -1,10 +1,15 @@
-// The parts a command works with, opened one by one and closed together: the sandbox and grader, the engine, the renderer, the data.
+// The parts a command works with, opened one by one and closed together: the sandbox and grader, the engine, the renderer, the data or
+// the environment.
 // What opening them teaches (the server's context window, the renderer's name) goes into the config that the bench hands out.
 import type { TrainingClient } from "../client/index.ts";
 import type { Dataset, LoadProgress, Split } from "../data/index.ts";
 import type { Renderer } from "../renderers/index.ts";
 import type { TrainConfig } from "../rl/config.ts";
+import { codeEnvironment } from "../rl/environment/code.ts";
+import { type LoadedEnvironment, loadEnvironment } from "../rl/environment/module.ts";
+import type { CodeServices } from "../rl/environment/roll-outs.ts";
 import { withinServer } from "../rl/frozen-samplers.ts";
+import { type JudgeOptions, judgeByTests } from "../rl/judge.ts";
 import { withinWindow } from "../rl/offered.ts";
 import { openRenderer } from "../rl/open-renderer.ts";
 import { loadProblems } from "../rl/tasks.ts";
@@ -17,6 +22,7 @@ import {
   type GraderConnection,
   openGrader,
 } from "./connect.ts";
+import { dataWork, ownWork, type Work, type WorkOptions } from "./work.ts";
 
 export interface WorkbenchOptions {
   /** Where the embedded engine keeps its state and its log. */
@@ -34,6 +40,7 @@ export interface WorkbenchOptions {
 export class Workbench {
   readonly #options: WorkbenchOptions;
   readonly #open: { close(): Promise<void> }[] = [];
+  #environment: LoadedEnvironment | undefined;
   #config: TrainConfig;
 
   constructor(config: TrainConfig, options: WorkbenchOptions) {
@@ -48,6 +55,40 @@ export class Workbench {
 
   async grading(): Promise<GraderConnection> {
     return this.#keep(await openGrader(this.#config));
+  }
+
+  /** What grades and runs programs, opened when it is first asked for. */
+  code(judging: Omit<JudgeOptions, "grader">): () => Promise<CodeServices & { grading: GraderConnection }> {
+    const open = async () => {
+      const grading = await this.grading();
+      const { grader } = grading;
+      return { grading, grader, judge: judgeByTests({ comparator: this.#config.comparator, ...judging, grader }) };
+    };
+    let opened: ReturnType<typeof open> | undefined;
+    return () => {
+      opened ??= open();
+      return opened;
+    };
+  }
+
+  /** Loads the module that env= names, if it names one: true where what is asked and judged is its own. */
+  async environment(): Promise<boolean> {
+    const { env } = this.#config;
+    if (env === "" || codeEnvironment(env)) return false;
+    const { logger } = this.#options;
+    const loaded = await loadEnvironment(env, logger.warn);
+    this.#environment = loaded;
+    const isMeasured = loaded.testProblems.length > 0;
+    const { eval_every } = this.#config;
+    this.#config = { ...this.#config, train_data: "", test_data: "", eval_every: isMeasured ? eval_every : 0 };
+    return true;
+  }
+
+  /** What the model is put to. */
+  work(renderer: Renderer, options: WorkOptions): Promise<Work> {
+    const environment = this.#environment;
+    if (!environment) return dataWork(this, renderer, options);
+    return Promise.resolve(ownWork(environment, this.#config, renderer, options));
   }
 
   /** Connects to the engine; refuses a model it does not offer. */

@@ -14,8 +14,8 @@ const cacheFolders = [
   join(root, "node_modules/.cache/whetstone/js"),
   join(process.env.WHETSTONE_CACHE || join(homedir(), ".cache", "whetstone"), "js"),
 ];
-/** What is started by its address: the command, and worker threads. */
-const entry = /^cli\/main\.ts$|(^|-|\/)worker\.ts$/;
+/** What is found by its address: the command, worker threads, and the package's entries, which modules of users import. */
+const entry = /^cli\/main\.ts$|(^|-|\/)worker\.ts$|^(\w+\/)?index\.ts$/;
 /** A process may go on for weeks, and opens a file when it needs it. */
 const keptMs = 30 * 24 * 3600 * 1000;
 

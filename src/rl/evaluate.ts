@@ -4,7 +4,7 @@ import { mcnemarExact, mean, passAtK } from "../core/statistics.ts";
 import type { ProblemOutcome } from "../runs/events.ts";
 import { type Rate, rateOf, ratesBySource } from "../runs/rates.ts";
 import type { Policy } from "./policies.ts";
-import type { RollOut } from "./rollout.ts";
+import type { Completion, RollOut } from "./rollout.ts";
 import type { Task } from "./tasks.ts";
 
 export interface Evaluation {
@@ -19,6 +19,8 @@ export interface Evaluation {
   /** Problems without a single verdict. */
   ungradedProblems: number;
   statuses: Record<string, number>;
+  /** Of episodes: means over the problems that have them. */
+  figures: Record<string, number>;
 }
 
 /** Rolls out every task under one policy. */
@@ -45,9 +47,27 @@ export async function evaluate(
         well_formed: completions.filter(({ grade }) => grade.formatOk).length,
         truncated: completions.filter(({ truncated }) => truncated).length,
         statuses,
+        ...figuresOf(graded),
       };
     }),
   );
+}
+
+/** What there is to say of episodes beside right and wrong; nothing of single answers. */
+function figuresOf(graded: readonly Completion[]): Pick<ProblemOutcome, "figures"> {
+  const played = graded.flatMap(({ grade: { reward, episode } }) =>
+    episode ? [{ mean_reward: reward!, "episode/turns_mean": episode.turns.length, ...inEnv(episode.metrics) }] : [],
+  );
+  return played.length > 0 ? { figures: meansOf(played) } : {};
+}
+
+const inEnv = (metrics: Readonly<Record<string, number>>): Record<string, number> =>
+  Object.fromEntries(Object.entries(metrics).map(([name, value]) => [`env/${name}`, value]));
+
+/** The mean of each name over those that have it. */
+function meansOf(all: readonly Readonly<Record<string, number>>[]): Record<string, number> {
+  const names = new Set(all.flatMap((one) => Object.keys(one)));
+  return Object.fromEntries(Array.from(names, (name) => [name, mean(all.flatMap((one) => one[name] ?? []))!]));
 }
 
 /** The seed of a problem's evaluation: the same at every step, so that two evaluations differ by the policy alone. */
@@ -76,6 +96,7 @@ export function summarizeOutcomes(outcomes: ProblemOutcome[]): Evaluation {
     truncatedRate: sampled === 0 ? 0 : total(({ truncated }) => truncated) / sampled,
     ungradedProblems: outcomes.length - graded.length,
     statuses,
+    figures: meansOf(graded.map(({ figures = {} }) => figures)),
   };
 }
 
@@ -88,6 +109,7 @@ export function evaluationMetrics(evaluation: Evaluation): Record<string, number
     "eval/truncated_rate": evaluation.truncatedRate,
     "eval/ungraded": evaluation.ungradedProblems,
   };
+  for (const [name, value] of Object.entries(evaluation.figures)) metrics[`eval/${name}`] = value;
   for (const [k, value] of Object.entries(evaluation.passAtK)) if (k !== "1") metrics[`eval/pass@${k}`] = value;
   for (const [source, rate] of Object.entries(evaluation.bySource)) metrics[`eval/${source}/pass@1`] = rate.rate;
   return metrics;

@@ -4,6 +4,7 @@ import type { Task } from "./tasks.ts";
 
 const task = (prompt: number, maxTokens: number) => ({ prompt: new Int32Array(prompt), maxTokens }) as Task;
 const config = {
+  context_window: 1000,
   prompts_per_step: 8,
   completions_per_prompt: 16,
   fill_batch: false,
@@ -48,4 +49,10 @@ test("without an end there is no total, without tests no evaluation", () => {
   expect(forecastTokens(config, [task(1, 1)], []).evaluations).toBe(0);
   expect(forecastTokens({ ...config, eval_every: 0 }, [task(1, 1)], [task(1, 1)]).evaluations).toBe(0);
   expect(describeForecast(forecastTokens({ ...config, max_steps: 1 }, [task(1, 1)], []))[1]).toMatch(/^1 step and/);
+});
+
+test("every further turn of an episode reads what was said before it, up to the window", () => {
+  const { step, evaluation } = forecastTokens(config, [task(100, 50)], [task(10, 5)], 3);
+  expect(step).toEqual({ prefill: 8 * (100 + 16 * 2 * 1000), sample: 128 * 3 * 50, train: 128 * 3 * 1000 });
+  expect(evaluation).toEqual({ prefill: 10 + 2 * 2 * 1000, sample: 2 * 3 * 5, train: 0 });
 });

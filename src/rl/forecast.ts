@@ -23,7 +23,10 @@ export interface Forecast {
   evaluations: number;
 }
 
-type Settings = Pick<TrainConfig, keyof Sizes | "fill_batch" | "max_steps" | "eval_every" | "eval_num_samples">;
+type Settings = Pick<
+  TrainConfig,
+  keyof Sizes | "context_window" | "fill_batch" | "max_steps" | "eval_every" | "eval_num_samples"
+>;
 
 /** What of a task makes its cost. */
 interface TaskSize {
@@ -46,24 +49,33 @@ export function forecastAtMost(config: TrainConfig): Forecast {
   return forecastTokens(config, [longestTask(config)], new Array<TaskSize>(config.eval_max_problems).fill(test));
 }
 
-/** The most tokens of a run. `sampled` are some of its training problems: the mean of their prompts stands for all. */
-export function forecastTokens(config: Settings, sampled: readonly TaskSize[], tests: readonly TaskSize[]): Forecast {
-  const { max_steps: steps, eval_every: every } = config;
+/**
+ * The most tokens of a run. `sampled` are some of its training problems: the mean of their prompts stands for all. Each further turn of an
+ * episode reads what was said before it, which the window bounds.
+ */
+export function forecastTokens(
+  config: Settings,
+  sampled: readonly TaskSize[],
+  tests: readonly TaskSize[],
+  maxTurns = 1,
+): Forecast {
+  const { max_steps: steps, eval_every: every, context_window: window } = config;
   const answers = completionsPerStep(config);
   const prompts = maxProblemsOf(config);
   const mean = (pick: (task: TaskSize) => number) =>
     sampled.reduce((sum, task) => sum + pick(task), 0) / Math.max(1, sampled.length);
   const prompt = mean((task) => task.prompt.length);
   const longest = mean((task) => task.maxTokens);
+  const further = (maxTurns - 1) * window;
   // With fill_batch more is asked than is trained on: what teaches nothing is not.
   const step = {
-    prefill: Math.round(prompts * prompt),
-    sample: Math.round(prompts * config.completions_per_prompt * longest),
-    train: Math.round(answers * (prompt + longest)),
+    prefill: Math.round(prompts * (prompt + config.completions_per_prompt * further)),
+    sample: Math.round(prompts * config.completions_per_prompt * maxTurns * longest),
+    train: Math.round(answers * (maxTurns > 1 ? maxTurns * window : prompt + longest)),
   };
   const evaluation = {
-    prefill: tests.reduce((sum, task) => sum + task.prompt.length, 0),
-    sample: config.eval_num_samples * tests.reduce((sum, task) => sum + task.maxTokens, 0),
+    prefill: tests.reduce((sum, task) => sum + task.prompt.length + config.eval_num_samples * further, 0),
+    sample: config.eval_num_samples * maxTurns * tests.reduce((sum, task) => sum + task.maxTokens, 0),
     train: 0,
   };
   // Before the first step, every so often, and after the last one.

@@ -18,6 +18,8 @@ export {
   type Graded,
   type RewardFunction,
   type RewardRequest,
+  type ToolEpisode,
+  type Tried,
 } from "./environment/environment.ts";
 export { type Call, type Tool, type ToolSet, Unavailable } from "./environment/tools.ts";
 export type { Reward, Verdict } from "./environment/verdict.ts";

@@ -7,6 +7,7 @@ import { lossDatum } from "./datums.ts";
 import { evaluationSeed } from "./evaluate.ts";
 import type { Measured } from "./measured-forecast.ts";
 import type { Policy } from "./policies.ts";
+import type { TokenUse } from "./prices.ts";
 import type { Group, Place, RollOuts } from "./rollout.ts";
 import type { Task } from "./tasks.ts";
 import { inputTokens, updateRule } from "./train-step.ts";
@@ -34,14 +35,8 @@ export async function measureStep(config: TrainConfig, parts: MeasureParts): Pro
   const { training, tasks, testTasks, signal } = parts;
   const warming = await training.saveWeightsAndGetSamplingClient({ signal });
   // Other answers than those that are timed, so that no verdict is known already.
-  const firstGroups = await rollOutAll(
-    warming,
-    { phase: "train", batch: 1 },
-    tasks.slice(0, warmingProblems),
-    config,
-    parts,
-  );
-  await trainOn(buildBatch(firstGroups, updateRule(config)).examples, config, parts);
+  const first = await rollOutAll(warming, { phase: "train", batch: 1 }, tasks.slice(0, warmingProblems), config, parts);
+  await trainOn(buildBatch(first.groups, updateRule(config)).examples, config, parts);
 
   const clock = { started: performance.now() };
   const lap = () => {
@@ -51,7 +46,7 @@ export async function measureStep(config: TrainConfig, parts: MeasureParts): Pro
   };
   const sampler = await training.saveWeightsAndGetSamplingClient({ signal });
   const weights = lap();
-  const groups = await rollOutAll(sampler, { phase: "train", batch: 0 }, tasks, config, parts);
+  const { groups, use } = await rollOutAll(sampler, { phase: "train", batch: 0 }, tasks, config, parts);
   const sampling = lap();
   const { examples } = buildBatch(groups, updateRule(config));
   await trainOn(examples, config, parts);
@@ -59,20 +54,12 @@ export async function measureStep(config: TrainConfig, parts: MeasureParts): Pro
   const problems = testTasks.slice(0, maxProblems);
   const evaluated = await rollOutAll(sampler, { phase: "eval", batch: 0 }, problems, config, parts);
   const evaluating = lap();
-  const use = (some: readonly Group[]) => ({
-    prefill: some.reduce((sum, { prompt }) => sum + prompt.length, 0),
-    cachedPrefill: 0,
-    sample: some.reduce(
-      (sum, { completions }) => sum + completions.reduce((all, { tokens }) => all + tokens.length, 0),
-      0,
-    ),
-  });
   const each = (total: number) => total / Math.max(1, problems.length);
-  const whole = use(evaluated);
+  const whole = evaluated.use;
   return {
     basis: `one batch of ${groups.length} prompts × ${config.completions_per_prompt} answers and ${problems.length} test problems, done here; over a run three quarters as much is trained on`,
     step: {
-      ...use(groups),
+      ...use,
       train: teachingShare * inputTokens(examples),
       seconds: weights + sampling + teachingShare * trained,
     },
@@ -81,7 +68,7 @@ export async function measureStep(config: TrainConfig, parts: MeasureParts): Pro
         ? undefined
         : {
             prefill: each(whole.prefill),
-            cachedPrefill: 0,
+            cachedPrefill: each(whole.cachedPrefill),
             sample: each(whole.sample),
             train: 0,
             seconds: each(evaluating),
@@ -99,20 +86,29 @@ async function trainOn(
   await training.forwardBackward(data, lossFn, { lossFnConfig, signal });
 }
 
-function rollOutAll(
+async function rollOutAll(
   sampler: SamplingClient,
   { phase, batch }: Pick<Place, "phase" | "batch">,
   tasks: readonly Task[],
   config: TrainConfig,
   { rollOuts, signal }: MeasureParts,
-): Promise<Group[]> {
+): Promise<{ groups: Group[]; use: Omit<TokenUse, "train"> }> {
   const policy: Policy = { version: 0, open: () => Promise.resolve({ sampler, version: 0 }) };
+  const use = { prefill: 0, cachedPrefill: 0, sample: 0 };
   const rollOut = rollOuts({
-    record: async () => {},
+    record: async (event) => {
+      if (event.type !== "group-sampled" && event.type !== "turn-sampled") return;
+      const { promptTokens, cachedTokens } = event;
+      use.prefill += promptTokens;
+      use.cachedPrefill += cachedTokens;
+      use.sample +=
+        event.type === "turn-sampled" ? event.tokens : event.samples.reduce((sum, { tokens }) => sum + tokens, 0);
+    },
     samples: phase === "train" ? config.completions_per_prompt : config.eval_num_samples,
     temperature: phase === "train" ? config.temperature : config.eval_temperature,
     seedFor: ({ batch, group }, task) =>
       phase === "train" ? new Random("sample", config.seed, batch, group).uint32() : evaluationSeed(config.seed, task),
   });
-  return Promise.all(tasks.map((task, group) => rollOut({ phase, batch, group }, task, policy, signal)));
+  const groups = await Promise.all(tasks.map((task, group) => rollOut({ phase, batch, group }, task, policy, signal)));
+  return { groups, use };
 }

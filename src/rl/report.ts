@@ -157,6 +157,10 @@ function evaluationLines(
     );
   }
   lines.push(`  format rate ${before ? `${percent(before.formatRate)} → ` : ""}${percent(after.formatRate)}`);
+  for (const [name, value] of Object.entries(after.figures)) {
+    const was = before?.figures[name];
+    lines.push(`  ${name} ${was === undefined ? "" : `${was.toFixed(3)} → `}${value.toFixed(3)}`);
+  }
   if (after.ungradedProblems > 0)
     lines.push(`  could not be graded and not counted: ${countOf(after.ungradedProblems, "problem")}`);
   return lines;

@@ -8,6 +8,7 @@ import { type DropReason, dropReasonTexts, type NormalizedTest, normalizeTests }
 import type { Renderer } from "../renderers/index.ts";
 import type { TrainConfig } from "./config.ts";
 import { stratifiedSubset } from "./evaluate.ts";
+import type { TrainingProblem } from "./own-problems.ts";
 
 /** A problem made ready for the model and the judge. */
 export interface Task {
@@ -23,8 +24,8 @@ export interface Task {
   loadTests(): Promise<readonly NormalizedTest[]>;
   /** Languages that an answer may be in; undefined: the grader's. */
   languages?: readonly LanguageName[] | undefined;
-  /** The problem as a program gave it, for its reward function. */
-  problem?: unknown;
+  /** The problem as an environment sees it. */
+  problem?: TrainingProblem;
 }
 
 /** The training problems in their seeded order, without end. */
@@ -124,16 +125,18 @@ export function taskOf(
   renderer: Renderer,
   maxTokens: number,
 ): Task {
-  const prompt = Int32Array.from(renderPrompt(problem, renderer, config));
+  const { id, source } = problem;
+  const messages = messagesOf(problem, config);
+  const prompt = Int32Array.from(renderer.buildGenerationPrompt(messages));
   const loadTests = async () => {
-    const { source, metadata } = problem;
-    return normalizeTests(await problem.loadTests(), { source, metadata }).tests;
+    return normalizeTests(await problem.loadTests(), { source, metadata: problem.metadata }).tests;
   };
   // Read once for all answers of a group, and not kept longer than they are graded: tests can be many megabytes.
   let tests: WeakRef<readonly NormalizedTest[]> | undefined;
   return {
-    id: problem.id,
-    source: problem.source,
+    id,
+    source,
+    problem: { id, source, prompt: messages },
     question: [problem.question, problem.starterCode].filter(Boolean).join("\n\n"),
     datasetIndex,
     prompt,

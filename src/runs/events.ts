@@ -107,6 +107,8 @@ export const ProblemOutcome = z.object({
   well_formed: index,
   truncated: index,
   statuses: z.record(z.string(), index),
+  /** Of episodes: means of rewards, turns and what their environment measured. */
+  figures: figures.optional(),
 });
 export type ProblemOutcome = z.output<typeof ProblemOutcome>;
 

@@ -111,6 +111,9 @@ export const metricSections: readonly MetricSection[] = [
       "eval/truncated_rate": "share of answers cut at the token limit",
       "eval/n": "problems counted",
       "eval/ungraded": "problems without a verdict, not counted",
+      "eval/mean_reward": "mean reward of episodes",
+      "eval/episode/turns_mean": "answers of the model per episode",
+      "eval/env/NAME": "mean of what the environment logged or gave as a metric under that name",
     },
     after:
       "`evaluations/step_000010.jsonl` has one line per problem, so that two evaluations can be compared pair by pair;\n" +

@@ -7,17 +7,14 @@ import { messageOf } from "../../core/errors.ts";
 import { scratchFolder } from "../../core/files.ts";
 import { whet } from "../../core/program.ts";
 import { shellCommand } from "../../core/shell.ts";
-import { describeSummary } from "../../data/index.ts";
 import { presetConfigFor, type TrainConfig } from "../../rl/config.ts";
+import { forecastTokens } from "../../rl/forecast.ts";
 import { declaredFrozen, notFrozen, probeFrozen } from "../../rl/frozen-samplers.ts";
-import { judgeByTests } from "../../rl/judge.ts";
 import { measureStep } from "../../rl/measure-step.ts";
 import { evaluationsOf, forecastRun, type Measured, measuredIn } from "../../rl/measured-forecast.ts";
 import { dollars, noPrice, tariffOf } from "../../rl/prices.ts";
 import { type ProbedSample, probeSample, probeTraining } from "../../rl/probe.ts";
-import { sampleAndJudge } from "../../rl/rollout.ts";
 import { completionsPerStep } from "../../rl/sizes.ts";
-import { evaluationTasks, taskSource } from "../../rl/tasks.ts";
 import { clock } from "../../runs/display.ts";
 import { redact } from "../../runs/log.ts";
 import { readJournal } from "../../runs/read-journal.ts";
@@ -83,12 +80,23 @@ async function examine(
       return undefined;
     }
   };
-  try {
-    const grading = await check<GraderConnection>("sandbox", async () => {
-      const value = await bench.grading();
+  const code = bench.code({ patienceMs: 10_000 });
+  const checkSandbox = () =>
+    check<GraderConnection>("sandbox", async () => {
+      const { grading: value } = await code();
       const lacks = value.description.lacks.length > 0 ? `; lacks: ${value.description.lacks.join(", ")}` : "";
       return { value, found: value.description.summary + lacks };
     });
+  try {
+    const isOwn =
+      config.env !== "" &&
+      (await check("environment", async () => {
+        const value = await bench.environment();
+        return { value, found: config.env };
+      }));
+    if (isOwn === undefined) return verdict(failures, ready);
+    // Whether an environment of somebody's own grades programs is seen when it does.
+    const grading = isOwn ? undefined : await checkSandbox();
     const gradeMs = grading && (await check("grader", () => timeGrader(grading, signal)));
     const engine = await check<EngineConnection>("engine", async () => {
       const value = await bench.engine();
@@ -125,14 +133,15 @@ async function examine(
       };
     });
     const renderer = opened?.renderer;
-    const problems =
+    const splits = bench.config.eval_every > 0 ? (["train", "test"] as const) : (["train"] as const);
+    const work =
       renderer &&
       (await check("data", async () => {
-        const value = await bench.problems("train", renderer);
-        return { value, found: describeSummary(value.summary) };
+        const value = await bench.work(renderer, { splits });
+        return { value, found: value.summary.train };
       }));
-    if (engine && window !== undefined && renderer && problems) {
-      const [task] = await taskSource(problems, bench.config, renderer).batch(0, 1);
+    if (engine && window !== undefined && renderer && work) {
+      const [task] = await work.train.batch(0, 1);
       const probe = {
         ...config,
         made: opened?.made,
@@ -153,26 +162,29 @@ async function examine(
           const drift = Number.isNaN(value) ? "" : `; logprobs differ by at most ${value.toExponential(1)}`;
           return { value, found: `${config.loss_fn} of that sample${drift}` };
         });
-      const testTasks =
-        config.eval_every > 0 ? evaluationTasks(await bench.problems("test", renderer), bench.config, renderer) : [];
+      const { test: testTasks } = work;
       const measured = run === undefined ? undefined : measuredIn(readJournal(run));
       if (measured) showForecast(config, measured, testTasks.length);
-      else if (sampled && grading && isSmall(config) && engine.kind === "embedded") {
+      else if (sampled && (grading || isOwn) && isSmall(config, work.maxTurns) && engine.kind === "embedded") {
         const forecast = await check("forecast", async () => {
           const { training } = sampled;
-          const judge = judgeByTests({ grader: grading.grader, patienceMs: 10_000 });
-          const tasks = await taskSource(problems, bench.config, renderer).batch(0, config.prompts_per_step);
-          const rollOuts = sampleAndJudge(renderer, judge);
+          const tasks = await work.train.batch(0, config.prompts_per_step);
+          const rollOuts = work.rollOuts(renderer, bench.config, code);
           const value = await measureStep(bench.config, { training, rollOuts, tasks, testTasks, signal });
           return { value, found: value.basis };
         });
         if (forecast) showForecast(config, forecast, testTasks.length);
-      } else if (gradeMs !== undefined && sampled) showMost(config, gradeMs, sampled, task!.prompt.length);
+      } else if ((isOwn || gradeMs !== undefined) && sampled)
+        showMost(config, { gradeMs, sampled, promptTokens: task!.prompt.length, turns: work.maxTurns });
     }
   } finally {
     await bench.close();
     rmSync(folder, { recursive: true, force: true });
   }
+  return verdict(failures, ready);
+}
+
+function verdict(failures: number, ready: string): number {
   console.log(
     failures === 0
       ? `ready: ${ready}`
@@ -189,8 +201,8 @@ async function timeGrader(grading: GraderConnection, signal: AbortSignal): Promi
 }
 
 /** A batch that the embedded engine does within a minute or so. */
-const isSmall = (config: TrainConfig) =>
-  completionsPerStep(config) * Math.min(config.max_tokens, config.context_window) <= 200_000;
+const isSmall = (config: TrainConfig, maxTurns: number) =>
+  completionsPerStep(config) * maxTurns * Math.min(config.max_tokens, config.context_window) <= 200_000;
 
 function showForecast(config: TrainConfig, measured: Measured, problems: number): void {
   const { tariff, missing } = tariffOf(config, chargedAs(config.base_url));
@@ -211,20 +223,20 @@ function showForecast(config: TrainConfig, measured: Measured, problems: number)
 }
 
 /** Without lengths: what a step takes at most, which is known. */
-function showMost(config: TrainConfig, gradeMs: number, sampled: ProbedSample, promptTokens: number): void {
+function showMost(
+  config: TrainConfig,
+  parts: { gradeMs: number | undefined; sampled: ProbedSample; promptTokens: number; turns: number },
+): void {
+  const { gradeMs, sampled, promptTokens, turns } = parts;
   const longest = Math.min(config.max_tokens, config.context_window - promptTokens);
-  const secondsPerToken = sampled.seconds / Math.max(1, sampled.tokens.length);
-  const grading = ((gradeMs * completionsPerStep(config)) / 1000).toFixed(1);
+  const seconds = (turns * longest * sampled.seconds) / Math.max(1, sampled.tokens.length);
+  const grading =
+    gradeMs === undefined ? "" : `, about ${((gradeMs * completionsPerStep(config)) / 1000).toFixed(1)} s of grading`;
+  const { prompts_per_step: prompts, completions_per_prompt: each } = config;
   console.log(
-    `forecast  a step samples ${completionsPerStep(config)} completions (${config.prompts_per_step} prompts × ${config.completions_per_prompt}): at most ${clock(secondsPerToken * longest)} for the longest, ` +
-      `about ${grading} s of grading`,
+    `forecast  a step samples ${completionsPerStep(config)} completions (${prompts} prompts × ${each}): at most ${clock(seconds)} for the longest${grading}`,
   );
-  const most = {
-    prefill: config.prompts_per_step * promptTokens,
-    cachedPrefill: 0,
-    sample: completionsPerStep(config) * longest,
-    train: completionsPerStep(config) * (promptTokens + longest),
-  };
+  const { step } = forecastTokens(config, [{ prompt: { length: promptTokens }, maxTokens: longest }], [], turns);
   const basis = `the prompt of one problem and max_tokens: at most; ${whet} doctor run=RUN goes by the lengths of a run, such as one of a few steps`;
-  showForecast(config, { basis, step: { ...most, seconds: secondsPerToken * longest }, problem: undefined }, 0);
+  showForecast(config, { basis, step: { ...step, cachedPrefill: 0, seconds }, problem: undefined }, 0);
 }

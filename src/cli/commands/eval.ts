@@ -8,18 +8,14 @@ import { readJsonLines, toJsonLine } from "../../core/jsonl.ts";
 import { describeOutage } from "../../core/outage.ts";
 import { whet } from "../../core/program.ts";
 import { visible } from "../../core/visible.ts";
-import { type Dataset, describeSummary } from "../../data/index.ts";
 import { TrainConfig } from "../../rl/config.ts";
 import { compareEvaluations, type Evaluation, evaluate, evaluationSeed } from "../../rl/evaluate.ts";
-import { judgeByTests } from "../../rl/judge.ts";
 import type { Policy } from "../../rl/policies.ts";
-import { sampleAndJudge } from "../../rl/rollout.ts";
-import { evaluationTasks, type Task } from "../../rl/tasks.ts";
+import type { Task } from "../../rl/tasks.ts";
 import { ProblemOutcome } from "../../runs/events.ts";
 import type { Rate } from "../../runs/rates.ts";
 import { type Asked, AskedWeights, type AskPlan, planAsking } from "../asked-weights.ts";
 import { commandOf } from "../command.ts";
-import { type GraderConnection, openGrader } from "../connect.ts";
 import { sayRun } from "../find-run.ts";
 import { interruptible } from "../interrupt.ts";
 import { stderrLogger as logger } from "../loggers.ts";
@@ -27,6 +23,7 @@ import { refuseWords } from "../options.ts";
 import { Progress } from "../progress.ts";
 import { askedRun, askedRunKey, askingKeys, settingsOfRun } from "../run-settings.ts";
 import { describeRunOptions } from "../shown-defaults.ts";
+import type { Work } from "../work.ts";
 
 const EvalOptions = TrainConfig.pick({
   ...askingKeys,
@@ -84,37 +81,32 @@ async function evaluateAll(options: EvalOptions, given: ReadonlySet<string>, sig
   if (options.compare !== "" && !comparedFile) plans.push(await plan(options.compare));
 
   const asked = new AskedWeights(logger, signal);
-  let grading: GraderConnection | undefined;
   try {
     asked.find(plans);
-    grading = await openGrader(config);
-    logger.info(`sandbox  ${grading.description.summary}`);
     const sides: Side[] = [];
     for (const each of plans) sides.push(await openSide(asked, each));
-    logger.info(`test     ${describeSummary(sides[0]!.summary)}`);
+    logger.info(`test     ${sides[0]!.work.summary.test}`);
     const results: Evaluation[] = [];
-    for (const side of onShared(sides, comparedFile)) results.push(await measure(side, config, grading, signal));
+    for (const side of onShared(sides, comparedFile)) results.push(await measure(side, config, signal));
     if (options.out !== "") writeFileAtomic(options.out, results[0]!.outcomes.map(toJsonLine).join(""));
     const other = comparedFile ?? results[1]?.outcomes;
     if (other) printComparison(options.compare, other, results[0]!.outcomes, config);
     return 0;
   } finally {
     await asked.close();
-    await grading?.close();
   }
 }
 
 /** Weights with the test problems that they can answer. */
 interface Side extends Asked {
   tasks: Task[];
-  summary: Dataset["summary"];
+  work: Work;
 }
 
 async function openSide(weights: AskedWeights, plan: AskPlan): Promise<Side> {
   const asked = await weights.open(plan);
-  const { bench, renderer } = asked;
-  const dataset = await bench.problems("test", renderer);
-  return { ...asked, tasks: evaluationTasks(dataset, bench.config, renderer), summary: dataset.summary };
+  const work = await asked.bench.work(asked.renderer, { splits: ["test"] });
+  return { ...asked, work, tasks: work.test };
 }
 
 /** The sides with the problems that all of them can answer; `known` are outcomes of an earlier evaluation to compare with. */
@@ -168,24 +160,20 @@ function printComparison(
 const rateOf = ({ passed, samples }: ProblemOutcome) => (samples === 0 ? Number.NaN : passed / samples);
 
 async function measure(
-  { label, sampler, renderer, engine, tasks }: Side,
+  { label, sampler, renderer, engine, bench, work, tasks }: Side,
   config: TrainConfig,
-  grading: GraderConnection,
   signal: AbortSignal,
 ): Promise<Evaluation> {
   const policy: Policy = { version: 0, open: () => Promise.resolve({ sampler, version: 0 }) };
   const progress = new Progress({ label, total: tasks.length * config.eval_num_samples });
   let graded = 0;
   try {
-    const judge = judgeByTests({
-      grader: grading.grader,
+    const code = bench.code({
       patienceMs: 60_000,
       onOutage: (news) => news.due && progress.print(describeOutage(news, ", then this ends")),
     });
-    const rollOut = sampleAndJudge(
-      renderer,
-      judge,
-    )({
+    const rollOuts = work.rollOuts(renderer, bench.config, code);
+    const rollOut = rollOuts({
       record: async (event) => {
         if (event.type === "graded") progress.update(++graded);
       },
@@ -230,6 +218,7 @@ function print(label: string, evaluation: Evaluation): void {
     if (k !== "1") rows.push([`pass@${k}`, percent(value).padStart(6)]);
   rows.push(["format rate", percent(evaluation.formatRate).padStart(6)]);
   rows.push(["cut at the token limit", percent(evaluation.truncatedRate).padStart(6)]);
+  for (const [name, value] of Object.entries(evaluation.figures)) rows.push([name, value.toFixed(3).padStart(6)]);
   const failures = Object.entries(evaluation.statuses).filter(([status]) => status !== "pass");
   for (const [status, count] of failures.sort(([, a], [, b]) => b - a))
     rows.push([`  ${status}`, String(count).padStart(6)]);

@@ -1,5 +1,5 @@
 // `./whet sample`: one problem, answered by a checkpoint of a run, or by several and the base model beside each other. Each answer is
-// printed when it is there; its program is taken out and, on request, run on tests.
+// printed when it is there; its program is taken out and, on request, run on tests. With an environment: an episode, turn by turn.
 import { z } from "zod";
 import { countOf } from "../../core/count.ts";
 import { ConfigError } from "../../core/errors.ts";
@@ -18,6 +18,7 @@ import { findProblem, type GivenProblem, givenId } from "../find-problem.ts";
 import { sayRun } from "../find-run.ts";
 import { interruptible } from "../interrupt.ts";
 import { stderrLogger } from "../loggers.ts";
+import { playEpisodesOf } from "../play-episodes.ts";
 import { askedRun, askedRunKey, askingKeys, settingsOfRun } from "../run-settings.ts";
 import { describeRunOptions } from "../shown-defaults.ts";
 import { verdictLine } from "../verdict-text.ts";
@@ -46,19 +47,20 @@ type SampleOptions = z.output<typeof SampleOptions>;
 const logger: Logger = { ...stderrLogger, info: () => {} };
 
 export const command = commandOf(SampleOptions, {
-  usage: "sample [RUN] PROBLEM [key=value …]",
+  usage: ["sample [RUN] PROBLEM [key=value …]", "sample env=FILE [RUN] [PROBLEM] [key=value …]"],
   about: [
     "PROBLEM is a text in quotes, a file (text, or problems as JSON lines), the id of a problem of the run's data, or - for stdin. The prompt is",
     "the one that training uses. Answers go to stdout as they come. Without a run, the base model answers.",
+    "With env= it plays an episode of the problem that has the id PROBLEM, or of the first one, and prints it turn by turn.",
   ],
   maxWords: Number.POSITIVE_INFINITY,
   describeKeys: (args) => describeRunOptions(SampleOptions, args, runOfWords),
   async run({ options, given, words }) {
-    const word = words.at(-1);
-    if (word === undefined || words.length > (options.run === "" ? 2 : 1))
+    const word = words.at(-1) ?? "";
+    if ((word === "" && options.env === "") || words.length > (options.run === "" ? 2 : 1))
       throw new ConfigError(
         "config/one-problem",
-        word === undefined
+        word === ""
           ? `No problem was given. Write ${whet} sample RUN "the problem's text", or the name of a file or problem.`
           : `Several words were given ("${words[0]}", "${words[1]}" …). Put the problem into quotes.`,
       );
@@ -101,6 +103,11 @@ async function sampleAll(
     const all: Asked[] = [];
     for (const plan of plans) all.push(await weights.open(plan));
     const [{ bench, renderer }] = all as [Asked];
+    if (config.env !== "") {
+      let isGraded = true;
+      for (const asked of all) isGraded = (await playEpisodesOf(asked, word, options, signal)) && isGraded;
+      return isGraded ? 0 : 1;
+    }
     const problem = await findProblem(word, options, bench, renderer);
     const tests = await problem.tests?.();
     const grading = tests && (await bench.grading());

@@ -7,20 +7,14 @@ import { scratchFolder } from "../../core/files.ts";
 import { whet } from "../../core/program.ts";
 import { shellCommand } from "../../core/shell.ts";
 import { type DashboardBeside, dashboardBeside } from "../../dashboard/beside.ts";
-import { describeSummary } from "../../data/index.ts";
-import { overlapWarning, sharedProblems } from "../../data/overlap.ts";
-import { questionTemplateHash } from "../../data/question.ts";
 import type { Renderer } from "../../renderers/index.ts";
 import { beginRun, type RunFacts, runRecord } from "../../rl/begin-run.ts";
 import { linkedController } from "../../rl/cancellation.ts";
 import { presetConfigFor, type TrainConfig } from "../../rl/config.ts";
 import { shownKeys } from "../../rl/config-roles.ts";
 import { describeCost, describeForecast, type Forecast, forecastTokens } from "../../rl/forecast.ts";
-import { judgeByTests } from "../../rl/judge.ts";
 import { describeTariff, dollars, noPrice, priceKeys, tariffForBudget, tariffOf } from "../../rl/prices.ts";
 import { describeChange } from "../../rl/resume.ts";
-import { sampleAndJudge } from "../../rl/rollout.ts";
-import { evaluationTasks, taskSource } from "../../rl/tasks.ts";
 import { type TrainOutcome, train } from "../../rl/train.ts";
 import { defaultRunPath, openRunDirectory, readRunConfig, resumeCommand } from "../../runs/directory.ts";
 import { Display } from "../../runs/display.ts";
@@ -44,6 +38,7 @@ import {
 } from "../train-config.ts";
 import { TrainDisplay } from "../train-display.ts";
 import { report } from "../train-report.ts";
+import type { Work } from "../work.ts";
 import { Workbench } from "../workbench.ts";
 
 export const command: Command = {
@@ -181,37 +176,37 @@ async function trainInto(
   });
   try {
     // Everything that can be wrong is found here, before the first billed call; what a name can be wrong in first, the sandbox's trial last.
+    const isOwn = await bench.environment();
     const engine = await bench.engine();
     logger.info(`engine   ${engine.description}`);
     bench.model(engine);
     const frozenSamplers = dry || (await bench.samplers(engine, run.path));
     const { renderer, made } = await bench.renderer(dry ? undefined : { engine, path: run.path });
-    const { problems, tests } = await loadData(run, bench, renderer);
-    const grading = await bench.grading();
-    logger.info(`sandbox  ${grading.description.summary}`);
-    for (const lack of grading.description.lacks) logger.warn(`this sandbox level lacks: ${lack}`);
-    await grading.check(drain);
+    const work = await loadWork(run, bench, renderer);
+    const code = bench.code(outage);
+    // Whether an environment of somebody's own grades programs is seen when it does.
+    const grading = isOwn ? undefined : (await code()).grading;
+    if (grading) {
+      logger.info(`sandbox  ${grading.description.summary}`);
+      for (const lack of grading.description.lacks) logger.warn(`this sandbox level lacks: ${lack}`);
+      await grading.check(drain);
+    }
     const resolved = bench.config;
-    const testTasks = tests ? evaluationTasks(tests, resolved, renderer) : [];
-    const overlap = tests ? sharedProblems(problems, tests).length : 0;
 
     const facts = {
       renderer,
       engine: kind,
       tariff,
-      sandbox: grading.description.kind,
-      train: problems,
-      test: tests,
-      testTasks,
-      more: {
-        prompt_template: questionTemplateHash(),
-        ...(overlap > 0 ? { train_test_overlap: overlap } : {}),
-        ...(frozenSamplers ? {} : { frozen_samplers: false }),
-      },
+      sandbox: grading?.description.kind ?? "environment",
+      maxTurns: work.maxTurns,
+      train: { fingerprint: work.fingerprints.train, size: work.train.size },
+      test: work.fingerprints.test === undefined ? undefined : { fingerprint: work.fingerprints.test },
+      testTasks: work.test,
+      more: { ...work.facts, ...(frozenSamplers ? {} : { frozen_samplers: false }) },
     };
     if (dry) {
-      const sampled = await taskSource(problems, resolved, renderer).batch(0, Math.min(64, problems.size));
-      return sayReady(run, resolved, facts, forecastTokens(resolved, sampled, testTasks));
+      const sampled = await work.train.batch(0, Math.min(64, work.train.size));
+      return sayReady(run, resolved, facts, forecastTokens(resolved, sampled, work.test, work.maxTurns));
     }
     const begun = await beginRun(run, resolved, facts);
     showConfig(run, begun.record);
@@ -226,12 +221,9 @@ async function trainInto(
       begun,
       // The hosted service does not say what one seed means for several samples of a request.
       server: { service: engine.service, made, fixedSeeds: kind !== "hosted", frozenSamplers },
-      rollOuts: sampleAndJudge(
-        renderer,
-        judgeByTests({ grader: grading.grader, comparator: resolved.comparator, ...outage }),
-      ),
-      grading: { by: "tests", check: () => grading.check(drain) },
-      tasks: { train: taskSource(problems, resolved, renderer), test: testTasks },
+      rollOuts: work.rollOuts(renderer, resolved, code),
+      grading: { by: grading ? "tests" : "environment", check: async () => grading?.check(drain) },
+      tasks: { train: work.train, test: work.test },
       signals: { drain, cancel: cancel.signal },
       events: display,
     });
@@ -272,9 +264,9 @@ function isFinished(view: RunView, config: TrainConfig): boolean {
   return !measured || view.evaluations.has(last.step);
 }
 
-async function loadData(run: Run, bench: Workbench, renderer: Renderer) {
+async function loadWork(run: Run, bench: Workbench, renderer: Renderer): Promise<Work> {
   const progress = new Progress({ label: "data" });
-  const show = (
+  const onProgress = (
     split: string,
     update: { stage: string; rows?: number; receivedBytes?: number; totalBytes?: number },
   ) => {
@@ -286,14 +278,14 @@ async function loadData(run: Run, bench: Workbench, renderer: Renderer) {
       });
   };
   try {
-    const problems = await bench.problems("train", renderer, show);
-    const tests = bench.config.eval_every > 0 ? await bench.problems("test", renderer, show) : undefined;
+    const splits = bench.config.eval_every > 0 ? (["train", "test"] as const) : (["train"] as const);
+    const work = await bench.work(renderer, { splits, onProgress });
     progress.end();
-    run.logger.info(`train    ${describeSummary(problems.summary)}`);
-    if (tests) run.logger.info(`test     ${describeSummary(tests.summary)}`);
-    const overlap = tests && overlapWarning(problems, tests);
-    if (overlap) run.logger.warn(overlap);
-    return { problems, tests };
+    const { train, test, warning } = work.summary;
+    run.logger.info(`train    ${train}`);
+    if (test !== undefined) run.logger.info(`test     ${test}`);
+    if (warning) run.logger.warn(warning);
+    return work;
   } finally {
     progress.end();
   }

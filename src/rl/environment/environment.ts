@@ -1,5 +1,6 @@
 // An environment: problems, what happens with each, and what that is worth. One object says all of it; there is nothing to inherit from.
 import { ConfigError } from "../../core/errors.ts";
+import type { Failure } from "../../grading/index.ts";
 import type { Message } from "../../renderers/index.ts";
 import type { StopReason } from "../../runs/events.ts";
 import type { TrainingProblem } from "../own-problems.ts";
@@ -63,9 +64,17 @@ export interface Episode<Problem extends TrainingProblem = TrainingProblem> {
   log(key: string, value: unknown): void;
   /** Grades an answer, or a program as `{ code }`, by the problem's tests, in the sandbox. It is a verdict, and says which tests failed. */
   grade(answer: string | { code: string }, problem?: TrainingProblem): Promise<Graded>;
+  /** Runs an answer on the examples of the problem's statement, which the model may be shown; undefined where it has none. */
+  tryExamples(answer: string | { code: string }): Promise<Tried | undefined>;
   /** Runs a Python program in the sandbox. */
   python(code: string, options?: { stdin?: string }): Promise<Executed>;
 }
+
+/** What tools get of an episode: all but the conversation. */
+export type ToolEpisode<Problem extends TrainingProblem = TrainingProblem> = Omit<
+  Episode<Problem>,
+  "chat" | "endpoint"
+>;
 
 /** A verdict of the product's own grader. */
 export interface Graded {
@@ -81,6 +90,12 @@ export interface Graded {
   passed: number;
   /** See `passed`. */
   total: number;
+}
+
+/** How an answer did on the examples of a statement. */
+export interface Tried extends Graded {
+  /** The first one that failed. */
+  failure?: Pick<Failure, "input" | "expected" | "printed"> | undefined;
 }
 
 /** What a program did in the sandbox. */
@@ -99,8 +114,8 @@ export interface EnvironmentOptions<Problem extends TrainingProblem = TrainingPr
   problems: readonly Problem[] | (() => readonly Problem[] | Promise<readonly Problem[]>);
   /** Measured every `eval_every` steps and at the end. */
   testProblems?: readonly Problem[] | (() => readonly Problem[] | Promise<readonly Problem[]>) | undefined;
-  /** Tools that the model may call; a function of the problem where they have state of their own for each episode. */
-  tools?: ToolSet | ((problem: Problem) => ToolSet | Promise<ToolSet>) | undefined;
+  /** Tools that the model may call; a function where each episode has its own, with state or with what the episode offers. */
+  tools?: ToolSet | ((problem: Problem, episode: ToolEpisode<Problem>) => ToolSet | Promise<ToolSet>) | undefined;
   /** What happens in an episode. Left out: the model answers, tools run as it calls them, and `reward` judges the end. */
   // biome-ignore lint/suspicious/noConfusingVoidType: a function that gives its rewards turn by turn returns nothing
   run?: ((episode: Episode<Problem>) => Promise<Verdict | undefined | void> | Verdict | undefined | void) | undefined;

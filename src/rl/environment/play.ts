@@ -15,14 +15,16 @@ import type { Played, Player, Seat } from "../rollout.ts";
 import type { Task } from "../tasks.ts";
 import { Chat } from "./chat.ts";
 import { EpisodeEndpoint } from "./endpoint.ts";
-import { type Ending, type Environment, type Episode, maxTurnsOf } from "./environment.ts";
+import { type Ending, type Environment, type Episode, maxTurnsOf, type ToolEpisode } from "./environment.ts";
 import { EpisodeLog } from "./episode-log.ts";
+import { withPlace } from "./place.ts";
 import { isUnavailable, readTools, type Toolbox, type ToolSet } from "./tools.ts";
 import { gradeOf, type Reward, readVerdict, ungraded } from "./verdict.ts";
 
 /** What episodes may use of the run. */
 export interface EnvironmentServices<Problem extends TrainingProblem = TrainingProblem> {
   grade(seat: Seat): Episode<Problem>["grade"];
+  tryExamples(seat: Seat): Episode<Problem>["tryExamples"];
   python(seat: Seat): Episode<Problem>["python"];
   /** Where agents reach the policy. */
   endpoints: EndpointServer;
@@ -122,7 +124,7 @@ class Play<Problem extends TrainingProblem> {
           if (own.signal.aborted)
             return this.#left("timeout", `the episode took longer than ${this.#config.episode_timeout} s`);
           if (error instanceof TrainError) throw error;
-          if (!isUnavailable(error)) return this.#left("error", placeOf(error));
+          if (!isUnavailable(error)) return this.#left("error", withPlace(error));
           if (attempt === maxAttempts) return this.#left("unavailable", messageOf(error));
         }
         await sleep(pauseMs * 4 ** (attempt - 1), own.signal).catch(() => {});
@@ -147,9 +149,10 @@ class Play<Problem extends TrainingProblem> {
   async #once(signal: AbortSignal): Promise<Played<Ending<Problem>>> {
     const { run, reward, rewardGroup } = this.#environment;
     const { task } = this.#seat;
-    const chat = await this.#newChat(signal);
+    const episode = this.#episode(signal);
+    const chat = await this.#newChat(episode);
     let given: unknown;
-    if (run) given = await this.#run(run, chat, signal);
+    if (run) given = await this.#run(run, chat, episode);
     else for await (const _ of chat);
     signal.throwIfAborted();
     this.#seat.judgedFrom ??= Date.now();
@@ -161,22 +164,14 @@ class Play<Problem extends TrainingProblem> {
     return { grade: this.#grade(readVerdict(given, run ? "run" : "reward", task.id)), ending };
   }
 
-  async #run(run: NonNullable<Environment<Problem>["run"]>, chat: Chat, signal: AbortSignal): Promise<unknown> {
-    const { once } = this.#seat;
-    const random = new Random("episode", ...this.#seed());
-    const endpoint = await this.#newEndpoint(signal);
+  async #run(
+    run: NonNullable<Environment<Problem>["run"]>,
+    chat: Chat,
+    episode: ToolEpisode<Problem>,
+  ): Promise<unknown> {
+    const endpoint = await this.#newEndpoint(episode.signal);
     try {
-      return await run({
-        problem: this.#problem,
-        chat,
-        endpoint: endpoint.address,
-        signal,
-        random: () => random.float(),
-        once,
-        log: (key, value) => this.#log.write(key, value),
-        grade: this.#services.grade(this.#seat),
-        python: this.#services.python(this.#seat),
-      });
+      return await run({ ...episode, chat, endpoint: endpoint.address });
     } catch (error) {
       // A limit that the function did not look at is an end like any other.
       if (error instanceof EpisodeOver && error.stop !== "timeout") return undefined;
@@ -186,6 +181,20 @@ class Play<Problem extends TrainingProblem> {
     } finally {
       endpoint.close();
     }
+  }
+
+  #episode(signal: AbortSignal): ToolEpisode<Problem> {
+    const random = new Random("episode", ...this.#seed());
+    return {
+      problem: this.#problem,
+      signal,
+      random: () => random.float(),
+      once: this.#seat.once,
+      log: (key, value) => this.#log.write(key, value),
+      grade: this.#services.grade(this.#seat),
+      tryExamples: this.#services.tryExamples(this.#seat),
+      python: this.#services.python(this.#seat),
+    };
   }
 
   #newEndpoint(signal: AbortSignal): Promise<EpisodeEndpoint> {
@@ -211,16 +220,16 @@ class Play<Problem extends TrainingProblem> {
     return place.phase === "eval" ? [seed, "eval", task.id, sample] : [seed, place.batch, place.group, sample];
   }
 
-  async #newChat(signal: AbortSignal): Promise<Chat> {
+  async #newChat(episode: ToolEpisode<Problem>): Promise<Chat> {
     const environment = this.#environment;
     const config = this.#config;
     return new Chat(
       {
         conversation: this.#conversation,
-        tools: await toolboxOf(environment, this.#problem),
+        tools: await toolboxOf(environment, episode),
         maxTurns: maxTurnsOf(environment, config),
         maxToolCalls: config.max_tool_calls || (environment.maxToolCalls ?? 30),
-        signal,
+        signal: episode.signal,
         counts: this.#counts,
         rewards: this.#rewards,
         stopped: (reason) => {
@@ -287,17 +296,9 @@ class Play<Problem extends TrainingProblem> {
 
 async function toolboxOf<Problem extends TrainingProblem>(
   { tools }: Environment<Problem>,
-  problem: Problem,
+  episode: ToolEpisode<Problem>,
 ): Promise<Toolbox | undefined> {
-  return readTools(typeof tools === "function" ? await tools(problem) : (tools as ToolSet | undefined));
-}
-
-/** What an environment threw, with the place in its file. */
-export function placeOf(error: unknown): string {
-  if (!(error instanceof Error) || error.stack === undefined) return messageOf(error);
-  const line = error.stack
-    .split("\n")
-    .find((one) => /^\s+at /.test(one) && !/node:|node_modules|[/\\]src[/\\]rl[/\\]|[/\\]dist[/\\]/.test(one));
-  const place = line?.replace(/^\s+at (?:async )?/, "").replace("file://", "");
-  return place === undefined ? messageOf(error) : `${messageOf(error)} (${place})`;
+  return readTools(
+    typeof tools === "function" ? await tools(episode.problem, episode) : (tools as ToolSet | undefined),
+  );
 }

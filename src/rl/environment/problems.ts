@@ -1,7 +1,8 @@
 // The problems of an environment: given as a list, or made when they are asked for.
-import { ConfigError, messageOf } from "../../core/errors.ts";
+import { ConfigError } from "../../core/errors.ts";
 import { checkProblems, type TrainingProblem } from "../own-problems.ts";
 import type { Environment, EnvironmentOptions } from "./environment.ts";
+import { withPlace } from "./place.ts";
 
 /** What to train on and to measure with; refuses what is no list of problems. */
 export async function environmentProblems<Problem extends TrainingProblem>({
@@ -30,7 +31,7 @@ async function listOf<Problem extends TrainingProblem>(
     .catch((error: unknown) => {
       throw new ConfigError(
         "config/no-problems",
-        `The environment's ${name}() failed: ${messageOf(error)}. Nothing was asked of a model yet; mend it, then run the same again.`,
+        `The environment's ${name}() failed: ${withPlace(error)}. Nothing was asked of a model yet; mend it, then run the same again.`,
         { cause: error },
       );
     });

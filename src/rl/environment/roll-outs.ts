@@ -1,8 +1,10 @@
 // An environment as what rolls out groups: with the run's format and limits, and with its grader where it asks for one.
 import { messageOf, WhetstoneError } from "../../core/errors.ts";
 import type { Grader, ProgramResult } from "../../grading/index.ts";
+import { visibleTests } from "../../grading/visible.ts";
 import { EndpointServer } from "../../openai/index.ts";
 import type { Renderer } from "../../renderers/index.ts";
+import type { Grade } from "../../runs/events.ts";
 import type { TrainConfig } from "../config.ts";
 import { type TrainingProblem, testsOf } from "../own-problems.ts";
 import { TrainError } from "../resume.ts";
@@ -27,7 +29,11 @@ export function rollOutsOf<Problem extends TrainingProblem>(
   code: () => Promise<CodeServices | undefined>,
 ): RollOuts {
   const services = async (): Promise<CodeServices> => {
-    const there = await code();
+    const there = await code().catch((error: unknown) => {
+      // Nothing of this is the episode's fault, and no other episode would fare better.
+      if (error instanceof WhetstoneError) throw new TrainError("rl/no-grader", messageOf(error), { cause: error });
+      throw error;
+    });
     if (there) return there;
     throw new TrainError(
       "rl/no-grader",
@@ -40,10 +46,16 @@ export function rollOutsOf<Problem extends TrainingProblem>(
       endpoints: new EndpointServer(),
       grade: (seat) => async (answer, problem) => {
         const { judge } = await services();
-        const text = typeof answer === "string" ? answer : `\`\`\`python\n${answer.code}\n\`\`\``;
-        const judged = await judge(taskOf(problem, seat), answerOf(text), seat.signal, seat.place);
-        const { status, passed, total } = judged;
-        return Object.assign(verdictOf(judged), { status, passed, total }) as Graded;
+        return gradedOf(await judge(taskOf(problem, seat), answerOf(answer), seat.signal, seat.place));
+      },
+      tryExamples: (seat) => async (answer) => {
+        const { judge } = await services();
+        const { task } = seat;
+        const examples = visibleTests(task.question ?? "", await task.loadTests());
+        if (examples.length === 0) return undefined;
+        const shown = { ...task, id: `${task.id} (examples)`, loadTests: async () => examples };
+        const judged = await judge(shown, answerOf(answer), seat.signal, seat.place);
+        return { ...gradedOf(judged), failure: judged.failure };
       },
       python:
         (seat) =>
@@ -61,8 +73,13 @@ const taskOf = (problem: TrainingProblem | undefined, { task }: Seat): Task =>
     ? task
     : { ...task, id: problem.id, problem, loadTests: async () => testsOf(problem) };
 
-const answerOf = (text: string) => ({
-  text,
+const gradedOf = (grade: Grade): Graded => {
+  const { status, passed, total } = grade;
+  return Object.assign(verdictOf(grade), { status, passed, total }) as Graded;
+};
+
+const answerOf = (answer: string | { code: string }) => ({
+  text: typeof answer === "string" ? answer : `\`\`\`python\n${answer.code}\n\`\`\``,
   tokens: new Int32Array(),
   logprobs: new Float32Array(),
   truncated: false,

@@ -36,6 +36,8 @@ export async function readSchema(given: unknown): Promise<ReadSchema> {
   if (!standard) {
     if (isZod3(whole)) return { json: zod3Json(whole), check: checkWithZod3(whole) };
     const json = whole as JsonSchema;
+    if (json["type"] !== undefined && json["type"] !== "object")
+      throw new TypeError(`its type is ${JSON.stringify(json["type"])}, and a tool's parameters are an object`);
     return { json, check: async (value) => checkPlain(value, json) };
   }
   return { json: standardJson(whole, standard), check: async (value) => said(await standard.validate(value)) };

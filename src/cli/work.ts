@@ -1,0 +1,116 @@
+// What a command's model is put to: a data set's programs, judged by their tests; the same as episodes (env=repair); or an environment
+// with problems of its own (env=./guess.ts). All of them are tasks, and something that rolls out their groups.
+
+import { countOf } from "../core/count.ts";
+import type { LoadProgress, Split } from "../data/index.ts";
+import { describeSummary } from "../data/index.ts";
+import { overlapWarning, sharedProblems } from "../data/overlap.ts";
+import { questionTemplateHash } from "../data/question.ts";
+import type { Renderer } from "../renderers/index.ts";
+import type { TrainConfig } from "../rl/config.ts";
+import { codeEnvironment, codeFingerprint } from "../rl/environment/code.ts";
+import { maxTurnsOf } from "../rl/environment/environment.ts";
+import type { LoadedEnvironment } from "../rl/environment/module.ts";
+import { type CodeServices, rollOutsOf } from "../rl/environment/roll-outs.ts";
+import { stratifiedSubset } from "../rl/evaluate.ts";
+import { ownTaskSource, ownTasks, problemsFingerprint } from "../rl/own-problems.ts";
+import { type RollOuts, sampleAndJudge } from "../rl/rollout.ts";
+import { evaluationTasks, type Task, type TaskSource, taskSource } from "../rl/tasks.ts";
+import type { Workbench } from "./workbench.ts";
+
+/** Problems, and what happens with each. */
+export interface Work {
+  train: TaskSource;
+  test: Task[];
+  /** Names the problems in config.json. */
+  fingerprints: { train: string; test: string | undefined };
+  /** What was read and left out, and what is odd about it. */
+  summary: { train: string; test: string | undefined; warning: string | undefined };
+  /** What else config.json says of it. */
+  facts: Record<string, unknown>;
+  /** Answers of an episode, at most. */
+  maxTurns: number;
+  /** `code`: what grades and runs programs. */
+  rollOuts(renderer: Renderer, config: TrainConfig, code: () => Promise<CodeServices>): RollOuts;
+}
+
+export interface WorkOptions {
+  /** The problems that are asked for; a module gives its own. */
+  splits: readonly Split[];
+  onProgress?: (split: Split, progress: LoadProgress) => void;
+}
+
+/** The problems of a data set; `config.env` says what happens with them. */
+export async function dataWork(
+  bench: Workbench,
+  renderer: Renderer,
+  { splits, onProgress }: WorkOptions,
+): Promise<Work> {
+  const load = (split: Split) =>
+    splits.includes(split) ? bench.problems(split, renderer, onProgress) : Promise.resolve(undefined);
+  const problems = await load("train");
+  const tests = await load("test");
+  const { config } = bench;
+  const overlap = problems && tests ? sharedProblems(problems, tests).length : 0;
+  const environment = codeEnvironment(config.env);
+  return {
+    train: problems ? taskSource(problems, config, renderer) : noTasks,
+    test: tests ? evaluationTasks(tests, config, renderer) : [],
+    fingerprints: { train: problems?.fingerprint ?? "", test: tests?.fingerprint },
+    summary: {
+      train: problems ? describeSummary(problems.summary) : "",
+      test: tests && describeSummary(tests.summary),
+      warning: problems && tests ? overlapWarning(problems, tests) : undefined,
+    },
+    facts: {
+      prompt_template: questionTemplateHash(),
+      ...(overlap > 0 ? { train_test_overlap: overlap } : {}),
+      ...(environment && { environment: codeFingerprint(config.env) }),
+    },
+    maxTurns: environment ? maxTurnsOf(environment, config) : 1,
+    rollOuts: (renderer, config, code) =>
+      environment ? rollOutsOf(environment, renderer, config, code) : sampleAndJudge(renderer, judgeOf(code)),
+  };
+}
+
+/** An environment's own problems. Without any to measure with, those to train on are measured where nothing is trained. */
+export function ownWork(
+  loaded: LoadedEnvironment,
+  config: TrainConfig,
+  renderer: Renderer,
+  { splits }: WorkOptions,
+): Work {
+  const { environment, problems, file, fingerprint } = loaded;
+  const isMeasured = loaded.testProblems.length === 0 && !splits.includes("train");
+  const testProblems = isMeasured ? problems : loaded.testProblems;
+  const limits = { ...config, max_tokens: config.eval_max_tokens || config.max_tokens };
+  const sources = testProblems.map((problem) => ({ source: "own", ...problem }));
+  const measured = stratifiedSubset(sources, config.eval_max_problems, config.seed);
+  return {
+    train: ownTaskSource(problems, config, renderer),
+    test: ownTasks(measured, limits, renderer),
+    fingerprints: {
+      train: problemsFingerprint(problems),
+      test: testProblems.length > 0 ? problemsFingerprint(testProblems) : undefined,
+    },
+    summary: {
+      train: `${countOf(problems.length, "problem")} of ${file}`,
+      test:
+        testProblems.length > 0
+          ? `${countOf(testProblems.length, "problem")} of ${file}${isMeasured ? ", which has no testProblems" : ""}`
+          : undefined,
+      warning: undefined,
+    },
+    facts: { environment: fingerprint },
+    maxTurns: maxTurnsOf(environment, config),
+    rollOuts: (renderer, config, code) => rollOutsOf(environment, renderer, config, code),
+  };
+}
+
+const noTasks: TaskSource = { size: 0, batch: async () => [] };
+
+/** The judge of a sandbox that is opened already. */
+const judgeOf =
+  (code: () => Promise<CodeServices>): CodeServices["judge"] =>
+  async (...request) =>
+    (await code()).judge(...request);

@@ -1,0 +1,1 @@
+export function register(entries: Readonly<Record<string, string>>): void;
