@@ -75,6 +75,7 @@ export async function settingsOfRun(
   const base =
     run === ""
       ? await presetConfigFor(chosen.preset, () => presetFor(chosen))
-      : recordedSettings(run, { ...configGroups.Learning, ...chosen }).config;
+      : recordedSettings(run, { ...configGroups.Learning, ...configGroups["Teachers and corrections"], ...chosen })
+          .config;
   return { ...base, ...chosen };
 }

@@ -296,7 +296,8 @@ function showConfig(run: Run, record: Readonly<Record<string, unknown>>, path = 
     ([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`,
   );
   run.logger.detail(`config ${pairs.join(" ")}`);
-  const shown = shownKeys("start").flatMap((key) => (record[key] === false ? [] : [`${key}=${String(record[key])}`]));
+  const isOff = (value: unknown) => value === false || value === "";
+  const shown = shownKeys("start").flatMap((key) => (isOff(record[key]) ? [] : [`${key}=${String(record[key])}`]));
   for (let first = 0; first < shown.length; first += 8)
     run.logger.info(`config   ${shown.slice(first, first + 8).join(" ")}`);
   run.logger.info(`run      ${path}`);
