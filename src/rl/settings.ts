@@ -102,7 +102,7 @@ export interface TrainSettings {
   max_tests_bytes?: number;
   /** ids of problems to leave out, separated by commas. Default []. */
   blocked_ids?: string[];
-  /** language of the programs (python, javascript, typescript), several with commas, or any: then the answer's fence says which; a problem's column language goes before. Default "python". */
+  /** language of the programs (python, javascript, typescript, cpp, rust, go, java), several with commas, or any: then the answer's fence says which; a problem's column language goes before. Default "python". */
   language?: string;
   /** put the prompt's first paragraph into a system message. Default false. */
   system_role?: boolean;

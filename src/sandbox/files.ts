@@ -3,6 +3,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import type { Held } from "../core/languages/language.ts";
 import type { HeldCommand, HolderParts } from "./outer.ts";
 import { SlotLost } from "./slot.ts";
 
@@ -22,7 +23,7 @@ export interface HeldContent {
   /** Packages that are installed. */
   packages: boolean;
   /** Compilers, interpreters and what they need: files and folders. */
-  tools: readonly string[];
+  tools: readonly Held[];
 }
 
 let numbers = 0;

@@ -4,7 +4,7 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../core/errors.ts";
-import { ProgramError } from "../core/languages/language.ts";
+import { type Held, ProgramError } from "../core/languages/language.ts";
 import { type LanguageName, languageOf, languages } from "../core/languages/languages.ts";
 import { Limiter } from "../core/limiter.ts";
 import { Cgroups } from "./cgroups.ts";
@@ -334,7 +334,7 @@ class EmbeddedJail implements Jail {
   }
 
   /** In a slot with the compiler's files; whoever asks has a place already. */
-  #compile(files: readonly string[], program: Program, request: ExecuteRequest): Promise<ExecuteResult> {
+  #compile(files: readonly Held[], program: Program, request: ExecuteRequest): Promise<ExecuteResult> {
     return this.#execute({ ...program, files }, [], request);
   }
 

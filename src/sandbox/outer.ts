@@ -1,6 +1,7 @@
 // How zygotes are started at each level: the bubblewrap command line, the environment programs see, the user they run as.
 import { existsSync, lstatSync, readFileSync, readlinkSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import type { Held } from "../core/languages/language.ts";
 import type { ZygoteCgroups } from "./cgroups.ts";
 import { type Interpreter, outermost } from "./interpreter.ts";
 
@@ -49,7 +50,7 @@ export interface HolderParts {
   /** Packages that are installed come along. */
   packages: boolean;
   /** Files and folders that come along: what other languages need. */
-  tools: readonly string[];
+  tools: readonly Held[];
 }
 
 /** The whole environment of a program. PYTHONHASHSEED makes set order repeatable; one thread keeps BLAS within its core. */
@@ -82,10 +83,14 @@ const startOf = ({ interpreter }: CommandParts) => [
   `${pythonFolder}/enter.py`,
 ];
 
+export const pathOf = (held: Held): string => (typeof held === "string" ? held : held[0]);
+const placeOf = (held: Held): string => (typeof held === "string" ? held : held[1]);
+
 /** What is needed is opened up for other users where we are root and programs are not. */
-function enter(parts: CommandParts, command: string[], user: number | null, tools: readonly string[] = []) {
+function enter(parts: CommandParts, command: string[], user: number | null, tools: readonly Held[] = []) {
   const { interpreter, controlFolder } = parts;
-  const paths = unprivilegedUser() === null ? [] : [...interpreter.folders, pythonFolder, controlFolder, ...tools];
+  const paths =
+    unprivilegedUser() === null ? [] : [...interpreter.folders, pythonFolder, controlFolder, ...tools.map(pathOf)];
   return { command, environment: zygoteEnvironment, user, paths, stackBytes };
 }
 
@@ -94,7 +99,7 @@ const holding = (python: readonly string[], code: string, { packages, tools }: H
   ...place,
   code,
   packages,
-  tools,
+  tools: tools.map(placeOf),
   maxBytes: maxPackageBytes,
   command: [...python, `${code}/zygote.py`],
   environment: zygoteEnvironment,
@@ -135,7 +140,9 @@ export function jailCommand(bwrap: string, parts: CommandParts, holder: HolderPa
     ...["--symlink", "/tmp", "/dev/shm", "--remount-ro", "/dev"],
     ...["--ro-bind", parts.controlFolder, controlInside],
     ...[...shown].flatMap(([folder, inside]) => ["--ro-bind", folder, inside]),
-    ...outermost(holder.tools).flatMap((path) => (isBelow(path, "/usr") ? [] : ["--ro-bind", path, path])),
+    ...holder.tools.flatMap((held) =>
+      isBelow(placeOf(held), "/usr") ? [] : ["--ro-bind", pathOf(held), placeOf(held)],
+    ),
     ...["--ro-bind", pythonFolder, codeInside],
     ...["--tmpfs", filesInside, "--remount-ro", "/", "--chdir", "/", "--"],
     ...[...python, `${codeInside}/hold.py`, JSON.stringify(config)],

@@ -1,9 +1,11 @@
 // Where programs start: beside what every program sees, beside the packages that they mention, beside the tools of their language. A place comes with the
 // first program that needs it, and stays.
 import { availableParallelism } from "node:os";
+import type { Held } from "../core/languages/language.ts";
 import { languages } from "../core/languages/languages.ts";
 import type { ControlServer } from "./control.ts";
 import type { HeldContent, HeldFiles } from "./files.ts";
+import { pathOf } from "./outer.ts";
 import { Pool } from "./pool.ts";
 import type { Program } from "./programs.ts";
 import type { ZygoteFacts, ZygotePlan } from "./zygote.ts";
@@ -39,7 +41,8 @@ export class Pools {
     this.#withPackages = parts.hold({ packages: true, tools: [] });
   }
 
-  #pool(preload: readonly string[], files = this.#parts.plan.files, tools: readonly string[] = []): Pool {
+  #pool(preload: readonly string[], files = this.#parts.plan.files, held: readonly Held[] = []): Pool {
+    const tools = held.map(pathOf);
     const { slots, plan, control, patienceMs } = this.#parts;
     const zygotes = Math.min(slots, availableParallelism());
     const spare = Math.ceil(slots / zygotes) + 1;
@@ -59,8 +62,8 @@ export class Pools {
   async poolFor(program: Program, texts: readonly string[]): Promise<Pool> {
     if (program.command === null) return this.#poolForPython(texts);
     if (program.files.length === 0 && this.#parts.executesAnywhere) return this.plain;
-    const tools = [...program.files].sort();
-    const key = tools.join("\0");
+    const tools = program.files;
+    const key = tools.map(String).toSorted().join("\0");
     let toolbox = this.#toolboxes.get(key);
     if (!toolbox) {
       const files = this.#parts.hold({ packages: false, tools });

@@ -2,7 +2,7 @@
 // once. Compiling sees neither inputs nor what is expected; whatever goes wrong in it, but for the jail itself, is the program's failure.
 import { createHash } from "node:crypto";
 import { messageOf } from "../core/errors.ts";
-import { type Language, ProgramError, type Runtime, type Tools } from "../core/languages/language.ts";
+import { type Held, type Language, ProgramError, type Runtime, type Tools } from "../core/languages/language.ts";
 import { type LanguageName, languageOf, toolsOf } from "../core/languages/languages.ts";
 import type { ExecuteRequest, ExecuteResult } from "./execute.ts";
 import { defaultLimits, type Sandbox, SandboxError, type TestOutcome, withoutEvidence } from "./sandbox.ts";
@@ -20,7 +20,7 @@ export interface Program {
   addressBytes: number;
   stackBytes: number;
   /** What it needs beyond the files that every program sees. */
-  files: readonly string[];
+  files: readonly Held[];
   /** What it wrote to stderr, as somebody who knows the source reads it. */
   inSource(text: string): string;
 }
@@ -53,7 +53,7 @@ interface Compiled {
 }
 
 /** Runs a compiler in a slot where its files are. */
-type RunCompiler = (files: readonly string[], program: Program, request: ExecuteRequest) => Promise<ExecuteResult>;
+type RunCompiler = (files: readonly Held[], program: Program, request: ExecuteRequest) => Promise<ExecuteResult>;
 
 export class Programs {
   readonly #run: RunCompiler;
@@ -133,9 +133,9 @@ export class Programs {
     const compile = tools.compile!;
     const program: Program = {
       bytes: Buffer.from(source),
-      name: language.fileName,
+      name: compile.fileName?.(source) ?? language.fileName,
       command: compile.command({ call }),
-      beside: call ? language.runtime!.harness! : {},
+      beside: { ...compile.beside, ...(call ? language.runtime!.harness : {}) },
       environment: compile.environment ?? {},
       addressBytes: 16 * 1024 * megabyte,
       stackBytes: 64 * megabyte,

@@ -38,15 +38,18 @@ export interface Runtime {
   signs: { memory: RegExp; compile?: RegExp };
 }
 
+/** A file or a folder; with a second path, shown there instead of at its own. */
+export type Held = string | readonly [path: string, place: string];
+
 export interface Tools {
   /** With its version: "Node 20.19.2". */
   version: string;
   /** Files and folders that a program needs where it runs; none: what every program sees is enough. */
-  files: readonly string[];
+  files: readonly Held[];
   /** In the jail, once per program: from the program's file to `output`. */
   compile?: Compile;
   /** Starts a test in the folder of the program. `call`: one call of a function, by the harness. */
-  command(start: { memoryBytes: number; call: boolean }): [string, ...string[]];
+  command(start: { memoryBytes: number; call: boolean }): readonly string[];
   environment?: Readonly<Record<string, string>>;
   /** Address space beyond a program's memory: what the runtime reserves and does not use. */
   addressBytes: number;
@@ -56,8 +59,12 @@ export interface Tools {
 
 export interface Compile {
   /** Files and folders of the compiler. */
-  files: readonly string[];
-  command(start: { call: boolean }): [string, ...string[]];
+  files: readonly Held[];
+  /** What the program's file has to be called, where its text says so. */
+  fileName?(source: string): string;
+  /** Files of ours that are compiled with it. */
+  beside?: Readonly<Record<string, string>>;
+  command(start: { call: boolean }): readonly string[];
   /** What is run, with its name. */
   output: string;
   environment?: Readonly<Record<string, string>>;

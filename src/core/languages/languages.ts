@@ -1,10 +1,15 @@
 // The languages of programs. A new one is its file and a line here.
+import { messageOf } from "../errors.ts";
+import { cpp } from "./cpp.ts";
+import { go } from "./go.ts";
+import { java } from "./java.ts";
 import { javascript } from "./javascript.ts";
 import type { Language, Tools } from "./language.ts";
 import { python } from "./python.ts";
+import { rust } from "./rust.ts";
 import { typescript } from "./typescript.ts";
 
-export const languages = { python, javascript, typescript } satisfies Record<string, Language>;
+export const languages = { python, javascript, typescript, cpp, rust, go, java } satisfies Record<string, Language>;
 
 /** A language that programs can be written in. */
 export type LanguageName = keyof typeof languages;
@@ -42,7 +47,10 @@ const found = new Map<LanguageName, Promise<Tools | string>>();
 export function toolsOf(name: LanguageName): Promise<Tools | string> {
   let tools = found.get(name);
   if (!tools) {
-    tools = languageOf(name).runtime?.find() ?? Promise.resolve("a runtime");
+    // What is there and does not answer is as good as not there.
+    tools = (languageOf(name).runtime?.find() ?? Promise.resolve("a runtime")).catch(
+      (error: unknown) => `something that works (${messageOf(error).split("\n")[0]})`,
+    );
     found.set(name, tools);
   }
   return tools;

@@ -11,6 +11,7 @@ import ctypes
 import json
 import os
 import resource
+import stat
 import sys
 
 _NEWNS = 0x00020000
@@ -53,7 +54,11 @@ def _open_up(paths):
     for folder in closed:
         _mount("open", folder, "tmpfs", 0, "size=64k,mode=755")
     for descriptor, path in held:
-        os.makedirs(path, mode=0o755, exist_ok=True)
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            os.makedirs(path, mode=0o755, exist_ok=True)
+        else:
+            os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
+            open(path, "w").close()
         _mount("/proc/self/fd/%d" % descriptor, path, None, _BIND | _REC)
         os.close(descriptor)
 

@@ -1,0 +1,59 @@
+import { cpSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Language, Tools } from "./language.ts";
+import { commandPath, linesOf, made, said } from "./machine.ts";
+
+const megabyte = 1024 ** 2;
+const placeOfPackages = "/opt/packages";
+
+/** The compiler and the linker alone: no build files, no directives for a C compiler, no downloads. */
+async function find(): Promise<Tools | string> {
+  const command = commandPath("go");
+  if (command === undefined) return "go";
+  const [version = "", tools = ""] = linesOf(await said(command, "env", "GOVERSION", "GOTOOLDIR"));
+  const packages = await made(`${version}-packages`, async (folder) => {
+    const format = "{{if .Export}}{{.ImportPath}} {{.Export}}{{end}}";
+    const lines = linesOf(
+      await said("env", "GOFLAGS=-mod=mod", "CGO_ENABLED=0", command, "list", "-export", "-f", format, "std"),
+    );
+    const config = lines.map((line, index) => {
+      const [path = "", archive = ""] = line.split(" ");
+      cpSync(archive, join(folder, `${index}.pkg`));
+      return `packagefile ${path}=${placeOfPackages}/${index}.pkg`;
+    });
+    writeFileSync(join(folder, "importcfg"), `${config.join("\n")}\n`);
+  });
+  const config = `-importcfg ${placeOfPackages}/importcfg`;
+  const compile = `${join(tools, "compile")} -p main -complete ${config} -o program.o solution.go`;
+  const link = `${join(tools, "link")} -s -w ${config} -o program program.o`;
+  return {
+    version: version.replace("go", "go "),
+    files: [],
+    compile: {
+      files: [join(tools, "compile"), join(tools, "link"), [packages, placeOfPackages]],
+      command: () => ["/bin/sh", "-c", `${compile} && ${link}`],
+      output: "program",
+      wallMs: 30_000,
+    },
+    command: () => ["./program"],
+    environment: { GOTRACEBACK: "single" },
+    addressBytes: 2048 * megabyte,
+    stackBytes: 64 * megabyte,
+  };
+}
+
+export const go: Language = {
+  title: "Go",
+  tags: ["go", "golang"],
+  fusion: "go",
+  fileName: "solution.go",
+  comment: "//",
+  startMs: 250,
+  note: "It is package main, and only the standard library is there.",
+  sum: 'package main\n\nimport "fmt"\n\nfunc main() {\n\tvar a, b int64\n\tfmt.Scan(&a, &b)\n\tfmt.Println(a + b)\n}',
+  runtime: {
+    find,
+    install: "apt-get install golang, or https://go.dev/dl",
+    signs: { memory: /runtime: out of memory|cannot allocate memory/ },
+  },
+};

@@ -1,0 +1,63 @@
+// What languages ask this machine: which commands there are, what they say about themselves, and what has to be made once.
+import { execFile } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { accessSync, constants, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { cacheFolder } from "../cache.ts";
+
+const patienceMs = 10 * 60_000;
+
+/** Where a command is; undefined where it is not on PATH. */
+export function commandPath(name: string): string | undefined {
+  for (const folder of (process.env["PATH"] ?? "/usr/bin:/bin").split(":")) {
+    const path = join(folder || ".", name);
+    try {
+      accessSync(path, constants.X_OK);
+      if (statSync(path).isFile()) return path;
+    } catch {
+      // Not there.
+    }
+  }
+  return undefined;
+}
+
+/** What a command prints. */
+export async function said(command: string, ...args: readonly string[]): Promise<string> {
+  const { stdout, stderr } = await promisify(execFile)(command, args, {
+    timeout: patienceMs,
+    maxBuffer: 1 << 24,
+    cwd: "/",
+  });
+  return stdout + stderr;
+}
+
+/** The same, line by line. */
+export const linesOf = (text: string): string[] => text.split("\n").filter((line) => line.trim() !== "");
+
+/** Those of a folder whose names match, with their paths. */
+export const filesIn = (folder: string, names: RegExp): string[] =>
+  existsSync(folder)
+    ? readdirSync(folder)
+        .filter((name) => names.test(name))
+        .map((name) => join(folder, name))
+    : [];
+
+/** A folder that is made once and kept in the cache. A half-made one is never seen. */
+export async function made(name: string, make: (folder: string) => Promise<void>): Promise<string> {
+  const folder = join(cacheFolder(), "languages", name);
+  if (existsSync(folder)) return folder;
+  const building = `${folder}.${process.pid}-${randomBytes(4).toString("hex")}`;
+  try {
+    mkdirSync(building, { recursive: true });
+    await make(building);
+    try {
+      renameSync(building, folder);
+    } catch (error) {
+      if (!existsSync(folder)) throw error; // another process was faster, and made the same
+    }
+    return folder;
+  } finally {
+    rmSync(building, { recursive: true, force: true });
+  }
+}
