@@ -1,8 +1,9 @@
 // The ONNX graph under construction. Ops add their nodes through it; it names values, keeps integer constants, and computes
 // shapes that are only known when the graph runs from the shapes of the inputs.
+
+import { MessageWriter } from "../core/protobuf.ts";
 import { type Dim, type Shape, sumOfProducts } from "./dims.ts";
 import { GraphError } from "./errors.ts";
-import { MessageWriter } from "./protobuf.ts";
 import type { DType, TensorType } from "./tensor.ts";
 
 /** A subgraph given as a node's attribute. */

@@ -4,6 +4,7 @@ import { closeSync, openSync, writeSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
+import { MessageWriter } from "../core/protobuf.ts";
 import type { MetricsRecord } from "./records.ts";
 import type { MetricsSink, SinkKind } from "./sinks.ts";
 
@@ -24,58 +25,33 @@ export class TensorBoardSink implements MetricsSink {
   constructor(folder: string, now = Date.now()) {
     const file = `events.out.tfevents.${Math.floor(now / 1000)}.${hostname() || "host"}.${process.pid}`;
     this.#descriptor = openSync(join(folder, file), "a");
-    this.#write(Buffer.concat([wallTime(now), lengthDelimited(3, Buffer.from("brain.Event:2"))]));
+    this.#write(eventAt(now).string(3, "brain.Event:2"));
   }
 
   metrics({ step, ...metrics }: MetricsRecord): void {
-    const values = Object.entries(metrics).map(([tag, value]) =>
-      lengthDelimited(1, Buffer.concat([lengthDelimited(1, Buffer.from(tag)), float(2, value)])),
-    );
-    this.#write(Buffer.concat([wallTime(Date.now()), varintField(2, step), lengthDelimited(5, Buffer.concat(values))]));
+    const summary = new MessageWriter();
+    for (const [tag, value] of Object.entries(metrics))
+      summary.message(1, new MessageWriter().string(1, tag).float(2, value));
+    this.#write(eventAt(Date.now()).varint(2, step).message(5, summary));
   }
 
   close(): void {
     closeSync(this.#descriptor);
   }
 
-  #write(event: Buffer): void {
+  #write(message: MessageWriter): void {
+    const event = message.finish();
     const frame = Buffer.alloc(12 + event.length + 4);
     frame.writeBigUInt64LE(BigInt(event.length), 0);
     frame.writeUInt32LE(maskedCrc(frame.subarray(0, 8)), 8);
-    event.copy(frame, 12);
+    frame.set(event, 12);
     frame.writeUInt32LE(maskedCrc(event), 12 + event.length);
     writeSync(this.#descriptor, frame);
   }
 }
 
-const wallTime = (milliseconds: number) => {
-  const field = Buffer.alloc(9);
-  field[0] = (1 << 3) | 1;
-  field.writeDoubleLE(milliseconds / 1000, 1);
-  return field;
-};
-
-const float = (number: number, value: number) => {
-  const field = Buffer.alloc(5);
-  field[0] = (number << 3) | 5;
-  field.writeFloatLE(value, 1);
-  return field;
-};
-
-const varintField = (number: number, value: number) => Buffer.concat([Buffer.from([number << 3]), varint(value)]);
-
-const lengthDelimited = (number: number, bytes: Buffer) =>
-  Buffer.concat([Buffer.from([(number << 3) | 2]), varint(bytes.length), bytes]);
-
-function varint(value: number): Buffer {
-  const bytes: number[] = [];
-  let rest = value;
-  while (rest >= 0x80) {
-    bytes.push((rest % 0x80) | 0x80);
-    rest = Math.floor(rest / 0x80);
-  }
-  return Buffer.from([...bytes, rest]);
-}
+/** An event with its time in seconds. */
+const eventAt = (milliseconds: number) => new MessageWriter().double(1, milliseconds / 1000);
 
 const crcTable = Uint32Array.from({ length: 256 }, (_, index) => {
   let crc = index;

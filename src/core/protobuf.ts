@@ -1,4 +1,5 @@
-// Just enough of protobuf's wire format to write ONNX models: varints, length-delimited fields, little-endian floats.
+// Just enough of protobuf's wire format to write messages made of parts, such as ONNX models and TensorBoard events. Training requests,
+// whose size is known and whose arrays are large, are written by src/protocol/protobuf.
 
 /**
  * Collects the fields of one message. Byte fields and messages inside are kept by reference until `finish`, so weights are copied once.
@@ -17,6 +18,12 @@ export class MessageWriter {
     const bytes = new Uint8Array(4);
     new DataView(bytes.buffer).setFloat32(0, value, true);
     return this.#varint((field << 3) | 5).#push(bytes, 4);
+  }
+
+  double(field: number, value: number): this {
+    const bytes = new Uint8Array(8);
+    new DataView(bytes.buffer).setFloat64(0, value, true);
+    return this.#varint((field << 3) | 1).#push(bytes, 8);
   }
 
   bytes(field: number, value: Uint8Array): this {
