@@ -1,5 +1,6 @@
 // Help for people: prose and keys, wrapped to the terminal. Where nobody looks at a width (a pipe, a file) nothing is broken.
 import type { z } from "zod";
+import { wrapLine } from "../core/wrap.ts";
 import { choicesOf, defaultOf } from "./options.ts";
 
 /** Fewer keys than this need no groups. */
@@ -59,20 +60,7 @@ export function wrapHelp(text: string, width: number): string {
     if (isProse && wasProse) paragraphs.push(`${paragraphs.pop()} ${line}`);
     else paragraphs.push(line);
   }
-  return paragraphs.flatMap((line) => wrapLine(line, width)).join("\n");
-}
-
-function wrapLine(line: string, width: number): string[] {
-  if (line.length <= width || line.startsWith("Usage:")) return [line];
-  const [, left = "", right = line] = /^( {2}\S+ {2,})(.*)$/.exec(line) ?? [];
-  // Half a line at most is a column's.
-  const hang = left === "" ? "" : left.length <= width / 2 ? " ".repeat(left.length) : "      ";
-  const lines = hang.length === left.length ? [left] : [left.trimEnd(), hang];
-  for (const word of right.split(" ")) {
-    const last = lines.at(-1)!;
-    const isEmpty = last.trim() === "" || last === left;
-    if (!isEmpty && last.length + 1 + word.length > width) lines.push(hang + word);
-    else lines[lines.length - 1] = isEmpty ? last + word : `${last} ${word}`;
-  }
-  return lines;
+  return paragraphs
+    .map((line) => (line.length <= width || line.startsWith("Usage:") ? line : wrapLine(line, width, "")))
+    .join("\n");
 }

@@ -16,16 +16,18 @@ export function wrap(text: string, width: number): string {
     .join("\n");
 }
 
-function wrapLine(line: string, width: number): string {
-  const [indent = ""] = /^ *(?:\S+(?: \S+)* {2,})?/.exec(line) ?? [];
-  const hang = " ".repeat(indent.length > 0 && indent.length < width / 2 ? indent.length : 2);
-  const lines: string[] = [];
-  let current = indent;
+/** `hang`: what stands before the further lines of a text without a label. A label that takes half the width has a line of its own. */
+export function wrapLine(line: string, width: number, hang = "  "): string {
+  const [label = ""] = /^ *(?:\S+(?: \S+)* {2,})?/.exec(line) ?? [];
+  const isWide = label.length >= width / 2;
+  const margin = label === "" ? hang : isWide ? "      " : " ".repeat(label.length);
+  const lines = isWide ? [label.trimEnd()] : [];
+  let current = isWide ? margin : label;
   let isEmpty = true;
-  for (const word of line.slice(indent.length).split(" ")) {
+  for (const word of line.slice(label.length).split(" ")) {
     if (!isEmpty && current.length + 1 + word.length > width) {
       lines.push(current);
-      current = hang;
+      current = margin;
       isEmpty = true;
     }
     current += isEmpty ? word : ` ${word}`;

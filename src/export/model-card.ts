@@ -1,6 +1,6 @@
 // README.md of an exported model: what it is, what it was trained on and how, what it reached, under which licence, and how to load it.
 import { basename, isAbsolute } from "node:path";
-import { countOf } from "../core/count.ts";
+import { countOf, percent } from "../core/count.ts";
 import { visible } from "../core/visible.ts";
 import { shownKeys } from "../rl/config-roles.ts";
 import type { Evaluation } from "../rl/evaluate.ts";
@@ -171,7 +171,6 @@ function licence({ licence, modelName }: CardInput): string {
     : `${code(modelName)} is under ${code(licence.name ?? licence.id)}${licence.link ? ` (${plain(licence.link)})` : ""}, and so is what is made from it, unless its terms say otherwise.`;
 }
 
-const percent = (value: number) => `${(100 * value).toFixed(1)}%`;
 const rate = ({ rate, low, high }: Rate) => `${percent(rate)} [${percent(low)}, ${percent(high)}]`;
 
 /** Text of a config as a piece of Markdown that is nothing but text. */

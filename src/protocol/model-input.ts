@@ -1,5 +1,6 @@
 // What a model reads: a sequence of chunks of text tokens, images and audio.
 import { z } from "zod";
+import { concat } from "../core/arrays.ts";
 import { base64Bytes, int32Array } from "./arrays.ts";
 import { ProtocolError } from "./errors.ts";
 import { fallback, message, optional } from "./message.ts";
@@ -52,14 +53,7 @@ export function textTokens(input: ModelInput): Int32Array | undefined {
     if (chunk.type !== "encoded_text") return undefined;
     parts.push(chunk.tokens);
   }
-  if (parts.length === 1) return parts[0];
-  const tokens = new Int32Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let position = 0;
-  for (const part of parts) {
-    tokens.set(part, position);
-    position += part.length;
-  }
-  return tokens;
+  return parts.length === 1 ? parts[0] : concat(Int32Array, parts);
 }
 
 /** How many positions the input takes, or undefined when an image does not say. */

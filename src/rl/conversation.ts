@@ -1,7 +1,9 @@
 // A conversation with the policy: a tree of turns whose tokens are those that the sampler was given and gave back. Messages are a view of
 // it; sampled tokens are never rendered, decoded or parsed again into tokens. Each junction between two turns is decided by itself: what
 // is said next is appended to the tokens that are there, or, where the chat format writes earlier turns otherwise, a new sequence begins.
+
 import { isDeepStrictEqual } from "node:util";
+import { concat } from "../core/arrays.ts";
 import { messageOf } from "../core/errors.ts";
 import type { Message, Renderer, RenderOptions, ToolDeclaration } from "../renderers/index.ts";
 import type { StopReason } from "../runs/events.ts";
@@ -105,7 +107,7 @@ export class Conversation {
     const going = this.#junction(after, added, messages, tools);
     const junction = after ? going : { ...going, rewritten };
     const { context, parent } = junction;
-    const prompt = parent ? joined(this.pathOf(parent), context) : context;
+    const prompt = parent ? concat(Int32Array, [this.pathOf(parent), context]) : context;
     const { max_tokens: limit, min_generation: least, context_window: window } = this.#limits;
     const most = Math.min(maxTokens ?? limit, limit);
     const room = window - prompt.length;
@@ -125,7 +127,7 @@ export class Conversation {
     const known = this.#paths.get(turn);
     if (known) return known;
     const before = turn.parent ? this.pathOf(turn.parent) : new Int32Array();
-    const path = joined(before, turn.context, turn.tokens);
+    const path = concat(Int32Array, [before, turn.context, turn.tokens]);
     this.#paths.set(turn, path);
     return path;
   }
@@ -211,14 +213,4 @@ function promptOf(renderer: Renderer, messages: readonly Message[], options: Ren
     known.delete(oldest);
   }
   return prompt;
-}
-
-function joined(...parts: readonly Int32Array[]): Int32Array {
-  const whole = new Int32Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let offset = 0;
-  for (const part of parts) {
-    whole.set(part, offset);
-    offset += part.length;
-  }
-  return whole;
 }

@@ -2,6 +2,7 @@
 // draw is in the journal before anybody sees it, and one that the journal has, under the same prompt, is given again and never drawn anew.
 import { createHash } from "node:crypto";
 import { untilAborted } from "../client/wait.ts";
+import { concat } from "../core/arrays.ts";
 import { Random } from "../core/random.ts";
 import type { Message, Renderer } from "../renderers/index.ts";
 import type { Arrays, EventOf, Grade } from "../runs/events.ts";
@@ -201,11 +202,11 @@ export class GroupDraws {
     const { version } = await this.#open();
     const drawn = common ? await this.#request({ ...common, samples: askers.length, seed }) : undefined;
     const answers = asks.map((_, sample) => drawn?.answers[askers.indexOf(sample)]);
-    const tokens = joined(
+    const tokens = concat(
       Int32Array,
       answers.map((answer) => answer?.tokens ?? new Int32Array()),
     );
-    const logprobs = joined(
+    const logprobs = concat(
       Float32Array,
       answers.map((answer) => answer?.logprobs ?? new Float32Array()),
     );
@@ -364,17 +365,4 @@ function textsOf({ content, toolCalls = [] }: Message): { text: string; calls?: 
     cut(`${name}(${typeof given === "string" ? given : JSON.stringify(given)})`),
   );
   return { text: cut(content), ...(calls.length > 0 && { calls }) };
-}
-
-function joined<Item extends Int32Array | Float32Array>(
-  kind: new (length: number) => Item,
-  parts: readonly Item[],
-): Item {
-  const whole = new kind(parts.reduce((sum, part) => sum + part.length, 0));
-  let offset = 0;
-  for (const part of parts) {
-    whole.set(part, offset);
-    offset += part.length;
-  }
-  return whole;
 }

@@ -1,6 +1,7 @@
 // Which checkpoints of a run may go: none that it would be resumed from, none that is to be kept, none that another run refers to.
 
 import { parseTinkerPath } from "../client/index.ts";
+import { percent } from "../core/count.ts";
 import { ConfigError } from "../core/errors.ts";
 import type { CheckpointRecord } from "../runs/checkpoints.ts";
 import type { JournalEntry } from "../runs/events.ts";
@@ -88,7 +89,7 @@ function keptBy(rule: KeepRule, view: RunView, newestFirst: readonly CheckpointR
       (top, next) => (top && top.rate >= next.rate ? top : next),
       undefined,
     );
-    if (best) keep(best.record, `best, Pass@1 ${(100 * best.rate).toFixed(1)}%`);
+    if (best) keep(best.record, `best, Pass@1 ${percent(best.rate)}`);
   }
   for (const record of newestFirst.slice(0, rule.last)) keep(record, "last");
   return kept;

@@ -1,5 +1,5 @@
 // What a person wants to know at the end of a run, computed from its records alone, so that a resumed run reports like an unbroken one.
-import { countOf, thousands } from "../core/count.ts";
+import { countOf, percent, thousands } from "../core/count.ts";
 import { mean } from "../core/statistics.ts";
 import { bar, clock, sparkline } from "../runs/display.ts";
 import type { Rate } from "../runs/rates.ts";
@@ -39,7 +39,6 @@ const numbers = (history: readonly MetricsRecord[], name: string, from = 0, to =
     return record.step >= from && record.step < to && value !== undefined ? [value] : [];
   });
 
-const percent = (value: number) => `${(100 * value).toFixed(1)}%`;
 const arrow = (from: number | undefined, to: number | undefined) =>
   from === undefined || to === undefined ? "–" : `${from.toFixed(3)} → ${to.toFixed(3)}`;
 

@@ -1,7 +1,7 @@
 // `./whet eval`: Pass@1 and pass@k of a base model or a checkpoint, with intervals; two of them compared problem by problem.
 
 import { z } from "zod";
-import { countOf } from "../../core/count.ts";
+import { countOf, percent } from "../../core/count.ts";
 import { ConfigError } from "../../core/errors.ts";
 import { writeFileAtomic } from "../../core/files.ts";
 import { readJsonLines, toJsonLine } from "../../core/jsonl.ts";
@@ -205,7 +205,6 @@ function readOutcomes(file: string): ProblemOutcome[] {
   return outcomes.length > 0 ? outcomes : bad("(nothing)", 1);
 }
 
-const percent = (value: number) => `${(100 * value).toFixed(1)}%`;
 const interval = ({ rate, low, high, problems }: Rate) =>
   `${percent(rate).padStart(6)} [${(100 * low).toFixed(1)}, ${(100 * high).toFixed(1)}]  ${countOf(problems, "problem")}`;
 

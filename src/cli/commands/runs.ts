@@ -1,6 +1,8 @@
 // `./whet runs`: the runs in a folder, each with its state, steps, Pass@1 before and after, cost and age.
+
 import { existsSync } from "node:fs";
 import { z } from "zod";
+import { percent } from "../../core/count.ts";
 import { ConfigError } from "../../core/errors.ts";
 import { whet } from "../../core/program.ts";
 import { visible } from "../../core/visible.ts";
@@ -54,7 +56,6 @@ function table(runs: readonly (RunOverview & { name: string })[], now: number): 
 }
 
 function passText({ before, after }: RunOverview): string {
-  const percent = (value: number) => `${(100 * value).toFixed(1)}%`;
   if (before === undefined) return "–";
   return after === undefined ? percent(before) : `${percent(before)} → ${percent(after)}`;
 }

@@ -1,0 +1,13 @@
+/** Arrays of numbers, one after the other. */
+export function concat<Item extends Int32Array | Float32Array>(
+  kind: new (length: number) => Item,
+  parts: readonly Item[],
+): Item {
+  const whole = new kind(parts.reduce((sum, { length }) => sum + length, 0));
+  let offset = 0;
+  for (const part of parts) {
+    whole.set(part, offset);
+    offset += part.length;
+  }
+  return whole;
+}
