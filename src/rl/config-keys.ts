@@ -80,6 +80,11 @@ export const configGroups = {
       shown: "card",
     }),
     lora_rank: identity(z.int().min(1).default(32), "rank of the LoRA adapter", { shown: "both" }),
+    train_unembed: identity(
+      z.boolean().default(true),
+      "whether the adapter has the output layer, too; vLLM serves none that has",
+      { shown: "card" },
+    ),
     max_steps: setting(z.int().min(-1).default(-1), "step at which training ends; -1: never", { shown: "start" }),
     seed: identity(
       z.int().min(0).default(0),

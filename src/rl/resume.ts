@@ -174,6 +174,6 @@ export function freshTraining(
 ): Promise<TrainingClient> {
   if (config.load_checkpoint_path !== "")
     return service.createTrainingClientFromState(config.load_checkpoint_path, options);
-  const { model_name: baseModel, lora_rank: rank, seed } = config;
-  return service.createLoraTrainingClient({ baseModel, rank, seed, ...options });
+  const { model_name: baseModel, lora_rank: rank, train_unembed: trainUnembed, seed } = config;
+  return service.createLoraTrainingClient({ baseModel, rank, trainUnembed, seed, ...options });
 }

@@ -28,6 +28,8 @@ export interface TrainSettings {
   warmup_steps?: number;
   /** rank of the LoRA adapter. Default 32. */
   lora_rank?: number;
+  /** whether the adapter has the output layer, too; vLLM serves none that has. Default true. */
+  train_unembed?: boolean;
   /** step at which training ends; -1: never. Default -1, nano 40. */
   max_steps?: number;
   /** orders the data, starts the adapter and, on the embedded engine, fixes every sample. Default 0. */
