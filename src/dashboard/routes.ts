@@ -120,9 +120,8 @@ function sampleOf({ index, numbers: [batch, group, sample] }: Asked, phase: Phas
 
 /** The tokens of a sample, turn by turn: what the model was shown behind its first prompt, and what it wrote. */
 async function tokensOf({ index, numbers: [number, group, sample] }: Asked, phase: Phase) {
-  const batch = readBatch(index, phase, number!);
-  const found = batch.groups.find(({ sampled }) => sampled.group === group);
-  const turns = found?.sampled.samples[sample!] && turnTokens(index, batch, found, sample!);
+  const [found] = readBatch(index, phase, number!, group).groups;
+  const turns = found?.sampled.samples[sample!] && turnTokens(index, found, sample!);
   if (!found || !turns)
     throw new DashboardError(
       404,

@@ -42,7 +42,7 @@ test("figures, groups, answers and tokens are those of the journal", async () =>
     expect(group.samples.map(({ text }) => text)).toEqual(event.samples.map(({ text }) => text));
     expect(group.problem).toBe(event.problem);
     const { tokens, logprobs } = arrays() as { tokens: Int32Array; logprobs: Float32Array };
-    const read = event.samples.map((_, sample) => answerLogprobs(index, batch, found, sample)!);
+    const read = event.samples.map((_, sample) => answerLogprobs(index, found, sample)!);
     expect(read.flatMap((sample) => [...sample.tokens])).toEqual([...tokens]);
     expect(read.flatMap((sample) => [...sample.sampler])).toEqual([...logprobs]);
   }

@@ -7,6 +7,7 @@ import { type CheckpointRecord, LiveCheckpoints } from "../runs/checkpoints.ts";
 import { runFiles } from "../runs/directory.ts";
 import type { EventOf, RunEvent } from "../runs/events.ts";
 import { isStepUndone, isVersionUndone } from "../runs/rewinds.ts";
+import type { BatchTimes } from "./pace.ts";
 
 /** A step's figures, by the names of docs/metrics.md. */
 export interface StepFigures {
@@ -21,6 +22,9 @@ export interface Sample {
   sample: number;
   problem: string;
 }
+
+/** Steps whose times are kept. */
+const timedSteps = 20;
 
 /** Flagged answers that are kept, newest last. */
 const maxFlagged = 200;
@@ -40,7 +44,11 @@ export class Evidence {
   learningRate: number | undefined;
   /** When the newest event happened: the time that rules go by. */
   now = 0;
+  /** Of the newest steps: what each took. */
+  times: (BatchTimes & { step: number })[] = [];
   readonly #problems = new Map<string, string>();
+  /** When the groups of a batch that is under way were asked for, and judged so far. */
+  readonly #periods = new Map<number, Map<number, { start: number; end: number }>>();
   readonly #checkpoints = new LiveCheckpoints();
 
   get checkpoints(): readonly CheckpointRecord[] {
@@ -68,7 +76,7 @@ export class Evidence {
         this.config = event.config;
         break;
       case "group-sampled":
-        if (event.phase === "train") this.#problems.set(`${event.batch} ${event.group}`, event.problem);
+        if (event.phase === "train") this.#sampled(event);
         break;
       case "graded":
         if (event.phase === "train") this.#graded(event);
@@ -78,8 +86,9 @@ export class Evidence {
         break;
       case "step-done":
         this.steps.push({ step: event.step, figures: event.metrics });
+        this.#timed(event);
         for (const key of [...this.#problems.keys()])
-          if (Number(key.split(" ")[0]) <= event.step) this.#problems.delete(key);
+          if (Number(key.split(" ")[0]) < event.step) this.#problems.delete(key);
         break;
       case "evaluated":
         this.evaluations = [
@@ -89,6 +98,7 @@ export class Evidence {
         break;
       case "rewound":
         this.steps.splice(0, this.steps.length, ...this.steps.filter(({ step }) => !isStepUndone(step, event.to)));
+        this.times = this.times.filter(({ step }) => !isStepUndone(step, event.to));
         this.evaluations = this.evaluations.filter(({ step }) => !isVersionUndone(step, event.to));
         this.flaggedPasses = this.flaggedPasses.filter(({ step }) => !isStepUndone(step, event.to));
         break;
@@ -127,7 +137,24 @@ export class Evidence {
     return typeof value === "number" ? value : fallback;
   }
 
-  #graded({ batch, group, sample, grade }: EventOf<"graded">): void {
+  #sampled({ batch, group, problem, start, end }: EventOf<"group-sampled">): void {
+    this.#problems.set(`${batch} ${group}`, problem);
+    const periods = this.#periods.get(batch) ?? new Map<number, { start: number; end: number }>();
+    this.#periods.set(batch, periods.set(group, { start, end }));
+  }
+
+  #timed({ step, metrics }: EventOf<"step-done">): void {
+    const periods = [...(this.#periods.get(step)?.values() ?? [])];
+    const begun = Math.min(...periods.map(({ start }) => start));
+    for (const batch of [...this.#periods.keys()]) if (batch <= step) this.#periods.delete(batch);
+    const groups = periods.map(({ end }) => (end - begun) / 1000);
+    this.times.push({ step, groups, sync: metrics["time/weights"] ?? 0, train: metrics["time/train"] ?? 0 });
+    if (this.times.length > timedSteps) this.times.shift();
+  }
+
+  #graded({ batch, group, sample, grade, end }: EventOf<"graded">): void {
+    const period = this.#periods.get(batch)?.get(group);
+    if (period) period.end = Math.max(period.end, end);
     const flags = grade.flags.filter((flag) => flag !== weakTestsFlag);
     if (grade.verdict !== "pass" || flags.length === 0) return;
     const problem = this.#problems.get(`${batch} ${group}`) ?? "";

@@ -3,15 +3,17 @@ import { teaches } from "./batch.ts";
 import type { TrainConfig } from "./config.ts";
 import { maxProblemsOf } from "./fill.ts";
 import { versionFor } from "./pipeline.ts";
-import type { Recovered } from "./recovery.ts";
+import { isJudged, type Recovered, type TrainPlace } from "./recovery.ts";
 import { endOf, type Start } from "./resume.ts";
 import type { Group, Place } from "./rollout.ts";
 import type { Task, TaskSource } from "./tasks.ts";
 
-type PlanConfig = Pick<TrainConfig, "prompts_per_step" | "fill_batch" | "max_lag" | "max_steps">;
+type PlanConfig = Pick<TrainConfig, "prompts_per_step" | "fill_batch" | "max_lag" | "max_steps" | "tail">;
 
 export class BatchPlan {
   readonly first: number;
+  /** The oldest batch with groups to give: the first, or the one before it where some of its groups were carried over. */
+  readonly oldest: number;
   /** The step at which training ends. */
   readonly end: number;
   /** Batches before it were trained on before: they are repeated as they were. */
@@ -28,6 +30,7 @@ export class BatchPlan {
   constructor({ position, recovered }: Start, config: PlanConfig, source: TaskSource) {
     const frontier = recovered.frontier(position);
     this.first = position.step;
+    this.oldest = recovered.carriedFrom(position.step - 1).length > 0 ? position.step - 1 : position.step;
     this.end = endOf(config, position.step);
     this.frontier = frontier.step;
     this.floor = recovered.floor;
@@ -43,9 +46,35 @@ export class BatchPlan {
     return versionFor(batch, this.#config.max_lag, this.floor);
   }
 
-  async tasksOf(batch: number): Promise<readonly Task[]> {
-    if (batch < this.frontier) return recordedTasks(this.#recovered, batch);
-    return this.#source.batch(this.offsetOf(batch), this.#config.prompts_per_step);
+  /** The oldest version that anything is sampled from once the updates before `step` were made. */
+  oldestVersion(step: number): number {
+    const isCarrying = this.#config.tail === "carry" || this.#recovered.carriedFrom(step - 1).length > 0;
+    return this.versionFor(isCarrying ? step - 1 : step);
+  }
+
+  /** The problems of a batch by group. Of one before the first: those of the groups that were carried over from it. */
+  async tasksOf(batch: number): Promise<ReadonlyMap<number, Task>> {
+    if (batch >= this.frontier)
+      return new Map((await this.#source.batch(this.offsetOf(batch), this.#config.prompts_per_step)).entries());
+    const tasks = new Map<number, Task>();
+    for (const place of batch < this.first ? [] : this.#recovered.trainedPlaces(batch)!)
+      if (place.batch === batch) tasks.set(place.group, this.#recordedTask(place));
+    for (const { group, datasetIndex } of this.#recovered.carriedFrom(batch)) {
+      const place = { batch, group };
+      const task = this.isTrained(place) ? this.#recordedTask(place) : (await this.#source.batch(datasetIndex, 1))[0]!;
+      tasks.set(group, task);
+    }
+    return tasks;
+  }
+
+  /** The groups that a batch was trained on, in their order; undefined where that is not decided. */
+  trainedPlaces(batch: number): readonly TrainPlace[] | undefined {
+    return batch < this.frontier ? this.#recovered.trainedPlaces(batch) : undefined;
+  }
+
+  /** Whether a group was trained on before. */
+  isTrained({ batch, group }: TrainPlace): boolean {
+    return batch < this.frontier && !this.#carriedOn(batch).includes(group);
   }
 
   /** What to ask as group `next` of a batch in place of one that was judged; undefined when that taught, or enough was asked. */
@@ -62,33 +91,43 @@ export class BatchPlan {
 
   /** Whether nothing of a batch is to be sampled or graded. */
   isComplete(batch: number): boolean {
-    return batch < this.frontier || this.#recovered.isComplete(batch, this.#config.prompts_per_step, this.#maxProblems);
+    if (batch < this.frontier)
+      return this.#carriedOn(batch).every((group) => isJudged(this.#recovered.group({ phase: "train", batch, group })));
+    return this.#recovered.isComplete(batch, this.#config.prompts_per_step, this.#maxProblems);
   }
 
   /** Groups of a batch that are still to be sampled, at most. */
   missing(batch: number): number {
-    return batch < this.frontier ? 0 : this.#missing("train", batch, this.#maxProblems);
+    const groups = batch < this.frontier ? this.#carriedOn(batch) : upTo(this.#maxProblems);
+    return this.#missing("train", batch, groups);
   }
 
   /** The same of an evaluation of `problems` problems. */
   missingOfEvaluation(version: number, problems: number): number {
-    return this.#missing("eval", version, problems);
+    return this.#missing("eval", version, upTo(problems));
   }
 
-  #missing(phase: Place["phase"], batch: number, groups: number): number {
-    return Array.from({ length: groups }, (_, group) => this.#recovered.group({ phase, batch, group })).filter(
-      (known) => !known,
-    ).length;
+  /** Groups of a batch that the update after the last is to have. */
+  #carriedOn(batch: number): number[] {
+    return batch === this.frontier - 1 ? this.#recovered.carriedFrom(batch).map(({ group }) => group) : [];
+  }
+
+  #missing(phase: Place["phase"], batch: number, groups: readonly number[]): number {
+    return groups.filter((group) => !this.#recovered.group({ phase, batch, group })).length;
+  }
+
+  /** A group that was trained on already, as a task: it is rolled out from the journal, so it needs neither data nor tests. */
+  #recordedTask(place: TrainPlace): Task {
+    const { problem, source, datasetIndex } = this.#recovered.group({ phase: "train", ...place })!.sampled;
+    return {
+      id: problem,
+      source,
+      datasetIndex,
+      prompt: new Int32Array(),
+      maxTokens: 0,
+      loadTests: () => Promise.reject(new Error(`${problem} was graded already`)),
+    };
   }
 }
 
-/** Groups that were trained on already, as tasks: they are rolled out from the journal, so they need neither data nor tests. */
-const recordedTasks = (recovered: Recovered, batch: number): Task[] =>
-  (recovered.trainedGroups(batch) ?? []).map(({ sampled }) => ({
-    id: sampled.problem,
-    source: sampled.source,
-    datasetIndex: sampled.datasetIndex,
-    prompt: new Int32Array(),
-    maxTokens: 0,
-    loadTests: () => Promise.reject(new Error(`${sampled.problem} was graded already`)),
-  }));
+const upTo = (count: number) => Array.from({ length: count }, (_, group) => group);

@@ -35,6 +35,8 @@ function completion(verdict: Verdict, extra: Partial<Completion> = {}): Completi
 
 function group(verdicts: readonly Verdict[]): Group {
   return {
+    batch: 0,
+    group: 0,
     problem: "p",
     source: "s",
     datasetIndex: 0,

@@ -2,7 +2,7 @@
 // stay below the limit: by the lengths measured so far with three standard deviations on top, by the longest answers possible
 // while too little is measured.
 import type { RunEvent } from "../runs/events.ts";
-import { undoSteps } from "../runs/rewinds.ts";
+import { isCarryDropped, undoSteps } from "../runs/rewinds.ts";
 import type { TrainConfig } from "./config.ts";
 import { longestTask } from "./forecast.ts";
 import type { Meter } from "./meter.ts";
@@ -13,7 +13,7 @@ export interface Refusal {
   limit: number;
   /** Spent so far, with the estimate of what was lost. */
   spent: number;
-  /** The most that the refused work may cost. */
+  /** The most that the refused work may cost, with all that is under way. */
   next: number;
 }
 
@@ -21,6 +21,8 @@ export interface Refusal {
 interface Work {
   /** Groups to sample, grade and train on. */
   groups: number;
+  /** The same where the others of their batches are done: they take longer than what was measured. */
+  slow: number;
   /** Groups of an evaluation to sample. */
   evaluated: number;
   /** Of groups that are sampled: to train on them. */
@@ -54,6 +56,8 @@ export class Budget {
   /** Dollars to train on what a batch has sampled. */
   readonly #untrained = new Map<number, number>();
   readonly #trained = new Map<number, number>();
+  /** Groups that a step's update left to the next one. */
+  readonly #carried = new Map<number, ReadonlySet<number>>();
   /** What was admitted and has not come to its end. */
   readonly #begun = { batches: new Set<number>(), evaluations: new Set<number>() };
 
@@ -81,7 +85,13 @@ export class Budget {
   /** Admits a batch of which `groups` are still to be sampled, or says why not. One that was trained before is paid for again. */
   admit(batch: number, groups: number): Refusal | undefined {
     const again = this.#untrained.has(batch) ? 0 : (this.#trained.get(batch) ?? 0);
-    const refusal = this.#refusalOf({ groups, evaluated: 0, training: again });
+    const isSlow = this.#carried.has(batch);
+    const refusal = this.#refusalOf({
+      groups: isSlow ? 0 : groups,
+      slow: isSlow ? groups : 0,
+      evaluated: 0,
+      training: again,
+    });
     if (refusal) return refusal;
     this.#groupsLeft.set(batch, groups);
     if (again > 0) this.#untrained.set(batch, again);
@@ -92,7 +102,7 @@ export class Budget {
 
   /** Admits an evaluation of that many problems, or says why not. */
   admitEvaluation(version: number, problems: number): Refusal | undefined {
-    const refusal = this.#refusalOf({ groups: 0, evaluated: problems, training: 0 });
+    const refusal = this.#refusalOf({ groups: 0, slow: 0, evaluated: problems, training: 0 });
     if (refusal) return refusal;
     this.#evaluationLeft.set(version, problems);
     this.#begun.evaluations.add(version);
@@ -107,33 +117,42 @@ export class Budget {
         const paid = this.#dollars({ prefill, cachedPrefill: event.cachedTokens, sample });
         const left = event.phase === "train" ? this.#groupsLeft : this.#evaluationLeft;
         left.set(event.batch, Math.max(0, (left.get(event.batch) ?? 0) - 1));
-        const cost = { dollars: paid };
+        if (event.phase === "train" && this.#carried.has(event.batch)) this.#endIfSampled(event.batch);
+        const cost = { dollars: paid, training: 0 };
         this.#costs.set(keyOf(event), cost);
         remember(this.#recent[event.phase], cost);
         this.#willTrain(event, event.samples.length * prefill + sample, cost);
         break;
       }
       case "turn-sampled": {
-        const cost = this.#costs.get(keyOf(event)) ?? { dollars: 0 };
+        const cost = this.#costs.get(keyOf(event)) ?? { dollars: 0, training: 0 };
         const { promptTokens: prefill, cachedTokens: cachedPrefill, tokens: sample } = event;
         cost.dollars += this.#dollars({ prefill, cachedPrefill, sample });
         // Of what was shown, only what is new is trained on once more; where a sequence begins anew that is all.
         this.#willTrain(event, sample + (event.parent === null ? prefill : 0), cost);
         break;
       }
-      case "update-submitted":
+      case "update-submitted": {
         this.#trained.set(event.step, this.#dollars({ train: event.tokens, prefill: event.readTokens }));
         this.#untrained.set(event.step, this.#trained.get(event.step)!);
+        const carried = new Set((event.carried ?? []).map(({ group }) => group));
+        if (carried.size > 0) this.#carried.set(event.step, carried);
+        for (const group of carried) {
+          const training = this.#costs.get(keyOf({ phase: "train", batch: event.step, group }))?.training ?? 0;
+          this.#untrained.set(event.step + 1, (this.#untrained.get(event.step + 1) ?? 0) + training);
+        }
         break;
+      }
       case "update-done":
         this.#untrained.delete(event.step);
         break;
       case "retrained":
       case "step-done":
-        for (const key of this.#costs.keys()) if (key.startsWith(`train ${event.step} `)) this.#costs.delete(key);
+        for (const key of this.#costs.keys())
+          if ([event.step, event.step - 1].some((step) => key.startsWith(`train ${step} `))) this.#costs.delete(key);
         this.#untrained.delete(event.step);
-        this.#groupsLeft.delete(event.step);
-        this.#begun.batches.delete(event.step);
+        this.#carried.delete(event.step - 1);
+        this.#endIfSampled(event.step);
         break;
       case "evaluated":
         for (const key of this.#costs.keys()) if (key.startsWith(`eval ${event.step} `)) this.#costs.delete(key);
@@ -145,41 +164,50 @@ export class Budget {
           open.clear();
         // Those before the checkpoint are in it.
         for (const step of [...this.#trained.keys()]) if (step < event.version) this.#trained.delete(step);
+        for (const step of [...this.#carried.keys()]) if (step < event.version - 1) this.#carried.delete(step);
         break;
       case "rewound":
-        undoSteps(event.to, this.#untrained, this.#trained, this.#groupsLeft);
+        undoSteps(event.to, this.#untrained, this.#trained, this.#groupsLeft, this.#carried);
+        for (const step of [...this.#carried.keys()]) if (isCarryDropped(step, event.to)) this.#carried.delete(step);
         break;
     }
   }
 
+  /** A step is over, and with it its batch, but for groups that were carried over and are still being sampled. */
+  #endIfSampled(batch: number): void {
+    if ((this.#groupsLeft.get(batch) ?? 0) > 0 && (this.#carried.get(batch)?.size ?? 0) > 0) return;
+    this.#groupsLeft.delete(batch);
+    this.#begun.batches.delete(batch);
+  }
+
   /** Tokens that an update will read. */
-  #willTrain({ phase, batch }: { phase: string; batch: number }, tokens: number, cost: GroupCost): void {
+  #willTrain({ phase, batch, group }: Parameters<typeof keyOf>[0], tokens: number, cost: GroupCost): void {
     if (phase !== "train") return;
     const training = this.#dollars({ train: tokens, prefill: this.#reads * tokens });
-    this.#untrained.set(batch, (this.#untrained.get(batch) ?? 0) + training);
+    const step = this.#carried.get(batch)?.has(group) ? batch + 1 : batch;
+    this.#untrained.set(step, (this.#untrained.get(step) ?? 0) + training);
     cost.dollars += training;
+    cost.training += training;
   }
 
   #refusalOf(work: Work): Refusal | undefined {
     const { total, lost } = this.#meter.spent ?? { total: 0, lost: 0 };
     const sum = (values: Iterable<number>) => [...values].reduce((all, value) => all + value, 0);
-    const underWay = {
-      groups: sum(this.#groupsLeft.values()),
-      evaluated: sum(this.#evaluationLeft.values()),
-      training: sum(this.#untrained.values()),
-    };
-    const committed = this.#atMost(underWay);
-    const both = this.#atMost({
-      groups: underWay.groups + work.groups,
-      evaluated: underWay.evaluated + work.evaluated,
-      training: underWay.training + work.training,
+    const left = [...this.#groupsLeft];
+    const leftOf = (isSlow: boolean) =>
+      sum(left.map(([batch, groups]) => (this.#carried.has(batch) === isSlow ? groups : 0)));
+    const next = this.#atMost({
+      groups: leftOf(false) + work.groups,
+      slow: leftOf(true) + work.slow,
+      evaluated: sum(this.#evaluationLeft.values()) + work.evaluated,
+      training: sum(this.#untrained.values()) + work.training,
     });
     const spent = total + lost;
-    return spent + both <= this.#limit ? undefined : { limit: this.#limit, spent, next: both - committed };
+    return spent + next <= this.#limit ? undefined : { limit: this.#limit, spent, next };
   }
 
   /** The most that work can be expected to cost. */
-  #atMost({ groups, evaluated, training }: Work): number {
+  #atMost({ groups, slow, evaluated, training }: Work): number {
     const config = this.#config;
     const completions = config.completions_per_prompt;
     const { prompt, maxTokens } = longestTask(config);
@@ -199,6 +227,7 @@ export class Budget {
     const recent = (phase: "train" | "eval") => this.#recent[phase].map(({ dollars }) => dollars);
     return (
       upperBound(recent("train"), groups, this.#dollars(group)) +
+      slow * this.#dollars(group) +
       upperBound(recent("eval"), evaluated, this.#dollars(evaluation)) +
       training
     );
@@ -230,6 +259,8 @@ export function upperBound(recent: readonly number[], count: number, worst: numb
 /** What a group came to so far. */
 interface GroupCost {
   dollars: number;
+  /** What of it is for training. */
+  training: number;
 }
 
 const keyOf = ({ phase, batch, group }: { phase: string; batch: number; group: number }) =>

@@ -164,9 +164,18 @@ export const configGroups = {
       "policy versions that sampling may be behind training; 0: one after the other, 1: overlapped",
       { shown: "both" },
     ),
+    tail: setting(
+      z.enum(["wait", "carry"]).default("wait"),
+      "what a step does about its slowest problems: wait for all, or train as soon as carry_share of them are done and carry the others over to the next step",
+      { shown: "both" },
+    ),
+    carry_share: setting(
+      z.number().min(0.25).max(1).default(0.75),
+      "tail=carry: the share of its problems that a step waits for; those carried over are waited for in the next one",
+    ),
     allow_unclipped: setting(
       z.boolean().default(false),
-      "allow max_lag of 3 and more with loss_fn=importance_sampling, which nothing bounds",
+      "allow answers that are three versions old and more with loss_fn=importance_sampling, which nothing bounds",
     ),
     num_substeps: setting(z.int().min(1).default(1), "optimizer steps per batch; more than 1 wants loss_fn=ppo", {
       shown: "card",

@@ -1,7 +1,9 @@
 // The training config: the schema of its keys, the presets, and the checks between keys.
 import { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
+import { enoughOf } from "../diagnosis/pace.ts";
 import { configKeys, type enginePresets, type recipeNames } from "./config-keys.ts";
+import { oldestAnswers } from "./pipeline.ts";
 import type { TrainSettings } from "./settings.ts";
 import type { olderSizes } from "./sizes.ts";
 
@@ -127,16 +129,28 @@ export function validateConfig(config: TrainConfig): string[] {
       "config/warmup-too-long",
       `warmup_steps=${warmup_steps} with max_steps=${max_steps} ends the run before the learning rate has its value. Set warmup_steps to less than ${max_steps}.`,
     );
-  if (config.max_lag >= 3 && config.loss_fn === "importance_sampling" && !config.allow_unclipped) {
+  const carries = config.tail === "carry";
+  if (carries && config.fill_batch)
+    throw new ConfigError(
+      "config/carry-and-fill",
+      "tail=carry trains on a batch before all of it is there, and fill_batch=true decides by all of it what else to ask. Set tail=wait, or fill_batch=false.",
+    );
+  if (carries && enoughOf(config.prompts_per_step, config.carry_share) === config.prompts_per_step)
+    warnings.push(
+      `tail=carry changes nothing: carry_share=${config.carry_share} of prompts_per_step=${config.prompts_per_step} is all of them`,
+    );
+  const lag = oldestAnswers(config);
+  const lagKeys = `max_lag=${config.max_lag}${carries ? " tail=carry" : ""}`;
+  if (lag >= 3 && config.loss_fn === "importance_sampling" && !config.allow_unclipped) {
     throw new ConfigError(
       "config/unclipped-lag",
-      `max_lag=${config.max_lag} with loss_fn=importance_sampling trains on answers of old policies with nothing to bound the ratios; runs ` +
-        "collapsed that way. Set loss_fn=ppo, or max_lag to 2 or less; allow_unclipped=true goes ahead all the same.",
+      `${lagKeys} with loss_fn=importance_sampling trains on answers of old policies with nothing to bound the ratios; runs ` +
+        `collapsed that way. Set loss_fn=ppo, or max_lag to ${carries ? 1 : 2} or less; allow_unclipped=true goes ahead all the same.`,
     );
   }
-  if (config.max_lag >= 2 && config.loss_fn === "importance_sampling")
+  if (lag >= 2 && config.loss_fn === "importance_sampling")
     warnings.push(
-      `max_lag=${config.max_lag} with an unclipped loss: watch optim/kl_sample_train_v2 and optim/effective_sample_size, or set loss_fn=ppo`,
+      `${lagKeys} with an unclipped loss: watch optim/kl_sample_train_v2 and optim/effective_sample_size, or set loss_fn=ppo`,
     );
   const deadline = 2 * config.stage_deadline;
   if (deadline > 0 && config.outage_patience >= deadline)

@@ -15,6 +15,7 @@ import type { Run } from "../runs/run.ts";
 import type { TrainConfig } from "./config.ts";
 import { ControlState } from "./control-state.ts";
 import { isDiverged } from "./lost.ts";
+import { oldestAnswers } from "./pipeline.ts";
 import { resumable } from "./recovery.ts";
 import { TrainError } from "./resume.ts";
 import type { TrainSession } from "./session.ts";
@@ -25,7 +26,7 @@ const maxRollbacks = 2;
 /** Ends the session; the journal says where the next one begins. */
 export class RollBack extends Error {}
 
-type FindingsConfig = Pick<TrainConfig, "on_error" | "max_lag" | "learning_rate">;
+type FindingsConfig = Pick<TrainConfig, "on_error" | "max_lag" | "tail" | "learning_rate">;
 
 type Action = EventOf<"finding">["action"];
 
@@ -116,7 +117,7 @@ export class Findings {
     const { unansweredFinding: finding, learningRate: current, rollbacks } = this.#controlState;
     if (!finding) return;
     const { evidence } = this.#diagnosis;
-    const isHealthy = healthBefore(evidence, finding.firstStep, this.#config.max_lag);
+    const isHealthy = healthBefore(evidence, finding.firstStep, oldestAnswers(this.#config));
     const checkpoint = resumable(evidence.checkpoints).find(({ step }) => isHealthy(step));
     const learningRate = (current ?? this.#config.learning_rate) / 2;
     const to = checkpoint?.step ?? 0;

@@ -72,8 +72,9 @@ export async function withinServer(
   }
   if (frozenSamplers) return { config, frozenSamplers };
   const instead = config.max_lag > 0 ? ` instead of ${config.max_lag}` : "";
-  logger.info(`samplers ${notFrozen}; so max_lag=0${instead}, and evaluations between two steps`);
-  return { config: { ...config, max_lag: 0 }, frozenSamplers };
+  const tail = config.tail === "wait" ? "" : " tail=wait instead of carry";
+  logger.info(`samplers ${notFrozen}; so max_lag=0${instead}${tail}, and evaluations between two steps`);
+  return { config: { ...config, max_lag: 0, tail: "wait" }, frozenSamplers };
 }
 
 export const notFrozen = "not frozen on this server: sampling an older policy would change what is trained";

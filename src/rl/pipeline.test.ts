@@ -9,9 +9,10 @@ import type { Task } from "./tasks.ts";
 
 const never = new AbortController().signal;
 const policyOf = (version: number): Policy => ({ version, open: () => Promise.reject(new Error("not asked for")) });
-const tasks = (count: number) => Array.from({ length: count }, (_, group) => ({ id: String(group) }) as Task);
+const tasks = (count: number) =>
+  new Map(Array.from({ length: count }, (_, group) => [group, { id: String(group) } as Task]));
 const groupOf = ({ batch, group }: Place, policy: Policy) =>
-  ({ problem: `${batch} ${group}`, policy: policy.version, completions: [] }) as unknown as Group;
+  ({ batch, group, problem: `${batch} ${group}`, policy: policy.version, completions: [] }) as unknown as Group;
 
 function pipelineOf(options: Partial<PipelineOptions>): Pipeline {
   return new Pipeline({
@@ -105,6 +106,94 @@ describe("the pipeline", () => {
       }),
       { numRuns: 60 },
     );
+  });
+
+  test("gives a batch when its share is there, carries the others over once, and leaves nothing out, whatever the timing", async () => {
+    const scenario = fc.record({
+      lag: fc.integer({ min: 0, max: 3 }),
+      steps: fc.integer({ min: 1, max: 7 }),
+      share: fc.constantFrom(0.25, 0.5, 0.75, 1),
+      stopAt: fc.integer({ min: 0, max: 9 }),
+      seed: fc.nat(),
+    });
+    let carriedInAll = 0;
+    await fc.assert(
+      fc.asyncProperty(scenario, async ({ lag, steps, share, stopAt, seed }) => {
+        const random = new Random("delays", seed);
+        const pipeline = pipelineOf({
+          lag,
+          share,
+          end: steps,
+          tasksOf: async () => tasks(4),
+          rollOut: async (place, _, policy) => {
+            if (random.float() < 0.5) await sleep(8 * random.float() ** 4);
+            return groupOf(place, policy);
+          },
+        });
+        pipeline.use(policyOf(0));
+        const given: string[] = [];
+        let due: string[] = [];
+        let batches = 0;
+        for await (const { batch, groups, carried } of pipeline.batches()) {
+          const names = groups.map(({ problem }) => problem);
+          // First what was carried over into it, all of it, then its own.
+          expect(names.slice(0, due.length)).toEqual(due);
+          const own = names.slice(due.length);
+          expect(own.every((name) => name.startsWith(`${batch} `))).toBe(true);
+          expect(own.length + carried.length).toBe(4);
+          expect(own.length).toBeGreaterThanOrEqual(share * 4);
+          for (const group of groups) {
+            expect(group.policy).toBe(versionFor(group.batch, lag));
+            expect(batch - group.policy).toBeLessThanOrEqual(lag + 1);
+          }
+          due = carried.map(({ group }) => `${batch} ${group}`);
+          carriedInAll += carried.length;
+          given.push(...names);
+          batches++;
+          if (batch === stopAt) pipeline.stop();
+          await sleep(random.float() * 2);
+          pipeline.use(policyOf(batch + 1));
+        }
+        // A run that is ended early leaves what it carried to the one that goes on.
+        expect(batches === steps ? due : []).toEqual([]);
+        expect(new Set(given).size).toBe(given.length);
+        expect(given.length + due.length).toBe(4 * batches);
+        await pipeline.close();
+      }),
+      { numRuns: 60 },
+    );
+    expect(carriedInAll).toBeGreaterThan(0);
+  });
+
+  test("what the journal says a batch was trained on is given again just so, and what it left is waited for", async () => {
+    const at = (batch: number, group: number) => ({ batch, group });
+    // Before the first batch two groups of batch 1 were left; batch 2 was trained on without its group 1.
+    const before = new Map([[2, [at(1, 0), at(1, 2), at(2, 0), at(2, 2)]]]);
+    const open = tasks(3);
+    open.delete(1);
+    const pipeline = pipelineOf({
+      oldest: 1,
+      first: 2,
+      end: 4,
+      share: 0.5,
+      trainedPlaces: (batch) => before.get(batch),
+      tasksOf: async (batch) => (batch === 1 ? open : tasks(3)),
+      rollOut: async (place, _, policy) => {
+        if (place.batch === 2 && place.group === 1) await sleep(20);
+        return groupOf(place, policy);
+      },
+    });
+    for (const version of [1, 2]) pipeline.use(policyOf(version));
+    const given: string[][] = [];
+    for await (const { batch, groups } of pipeline.batches()) {
+      given.push(groups.map(({ problem }) => problem));
+      pipeline.use(policyOf(batch + 1));
+    }
+    expect(given).toEqual([
+      ["1 0", "1 2", "2 0", "2 2"],
+      ["2 1", "3 0", "3 1", "3 2"],
+    ]);
+    await pipeline.close();
   });
 
   test("a slow group holds back its own batch, not the sampling of the next ones", async () => {

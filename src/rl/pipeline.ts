@@ -4,9 +4,13 @@
 // is favoured because its answers are short.
 //
 // The groups of a batch are admitted together when their version exists, at most lag + 1 batches are under way, and a slow group
-// holds back its own batch only. This is the one file of the loop with concurrency in it.
+// holds back its own batch only. Whether it holds back that is the rule of the tail (`#take`): a batch waits for all of its groups, or
+// for a share of them, and what is missing then is waited for with the next batch. This is the one file of the loop with concurrency in it.
+import { enoughOf } from "../diagnosis/pace.ts";
 import { linkedController } from "./cancellation.ts";
+import type { TrainConfig } from "./config.ts";
 import type { Policy } from "./policies.ts";
+import type { TrainPlace } from "./recovery.ts";
 import type { Group, RollOut } from "./rollout.ts";
 import type { Task } from "./tasks.ts";
 
@@ -18,7 +22,14 @@ export interface PipelineOptions {
   /** The batches to give: from `first` up to, not including, `end`. */
   first: number;
   end: number;
-  tasksOf(batch: number): Promise<readonly Task[]>;
+  /** The oldest batch with groups to give: the first, or the one before it where some of its groups were carried over. */
+  oldest?: number;
+  /** The share of its groups that a batch waits for; 1 unless given. */
+  share?: number;
+  /** What the journal says that a batch was trained on: it is given just that. */
+  trainedPlaces?(batch: number): readonly TrainPlace[] | undefined;
+  /** A batch's problems by group. */
+  tasksOf(batch: number): Promise<ReadonlyMap<number, Task>>;
   rollOut: RollOut;
   /** Asked when a group is judged: what to ask of the same policy as group `next` of the batch, before the batch is whole. */
   further?(batch: number, judged: Group, next: number): Promise<Task> | undefined;
@@ -29,6 +40,30 @@ export interface PipelineOptions {
   /** Aborted: everything ends with its reason. */
   cancel: AbortSignal;
 }
+
+/** Of a batch, what is trained on now and what is left to the next. */
+export interface Ready {
+  batch: number;
+  /** Carried over from the batch before, then the batch's own, each in their order. */
+  groups: Group[];
+  /** Its groups that join the next batch. */
+  carried: Pending[];
+}
+
+/** A group that was asked for. */
+export interface Pending extends TrainPlace {
+  /** Undefined until the data have it. */
+  task: Task | undefined;
+  judged: Group | undefined;
+}
+
+/** The share of its groups that a batch waits for: of all but the last. */
+export const shareOf = ({ tail, carry_share }: Pick<TrainConfig, "tail" | "carry_share">): number =>
+  tail === "carry" ? carry_share : 1;
+
+/** How many versions after its own a group may be trained on. */
+export const oldestAnswers = ({ max_lag, tail }: Pick<TrainConfig, "max_lag" | "tail">): number =>
+  max_lag + (tail === "carry" ? 1 : 0);
 
 /**
  * The version that batch n is sampled from. Batches before `floor` are those that a rewind kept. Those from there on could in part be
@@ -46,16 +81,22 @@ export function batchesOf(version: number, lag: number, floor = 0): number[] {
 export class Pipeline {
   readonly #options: PipelineOptions;
   readonly #controller: ReturnType<typeof linkedController>;
-  readonly #batches = new Map<number, Promise<Group[]>>();
+  readonly #oldest: number;
+  /** The groups of batches that have begun and were not given out. */
+  readonly #batches = new Map<number, Pending[]>();
+  /** Groups of the batch that was given out last, which the next one has to have. */
+  #carried: Pending[] = [];
   #arrived: () => void = () => {};
   #end: number;
   #begun = -1;
   #failure: { error: unknown } | undefined;
   readonly #groups = new Set<Promise<Group>>();
+  readonly #beginnings: Promise<void>[] = [];
 
   constructor(options: PipelineOptions) {
     this.#options = options;
     this.#end = options.end;
+    this.#oldest = options.first < options.end ? (options.oldest ?? options.first) : options.first;
     this.#controller = linkedController(options.drain, options.cancel);
     this.#controller.signal.addEventListener("abort", () => this.#arrived(), { once: true });
   }
@@ -72,9 +113,9 @@ export class Pipeline {
 
   /** A policy version exists: the batches that are sampled from it begin. */
   use(policy: Policy): void {
-    const { lag, floor, first, admit = (_, begin) => begin() } = this.#options;
+    const { lag, floor, admit = (_, begin) => begin() } = this.#options;
     for (const batch of batchesOf(policy.version, lag, floor)) {
-      if (batch < first || batch >= this.#end || this.#controller.signal.aborted) continue;
+      if (batch < this.#oldest || batch >= this.#end || this.#controller.signal.aborted) continue;
       admit(batch, () => this.#begin(batch, policy));
     }
   }
@@ -91,60 +132,89 @@ export class Pipeline {
     this.#controller.abort(error);
   }
 
-  /** The batches in order, each when its last group is done. Ends at `end`, or when drained. */
-  async *batches(): AsyncGenerator<{ batch: number; groups: Group[] }, void, undefined> {
-    for (let batch = this.#options.first; batch < this.#end; batch++) {
-      let groups: Group[] | undefined;
-      try {
-        groups = await this.#batch(batch);
-      } catch (error) {
-        if (this.#options.drain.aborted) return;
-        this.#options.cancel.throwIfAborted();
-        // What failed first is the cause; the others were stopped because of it.
-        throw this.#failure ? this.#failure.error : error;
+  /** The batches in order, each when its groups are done as far as it waits for them. Ends at `end`, or when drained. */
+  async *batches(): AsyncGenerator<Ready, void, undefined> {
+    const { first, drain, cancel } = this.#options;
+    try {
+      if (this.#oldest < first) {
+        const isOver = () => first >= this.#end;
+        this.#carried = (await this.#until(() => this.#batches.get(this.#oldest), isOver)) ?? [];
+        this.#batches.delete(this.#oldest);
       }
-      if (this.#options.drain.aborted || !groups) return;
-      this.#batches.delete(batch);
-      yield { batch, groups };
+      for (let batch = first; batch < this.#end; batch++) {
+        const isOver = () => batch >= this.#end;
+        const ready = await this.#until(() => this.#take(batch), isOver);
+        if (drain.aborted || !ready) return;
+        this.#batches.delete(batch);
+        this.#carried = ready.carried;
+        yield ready;
+      }
+    } catch (error) {
+      if (drain.aborted) return;
+      cancel.throwIfAborted();
+      // What failed first is the cause; the others were stopped because of it.
+      throw this.#failure ? this.#failure.error : error;
     }
+  }
+
+  /**
+   * The rule of the tail: a batch is ready when all that was carried over into it is judged, and as many of its own groups as it waits
+   * for. It is given what is judged by then, and that is looked at when the trainer is free. So a group is carried over once at most, and is
+   * trained on at most lag + 1 versions after its own. The last batch waits for all. What was trained on before is given as it was.
+   */
+  #take(batch: number): Ready | undefined {
+    const { share = 1, trainedPlaces } = this.#options;
+    const own = this.#batches.get(batch);
+    if (!own) return undefined;
+    const before = trainedPlaces?.(batch);
+    const isGiven = (pending: Pending) =>
+      before ? before.some(isPlaceOf(pending)) : pending.judged !== undefined || this.#carried.includes(pending);
+    const given = [...this.#carried, ...own].filter(isGiven);
+    const wanted = before
+      ? before.length
+      : this.#carried.length + enoughOf(own.length, batch + 1 < this.#end ? share : 1);
+    if (given.length < wanted || given.some(({ judged }) => !judged)) return undefined;
+    const carried = own.filter((pending) => !given.includes(pending));
+    return { batch, groups: given.map(({ judged }) => judged!), carried };
   }
 
   /** Stops what is under way and waits until it has stopped. */
   async close(): Promise<void> {
     this.#controller.abort(new Error("the pipeline was closed"));
-    await Promise.allSettled([...this.#batches.values(), ...this.#groups]);
+    await Promise.allSettled([...this.#beginnings, ...this.#groups]);
     this.#controller.unlink();
   }
 
   #begin(batch: number, policy: Policy): void {
     if (batch >= this.#end || this.#controller.signal.aborted) return;
-    const { tasksOf } = this.#options;
-    const running = (async () => this.#rollOutAll(batch, await tasksOf(batch), policy))();
-    // A failure is kept until the batch is asked for, and ends the others at once.
-    running.catch((error: unknown) => this.fail(error));
-    this.#batches.set(batch, running);
     this.#begun = Math.max(this.#begun, batch);
-    this.#arrived();
+    // A failure ends the others at once, and is kept until a batch is asked for.
+    this.#beginnings.push(this.#askAll(batch, policy).catch((error: unknown) => this.fail(error)));
   }
 
-  /** The batch's groups in their order: those of its tasks, and what comes further. */
-  async #rollOutAll(batch: number, tasks: readonly Task[], policy: Policy): Promise<Group[]> {
-    const groups: Group[] = [];
-    let asked = tasks.length;
-    const rollOut = async (group: number, task: Task) => {
-      const judged = await this.#rollOut(batch, group, task, policy);
-      groups[group] = judged;
-      const next = asked;
-      const further = this.#options.further?.(batch, judged, next);
-      if (!further) return;
-      asked++;
-      await rollOut(next, await further);
+  /** Asks for the batch's groups: those of its tasks, and what comes further. */
+  async #askAll(batch: number, policy: Policy): Promise<void> {
+    const asked: Pending[] = [];
+    const ask = async (group: number, task: Task | Promise<Task>): Promise<void> => {
+      const pending: Pending = { batch, group, task: undefined, judged: undefined };
+      asked.push(pending);
+      pending.task = await task;
+      const judged = await this.#rollOut(pending, pending.task, policy);
+      pending.judged = judged;
+      // Asked for in the same moment: nobody sees the batch whole in between.
+      const further = this.#options.further?.(batch, judged, asked.length);
+      const next = further && ask(asked.length, further);
+      this.#arrived();
+      await next;
     };
-    await Promise.all(tasks.map((task, group) => rollOut(group, task)));
-    return groups;
+    const tasks = await this.#options.tasksOf(batch);
+    const asking = [...tasks].map(([group, task]) => ask(group, task));
+    this.#batches.set(batch, asked);
+    this.#arrived();
+    await Promise.all(asking);
   }
 
-  #rollOut(batch: number, group: number, task: Task, policy: Policy): Promise<Group> {
+  #rollOut({ batch, group }: TrainPlace, task: Task, policy: Policy): Promise<Group> {
     const { signal } = this.#controller;
     signal.throwIfAborted();
     const running = this.#options.rollOut({ phase: "train", batch, group }, task, policy, signal);
@@ -154,17 +224,19 @@ export class Pipeline {
     return running;
   }
 
-  /** Waits until the batch has begun, then for its groups; undefined when it will not. */
-  async #batch(batch: number): Promise<Group[] | undefined> {
+  /** Waits until there is what is looked for; undefined when it will not come. */
+  async #until<Found>(find: () => Found | undefined, isOver: () => boolean): Promise<Found | undefined> {
     for (;;) {
       const { signal } = this.#controller;
       if (signal.aborted) throw signal.reason;
-      const running = this.#batches.get(batch);
-      if (running) return running;
-      if (batch >= this.#end) return undefined;
+      const found = find();
+      if (found !== undefined || isOver()) return found;
       await new Promise<void>((resolve) => {
         this.#arrived = resolve;
       });
     }
   }
 }
+
+const isPlaceOf = (place: TrainPlace) => (other: TrainPlace) =>
+  place.batch === other.batch && place.group === other.group;

@@ -67,7 +67,7 @@ export function runCheckpoints(
   const newest = records.find(({ state_path: path }) => exists(path!));
   const needed = new Set(newest ? pathsOf(newest) : []);
   // Batches under way are finished by the policies that began them; a longer max_steps goes on from those of its end.
-  const lag = Number(view.config["max_lag"] ?? 0);
+  const lag = Number(view.config["max_lag"] ?? 0) + (view.config["tail"] === "carry" ? 1 : 0);
   for (const [version, path] of policies) if (version >= (newest?.step ?? 0) - lag) needed.add(path);
   const ids = [...new Set([...names.keys()].map((path) => parseTinkerPath(path).trainingRunId))];
   return { ids, names, needed, kept: (rule) => keptBy(rule, view, records) };

@@ -1,7 +1,14 @@
 // What a journal says about going on: the checkpoints, and from one of them on everything that need not be done again.
 import { type CheckpointRecord, LiveCheckpoints } from "../runs/checkpoints.ts";
-import type { Arrays, EventOf, JournalEntry, RunEvent, UpdateRule } from "../runs/events.ts";
-import { isGroupUndone, undoSteps, undoVersions } from "../runs/rewinds.ts";
+import {
+  type Arrays,
+  type EventOf,
+  type JournalEntry,
+  type RunEvent,
+  type UpdateRule,
+  updateGroups,
+} from "../runs/events.ts";
+import { isCarryDropped, isGroupUndone, undoSteps, undoVersions } from "../runs/rewinds.ts";
 import { teaches } from "./batch.ts";
 import type { Role } from "./config-entry.ts";
 import { roleOf } from "./config-roles.ts";
@@ -18,6 +25,18 @@ const staleRoles: Readonly<Record<Place["phase"], readonly Role[]>> = {
 export interface Position {
   readonly step: number;
   readonly datasetOffset: number;
+}
+
+/** A group of training: its batch, and its place there. */
+export type TrainPlace = Pick<Place, "batch" | "group">;
+
+/** What an update was made of. */
+interface Updated {
+  groups: readonly TrainPlace[];
+  /** Groups of its batch that it was made without: the next one is to have them. */
+  carried: NonNullable<EventOf<"update-submitted">["carried"]>;
+  nextOffset: number;
+  arrays(): Arrays;
 }
 
 /** Checkpoints that a run can resume from, newest first. */
@@ -46,8 +65,8 @@ export class Recovered {
   floor = 0;
   /** What was asked of the run. */
   readonly controlState = new ControlState();
-  /** Steps of which an update was submitted: they are trained again from the same groups, as many as there were. */
-  readonly #updated = new Map<number, { groups: number; nextOffset: number; arrays(): Arrays }>();
+  /** Steps of which an update was submitted: they are trained again from the same groups. */
+  readonly #updated = new Map<number, Updated>();
 
   constructor(from?: number) {
     this.#named = from;
@@ -73,20 +92,20 @@ export class Recovered {
     let wanted = count;
     for (let group = 0; group < wanted; group++) {
       const recorded = this.group({ phase: "train", batch, group });
-      if (!recorded) return false;
-      const verdicts = recorded.sampled.samples.map((_, sample) => recorded.graded[sample]);
-      if (!verdicts.every((verdict) => verdict !== undefined)) return false;
-      if (wanted < maxCount && !teaches(verdicts)) wanted++;
+      if (!isJudged(recorded)) return false;
+      if (wanted < maxCount && !teaches(recorded.graded.map((verdict) => verdict!))) wanted++;
     }
     return true;
   }
 
-  /** The groups of a batch that was trained on; undefined when it was not. */
-  trainedGroups(batch: number): RememberedGroup[] | undefined {
-    const updated = this.#updated.get(batch);
-    return (
-      updated && Array.from({ length: updated.groups }, (_, group) => this.group({ phase: "train", batch, group })!)
-    );
+  /** The groups that the update of a step was made of, in its order; undefined when it was not submitted. */
+  trainedPlaces(step: number): readonly TrainPlace[] | undefined {
+    return this.#updated.get(step)?.groups;
+  }
+
+  /** Groups of a step's batch that its update left to the next one. */
+  carriedFrom(step: number): Updated["carried"] {
+    return this.#updated.get(step)?.carried ?? [];
   }
 
   /** Where in the order of the data the batch begins that follows one that was trained on. */
@@ -94,9 +113,13 @@ export class Recovered {
     return this.#updated.get(batch)?.nextOffset;
   }
 
-  /** Whether groups of a batch from `step` on were made under other settings. */
+  /** Whether groups of a batch from `step` on, or carried over into it, were made under other settings. */
   hasStaleGroups(step: number): boolean {
-    return this.#staleGroups("train").some(({ batch }) => batch >= step);
+    const carried = this.carriedFrom(step - 1);
+    return this.#staleGroups("train").some(
+      (place) =>
+        place.batch >= step || (place.batch === step - 1 && carried.some(({ group }) => group === place.group)),
+    );
   }
 
   /** Versions whose evaluation was begun under other settings. */
@@ -169,14 +192,16 @@ export class Recovered {
       if (sampled.phase === "eval" && sampled.batch === version) this.#groups.delete(key);
   }
 
-  /** What training would not go on from any more need not be held: a run is long. */
+  /** What training would not go on from any more need not be held: a run is long. What was carried over into `step` is. */
   #forgetBefore(step: number): void {
-    if (this.#named !== undefined || step <= this.#from) return;
+    if (this.#named === undefined ? step <= this.#from : step !== this.#named) return;
     this.#from = step;
+    const carried = new Set(this.carriedFrom(step - 1).map(({ group }) => group));
+    const isHeld = ({ batch, group }: TrainPlace) => batch >= step || (batch === step - 1 && carried.has(group));
     for (const [key, { sampled }] of this.#groups)
-      if (sampled.phase === "train" && sampled.batch < step) this.#groups.delete(key);
-    for (const known of [this.#rules, this.#updated])
-      for (const earlier of [...known.keys()]) if (earlier < step) known.delete(earlier);
+      if (sampled.phase === "train" && !isHeld(sampled)) this.#groups.delete(key);
+    for (const earlier of [...this.#rules.keys()]) if (earlier < step) this.#rules.delete(earlier);
+    for (const earlier of [...this.#updated.keys()]) if (earlier < step - 1) this.#updated.delete(earlier);
   }
 
   take(event: RunEvent, { arrays, hasArrays }: Pick<JournalEntry, "arrays" | "hasArrays"> = noArrays): void {
@@ -191,7 +216,8 @@ export class Recovered {
         this.models.add(event.model);
         break;
       case "group-sampled":
-        if (event.phase === "train" && event.batch < from) break;
+        // What was carried over from the batch before is needed too; the save of that checkpoint sorts it out.
+        if (event.phase === "train" && event.batch < from - 1) break;
         this.#groups.set(keyOf(event), {
           sampled: event,
           arrays,
@@ -214,9 +240,14 @@ export class Recovered {
         break;
       }
       case "update-submitted":
-        if (event.step < from) break;
+        if (event.step < from - 1) break;
         this.#rules.set(event.step, event.rule);
-        this.#updated.set(event.step, { groups: event.groups.length, nextOffset: event.nextOffset, arrays });
+        this.#updated.set(event.step, {
+          groups: updateGroups(event).map(({ batch, group }) => ({ batch, group })),
+          carried: event.carried ?? [],
+          nextOffset: event.nextOffset,
+          arrays,
+        });
         break;
       case "step-done":
         this.#steps.set(event.step, event);
@@ -247,6 +278,7 @@ export class Recovered {
         if (this.#named === undefined) this.#from = Math.min(this.#from, event.to);
         for (const [key, { sampled }] of this.#groups) if (isGroupUndone(sampled, event.to)) this.#groups.delete(key);
         undoSteps(event.to, this.#rules, this.#steps, this.#updated);
+        for (const [step, updated] of this.#updated) if (isCarryDropped(step, event.to)) updated.carried = [];
         undoVersions(event.to, this.policies, this.#evaluated, this.#evaluationStarted);
         break;
     }
@@ -254,6 +286,10 @@ export class Recovered {
 }
 
 const noArrays = { hasArrays: false, arrays: () => ({}) };
+
+/** Whether a group is there with every verdict. */
+export const isJudged = (group: RememberedGroup | undefined): group is RememberedGroup =>
+  group?.sampled.samples.every((_, sample) => group.graded[sample] !== undefined) ?? false;
 
 /** Names a group. */
 const keyOf = ({ phase, batch, group }: Place) => `${phase} ${batch} ${group}`;

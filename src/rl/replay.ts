@@ -2,7 +2,7 @@
 // as they were recorded; under a changed one they show what would have differed.
 import type { z } from "zod";
 import { rewardOf } from "../grading/index.ts";
-import type { Arrays, EventOf, JournalEntry, Span, UpdateRule } from "../runs/events.ts";
+import { type Arrays, type EventOf, type JournalEntry, type Span, type UpdateRule, updateGroups } from "../runs/events.ts";
 import { isStepUndone, undoSteps } from "../runs/rewinds.ts";
 import { type Batch, type BatchExample, buildBatch } from "./batch.ts";
 import { completionOf } from "./completion.ts";
@@ -41,6 +41,7 @@ export interface Replayed {
 const ReplayConfig = TrainConfig.pick({
   max_steps: true,
   max_lag: true,
+  tail: true,
   reward: true,
   prompts_per_step: true,
   max_tokens: true,
@@ -49,7 +50,7 @@ const ReplayConfig = TrainConfig.pick({
   fill_batch: true,
 }).strip();
 
-/** What a step's figures are made of, as far as the journal was read. */
+/** What a step's figures are made of, as far as the journal was read; `groups`: its batch's, some of which the next step may have. */
 interface OpenStep {
   groups: RememberedGroup[];
   submitted?: { event: EventOf<"update-submitted">; session: Session; arrays: Arrays };
@@ -93,9 +94,11 @@ export function* replay(entries: Iterable<JournalEntry>, changes: ReplayChanges)
       done = done.filter(({ step }) => !isStepUndone(step, event.to));
     } else if (event.type === "step-done" && session) {
       const facts = stepOf(event.step);
-      open.delete(event.step);
+      const places = facts.submitted ? updateGroups(facts.submitted.event) : [];
+      const groups = places.flatMap(({ batch, group }) => open.get(batch)?.groups[group] ?? []);
+      open.delete(event.step - 1);
       done.push(event);
-      yield replayStep(event, facts, session, changes, done.slice(-recentSteps));
+      yield replayStep(event, { ...facts, groups }, session, changes, done.slice(-recentSteps));
     } else if (event.type === "evaluated") {
       const seconds = { "time/evaluate": (event.end - event.start) / 1000 };
       const now = { ...evaluationMetrics(summarizeOutcomes(event.outcomes)), ...seconds };
@@ -126,8 +129,7 @@ function replayStep(
       `The tokens of step ${event.step} were dropped from the journal (keep_journal=checkpoint), so it cannot be replayed. Train with keep_journal=all to keep them.`,
     );
   const { rule } = submitted.event;
-  // An outage that got its verdict later may have left groups that the batch did without.
-  const groups = remembered.slice(0, submitted.event.groups.length).map(groupOf);
+  const groups = remembered.map(groupOf);
   const before = referred(buildBatch(groups, rule), rule, submitted.arrays);
   const { rewarded, notes } = rewardAnew(groups, submitted.session, changes);
   const batch = referredAs(before, buildBatch(rewarded, changedRule(rule, changes)), rule);
@@ -139,6 +141,7 @@ function replayStep(
     datasetSize,
     maxSteps: config.max_steps,
     maxLag: config.max_lag,
+    carries: config.tail === "carry",
     learningRate: rule.adam.learningRate,
     batch,
     firstAsked: firstAsked(config),
@@ -191,11 +194,13 @@ const newGroup = ({
 });
 
 function groupOf(group: RememberedGroup): Group {
-  const { problem, source, datasetIndex, policy, start } = group.sampled;
+  const { batch, group: place, problem, source, datasetIndex, policy, start } = group.sampled;
   const verdicts = group.graded.map((event) => event!);
   const rows = rowsOf(group);
   const end = sampledUntil(group);
   return {
+    batch,
+    group: place,
     problem,
     source,
     datasetIndex,

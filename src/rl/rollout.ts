@@ -33,7 +33,7 @@ export interface Completion extends Omit<Answer, "text"> {
 }
 
 /** One problem's completions, in the order of the samples. */
-export interface Group {
+export interface Group extends Pick<Place, "batch" | "group"> {
   problem: string;
   source: string;
   /** Position in the endless order of the data. */
@@ -162,6 +162,8 @@ export const playEpisodes =
       const { sampled, prompt } = await untilAborted(draws.begun, own.signal);
       const completions = verdicts.map(({ grade }, sample) => completionOf(draws.rowsOf(sample), grade));
       return {
+        batch: place.batch,
+        group: place.group,
         problem: sampled.problem,
         source: sampled.source,
         datasetIndex: sampled.datasetIndex,

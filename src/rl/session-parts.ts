@@ -13,7 +13,7 @@ import { evaluationSeed } from "./evaluate.ts";
 import { Evaluations } from "./evaluations.ts";
 import type { Money } from "./history.ts";
 import { shapeOverlong } from "./overlong.ts";
-import { batchesOf, Pipeline } from "./pipeline.ts";
+import { batchesOf, Pipeline, shareOf } from "./pipeline.ts";
 import { Policies } from "./policies.ts";
 import { References } from "./references.ts";
 import type { Start } from "./resume.ts";
@@ -69,7 +69,7 @@ function rollouts({ parts, start, plan, record }: RunContext): Pick<RolloutConte
       const group = start.recovered.group(place);
       if (group?.sampled.problem !== task.id) return undefined;
       // What was trained on stays as it was. Elsewhere an outage, which may have ended the process before, is no verdict for good.
-      if (place.phase === "train" && place.batch < plan.frontier) return group;
+      if (place.phase === "train" && plan.isTrained(place)) return group;
       const isVerdict = (verdict: (typeof group.graded)[number]) => verdict?.grade.verdict !== "ungraded";
       return { ...group, graded: group.graded.map((verdict) => (isVerdict(verdict) ? verdict : undefined)) };
     },
@@ -126,6 +126,9 @@ export function pipelineOf(context: RunContext, admissions: Admissions): Pipelin
     floor: plan.floor,
     first: plan.first,
     end: plan.end,
+    oldest: plan.oldest,
+    share: shareOf(config),
+    trainedPlaces: (batch) => plan.trainedPlaces(batch),
     tasksOf: (batch) => plan.tasksOf(batch),
     further: (batch, judged, next) => plan.further(batch, judged, next),
     rollOut: watch.progress("sampling and grading", rollOut),
@@ -137,7 +140,7 @@ export function pipelineOf(context: RunContext, admissions: Admissions): Pipelin
 export function policiesOf(context: RunContext, isEvaluated: (version: number) => boolean): Policies {
   const { config, parts, start, plan, record, signals } = context;
   const { recovered, training } = start;
-  const isToSample = (batch: number) => batch >= plan.first && batch < plan.end && !plan.isComplete(batch);
+  const isToSample = (batch: number) => batch >= plan.oldest && batch < plan.end && !plan.isComplete(batch);
   return new Policies({
     service: parts.server.service,
     training,
@@ -169,7 +172,8 @@ export function checkpointsOf(
     signal: signals.cancel,
     onSaved: ({ step }) => {
       options.onSaved(step);
-      if (config.keep_journal === "checkpoint") parts.run.journal.thin(step);
+      // Of the batch before it, some may be carried over into it.
+      if (config.keep_journal === "checkpoint") parts.run.journal.thin(config.tail === "carry" ? step - 1 : step);
     },
   });
 }

@@ -205,7 +205,7 @@ export class TrainSession {
 
   /** The oldest version that anything is sampled from once `version` is the newest checkpoint. */
   #oldestAfter(version: number): number {
-    return Math.min(this.#context.plan.versionFor(version), this.evaluations.oldest);
+    return Math.min(this.#context.plan.oldestVersion(version), this.evaluations.oldest);
   }
 
   /** Measures the version that training holds now. Resolves to false where there is nothing to measure on. */

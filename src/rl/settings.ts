@@ -66,7 +66,11 @@ export interface TrainSettings {
   advantage?: "mean" | "grpo_std" | "rloo" | "batch_std" | "maxrl" | "none";
   /** policy versions that sampling may be behind training; 0: one after the other, 1: overlapped. Default 1, nano 0. */
   max_lag?: number;
-  /** allow max_lag of 3 and more with loss_fn=importance_sampling, which nothing bounds. Default false. */
+  /** what a step does about its slowest problems: wait for all, or train as soon as carry_share of them are done and carry the others over to the next step. Default "wait". */
+  tail?: "wait" | "carry";
+  /** tail=carry: the share of its problems that a step waits for; those carried over are waited for in the next one. Default 0.75. */
+  carry_share?: number;
+  /** allow answers that are three versions old and more with loss_fn=importance_sampling, which nothing bounds. Default false. */
   allow_unclipped?: boolean;
   /** optimizer steps per batch; more than 1 wants loss_fn=ppo. Default 1. */
   num_substeps?: number;

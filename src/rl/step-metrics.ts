@@ -19,6 +19,8 @@ export interface StepFacts {
   datasetSize: number;
   maxSteps: number;
   maxLag: number;
+  /** Whether a step may leave groups to the next one. */
+  carries: boolean;
   learningRate: number;
   batch: Batch;
   /** fill_batch: how many of the groups were asked before the verdicts of others. */
@@ -165,15 +167,25 @@ export function updateMetrics(
 }
 
 /** How the pipeline did: how old the policies were, who waited for whom, and how close the pace is to the best possible one. */
-function pipelineMetrics({ step, batch, spans, recent }: StepFacts): Record<string, number> {
+function pipelineMetrics({ step, batch, spans, recent, carries }: StepFacts): Record<string, number> {
   const total = durationOf(spans, "total");
   const training = spans.filter(({ name }) => name === "train");
   const sum = (pick: (times: StepTimes) => number) => recent.reduce((all, times) => all + pick(times), 0);
   return {
     "pipeline/lag": Math.max(0, ...batch.groups.map(({ group }) => step - group.policy)),
+    ...(carries && { "pipeline/carried_groups": batch.groups.filter(({ group }) => group.batch < step).length }),
+    "pipeline/tail_frac": total > 0 ? tailMs(batch, spans) / total : 0,
     "pipeline/train_idle_frac": total > 0 ? Math.max(0, 1 - coveredMs(training) / total) : 0,
     "pipeline/bound_ratio": sum(({ total }) => total) > 0 ? sum(({ bound }) => bound) / sum(({ total }) => total) : 1,
   };
+}
+
+/** How long a step waited for the last quarter of its groups, when it waited for nothing else. */
+function tailMs({ groups }: Batch, spans: readonly Span[]): number {
+  const ends = groups.map(({ group }) => group.judged.end).sort((a, b) => a - b);
+  const began = spans.find(({ name }) => name === "total")?.start ?? 0;
+  const most = ends[Math.ceil(0.75 * ends.length) - 1] ?? 0;
+  return Math.max(0, (ends.at(-1) ?? 0) - Math.max(most, began));
 }
 
 /**
@@ -187,11 +199,11 @@ export function stepTimes(spans: readonly Span[], maxLag: number): StepTimes {
 }
 
 /**
- * A batch's stages from its groups: sampling, grading, and the grading that was left when the last answer had come. With fill_batch, how
+ * A batch's stages from its own groups, without those that were carried over into it: sampling, grading, and the grading that was left when the last answer had come. With fill_batch, how
  * long it went on after the groups that were asked first.
  */
-export function batchSpans(batch: Batch, firstAsked?: number): Span[] {
-  const groups = batch.groups.map(({ group }) => group);
+export function batchSpans(step: number, batch: Batch, firstAsked?: number): Span[] {
+  const groups = batch.groups.flatMap(({ group }) => (group.batch === step ? [group] : []));
   if (groups.length === 0) return [];
   const first = (pick: (group: (typeof groups)[number]) => number) => Math.min(...groups.map(pick));
   const last = (pick: (group: (typeof groups)[number]) => number) => Math.max(...groups.map(pick));

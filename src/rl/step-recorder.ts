@@ -8,6 +8,7 @@ import type { Batch } from "./batch.ts";
 import type { TrainConfig } from "./config.ts";
 import { firstAsked } from "./fill.ts";
 import type { Meter } from "./meter.ts";
+import type { Pending } from "./pipeline.ts";
 import type { Recovered } from "./recovery.ts";
 import { arraysOf, extraReads } from "./references.ts";
 import { rateShare } from "./schedule.ts";
@@ -57,7 +58,12 @@ export class StepRecorder {
   }
 
   /** The batch is about to be trained on; durable before the server hears of it. */
-  async submitted(step: number, batch: Batch, rule: UpdateRule, nextOffset: number): Promise<void> {
+  async submitted(
+    step: number,
+    batch: Batch,
+    rule: UpdateRule,
+    { nextOffset, carried }: { nextOffset: number; carried: readonly Pending[] },
+  ): Promise<void> {
     if (this.#recovered.ruleOf(step)) return;
     const tokens = inputTokens(batch.examples);
     const event: NewEvent = {
@@ -69,6 +75,8 @@ export class StepRecorder {
       readTokens: tokens * extraReads(rule),
       nextOffset,
       groups: batch.groups.map(({ group, outcome, skipped, advantages }, index) => ({
+        batch: group.batch,
+        group: group.group,
         problem: group.problem,
         outcome,
         skipped,
@@ -77,6 +85,7 @@ export class StepRecorder {
         graded: group.completions.filter(({ grade }) => grade.verdict !== "ungraded").length,
         passed: group.completions.filter(({ grade }) => grade.verdict === "pass").length,
       })),
+      carried: carried.map(({ group, task }) => ({ group, problem: task!.id, datasetIndex: task!.datasetIndex })),
     };
     await this.#journal.append(event, batch.references ? arraysOf(batch.references) : {});
   }
@@ -133,6 +142,7 @@ export class StepRecorder {
       datasetSize,
       maxSteps: this.#config.max_steps,
       maxLag: this.#config.max_lag,
+      carries: this.#config.tail === "carry",
       learningRate: rule.adam.learningRate,
       batch,
       firstAsked: firstAsked(this.#config),

@@ -117,7 +117,7 @@ async function trainFrom(
     await session.begin(start.position.step);
 
     events.stage(start.position.step, "sampling and grading");
-    for await (const { batch: step, groups } of controls.apply(pipeline.batches(), () => progress.position)) {
+    for await (const { batch: step, groups, carried } of controls.apply(pipeline.batches(), () => progress.position)) {
       session.throwIfFailed();
       if (config.canary_every > 0 && step > 0 && step % config.canary_every === 0) await session.checkGrader();
       await session.beforeUpdate(step);
@@ -125,9 +125,9 @@ async function trainFrom(
       const rule = recorder.ruleOf(step);
       const batch = await session.askReferences(step, buildBatch(groups, rule), rule);
       stopIfUngraded(step, batch, parts.grading.by);
-      const spans = batchSpans(batch, firstAsked(config));
+      const spans = batchSpans(step, batch, firstAsked(config));
       const nextOffset = session.offsetOf(step + 1);
-      await recorder.submitted(step, batch, rule, nextOffset);
+      await recorder.submitted(step, batch, rule, { nextOffset, carried });
 
       // Without a datum neither call is made: an optimizer step without a gradient would still move the weights by momentum.
       events.stage(step, "training");

@@ -1,13 +1,13 @@
 // One batch of training, or one evaluation, with every answer: read from the journal when somebody looks at it.
 import type { Frame } from "./cursor.ts";
-import type { Arrays, EventOf } from "./events.ts";
+import { type Arrays, type EventOf, updateGroups } from "./events.ts";
 import { framesOf } from "./read-journal.ts";
 import { countsFirst, type RecordedGroup, writtenOf } from "./rollouts.ts";
 import { turnPaths } from "./turn-paths.ts";
 import { type JournalWindow, RunView } from "./view.ts";
 
 export type Phase = "train" | "eval";
-type SubmittedGroup = EventOf<"update-submitted">["groups"][number];
+type SubmittedGroup = ReturnType<typeof updateGroups>[number];
 
 /** A run's view, and the frames that it knows the places of. */
 export interface ReadableRun {
@@ -33,6 +33,8 @@ export interface BatchGroup extends RecordedGroup {
   turns: RecordedTurn[];
   /** What training made of it; undefined until its update was submitted, and of evaluations. */
   judged: SubmittedGroup | undefined;
+  /** The step whose update is on it: its batch's, or, carried over, the one after that. */
+  trainedIn: number;
 }
 
 export interface Batch {
@@ -43,11 +45,25 @@ export interface Batch {
   groups: BatchGroup[];
 }
 
+/** What the update of a step is on, in its order: what was carried over into it, then groups of its own batch. */
+export function readTrained(run: ReadableRun, step: number): BatchGroup[] {
+  const isOf = ({ trainedIn }: BatchGroup) => trainedIn === step;
+  return [...carriedInto(run, step), ...readBatch(run, "train", step).groups.filter(isOf)];
+}
+
+/** The groups of the batch before that the update of a step is on. */
+export function carriedInto(run: ReadableRun, step: number): BatchGroup[] {
+  if ((run.view.updates.get(step - 1)?.carried ?? []).length === 0) return [];
+  return readBatch(run, "train", step - 1).groups.filter(({ trainedIn }) => trainedIn === step);
+}
+
 /** Reads a batch, or one group of it; `groups` is empty where the journal has none. */
 export function readBatch(run: ReadableRun, phase: Phase, batch: number, only?: number): Batch {
   const groups = new Map<number, BatchGroup>();
   const window = phase === "train" ? run.view.windowOf(batch) : run.view.windowOfEvaluation(batch);
-  const submitted = phase === "train" ? submittedGroups(run, batch) : [];
+  const carried = new Set(phase === "train" ? run.view.updates.get(batch)?.carried : []);
+  const stepsOf = carried.size > 0 ? [batch, batch + 1] : [batch];
+  const submitted = phase === "train" ? stepsOf.flatMap((step) => submittedGroups(run, step)) : [];
   for (const frame of window ? run.frames(window) : []) {
     if (frame.bulk === undefined || frame.bulk === "update-done") continue;
     const event = frame.event() as EventOf<"group-sampled" | "graded" | "turn-sampled">;
@@ -63,7 +79,8 @@ export function readBatch(run: ReadableRun, phase: Phase, batch: number, only?: 
         arrays: frame.arrays,
         graded: [],
         turns: [],
-        judged: submitted[event.group],
+        judged: submitted.find((entry) => entry.batch === batch && entry.group === event.group),
+        trainedIn: batch + (carried.has(event.group) ? 1 : 0),
       });
   }
   return { phase, batch, groups: [...groups.values()].sort((a, b) => a.sampled.group - b.sampled.group) };
@@ -87,20 +104,16 @@ export interface TurnTokens extends AnswerLogprobs {
   counts: boolean;
 }
 
-/** The turns of a sample in their order; undefined when the tokens were thinned from the journal. `batch`: with all its groups. */
-export function turnTokens(
-  run: ReadableRun,
-  batch: Batch,
-  group: BatchGroup,
-  sample: number,
-): TurnTokens[] | undefined {
+/** The turns of a sample in their order; undefined when the tokens were thinned from the journal. */
+export function turnTokens(run: ReadableRun, group: BatchGroup, sample: number): TurnTokens[] | undefined {
   const turns = turnsIn(group, sample);
-  const all = turns && trainerLogprobs(run, batch);
+  const all = turns && trainerLogprobs(run, group);
   if (!turns || !all) return turns;
+  const { batch, group: place } = group.sampled;
   let offset = 0;
-  for (const other of batch.groups)
+  for (const other of readTrained(run, group.trainedIn))
     for (const index of other.judged?.trained ?? []) {
-      if (other !== group || index !== sample) {
+      if (other.sampled.batch !== batch || other.sampled.group !== place || index !== sample) {
         offset += writtenOf(other, index).tokens;
         continue;
       }
@@ -152,13 +165,8 @@ function turnsIn(group: BatchGroup, sample: number): TurnTokens[] | undefined {
 }
 
 /** The tokens of one answer, in all its turns that count; undefined when they were thinned from the journal. */
-export function answerLogprobs(
-  run: ReadableRun,
-  batch: Batch,
-  group: BatchGroup,
-  sample: number,
-): AnswerLogprobs | undefined {
-  const turns = turnTokens(run, batch, group, sample)?.filter(({ counts }) => counts);
+export function answerLogprobs(run: ReadableRun, group: BatchGroup, sample: number): AnswerLogprobs | undefined {
+  const turns = turnTokens(run, group, sample)?.filter(({ counts }) => counts);
   if (!turns) return undefined;
   const [only] = turns;
   if (only && turns.length === 1) return { tokens: only.tokens, sampler: only.sampler, trainer: only.trainer };
@@ -171,8 +179,8 @@ export function answerLogprobs(
 }
 
 /** The trainer's, stored end to end for all trained answers, in the order of groups, samples and their sequences. */
-function trainerLogprobs(run: ReadableRun, batch: Batch): Float32Array | undefined {
-  const done = batch.phase === "train" ? run.view.updates.get(batch.batch)?.done : undefined;
+function trainerLogprobs(run: ReadableRun, { sampled, trainedIn }: BatchGroup): Float32Array | undefined {
+  const done = sampled.phase === "train" ? run.view.updates.get(trainedIn)?.done : undefined;
   const all = done && readAt(run, done, (frame) => frame.arrays()["logprobs"]);
   return all instanceof Float32Array ? all : undefined;
 }
@@ -180,7 +188,7 @@ function trainerLogprobs(run: ReadableRun, batch: Batch): Float32Array | undefin
 /** The groups of a step as its update saw them. */
 function submittedGroups(run: ReadableRun, step: number): readonly SubmittedGroup[] {
   const position = run.view.updates.get(step)?.submitted;
-  return position ? readAt(run, position, (frame) => frame.event() as EventOf<"update-submitted">).groups : [];
+  return position ? updateGroups(readAt(run, position, (frame) => frame.event() as EventOf<"update-submitted">)) : [];
 }
 
 /** What is read of the frame at a position. */

@@ -247,6 +247,9 @@ export const RunEvent = z.discriminatedUnion("type", [
     nextOffset: index,
     groups: z.array(
       z.object({
+        /** Whose it is: its batch and its place there. Left out: of this step's batch, in this order. */
+        batch: index.optional(),
+        group: index.optional(),
         problem: z.string(),
         outcome: z.enum(["mixed", "all-pass", "all-fail", "ungraded"]),
         skipped: z.boolean(),
@@ -258,6 +261,8 @@ export const RunEvent = z.discriminatedUnion("type", [
         passed: index,
       }),
     ),
+    /** Groups of this step's batch that it was trained without (tail=carry): they are trained on with the next one. */
+    carried: z.array(z.object({ group: index, problem: z.string(), datasetIndex: index })).optional(),
   }),
   /** The server applied it. Array: logprobs, the trainer's, of every completion token of the trained samples, end to end. */
   event("update-done", {
@@ -314,6 +319,10 @@ export const RunEvent = z.discriminatedUnion("type", [
 export type RunEvent = z.output<typeof RunEvent>;
 export type EventType = RunEvent["type"];
 export type EventOf<Type extends EventType> = Extract<RunEvent, { type: Type }>;
+
+/** The groups of an update, each with its batch and its place there. */
+export const updateGroups = ({ step, groups }: Pick<EventOf<"update-submitted">, "step" | "groups">) =>
+  groups.map((entry, index) => ({ ...entry, batch: entry.batch ?? step, group: entry.group ?? index }));
 
 /** An event as it is given to the journal, which adds the time. */
 export type NewEvent = { [Type in EventType]: Omit<EventOf<Type>, "at"> }[EventType];

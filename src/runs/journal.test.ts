@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { foldersInMemory } from "../../test/support/folders.ts";
 import { log, rewarded, submitted } from "../../test/support/synthetic-run.ts";
 import { readJsonLines } from "../core/jsonl.ts";
-import type { Arrays, NewEvent, RunEvent } from "./events.ts";
+import type { Arrays, EventOf, NewEvent, RunEvent } from "./events.ts";
 import { decodeArrays, decodeHeader, decodeJson, encodeFrame, headerBytes } from "./frames.ts";
 import { Journal } from "./journal.ts";
 import { readJournal } from "./read-journal.ts";
@@ -245,7 +245,9 @@ describe("the files made from it", () => {
     const long = (batch: number, group: number) =>
       ({ ...sampled(batch, group), samples: [{ tokens: 3, truncated: false, text }] }) as NewEvent;
     const folder = newFolder();
-    await write(folder, [long(0, 0), arrays], graded(0, 0), [long(0, 1), arrays], graded(0, 1), submitted(0), [
+    const { groups, ...update } = submitted(0) as EventOf<"update-submitted">;
+    const both = { ...update, groups: [...groups, ...groups] } as NewEvent;
+    await write(folder, [long(0, 0), arrays], graded(0, 0), [long(0, 1), arrays], graded(0, 1), both, [
       long(1, 0),
       arrays,
     ]);

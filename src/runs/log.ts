@@ -1,7 +1,7 @@
 // Messages for people: every line goes to the journal, which writes logs.log from it, and most to the console. Secrets are blanked on
 // the way. logs.log also tells what no message said: the rewards of every group, answers in full, what the server answered.
 import { visibleLine } from "../core/visible.ts";
-import type { RunEvent } from "./events.ts";
+import { type RunEvent, updateGroups } from "./events.ts";
 import type { Journal } from "./journal.ts";
 import type { RecordedGroup } from "./rollouts.ts";
 
@@ -79,30 +79,30 @@ export class RunLogger implements Logger {
 export const logLine = (at: number, level: Level, message: string) =>
   `${new Date(at).toISOString()} [${level}] ${message}\n`;
 
-/** What logs.log says of an event. `groups` are those of the step it is about. */
-export function logLines(event: RunEvent, groupsToLog: number, groups: readonly RecordedGroup[] = []): string[] {
+/** What logs.log says of an event. `groups` are those of an update, in its order. */
+export function logLines(
+  event: RunEvent,
+  groupsToLog: number,
+  groups: readonly (RecordedGroup | undefined)[] = [],
+): string[] {
   const line = (level: Level, message: string) => logLine(event.at, level, message);
   switch (event.type) {
     case "log":
       return [line(event.level, event.message)];
     case "update-submitted":
-      return event.groups.flatMap(({ problem, outcome, skipped }, index) => {
+      return updateGroups(event).flatMap(({ batch, group: place, problem, outcome, skipped }, index) => {
         const group = groups[index];
         const rewards = group?.graded.map((event) => event?.grade.reward ?? "?").join(" ") ?? "?";
-        const said = `step ${event.step} group ${index} ${visibleLine(problem, 200)}: ${outcome}`;
+        const from = batch === event.step ? "" : `, carried over from step ${batch}`;
+        const name = `step ${event.step} group ${place}${from}`;
+        const said = `${name} ${visibleLine(problem, 200)}: ${outcome}`;
         const lines = [
           skipped
             ? line("WARNING", `${said}, every reward is the same: nothing to learn, skipped; rewards ${rewards}`)
             : line("INFO", `${said}; rewards ${rewards}`),
         ];
         const first = index < groupsToLog ? group?.sampled.samples[0] : undefined;
-        if (first)
-          lines.push(
-            line(
-              "INFO",
-              `step ${event.step} group ${index} sample 0 (${group!.graded[0]?.grade.status}):\n${first.text}`,
-            ),
-          );
+        if (first) lines.push(line("INFO", `${name} sample 0 (${group!.graded[0]?.grade.status}):\n${first.text}`));
         return lines;
       });
     case "update-done":

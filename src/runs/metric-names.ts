@@ -142,7 +142,10 @@ export const metricSections: readonly MetricSection[] = [
   {
     title: "Pipeline and journal",
     metrics: {
-      "pipeline/lag": "policy versions between the sampler and the trainer, at most `max_lag`",
+      "pipeline/lag":
+        "policy versions between the sampler and the trainer, at most `max_lag`; with `tail=carry` one more",
+      "pipeline/carried_groups": "with `tail=carry`: groups that were carried over from the step before",
+      "pipeline/tail_frac": "share of the step in which nothing was waited for but the last quarter of its groups",
       "pipeline/in_flight_groups": "groups being sampled or graded when the step ended",
       "pipeline/train_idle_frac": "share of the step in which nothing was trained",
       "pipeline/sample_idle_frac": "share of the step in which no answer was awaited",

@@ -5,7 +5,7 @@ import type { GroupEntry, RunView } from "./view.ts";
 export interface Problem {
   id: string;
   /** Groups of training, in the order of steps. */
-  attempts: ({ step: number; group: number } & GroupEntry)[];
+  attempts: ({ step: number } & GroupEntry)[];
   /** By the version that was measured, in order. */
   evaluations: ({ step: number; group: number } & ProblemOutcome)[];
 }
@@ -18,8 +18,9 @@ export function problemsOf({ updates, evaluations }: RunView): Map<string, Probl
     problems.set(id, problem);
     return problem;
   };
-  for (const [step, { groups }] of updates)
-    for (const [group, entry] of groups.entries()) of(entry.problem).attempts.push({ step, group, ...entry });
+  // By the step whose batch a group is of: there its answers are found.
+  for (const { groups } of updates.values())
+    for (const entry of groups) of(entry.problem).attempts.push({ step: entry.batch, ...entry });
   for (const { step, outcomes } of [...evaluations.values()].sort((a, b) => a.step - b.step))
     for (const [group, outcome] of outcomes.entries()) of(outcome.id).evaluations.push({ step, group, ...outcome });
   return problems;

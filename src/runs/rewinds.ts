@@ -1,11 +1,15 @@
 // Going back. A run that is rewound to step N does the steps from N on anew, and with them what comes of them: the policies after
-// version N, which N steps made. What that undoes is decided here alone.
+// version N, which N steps made. Groups that were carried over into step N are dropped: they were of a batch that counts, and their part
+// of step N does not. What going back undoes is decided here alone.
 
 /** A group's batch: of training a step, of an evaluation the policy version that it measures. */
 interface Batch {
   phase: "train" | "eval";
   batch: number;
 }
+
+/** Whether going back to step `to` drops what the update of `step` left to the next one. */
+export const isCarryDropped = (step: number, to: number): boolean => step === to - 1;
 
 type ByNumber = Map<number, unknown> | Set<number>;
 

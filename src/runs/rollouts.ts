@@ -7,6 +7,8 @@ export interface RolloutRecord {
   problem_id: string;
   source: string;
   group: number;
+  /** Of a group that was carried over into the step: the step whose batch it is of. */
+  carried_from?: number;
   sample: number;
   verdict: "pass" | "fail" | "ungraded";
   status: string;
@@ -83,6 +85,7 @@ export function rolloutRecords(
         problem_id: sampled.problem,
         source: sampled.source,
         group: sampled.group,
+        ...(sampled.phase === "train" && sampled.batch !== step && { carried_from: sampled.batch }),
         sample,
         verdict: grade.verdict,
         status: grade.status,

@@ -7,12 +7,12 @@ import { replaceFile } from "../core/files.ts";
 import { toJsonLine } from "../core/jsonl.ts";
 import { LiveCheckpoints } from "./checkpoints.ts";
 import { runFiles } from "./directory.ts";
-import type { EventOf, RunEvent } from "./events.ts";
+import { type EventOf, type RunEvent, updateGroups } from "./events.ts";
 import { FoldedFile } from "./folded-file.ts";
 import { decodeHeader, decodeJson, type encodeFrame, type FrameHeader, jsonDeflated } from "./frames.ts";
 import { logLines } from "./log.ts";
 import { MetricsRecords } from "./records.ts";
-import { isGroupUndone, isStepUndone, isVersionUndone } from "./rewinds.ts";
+import { isCarryDropped, isGroupUndone, isStepUndone, isVersionUndone } from "./rewinds.ts";
 import { type RecordedGroup, rolloutRecords, stepFile } from "./rollouts.ts";
 
 export class RunFiles {
@@ -85,7 +85,8 @@ export class RunFiles {
       case "rewound":
         for (const file of [this.#metrics, this.#timing, this.#findings]) file.rewind(event.to);
         for (const [key, groups] of this.#groups)
-          if (groups.some((group) => group && isGroupUndone(group.sampled, event.to))) this.#groups.delete(key);
+          if (groups.some((group) => group && (isGroupUndone(group.sampled, event.to) || isCarried(group, event.to))))
+            this.#groups.delete(key);
         this.#remove(runFiles.rollouts, (step) => isStepUndone(step, event.to));
         this.#remove(runFiles.evaluations, (step) => isVersionUndone(step, event.to));
         break;
@@ -93,10 +94,10 @@ export class RunFiles {
     for (const line of logLines(
       event,
       this.#groupsToLog,
-      this.#groups.get(`train ${"step" in event ? event.step : ""}`),
+      event.type === "update-submitted" ? this.#trained(event) : [],
     ))
       this.#log.append(line);
-    if (event.type === "update-submitted") this.#groups.delete(`train ${event.step}`);
+    if (event.type === "update-submitted") this.#forget(event);
   }
 
   close(): void {
@@ -123,17 +124,35 @@ export class RunFiles {
     return groups;
   }
 
-  #writeRollouts({ step, groups }: EventOf<"update-submitted">): void {
-    const recorded = this.#groups.get(`train ${step}`) ?? [];
-    this.#writeRecords(runFiles.rollouts, stepFile(step), recorded, (group) =>
-      rolloutRecords(step, group, groups[group.sampled.group]?.advantages ?? []),
+  /** The groups of an update in its order. One may be missing where the journal was damaged. */
+  #trained(event: EventOf<"update-submitted">): (HeldGroup | undefined)[] {
+    return updateGroups(event).map(({ batch, group }) => this.#groups.get(`train ${batch}`)?.[group]);
+  }
+
+  /** What an update is on is written; what it left to the next one is not. */
+  #forget({ step, carried = [] }: EventOf<"update-submitted">): void {
+    const groups = this.#groups.get(`train ${step}`) ?? [];
+    const left: HeldGroup[] = [];
+    for (const { group } of carried) if (groups[group]) left[group] = groups[group];
+    this.#groups.delete(`train ${step - 1}`);
+    if (left.length > 0) this.#groups.set(`train ${step}`, left);
+    else this.#groups.delete(`train ${step}`);
+  }
+
+  #writeRollouts(event: EventOf<"update-submitted">): void {
+    const { step } = event;
+    const recorded = this.#trained(event).map((group, index) => ({ group, entry: event.groups[index]! }));
+    this.#writeRecords(runFiles.rollouts, stepFile(step), recorded, ({ group, entry }) =>
+      group ? rolloutRecords(step, group, entry.advantages) : [],
     );
   }
 
   #writeEvaluation({ step, outcomes }: EventOf<"evaluated">): void {
     const recorded = this.#groups.get(`eval ${step}`) ?? [];
     this.#groups.delete(`eval ${step}`);
-    this.#writeRecords(runFiles.evaluations, answersFile(step), recorded, (group) => rolloutRecords(step, group, []));
+    this.#writeRecords(runFiles.evaluations, answersFile(step), recorded, (group) =>
+      group ? rolloutRecords(step, group, []) : [],
+    );
     this.#writeRecords(runFiles.evaluations, stepFile(step), outcomes, (outcome) => [outcome]);
   }
 
@@ -162,8 +181,7 @@ export class RunFiles {
     if (existsSync(path)) return;
     replaceFile(path, (temporary) => {
       writeFileSync(temporary, "");
-      // A group may be missing where the journal was damaged.
-      for (const item of items) if (item) appendFileSync(temporary, recordsOf(item).map(toJsonLine).join(""));
+      for (const item of items) appendFileSync(temporary, recordsOf(item).map(toJsonLine).join(""));
     });
   }
 }
@@ -185,6 +203,9 @@ class HeldGroup implements RecordedGroup {
     return "event" in held ? held.event : (JSON.parse(decodeJson(held.header, held.json)!) as RecordedGroup["sampled"]);
   }
 }
+
+const isCarried = ({ sampled: { phase, batch } }: HeldGroup, to: number) =>
+  phase === "train" && isCarryDropped(batch, to);
 
 /** `step_000012.answers.jsonl`: every answer of an evaluation with its verdict. */
 export const answersFile = (step: number) => stepFile(step).replace(".jsonl", ".answers.jsonl");

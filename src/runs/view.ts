@@ -3,11 +3,11 @@
 import { type CheckpointRecord, LiveCheckpoints } from "./checkpoints.ts";
 import { describeControl } from "./controls.ts";
 import { type BulkKind, type Frame, isBefore, isBulk, type JournalPosition } from "./cursor.ts";
-import type { EventOf, RunEvent, Span } from "./events.ts";
+import { type EventOf, type RunEvent, type Span, updateGroups } from "./events.ts";
 import { FoundFindings } from "./findings.ts";
 import { framesOf } from "./read-journal.ts";
 import type { MetricsRecord } from "./records.ts";
-import { isStepUndone, undoSteps, undoVersions } from "./rewinds.ts";
+import { isCarryDropped, isStepUndone, undoSteps, undoVersions } from "./rewinds.ts";
 import { coveredWithin } from "./timing.ts";
 
 /** One process's part of a run. */
@@ -31,14 +31,16 @@ export interface DoneStep {
 
 /** A group as its update saw it. */
 export type GroupEntry = Pick<
-  EventOf<"update-submitted">["groups"][number],
-  "problem" | "outcome" | "skipped" | "graded" | "passed"
+  ReturnType<typeof updateGroups>[number],
+  "batch" | "group" | "problem" | "outcome" | "skipped" | "graded" | "passed"
 >;
 
 /** An update, and where its events stand. */
 export interface Update {
   submitted: JournalPosition;
   groups: GroupEntry[];
+  /** Groups of its batch that the next update is on. */
+  carried: readonly number[];
   /** The event with the trainer's log-probabilities. */
   done: JournalPosition | undefined;
   learningRate: number;
@@ -89,7 +91,7 @@ export class RunView {
   readonly #checkpoints = new LiveCheckpoints();
   /** What was worked on beside the steps, and in steps that were rewound. */
   readonly #spans: Span[] = [];
-  /** The largest lag that a session allowed: how far back a step's answers can stand. */
+  /** The largest lag that a session allowed: how far back answers of a step's batch can stand. */
   #maxLag = 0;
   readonly #rewinds: { to: number; position: JournalPosition }[] = [];
   readonly #evaluationWindows = new Map<number, JournalWindow>();
@@ -149,12 +151,13 @@ export class RunView {
     return this.checkpoints.at(-1);
   }
 
-  /** Where the events of a step can stand: from its earliest possible answer to its update. */
+  /** Where the events of a step's batch can stand: from its earliest possible answer to the last update that is on some of it. */
   windowOf(step: number): JournalWindow {
     let from = this.updates.get(step - this.#maxLag - 1)?.submitted ?? beginning;
     for (const { to, position } of this.#rewinds)
       if (isStepUndone(step, to) && isBefore(from, position)) from = position;
-    return { from, to: this.updates.get(step)?.submitted };
+    const last = (this.updates.get(step)?.carried ?? []).length > 0 ? step + 1 : step;
+    return { from, to: this.updates.get(last)?.submitted };
   }
 
   /** Where the events of an evaluation stand; undefined where none was begun. */
@@ -237,12 +240,16 @@ export class RunView {
     else if (kind === "update-done" && this.#current) this.#current.done = position;
   }
 
-  #submitted({ step, rule, groups }: EventOf<"update-submitted">, position: JournalPosition): void {
+  #submitted(event: EventOf<"update-submitted">, position: JournalPosition): void {
+    const { step, rule, carried = [] } = event;
     this.#current = {
       submitted: position,
       done: undefined,
       learningRate: rule.adam.learningRate,
-      groups: groups.map(({ problem, outcome, skipped, graded, passed }) => ({
+      carried: carried.map(({ group }) => group),
+      groups: updateGroups(event).map(({ batch, group, problem, outcome, skipped, graded, passed }) => ({
+        batch,
+        group,
         problem: this.#text(problem),
         outcome,
         skipped,
@@ -268,6 +275,7 @@ export class RunView {
   #rewound({ at, to, reason }: EventOf<"rewound">, position: JournalPosition): void {
     this.#rewinds.push({ to, position });
     undoSteps(to, this.updates);
+    for (const [step, update] of this.updates) if (isCarryDropped(step, to)) update.carried = [];
     undoVersions(to, this.evaluations, this.#evaluationWindows);
     const kept = this.steps.findLastIndex(({ step }) => !isStepUndone(step, to)) + 1;
     for (const { spans } of this.steps.splice(kept)) this.#spans.push(...spans);

@@ -35,7 +35,7 @@ test("turns become one sequence: the tokens sent are the path, and each sampled 
   let trained = 0;
   for (const group of batch.groups)
     for (const sample of group.judged!.trained) {
-      const all = turnTokens(run, batch, group, sample)!;
+      const all = turnTokens(run, group, sample)!;
       for (const [index, turn] of all.entries()) {
         expect(turn.parent).toBe(index === 0 ? null : index - 1);
         if (index > 0)

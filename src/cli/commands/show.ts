@@ -87,7 +87,7 @@ async function describe(options: ShowOptions, signal: AbortSignal): Promise<stri
       `sample=${sample} is not there: the group has samples 0 to ${chosen.sampled.samples.length - 1}.`,
     );
   const tokenizer = await tokenizerOf(run, signal);
-  const logprobs = answerLogprobs(readable, found, chosen, sample);
+  const logprobs = answerLogprobs(readable, chosen, sample);
   return describeSample(run, found, chosen, sample, { logprobs, tokenizer, raw: options.raw });
 }
 

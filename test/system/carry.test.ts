@@ -1,0 +1,141 @@
+// tail=carry: a step is trained on as soon as a share of its groups is there, the others with the next one. Which group went where is in
+// the journal before anything is trained, so a killed run makes the same updates again and nothing twice.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, test } from "vitest";
+import type { TrainConfig } from "whetstone/rl";
+import { readJsonLines } from "../../src/core/jsonl.ts";
+import { Random } from "../../src/core/random.ts";
+import { replay } from "../../src/rl/replay.ts";
+import { answerLogprobs, carriedInto, readableRun, readBatch, readTrained } from "../../src/runs/batch.ts";
+import { type EventOf, updateGroups } from "../../src/runs/events.ts";
+import { readJournal } from "../../src/runs/read-journal.ts";
+import { stepFile } from "../../src/runs/rollouts.ts";
+import { eventsOf, loopRig, newFolder, type Problem, parity } from "../support/loop-rig.ts";
+import { expectNothingTwice, type Moment, momentOf } from "./killing.ts";
+
+const steps = 6;
+const config: Partial<TrainConfig> = {
+  tail: "carry",
+  max_steps: steps,
+  prompts_per_step: 4,
+  save_every: 0,
+  loss_fn: "ppo",
+};
+const updatesOf = (path: string) =>
+  eventsOf(path).filter((event): event is EventOf<"update-submitted"> => event.type === "update-submitted");
+
+/** Judging one problem in five takes several steps' time. */
+const slowly = async ({ problem, tokens }: { problem: Problem; tokens: Int32Array }) => {
+  if (problem.index % 5 === 0) await sleep(60);
+  return parity({ tokens });
+};
+
+/** Every group of every batch is trained on once, at most one step late, and at most lag + 1 versions after its own. */
+function expectAllTrained(path: string, lag: number): void {
+  const sampled = new Map(
+    eventsOf(path).flatMap((event) =>
+      event.type === "group-sampled" && event.phase === "train" ? [[`${event.batch} ${event.group}`, event]] : [],
+    ),
+  );
+  const updates = updatesOf(path);
+  const trained = updates.flatMap((update) => updateGroups(update).map((entry) => ({ ...entry, step: update.step })));
+  const names = trained.map(({ batch, group }) => `${batch} ${group}`);
+  expect(names.toSorted()).toEqual([...sampled.keys()].toSorted());
+  expect(names).toHaveLength(steps * 4);
+  for (const { step, batch, group, problem } of trained) {
+    const event = sampled.get(`${batch} ${group}`)!;
+    expect(event.problem).toBe(problem);
+    expect(step - batch).toBeLessThanOrEqual(1);
+    expect(step - event.policy).toBeLessThanOrEqual(lag + 1);
+    const left = updates[batch]!.carried!.filter((one) => one.group === group);
+    expect(left).toEqual(step === batch ? [] : [{ group, problem, datasetIndex: event.datasetIndex }]);
+  }
+  expect(updates.at(-1)!.carried).toEqual([]);
+  expect(trained.filter(({ step, batch }) => step > batch).length).toBeGreaterThan(0);
+}
+
+test.each([0, 1, 2])(
+  "max_lag=%i: all is trained on, and runs that are killed make the journal's updates again, bit for bit",
+  async (lag) => {
+    const rig = await loopRig();
+    const audit = join(rig.stateDir, "audit.jsonl");
+    const path = join(newFolder(), "run");
+    const random = new Random("kills", lag);
+    const moments: Moment[] = [];
+    for (let kills = 0; kills < 6; kills++) {
+      const cancel = new AbortController();
+      let left = 5 + random.integer(100);
+      const onEvent = () => --left < 0 && cancel.abort(new Error("killed"));
+      const options = { reward: slowly, config: { ...config, max_lag: lag }, cancel: cancel.signal, onEvent };
+      if (await rig.train(path, options).catch(() => undefined)) break;
+      if (existsSync(join(path, "journal"))) moments.push(momentOf(path, audit));
+    }
+    await rig.train(path, { reward: slowly, config: { ...config, max_lag: lag } });
+    expect(moments.length).toBeGreaterThan(0);
+    expectAllTrained(path, lag);
+    // Without a checkpoint every process trained all of the journal's updates on a model of its own: of one history, each of them.
+    expectNothingTwice(path, audit, moments);
+    for (const { recorded, now } of replay(readJournal(path), {})) expect(now).toEqual(recorded);
+    if (lag === 1) expectReadable(path);
+  },
+  60_000,
+);
+
+/** Groups that were carried over are found where they belong, with what both policies gave their tokens. */
+function expectReadable(path: string): void {
+  const run = readableRun(path);
+  const step = updatesOf(path).find(({ carried }) => carried!.length > 0)!.step + 1;
+  const carried = carriedInto(run, step);
+  expect(carried.map(({ sampled }) => sampled.batch)).toEqual(carried.map(() => step - 1));
+  expect(readBatch(run, "train", step - 1).groups).toHaveLength(4);
+  const trained = readTrained(run, step);
+  expect(trained.map(({ sampled: { batch, group } }) => ({ batch, group }))).toEqual(
+    updateGroups(updatesOf(path)[step]!).map(({ batch, group }) => ({ batch, group })),
+  );
+  for (const group of trained)
+    for (const sample of group.judged!.trained) {
+      const { tokens, sampler, trainer } = answerLogprobs(run, group, sample)!;
+      expect(trainer).toHaveLength(tokens.length);
+      // Two steps of training apart at most.
+      for (const [at, logprob] of trainer!.entries()) expect(Math.abs(logprob - sampler[at]!)).toBeLessThan(1.5);
+    }
+  const records = readJsonLines(join(path, "rollouts", stepFile(step))) as { group: number; carried_from?: number }[];
+  expect(records.filter((record) => record.carried_from === step - 1)).toHaveLength(4 * carried.length);
+}
+
+test("going back to a step drops what was carried over into it; a checkpoint keeps it", async () => {
+  const rig = await loopRig();
+  const path = join(newFolder(), "run");
+  const settings = { ...config, save_every: 1, keep_journal: "checkpoint" as const };
+  await rig.train(path, { reward: slowly, config: { ...settings, max_steps: 3 } });
+  // The run goes on from its end, where nothing is left over, and is stopped after a step that leaves something.
+  const stop = new AbortController();
+  let wanted = 0;
+  const onEvent = (event: ReturnType<typeof eventsOf>[number]) => {
+    if (event.type === "update-submitted" && event.step >= 3 && event.carried!.length > 0 && !stop.signal.aborted) {
+      wanted = event.step;
+      stop.abort(new Error("enough"));
+    }
+  };
+  await rig.train(path, { reward: slowly, config: { ...settings, max_steps: 40 }, signal: stop.signal, onEvent });
+  const left = updatesOf(path)[wanted]!.carried!.map(({ group }) => group);
+  // The same settings: they go on with what was left.
+  const cut = new AbortController();
+  const once = (event: ReturnType<typeof eventsOf>[number]) =>
+    event.type === "update-submitted" && event.step === wanted + 1 && cut.abort(new Error("killed"));
+  await expect(
+    rig.train(path, { reward: slowly, config: { ...settings, max_steps: 40 }, cancel: cut.signal, onEvent: once }),
+  ).rejects.toThrow("killed");
+  const next = updateGroups(updatesOf(path)[wanted + 1]!);
+  expect(next.filter(({ batch }) => batch === wanted).map(({ group }) => group)).toEqual(left);
+  // Other settings: what was carried over from there is not used any more, and the run says where it goes back to.
+  const before = updatesOf(path).length;
+  await rig.train(path, { reward: slowly, config: { ...settings, max_steps: wanted + 4, temperature: 0.9 } });
+  const first = updatesOf(path)[before]!;
+  expect(updateGroups(first).every(({ batch }) => batch === first.step)).toBe(true);
+  expect(eventsOf(path).some((event) => event.type === "rewound" && event.to === first.step)).toBe(
+    updatesOf(path)[before - 1]!.carried!.length > 0,
+  );
+}, 60_000);
