@@ -31,6 +31,22 @@ const saved = (record: Record<string, unknown>): NewEvent => ({
 });
 const atStart = new Date(synthetic.startedAt).toISOString();
 
+/** A step of eight groups, one of which takes as many seconds more. */
+const uneven = (step: number, slow: number): NewEvent[] => [
+  ...Array.from({ length: 8 }, (_, group): NewEvent => {
+    const end = 1000 * (group === 5 ? 60 + slow : 60);
+    const sampled = { policy: step, problem: "p", source: "s", datasetIndex: 0, seed: 1, temperature: 1 };
+    const tokens = { promptTokens: 1, cachedTokens: 0, samples: [] };
+    return { type: "group-sampled", phase: "train", batch: step, group, ...sampled, ...tokens, start: 0, end };
+  }),
+  stepDone(step, {
+    ...healthyStep(step),
+    "pipeline/tail_frac": slow / (slow + 100),
+    "time/weights": 0,
+    "time/train": 40,
+  }),
+];
+
 /** Per rule: a journal with its fault, the level, and the step after which it first shows. */
 const cases: Record<string, [level: string, since: number, events: NewEvent[]]> = {
   "api-key-missing": ["error", 2, failed("cli/key-refused")],
@@ -103,6 +119,17 @@ const cases: Record<string, [level: string, since: number, events: NewEvent[]]> 
   "environment-slow": ["note", 4, run(6, from(0, { "episode/own_time_p95": 9, "time/sample": 10, "time/total": 12 }))],
   "data-repeated": ["warning", 0, [opened[0]!, started({ train_problems: 4 }), stepDone(0, healthyStep(0))]],
   "train-test-overlap": ["error", 0, [opened[0]!, started({ train_test_overlap: 60 }), stepDone(0, healthyStep(0))]],
+  "long-tail": ["note", 9, [...opened, ...Array.from({ length: 12 }, (_, step) => uneven(step, 60)).flat()]],
+  "evaluation-long": [
+    "note",
+    7,
+    [
+      opened[0]!,
+      started({ eval_every: 10, eval_max_tokens: 24_576 }),
+      ...run(8, from(0, { "time/total": 30 })).slice(2),
+      synthetic.evaluated(0, { ...synthetic.evaluation(0.3), "time/evaluate": 400, "eval/truncated_rate": 0.2 }),
+    ],
+  ],
   "stage-starves": [
     "note",
     9,
@@ -252,4 +279,20 @@ test("the binomial tail sums to one, and is that of a small case by hand", () =>
 test("docs/diagnosis.md has the table that the rules give", () => {
   const page = readFileSync(diagnosisDocsPath, "utf8");
   expect(page).toBe(withTable(page));
+});
+
+test("a long tail is told with what carrying over would give, unless that is done already or would not help", () => {
+  const found = (change: Record<string, unknown>, slow = 60) => {
+    const steps = Array.from({ length: 12 }, (_, step) => uneven(step, slow)).flat();
+    const all = journal([opened[0]!, started(change), ...steps]);
+    return diagnose("runs/x", all, 0).find(({ finding }) => finding.id === "long-tail")?.finding;
+  };
+  // Waiting: 160 s a step. Carrying over: 100 s, and what is left then is done 20 s later, while the next is sampled.
+  expect(found({})!.message).toContain("38% of the time");
+  expect(found({})!.message).toContain("1.60 times as many");
+  expect(found({})!.command).toContain("tail=carry");
+  expect(found({ max_lag: 1 })!.message).toContain("times as many");
+  for (const change of [{ tail: "carry" }, { fill_batch: true }, { engine: "embedded" }, { frozen_samplers: false }])
+    expect(found(change)).toBeUndefined();
+  expect(found({}, 10)).toBeUndefined();
 });

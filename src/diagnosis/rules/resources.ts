@@ -1,5 +1,6 @@
 // Rules about what a run uses up: data, time, checkpoints, the disk.
-import { evidenceOf, harm, meanOf, percent, type Rule, short, spanOf, valuesOf } from "../rule.ts";
+import { paceOf, updateTimes } from "../pace.ts";
+import { evidenceOf, harm, meanOf, medianOf, percent, type Rule, short, spanOf, valuesOf } from "../rule.ts";
 
 const metric = { epoch: ["data", "epoch"].join("/"), free: "journal/disk_free" };
 
@@ -47,10 +48,71 @@ const overlap: Rule = {
   },
 };
 
+/** What tail=carry waits for unless told otherwise. */
+const usualShare = 0.75;
+
+const tail: Rule = {
+  id: "long-tail",
+  levels: ["note"],
+  when: "with tail=wait, over 10 steps more than a fifth of the time is spent waiting for the last quarter of a step's groups; not on the embedded engine, where sampler and trainer share the machine",
+  means: "a few long answers hold up every step: trainer and samplers wait for them",
+  remedy:
+    "set tail=carry: a step is trained on as soon as three quarters of its groups are done, the others with the next one (one version older: with max_lag=2 that wants loss_fn=ppo); or a smaller max_tokens",
+  check(evidence) {
+    const { engine, tail: is, fill_batch, frozen_samplers, max_steps } = evidence.config;
+    const steps = evidence.last(10, "pipeline/tail_frac");
+    const cost = meanOf(steps, "pipeline/tail_frac");
+    if (steps.length < 10 || !(cost > 0.2) || engine === "embedded" || fill_batch === true) return undefined;
+    if (is === "carry" || frozen_samplers === false || evidence.step + 1 === max_steps) return undefined;
+    const lag = evidence.setting("max_lag", 0);
+    // Without the last, which waits for all.
+    const paceAt = (share: number) => paceOf(updateTimes(evidence.times, lag, share).slice(0, -1), lag);
+    const gain = paceAt(1) / paceAt(usualShare);
+    if (!(gain > 1.05)) return undefined;
+    return {
+      level: "note",
+      message: `${percent(cost)} of the time is spent waiting for the last quarter of a step's groups; from these steps' own times, tail=carry would make ${gain.toFixed(2)} times as many`,
+      steps: spanOf(steps),
+      figures: [...evidenceOf(steps.slice(-1), "pipeline/tail_frac"), { name: "steps with tail=carry", value: gain }],
+      command: evidence.command("resume", "tail=carry"),
+    };
+  },
+};
+
+const longEvaluation: Rule = {
+  id: "evaluation-long",
+  levels: ["note"],
+  when: "an evaluation takes more than a minute, and longer than half of the steps until the next one",
+  means:
+    "evaluations use up what the steps beside them need; the longest answers, up to eval_max_tokens, decide how long",
+  remedy: "set a smaller eval_max_tokens or eval_max_problems, or a larger eval_every",
+  check(evidence) {
+    const newest = evidence.evaluations.findLast(({ figures }) => figures["time/evaluate"] !== undefined);
+    const every = evidence.setting("eval_every", 0);
+    const steps = evidence.last(10, "time/total");
+    if (!newest || every <= 0 || steps.length < 5) return undefined;
+    const seconds = newest.figures["time/evaluate"]!;
+    const between = every * medianOf(valuesOf(steps, "time/total"));
+    if (seconds < 60 || seconds <= 0.5 * between) return undefined;
+    const tokens = evidence.setting("eval_max_tokens", 0) || evidence.setting("max_tokens", 0);
+    const cut = newest.figures["eval/truncated_rate"] ?? 0;
+    const answers = `answers of up to ${tokens} tokens${cut > 0 ? `, ${percent(cut)} of them cut there` : ""}`;
+    return {
+      level: "note",
+      message: `an evaluation takes ${short(seconds)} s, the ${every} steps until the next one ${short(between)} s: ${answers}`,
+      steps: [newest.step, evidence.step],
+      figures: [
+        ...evidenceOf([newest], "time/evaluate", "eval/truncated_rate"),
+        { name: "eval_max_tokens", value: tokens },
+      ],
+    };
+  },
+};
+
 const starved: Rule = {
   id: "stage-starves",
   levels: ["note"],
-  symptomOf: [...harm, "slow-grading", "groups-equal"],
+  symptomOf: [...harm, "slow-grading", "groups-equal", "long-tail"],
   when: "with max_lag, over 10 steps the trainer waits 70% of the time for answers, or the sampler 70% for updates",
   means: "one stage holds up the other: the step is as slow as the slower of the two",
   remedy: "give the slower stage more room: more samplers, shorter answers, a faster trainer",
@@ -140,4 +202,4 @@ const disk: Rule = {
   },
 };
 
-export const resourceRules: readonly Rule[] = [repeated, overlap, starved, expiring, disk];
+export const resourceRules: readonly Rule[] = [repeated, overlap, tail, longEvaluation, starved, expiring, disk];
