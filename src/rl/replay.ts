@@ -2,7 +2,14 @@
 // as they were recorded; under a changed one they show what would have differed.
 import type { z } from "zod";
 import { rewardOf } from "../grading/index.ts";
-import { type Arrays, type EventOf, type JournalEntry, type Span, type UpdateRule, updateGroups } from "../runs/events.ts";
+import {
+  type Arrays,
+  type EventOf,
+  type JournalEntry,
+  type Span,
+  type UpdateRule,
+  updateGroups,
+} from "../runs/events.ts";
 import { isStepUndone, undoSteps } from "../runs/rewinds.ts";
 import { type Batch, type BatchExample, buildBatch } from "./batch.ts";
 import { completionOf } from "./completion.ts";
@@ -96,7 +103,12 @@ export function* replay(entries: Iterable<JournalEntry>, changes: ReplayChanges)
       const facts = stepOf(event.step);
       const places = facts.submitted ? updateGroups(facts.submitted.event) : [];
       const groups = places.flatMap(({ batch, group }) => open.get(batch)?.groups[group] ?? []);
+      // What it left to the next step is all that is needed further.
+      const left: RememberedGroup[] = [];
+      for (const { group } of facts.submitted?.event.carried ?? [])
+        if (facts.groups[group]) left[group] = facts.groups[group];
       open.delete(event.step - 1);
+      open.set(event.step, { groups: left });
       done.push(event);
       yield replayStep(event, { ...facts, groups }, session, changes, done.slice(-recentSteps));
     } else if (event.type === "evaluated") {

@@ -61,7 +61,7 @@ function expectExact({ path, events, said }: Awaited<ReturnType<typeof train>>) 
   const { judged } = batch.groups[0]!;
   expect(judged!.trained.length).toBe(4);
   for (const sample of judged!.trained) {
-    const turns = turnTokens(run, batch, batch.groups[0]!, sample)!;
+    const turns = turnTokens(run, batch.groups[0]!, sample)!;
     expect(turns.map(({ parent }) => parent)).toEqual([null, 0, 1, 2, 3]);
     for (const { tokens, sampler, trainer } of turns) {
       trained += tokens.length;
