@@ -40,16 +40,16 @@ export function describeBatch(run: string, view: RunView, batch: Batch): string 
   const known = facts.filter(([, value]) => value !== undefined).map(([name, value]) => `${name} ${value}`);
   if (known.length > 0) lines.push(`  ${known.join(", ")}`);
   const rows = batch.groups.map((group) => {
-    const { sampled, judged } = group;
+    const { sampled, judged, trainedIn } = group;
     const grades = group.graded.flatMap((event) => (event ? [event.grade] : []));
     const graded = grades.filter(({ verdict }) => verdict !== "ungraded");
     const rewards = graded.flatMap(({ reward }) => (reward === null ? [] : [reward]));
     return [
       String(sampled.group),
       `${graded.filter(({ verdict }) => verdict === "pass").length}/${sampled.samples.length}`,
-      judged
+      (judged
         ? judged.outcome + (judged.skipped && judged.outcome === "mixed" ? " (skipped)" : "")
-        : outcomeSoFar(group),
+        : outcomeSoFar(group)) + (trainedIn === batch.batch ? "" : `, with step ${trainedIn}`),
       rewards.length === 0 ? "–" : `${Math.min(...rewards).toFixed(2)} … ${Math.max(...rewards).toFixed(2)}`,
       String(Math.round(mean(sampled.samples.map((_, sample) => writtenOf(group, sample).tokens)))),
       statusesOf(grades.map(({ status }) => status)),
@@ -58,6 +58,14 @@ export function describeBatch(run: string, view: RunView, batch: Batch): string 
   });
   const header = ["group", "passed", "outcome", "rewards", "tokens", "why not", "problem"];
   lines.push("", ...textTable(header, rows, "rrllrl").map((line) => `  ${line}`));
+  const carried = evaluation
+    ? []
+    : (view.updates.get(batch.batch)?.groups ?? []).filter((entry) => entry.batch < batch.batch);
+  if (carried.length > 0) {
+    const places = carried.map(({ group }) => group).join(", ");
+    const command = showCommand(run, batchKey({ ...batch, batch: batch.batch - 1 }));
+    lines.push("", `  trained on with group ${places} of the step before: ${command}`);
+  }
   const first = batch.groups.find(({ judged }) => judged?.outcome === "mixed") ?? batch.groups[0]!;
   lines.push("", `  one group: ${showCommand(run, batchKey(batch), `group=${first.sampled.group}`)}`);
   return lines.join("\n");

@@ -1,6 +1,6 @@
 // One step, group or answer of a run as the page gets it.
 import { extractCode } from "../grading/extract.ts";
-import { type BatchGroup, type Phase, readBatch } from "../runs/batch.ts";
+import { type BatchGroup, carriedInto, type Phase, readBatch } from "../runs/batch.ts";
 import type { Grade } from "../runs/events.ts";
 import { writtenOf } from "../runs/rollouts.ts";
 import { episodeLine, type SaidTurn, talkOf } from "../runs/talk.ts";
@@ -47,9 +47,10 @@ export interface SampleTalk extends Omit<SampleDetail, "episode"> {
   talk: readonly SaidTurn[];
 }
 
-/** Every group of a step or evaluation, without its answers' texts; questions are cut. */
+/** Every group of a step, what was carried over into it first, or of an evaluation, without its answers' texts; questions are cut. */
 export function readGroups(index: RunIndex, phase: Phase, batch: number) {
-  return readBatch(index, phase, batch).groups.map((group) => {
+  const carried = phase === "train" ? carriedInto(index, batch) : [];
+  return [...carried, ...readBatch(index, phase, batch).groups].map((group) => {
     const summary = summaryOf(group);
     return { ...summary, question: summary.question?.slice(0, listedQuestionLength) ?? null };
   });
@@ -80,9 +81,12 @@ export function readSample(
 }
 
 function summaryOf(group: BatchGroup) {
-  const { sampled, graded, judged } = group;
+  const { sampled, graded, judged, trainedIn } = group;
   return {
+    batch: sampled.batch,
     group: sampled.group,
+    /** The step whose update it is in. */
+    trainedIn,
     problem: sampled.problem,
     source: sampled.source,
     /** What was asked; null: the journal does not have it. */

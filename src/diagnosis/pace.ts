@@ -31,12 +31,12 @@ export function updateTimes(batches: readonly BatchTimes[], lag: number, share =
 }
 
 /**
- * The updates that a pace is taken over: from the first, a whole number of rounds. The first lag + 1 batches begin together, so
- * updates come in rounds of lag + 1.
+ * The updates that a pace is taken over: from the first, a whole number of rounds, without the last one, which waits for all. The first
+ * lag + 1 batches begin together, so updates come in rounds of lag + 1.
  */
 export function paceWindow(updates: number, lag: number): { first: number; last: number } {
-  const rounds = Math.floor((updates - 1) / (lag + 1));
-  return { first: 0, last: rounds > 0 ? rounds * (lag + 1) : updates - 1 };
+  const rounds = Math.floor((updates - 2) / (lag + 1));
+  return { first: 0, last: rounds > 0 ? rounds * (lag + 1) : updates - 2 };
 }
 
 /** Seconds per update over the window. */

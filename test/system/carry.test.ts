@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { TrainConfig } from "whetstone/rl";
+import { describeBatch } from "../../src/cli/show-batch.ts";
 import { readJsonLines } from "../../src/core/jsonl.ts";
 import { Random } from "../../src/core/random.ts";
 import { replay } from "../../src/rl/replay.ts";
@@ -101,6 +102,9 @@ function expectReadable(path: string): void {
       // Two steps of training apart at most.
       for (const [at, logprob] of trainer!.entries()) expect(Math.abs(logprob - sampler[at]!)).toBeLessThan(1.5);
     }
+  const shown = describeBatch(path, run.view, readBatch(run, "train", step));
+  expect(shown).toContain(`trained on with group ${carried.map(({ sampled }) => sampled.group).join(", ")} of`);
+  expect(describeBatch(path, run.view, readBatch(run, "train", step - 1))).toContain(`, with step ${step}`);
   const records = readJsonLines(join(path, "rollouts", stepFile(step))) as { group: number; carried_from?: number }[];
   expect(records.filter((record) => record.carried_from === step - 1)).toHaveLength(4 * carried.length);
 }

@@ -159,6 +159,8 @@ function drawTiles(place, store) {
       h("span", { class: "quiet" }, more),
     );
   const lag = store.last("pipeline/lag");
+  const carried = store.last("pipeline/carried_groups");
+  const idle = `trainer idle ${percent(store.last("pipeline/train_idle_frac"))}`;
   const cost = store.last("cost/total");
   const most = Number(info.config.max_steps ?? -1);
   const pace = store.last("time/total");
@@ -184,7 +186,7 @@ function drawTiles(place, store) {
       "right and wrong answers, last step",
     ),
     tile("time", clock(info.seconds), pace === null ? "" : `${show(pace)} s a step`),
-    tile("lag", show(lag), `trainer idle ${percent(store.last("pipeline/train_idle_frac"))}`),
+    tile("lag", show(lag), carried === null ? idle : `${count(carried)} groups carried over, ${idle}`),
     cost === null ? null : tile("money", `$${show(cost)}`, "up to the newest step"),
     tile(
       "checkpoints",

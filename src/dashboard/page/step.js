@@ -28,7 +28,7 @@ export async function stepView(place, context) {
   if (data.previous !== null) keys.ArrowLeft = () => go(`step/${data.previous}`);
   if (data.next !== null) keys.ArrowRight = () => go(`step/${data.next}`);
   const rows = data.groups.map((/** @type {any} */ group) =>
-    groupRow(group, `step/${step}/group/${group.group}`, link),
+    groupRow(group, `step/${group.batch}/group/${group.group}`, link),
   );
   walkable(keys, () => rows);
   place.append(
@@ -128,6 +128,9 @@ export function groupRow(group, path, link) {
         : null,
       h("span", { class: "quiet" }, `${passed} of ${group.samples.length}`),
       h("span", { class: "quiet" }, `policy ${group.policy}`),
+      group.trainedIn === group.batch
+        ? null
+        : h("span", { class: "badge waiting" }, `of step ${group.batch}, trained on in step ${group.trainedIn}`),
     ),
   );
 }

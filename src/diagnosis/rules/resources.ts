@@ -65,8 +65,7 @@ const tail: Rule = {
     if (steps.length < 10 || !(cost > 0.2) || engine === "embedded" || fill_batch === true) return undefined;
     if (is === "carry" || frozen_samplers === false || evidence.step + 1 === max_steps) return undefined;
     const lag = evidence.setting("max_lag", 0);
-    // Without the last, which waits for all.
-    const paceAt = (share: number) => paceOf(updateTimes(evidence.times, lag, share).slice(0, -1), lag);
+    const paceAt = (share: number) => paceOf(updateTimes(evidence.times, lag, share), lag);
     const gain = paceAt(1) / paceAt(usualShare);
     if (!(gain > 1.05)) return undefined;
     return {
