@@ -1,6 +1,7 @@
-// The latency profiles that pipelines are compared under, what the server is told to play them, and the best that a fixed lag can
-// do: the event model of docs/pipeline.md's rule, batch n from policy version max(0, n − lag), played with the server's own draws.
+// The latency profiles that pipelines are compared under, what the server is told to play them, and what each batch takes then, by the
+// server's own draws: for the event model of the pipeline's rule (src/diagnosis/pace.ts).
 import { Random } from "../src/core/random.ts";
+import type { BatchTimes } from "../src/diagnosis/pace.ts";
 import { hashOf } from "../src/engine/simulated/script.ts";
 
 /** Seconds. A group's latency is lognormal. */
@@ -16,6 +17,7 @@ export interface Profile {
 export const profiles: readonly Profile[] = [
   { name: "60 s, p95 90", medianS: 60, p95S: 90, gradeS: 4, trainS: 40, syncS: 6 },
   { name: "60 s, p95 240", medianS: 60, p95S: 240, gradeS: 4, trainS: 40, syncS: 6 },
+  { name: "60 s, p95 600", medianS: 60, p95S: 600, gradeS: 4, trainS: 40, syncS: 6 },
   { name: "40 s, p95 60, train 90", medianS: 40, p95S: 60, gradeS: 4, trainS: 90, syncS: 6 },
   { name: "40 s, p95 80, grade 60, train 30", medianS: 40, p95S: 80, gradeS: 60, trainS: 30, syncS: 6 },
 ];
@@ -38,47 +40,18 @@ export function serverOptions(profile: Profile, scale: number, seed: number): st
 /** The prompt of a group. Both trainers send the same ones, so they wait the same times. */
 export const promptOf = (batch: number, group: number) => Int32Array.of(1, batch, group);
 
-/** Seconds until the slowest group of each batch is sampled, as the server draws them. */
-export function slowestGroups(profile: Profile, seed: number, batches: number, groups: number): number[] {
-  return Array.from({ length: batches }, (_, batch) =>
-    Math.max(
-      ...Array.from({ length: groups }, (_, group) => {
-        const random = new Random("latency", seed, hashOf(promptOf(batch, group)), "");
-        return profile.medianS * Math.exp(sigmaOf(profile) * random.normal());
-      }),
-    ),
-  );
-}
-
-/** When each update would be done, in seconds, if everything but the latencies took no time. */
-export function idealUpdates(profile: Profile, sampleS: readonly number[], lag: number): number[] {
-  const done: number[] = [];
-  for (const [batch, sample] of sampleS.entries()) {
-    const version = Math.max(0, batch - lag);
-    const begun = version === 0 ? 0 : done[version - 1]!;
-    const ready = begun + profile.syncS + sample + profile.gradeS;
-    done.push(Math.max(ready, done[batch - 1] ?? 0) + profile.trainS);
-  }
-  return done;
+/** What the batches take, as the server draws it. */
+export function batchTimes(profile: Profile, seed: number, batches: number, groups: number): BatchTimes[] {
+  const { medianS, gradeS, syncS: sync, trainS: train } = profile;
+  return Array.from({ length: batches }, (_, batch) => {
+    const seconds = Array.from({ length: groups }, (_, group) => {
+      const random = new Random("latency", seed, hashOf(promptOf(batch, group)), "");
+      return medianS * Math.exp(sigmaOf(profile) * random.normal()) + gradeS;
+    });
+    return { groups: seconds, sync, train };
+  });
 }
 
 /** Seconds that a batch's step takes at least: the trainer must train, and a batch passes all stages in lag + 1 steps. */
-export function boundOf(profile: Profile, sampleS: number, lag: number): number {
-  const { syncS, gradeS, trainS } = profile;
-  return Math.max(trainS, (syncS + sampleS + gradeS + trainS) / (lag + 1));
-}
-
-/**
- * The updates that a pace is taken over: from the first, a whole number of rounds. The first lag + 1 batches begin together, so
- * updates come in rounds of lag + 1.
- */
-export function paceWindow(updates: number, lag: number): { first: number; last: number } {
-  const rounds = Math.floor((updates - 1) / (lag + 1));
-  return { first: 0, last: rounds > 0 ? rounds * (lag + 1) : updates - 1 };
-}
-
-/** Seconds per update over the window. */
-export function paceOf(doneS: readonly number[], lag: number): number {
-  const { first, last } = paceWindow(doneS.length, lag);
-  return (doneS[last]! - doneS[first]!) / (last - first);
-}
+export const boundOf = ({ groups, sync, train }: BatchTimes, lag: number): number =>
+  Math.max(train, (sync + Math.max(...groups) + train) / (lag + 1));

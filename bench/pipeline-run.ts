@@ -23,6 +23,7 @@ const config = {
   max_tokens: settings.max_tokens,
   max_steps: batches,
   max_lag: lag ?? 0,
+  tail: settings.tail,
   learning_rate: 1e-4,
   lora_rank: 8,
   eval_every: 0,
