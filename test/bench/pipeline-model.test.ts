@@ -1,35 +1,58 @@
 import { expect, test } from "vitest";
-import { boundOf, idealUpdates, paceOf, paceWindow, profiles, slowestGroups } from "../../bench/pipeline-model.ts";
+import { batchTimes, boundOf, type Profile, profiles } from "../../bench/pipeline-model.ts";
+import { mean } from "../../src/core/statistics.ts";
+import { paceOf, paceWindow, updateTimes } from "../../src/diagnosis/pace.ts";
 
-// Speed over sequential at lag 1, 2, 4 and 8: 8 groups per batch, 200 steps, mean of five seeds.
+const seeds = [1, 2, 3, 4, 5];
+const profileOf = (name: string): Profile => profiles.find((profile) => profile.name === name)!;
+/** 8 groups per batch, 200 steps, mean of five seeds. */
+const over = (profile: Profile, figure: (times: ReturnType<typeof batchTimes>) => number) =>
+  mean(seeds.map((seed) => figure(batchTimes(profile, seed, 200, 8))))!;
+
+// Speed over sequential at lag 1, 2, 4 and 8.
 test.each([
-  [0, [1.96, 2.84, 3.37, 3.37]],
-  [1, [1.76, 2.44, 3.52, 4.98]],
-  [2, [1.74, 1.75, 1.75, 1.75]],
-  [3, [1.96, 2.88, 4.52, 5.59]],
-] as const)("profile %i gains what a fixed lag can gain", (index, expected) => {
-  const profile = profiles[index]!;
-  const seeds = [1, 2, 3, 4, 5];
-  const speed = (lag: number) => {
-    const ratios = seeds.map((seed) => {
-      const sampleS = slowestGroups(profile, seed, 200, 8);
-      return idealUpdates(profile, sampleS, 0).at(-1)! / idealUpdates(profile, sampleS, lag).at(-1)!;
-    });
-    return ratios.reduce((sum, ratio) => sum + ratio, 0) / seeds.length;
-  };
-  for (const [at, lag] of [1, 2, 4, 8].entries())
-    expect(Math.abs(speed(lag) / expected[at]! - 1), `lag ${lag}: ${speed(lag)}`).toBeLessThan(0.05);
+  ["60 s, p95 90", [1.96, 2.84, 3.37, 3.37]],
+  ["60 s, p95 240", [1.76, 2.44, 3.52, 4.98]],
+  ["40 s, p95 60, train 90", [1.74, 1.75, 1.75, 1.75]],
+  ["40 s, p95 80, grade 60, train 30", [1.96, 2.88, 4.52, 5.59]],
+] as const)("%s gains what a fixed lag can gain", (name, expected) => {
+  for (const [at, lag] of [1, 2, 4, 8].entries()) {
+    const speed = over(profileOf(name), (times) => updateTimes(times, 0).at(-1)! / updateTimes(times, lag).at(-1)!);
+    expect(Math.abs(speed / expected[at]! - 1), `lag ${lag}: ${speed}`).toBeLessThan(0.05);
+  }
+});
+
+// Updates an hour over those that wait for all groups.
+test.each([
+  ["60 s, p95 240", 0, 1.53],
+  ["60 s, p95 240", 1, 1.33],
+  ["60 s, p95 240", 2, 1.22],
+  ["60 s, p95 240", 4, 1.14],
+  ["60 s, p95 90", 1, 1.17],
+] as const)("%s at lag %i gains what carrying over can gain", (name, lag, expected) => {
+  const paceAt = (share: number) =>
+    over(profileOf(name), (times) => 3600 / paceOf(updateTimes(times, lag, share), lag));
+  expect(Math.abs(paceAt(0.75) / paceAt(1) / expected - 1)).toBeLessThan(0.02);
+});
+
+test("a group is carried over once, and then waited for", () => {
+  const batch = (...groups: number[]) => ({ groups, sync: 0, train: 10 });
+  const times = [batch(1, 1, 1, 100), batch(1, 1, 1, 1), batch(1, 1, 1, 1)];
+  expect(updateTimes(times, 0)).toEqual([110, 121, 132]);
+  // The second update waits for the first batch's last group.
+  expect(updateTimes(times, 0, 0.75)).toEqual([11, 110, 121]);
 });
 
 test("with equal latencies the ideal pace is the bound, at every lag", () => {
-  for (const profile of profiles)
+  for (const { syncS: sync, trainS: train, medianS } of profiles)
     for (const lag of [0, 1, 2, 4]) {
-      const sampleS = Array.from({ length: 16 }, () => profile.medianS);
-      expect(paceOf(idealUpdates(profile, sampleS, lag), lag)).toBeCloseTo(boundOf(profile, profile.medianS, lag), 9);
+      const times = Array.from({ length: 16 }, () => ({ groups: [medianS, medianS], sync, train }));
+      for (const share of [1, 0.75])
+        expect(paceOf(updateTimes(times, lag, share), lag)).toBeCloseTo(boundOf(times[0]!, lag), 9);
     }
 });
 
-test("a pace is taken over whole rounds of updates", () => {
-  expect([0, 1, 2, 4].map((lag) => paceWindow(16, lag).last)).toEqual([15, 14, 15, 15]);
-  expect(paceWindow(3, 4)).toEqual({ first: 0, last: 2 });
+test("a pace is taken over whole rounds of updates, without the last one", () => {
+  expect([0, 1, 2, 4].map((lag) => paceWindow(16, lag).last)).toEqual([14, 14, 12, 10]);
+  expect(paceWindow(3, 4)).toEqual({ first: 0, last: 1 });
 });
