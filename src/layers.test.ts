@@ -1,4 +1,4 @@
-// The import table of docs/architecture.md, enforced: the page is the only place where it is written.
+// The shape of src/: the import table of docs/architecture.md, which is the only place where it is written, and files that fit in a sitting.
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -16,7 +16,7 @@ for (const [, folder, , imports] of page.matchAll(/^\| `(\w+)\/` \|([^|]+)\| ([^
 
 function filesUnder(folder: string): string[] {
   return readdirSync(join(source, folder), { recursive: true, encoding: "utf8" })
-    .filter((name) => /\.(ts|mjs)$/.test(name) && !name.endsWith(".test.ts"))
+    .filter((name) => /\.(ts|mjs|js|css)$/.test(name) && !name.endsWith(".test.ts"))
     .map((name) => join(source, folder, name));
 }
 
@@ -39,4 +39,11 @@ const bounded = [...layers].filter((row): row is [string, readonly string[]] => 
 test.each(bounded)("%s/ imports only what its row allows", (folder, allowed) => {
   expect(allowed.filter((name) => !layers.has(name))).toEqual([]);
   expect(importsOf(folder).filter((target) => target !== folder && !allowed.includes(target))).toEqual([]);
+});
+
+test("no file is longer than 400 lines", () => {
+  const files = [...layers.keys()].flatMap(filesUnder);
+  expect(files.length).toBeGreaterThan(500);
+  const long = files.filter((file) => readFileSync(file, "utf8").split("\n").length > 401);
+  expect(long.map((file) => relative(source, file))).toEqual([]);
 });

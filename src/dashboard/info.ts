@@ -1,5 +1,5 @@
 // What the head of a run's page shows, and the figures of its steps, as the page gets them.
-import { metricCharts } from "../runs/metric-names.ts";
+import { metricCharts, metricMeaning } from "../runs/metric-names.ts";
 import { stateOf, writerOf } from "../runs/overview.ts";
 import type { DoneStep } from "../runs/view.ts";
 import type { RunIndex } from "./run-index.ts";
@@ -34,7 +34,7 @@ export function infoOf({ view }: RunIndex) {
     charts: metricCharts,
     sessions: view.sessions,
     seconds: view.seconds,
-    metricNames: [...view.metricNames].sort(),
+    metrics: [...view.metricNames].sort().map((name) => ({ name, meaning: metricMeaning(name) ?? "" })),
     evaluations: [...view.evaluations.values()]
       .sort((a, b) => a.step - b.step)
       .map(({ step, final, metrics, start, end }) => ({ step, final, metrics, start, end })),

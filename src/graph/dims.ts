@@ -119,10 +119,6 @@ export function evaluateDim(dim: Dim, bindings: Bindings): number {
   return total;
 }
 
-export function evaluateShape(shape: Shape, bindings: Bindings): number[] {
-  return shape.map((dim) => evaluateDim(dim, bindings));
-}
-
 /** The shape two operands broadcast to, or undefined where they do not fit. */
 export function broadcastShapes(a: Shape, b: Shape): Dim[] | undefined {
   const rank = Math.max(a.length, b.length);

@@ -14,8 +14,6 @@ export type Value = OrtTensor;
 export interface SessionOptions {
   /** Threads of the session's own pool. */
   threads?: number;
-  /** Prefix of a file of timings that ONNX Runtime writes, for profiling. */
-  profile?: string;
 }
 
 /**
@@ -71,7 +69,6 @@ export class Session<Name extends string = string> {
         graphOptimizationLevel: "all",
         enableMemPattern: false, // plans are kept per shape, and shapes keep changing
         extra: { session: threadWaiting },
-        ...(options.profile ? { enableProfiling: true, profileFilePrefix: options.profile } : {}),
       });
       return new Session(session, graphInputs(Object.values(outputs)), Object.keys(outputs) as Name[]);
     } catch (error) {

@@ -1,5 +1,5 @@
 // Evaluates a graph op by op in doubles. Slow and obvious on purpose: it says what a compiled graph must compute.
-import { type Bindings, evaluateShape } from "../../src/graph/dims.ts";
+import { type Bindings, evaluateDim } from "../../src/graph/dims.ts";
 import { bindDimensions, graphInputs, inputName } from "../../src/graph/inputs.ts";
 import type { Node, Tensor, TensorType } from "../../src/graph/tensor.ts";
 import { freeTensors, topologicalOrder, valueInputs } from "../../src/graph/traverse.ts";
@@ -46,7 +46,7 @@ function evaluate(results: readonly Tensor[], given: ReadonlyMap<Tensor, NdArray
   const compute = (node: Node): void => {
     const inputs = valueInputs(node).map((tensor) => values.get(tensor)!);
     const { op, attributes } = node;
-    const shapes = node.outputs.map((type: TensorType) => evaluateShape(type.shape, bindings));
+    const shapes = node.outputs.map((type: TensorType) => type.shape.map((dim) => evaluateDim(dim, bindings)));
     const meaning = op.alias ? ([x]: readonly NdArray[]) => [x!] : meanings[op.name];
     if (!meaning) throw new Error(`What "${op.name}" computes is not written down here.`);
     for (const [i, value] of meaning(inputs, { attributes, shapes, bindings }).entries())
@@ -117,7 +117,7 @@ const meanings: Readonly<Record<string, Meaning>> = {
     }),
   ],
   slice: ([x], { shapes: [shape], bindings, attributes: { axis, start } }) => [
-    part(x!, shape!, axis, evaluateShape([start], bindings)[0]!),
+    part(x!, shape!, axis, evaluateDim(start, bindings)),
   ],
   split: ([x], { shapes, attributes: { axis } }) => {
     let start = 0;

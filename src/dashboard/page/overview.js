@@ -208,6 +208,8 @@ function ownFigure(context, chart) {
   const load = async () => {
     if (select.value === "") return;
     rows = store.steps.length;
+    const chosen = store.info?.metrics.find((/** @type {any} */ { name }) => name === select.value);
+    select.title = chosen?.meaning ?? "";
     const slice = await ask(`${runPath(context.run)}/series?name=${inAddress(select.value)}`, {
       signal: context.signal,
     }).catch(() => null);
@@ -222,14 +224,17 @@ function ownFigure(context, chart) {
   };
   return {
     update() {
-      const names = store.info?.metricNames ?? [];
-      if (names.join() !== offered) {
-        offered = names.join();
+      const metrics = store.info?.metrics ?? [];
+      const names = metrics.map((/** @type {any} */ { name }) => name).join();
+      if (names !== offered) {
+        offered = names;
         const kept = select.value || context.query.get("figure") || "";
         replace(
           select,
           h("option", { value: "" }, "choose…"),
-          names.map((/** @type {string} */ name) => h("option", { value: name, selected: name === kept }, plain(name))),
+          metrics.map((/** @type {{ name: string }} */ { name }) =>
+            h("option", { value: name, selected: name === kept }, plain(name)),
+          ),
         );
       }
       if (select.value !== "" && rows !== store.steps.length) void load();
