@@ -75,7 +75,7 @@ export function writeTree([tag, payload]: ValueTree): string {
   return payload as string;
 }
 
-/** Whether a returned value equals the expected one. */
+/** Whether a returned value equals the expected one. It does not stop at the first difference, nor do the comparators of text. */
 export function valuesMatch(tree: ValueTree, expected: Json): boolean {
   const [tag, payload] = tree;
   if (expected === null) return tag === "n";
@@ -88,21 +88,19 @@ export function valuesMatch(tree: ValueTree, expected: Json): boolean {
   if (Array.isArray(expected)) {
     if (tag !== "l") return false;
     const items = payload as ValueTree[];
-    return items.length === expected.length && items.every((item, index) => valuesMatch(item, expected[index]!));
+    if (items.length !== expected.length) return false;
+    return items.map((item, index) => valuesMatch(item, expected[index]!)).every(Boolean);
   }
   if (tag !== "d") return false;
   // JSON keys are text, so dictionaries meet by the text of their keys; two keys with one text never match.
   const pairs = payload as [ValueTree, ValueTree][];
-  if (pairs.length !== expected.size) return false;
-  const seen = new Set<string>();
-  for (const [key, value] of pairs) {
-    const text = keyText(key);
-    if (text === undefined || seen.has(text)) return false;
-    seen.add(text);
-    const wanted = expected.get(text);
-    if (wanted === undefined || !valuesMatch(value, wanted)) return false;
-  }
-  return true;
+  const keys = new Set(pairs.map(([key]) => keyText(key)));
+  if (pairs.length !== expected.size || keys.size !== pairs.length) return false;
+  const matches = pairs.map(([key, value]) => {
+    const wanted = expected.get(keyText(key) ?? "");
+    return keyText(key) !== undefined && wanted !== undefined && valuesMatch(value, wanted);
+  });
+  return matches.every(Boolean);
 }
 
 function scalarsMatch(actual: string, expected: string): boolean {

@@ -24,5 +24,5 @@ function judgeValue({ frame, expected, expectedAlt }: Evidence & { kind: "value"
   if (frame.length > Math.max(...wanted.map(longestFrame))) return "wrong_answer";
   const tree = readFrame(frame);
   if (!tree) return "no_result";
-  return wanted.some((value) => valuesMatch(tree, value)) ? "pass" : "wrong_answer";
+  return wanted.map((value) => valuesMatch(tree, value)).includes(true) ? "pass" : "wrong_answer";
 }
