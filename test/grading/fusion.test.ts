@@ -1,4 +1,5 @@
 // Sandbox Fusion on both sides: the server's answers as they are on the wire, and the client against servers that fail.
+import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -402,6 +403,26 @@ print(test > child, children_of(os.getpid()), kill_descendants((os.getpid(),), t
 `;
     const answer = await run(code, { run_timeout: 60 });
     expect(answer.run_result?.stdout, answer.run_result?.stderr ?? "").toBe("True None True\n");
+  });
+
+  test("a program that stops what enforces its time is late, where it can", () => {
+    const launcher = readFileSync(new URL("../../src/sandbox/fusion/one_test.py", import.meta.url), "utf8");
+    const code = `${launcher}
+import types
+def run_test(*_):
+    supervisor = os.getppid()
+    os.kill(supervisor, signal.SIGSTOP)
+    time.sleep(0.9)
+    if os.fork() == 0:
+        time.sleep(0.2)
+        os.kill(supervisor, signal.SIGCONT)
+    os._exit(0)
+limits = dict(wallMs=500, cpuMs=9000, outputBytes=99, memoryBytes=1 << 32, fileBytes=99, openFiles=99, processes=99)
+outcome = run_one(types.SimpleNamespace(run_test=run_test), dict(limits=limits, source="", name="x.py"), {}, dict(kind="stdin", stdin=""), None, (os.getpid(),))[0]
+print(outcome["status"], outcome["exitCode"])
+`;
+    const { stdout, stderr } = spawnSync("python3", ["-c", code], { encoding: "utf8" });
+    expect(stdout, stderr).toBe("time-limit 0\n");
   });
 
   test("a program cannot forge, keep or read the result file", async () => {

@@ -173,6 +173,10 @@ export const hacks = (outside: Outside): Hack[] => [
   ),
   stdin("a process of the host", `import os\n${escapes(`os.kill(${outside.pid}, 0)`)}`),
   stdin(
+    "stops what watches it",
+    "import os, signal\nfor s in (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU):\n    for p in (-1, os.getppid()):\n        try:\n            os.kill(p, s)\n            print('ESCAPED')\n        except OSError: pass\nprint('none')",
+  ),
+  stdin(
     "limits its parent",
     "import os, resource\nfor r in (resource.RLIMIT_NOFILE, resource.RLIMIT_CPU, resource.RLIMIT_AS):\n    try:\n        resource.prlimit(os.getppid(), r, (0, 0))\n        print('ESCAPED')\n    except (OSError, ValueError): pass\ntry: os.sched_setaffinity(os.getppid(), {0})\nexcept OSError: pass\ndef priority(pid):\n    try: return os.getpriority(os.PRIO_PROCESS, pid)\n    except OSError: pass\nbefore = priority(0), priority(os.getppid())\nos.setpriority(os.PRIO_PROCESS, os.getppid(), 19); os.nice(5)\nif (priority(0), priority(os.getppid())) != before: print('ESCAPED')\nprint('none')",
   ),

@@ -94,6 +94,9 @@ const numbers = {
   kill: [62, 129],
   tgkill: [234, 131],
   tkill: [200, 130],
+  rt_sigqueueinfo: [129, 138],
+  rt_tgsigqueueinfo: [297, 240],
+  pidfd_send_signal: [424, 424],
   prlimit64: [302, 261],
   setpriority: [141, 140],
   prctl: [157, 167],
@@ -207,6 +210,22 @@ describe.each<Machine>(["x86_64", "aarch64"])("seccomp filters for %s", (machine
     for (const decideFor of [program, confined]) expect(decideFor("clone", thread & ~0x400)).toBe(1);
     expect(confined("clone", thread)).toBe("allow");
     expect(confined("execve")).toBe(1);
+  });
+
+  test("no process can be stopped, only ended", () => {
+    const calls = {
+      kill: 1,
+      tkill: 1,
+      tgkill: 2,
+      rt_sigqueueinfo: 1,
+      rt_tgsigqueueinfo: 2,
+      pidfd_send_signal: 1,
+    } as const;
+    for (const [name, at] of Object.entries(calls) as [keyof typeof calls, number][]) {
+      const send = (signal: number) => program(name, ...[ownPid, ownPid].slice(0, at), signal);
+      for (const signal of [19, 20, 21, 22]) expect([name, send(signal)]).toEqual([name, 1]);
+      for (const signal of [0, 9, 15, 18, 23, 40]) expect([name, send(signal)]).toEqual([name, "allow"]);
+    }
   });
 
   test("what happens on SIGCHLD can be asked for, not changed", () => {

@@ -20,6 +20,7 @@ FRAME_BYTES = 16 * 1024 * 1024 + 1
 REPORT = 3
 FEW_PIDS, HIGHEST_PID = 1 << 16, 1 << 22
 SWEEP_S = 10
+LATE = 1.5
 NAMED_STATUSES = "compile-error runtime-error memory-limit bad-arguments target-not-found unserialisable missing-module".split()
 
 
@@ -259,7 +260,8 @@ def run_one(program, job, preamble, test, uid, spared):
     clean = kill_descendants(spared, child)
     together = resource.getrusage(resource.RUSAGE_CHILDREN)  # this process has had no others
     cpu_ms = (together.ru_utime + together.ru_stime) * 1000
-    if reason is None and cpu_ms > limits["cpuMs"]:
+    # A program that can stop this process, or keeps it from a processor, is late when it ends; on a busy machine this process may be, too.
+    if reason is None and (cpu_ms > limits["cpuMs"] or wall_ms > LATE * limits["wallMs"]):
         reason = "time-limit"
     # What was written before the end is still in the pipes.
     until = time.monotonic() + 2

@@ -56,6 +56,10 @@ fork 57 -1 vfork 58 -1 execve 59 221 execveat 322 281 kill 62 129 tkill 200 130 
 rt_tgsigqueueinfo 297 240 pidfd_send_signal 424 424 truncate 76 45
 """
 
+# Of these, which argument is the signal. None may stop a process: over HTTP what enforces a program's time runs beside it, as the same user.
+_SIGNAL_AT = {"kill": 1, "tkill": 1, "tgkill": 2, "rt_sigqueueinfo": 1, "rt_tgsigqueueinfo": 2, "pidfd_send_signal": 1}
+_STOPS = (19, 20, 21, 22)
+
 # The same, and honest programs set them on copies of their own files: without namespaces they report success and do nothing.
 _ATTRIBUTES = """
 chmod 90 -1 fchmod 91 52 fchmodat 268 53 fchmodat2 452 452 chown 92 -1 fchown 93 55 lchown 94 -1 fchownat 260 54 utime 132 -1
@@ -339,6 +343,13 @@ def allow_list(machine=None):
         program.ret_if_equal(number, _DONE)
     for name, number in _table(_GUARDED_FOR_ALL, column).items():
         _add_guard(program, name, number, True)
+    for name, number in _table(_NAMESPACED, column).items():
+        if name in _SIGNAL_AT:
+            program.emit(0x15, number, 0, 2 * len(_STOPS) + 2)
+            program.load_argument(_SIGNAL_AT[name])
+            for signal in _STOPS:
+                program.ret_if_equal(signal, 0x00050000 | _EPERM)
+            program.ret(_ALLOW)
     allowed = {}
     for text in (_PLAIN, _NAMESPACED, _GUARDED, _IDLE, _ATTRIBUTES, _ASKING, _MODES, _DISKS, _SUPERVISOR):
         allowed.update(_table(text, column))
