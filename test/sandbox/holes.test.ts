@@ -119,9 +119,9 @@ while waiting:
 now = str(int(time.time()))[:7] # its own folder, and when that was made
 values = [v for v in values if os.getcwd() not in v and now not in v]
 print(names, len(values) > 3000, hash(tuple(sorted(values))))
-if bit: [os.write(1, b" " * 65536) for _ in range(100)]; os.write(2, b"x" * 9999)
+if bit: [os.write(1, b" " * 65536) for _ in range(100)]; os.write(2, b"x" * 9999); os.mkdir("folder"); time.sleep(0.2)
 `;
-    const bits = randomBits(16);
+    const bits = randomBits(10);
     const outcomes = await jail.run(
       job(
         source,
