@@ -9,11 +9,11 @@ import { createGrader, normalizeTests } from "../../src/grading/index.ts";
 import { openFusion } from "../../src/sandbox/fusion/fusion.ts";
 import { startFusionServer } from "../../src/sandbox/fusion/server.ts";
 import { type JailLevel, openJail } from "../../src/sandbox/jail.ts";
-import { type Sandbox, SandboxError } from "../../src/sandbox/sandbox.ts";
+import { type Sandbox, SandboxError, type TestOutcome } from "../../src/sandbox/sandbox.ts";
 
 const wanted = Number(process.env["WHET_ORACLE"] ?? 0);
-/** The wait of who knows the verdict: between tests a comparison's time, elsewhere more than a busy machine hides. */
-const waitMs = 3;
+/** The wait of who knows the verdict: longer than a test between tests, elsewhere more than a busy machine hides. */
+const waitMs = 40;
 const longWaitMs = ({ description }: Sandbox) => (description.kind === "fusion" ? 2_000 : 80);
 const random = new Random("oracle");
 const coin = () => random.float() < 0.5;
@@ -82,18 +82,33 @@ function guessing(tests: number) {
   return { problem, guess };
 }
 
-/** A test starts when the one before it in the round has ended. */
-async function testsOfRound(sandbox: Sandbox, count: number, knows: boolean): Promise<Observation[]> {
+/** Hands over a test only when the one before has ended and been looked at. */
+function oneByOne(sandbox: Sandbox): Sandbox {
+  const run: Sandbox["run"] = async (job, afterTest, options) => {
+    const outcomes: TestOutcome[] = [];
+    for (const [index, test] of job.tests.entries()) {
+      const one = await sandbox.run({ ...job, tests: [test] }, (outcome) => afterTest(outcome, index), options);
+      outcomes.push(...one);
+    }
+    return outcomes;
+  };
+  return { description: sandbox.description, run, close: async () => {} };
+}
+
+/** A test starts when the one before it in the round has ended; the verdict is on that one, or on the one before: who is handed over ahead waits for
+ * neither, and the next for the first at most. */
+async function testsOfRound(sandbox: Sandbox, count: number, knows: boolean, apart: 1 | 2): Promise<Observation[]> {
   const observations: Observation[] = [];
   const round = 16;
+  const inOrder = knows && apart === 1 ? oneByOne(sandbox) : sandbox;
   while (observations.length < count) {
     const { problem, guess } = guessing(round);
     const rights = Array.from({ length: round }, coin);
     const afterTest = ({ test }: Seen) => (rights[test] ? 0 : waitMs);
-    const { sandbox: inner, seen } = watched(sandbox, knows ? { afterTest } : {});
+    const { sandbox: inner, seen } = watched(inOrder, knows ? { afterTest } : {});
     await createGrader({ sandbox: inner, cacheSize: 0 }).grade({ problem, code: guesser("a", rights.map(guess)) });
-    for (let test = 1; test < round; test++)
-      observations.push({ afterMs: seen[test]!.start - seen[test - 1]!.end, right: rights[test - 1]! });
+    for (let test = apart; test < round; test++)
+      observations.push({ afterMs: seen[test]!.start - seen[test - 1]!.end, right: rights[test - apart]! });
   }
   return observations;
 }
@@ -191,13 +206,14 @@ describe.each(backends.slice(0, wanted > 0 ? 3 : 1))("from the clock of programs
 
   type Observe = (sandbox: Sandbox, count: number, knows: boolean) => Promise<Observation[]>;
   const measures: (readonly [what: string, observe: Observe, few: number])[] = [
-    ["the next test of a round", testsOfRound, 300],
+    ["the next test of a round", (...args) => testsOfRound(...args, 1), 150],
+    ["the test after the next", (...args) => testsOfRound(...args, 2), 150],
     ["the next round", rounds, 45],
     ["the next program of a group", (...args) => programs(...args, 1_000), 80],
     ["the next program of a caller", (...args) => programs(...args, 1), 80],
   ];
   // Over HTTP the tests of a round travel together: no verdict exists before all have ended.
-  if (backend === "HTTP") measures.shift();
+  if (backend === "HTTP") measures.splice(0, 2);
   test.for(measures)(
     "%s starts at a moment that says nothing of the verdict before it",
     { timeout: wanted > 0 ? 3_600_000 : 180_000 },
