@@ -92,7 +92,7 @@ function oneByOne(sandbox: Sandbox): Sandbox {
     }
     return outcomes;
   };
-  return { description: sandbox.description, run, close: async () => {} };
+  return { description: sandbox.description, run, supports: async () => {}, close: async () => {} };
 }
 
 /** A test starts when the one before it in the round has ended; the verdict is on that one, or on the one before: who is handed over ahead waits for
