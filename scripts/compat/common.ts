@@ -1,8 +1,7 @@
 // What the compatibility scripts share: Python environments that are kept between runs, processes, and a table at the end.
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { cacheFolder } from "../../src/core/cache.ts";
@@ -97,59 +96,6 @@ export async function run(
     });
   const [code] = (await once(child, "close")) as [number | null];
   return { code, output, seconds: (performance.now() - started) / 1000 };
-}
-
-/** Starts a process that serves, and waits until `ready` says so. */
-export async function serveProcess(
-  program: string,
-  args: readonly string[],
-  ready: (child: ChildProcess) => Promise<void>,
-  options: { env?: Record<string, string>; cwd?: string; logFile: string },
-): Promise<{ child: ChildProcess; stop(): Promise<void> }> {
-  const { openSync } = await import("node:fs");
-  const log = openSync(options.logFile, "a");
-  const child = spawn(program, args, {
-    cwd: options.cwd ?? root,
-    env: { ...process.env, ...options.env },
-    stdio: ["ignore", log, log],
-    detached: true,
-  });
-  const stop = async () => {
-    const ended = child.exitCode === null ? once(child, "exit") : undefined;
-    // The whole group: such a server starts processes of its own.
-    if (child.exitCode === null) process.kill(-child.pid!, "SIGTERM");
-    await ended;
-  };
-  try {
-    await ready(child);
-  } catch (error) {
-    await stop();
-    throw new Error(`${program} did not start: ${String(error)}; see ${options.logFile}`);
-  }
-  return { child, stop };
-}
-
-/** Asks until the server answers. */
-export async function untilHealthy(url: string, child: ChildProcess, timeoutMs: number): Promise<void> {
-  const end = Date.now() + timeoutMs;
-  for (;;) {
-    if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}`);
-    try {
-      if ((await fetch(`${url}/api/v1/healthz`)).ok) return;
-    } catch {
-      // Not yet.
-    }
-    if (Date.now() > end) throw new Error("no answer in time");
-    await new Promise((resolve) => setTimeout(resolve, 500));
-  }
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as { port: number };
-  server.close();
-  return port;
 }
 
 /** Prints a table and ends the process: 0 when every row passed. */

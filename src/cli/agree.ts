@@ -3,13 +3,13 @@
 
 import type { TrainConfig } from "../rl/config.ts";
 import { costAtMost, describeCost, type Forecast, forecastAtMost } from "../rl/forecast.ts";
-import { dollars, noPrice, type Tariff, tariffForBudget, tariffOf } from "../rl/prices.ts";
+import { dollars, type EngineName, noPrice, type Tariff, tariffForBudget, tariffOf } from "../rl/prices.ts";
 import { askYes } from "./ask.ts";
-import { chargedAs, type EngineKind } from "./connect.ts";
+import { chargedAs } from "./connect.ts";
 
 interface BilledPlan {
   config: TrainConfig;
-  kind: EngineKind;
+  kind: EngineName;
 }
 
 /** A run that is gone on with. */
@@ -22,7 +22,7 @@ interface BegunRun {
 
 /** True where nothing is billed, nobody can be asked, or somebody says yes. A run is asked about again only if it may cost more than before. */
 export async function agreesToCost({ config, kind }: BilledPlan, yes: boolean, begun?: BegunRun): Promise<boolean> {
-  const charged = chargedAs(config.base_url, process.env, kind);
+  const charged = chargedAs(config, process.env, kind);
   const tariff = tariffForBudget(config, charged);
   const billed = tariff ? tariff.prefill + tariff.sample + tariff.train > 0 : charged === "hosted";
   if (!billed || begun?.isOver()) return true;

@@ -9,9 +9,11 @@ import { scratchFolder } from "../core/files.ts";
 import type { Renderer } from "../renderers/index.ts";
 import type { TrainConfig } from "../rl/config.ts";
 import { keepsSamplers } from "../rl/frozen-samplers.ts";
+import type { EngineName } from "../rl/prices.ts";
 import type { Logger } from "../runs/log.ts";
 import { borrowCheckpoint } from "./borrow-checkpoint.ts";
-import { type EngineConnection, type EngineKind, engineFiles, engineKind } from "./connect.ts";
+import { type EngineConnection, engineFiles, engineKind } from "./connect.ts";
+import { isLocal } from "./engines/index.ts";
 import { engineOfRun, findWeights, type NamedWeights } from "./find-weights.ts";
 import { settingsOfRun } from "./run-settings.ts";
 import { Workbench } from "./workbench.ts";
@@ -20,7 +22,7 @@ import { Workbench } from "./workbench.ts";
 export interface AskPlan {
   weights: NamedWeights;
   config: TrainConfig;
-  engine: { kind?: EngineKind; baseUrl: string };
+  engine: { kind: EngineName; baseUrl: string };
 }
 
 /** Weights that are ready to be asked. */
@@ -44,7 +46,11 @@ export async function planAsking(
   given: ReadonlySet<string>,
 ): Promise<AskPlan> {
   const weights = findWeights(which, run, config.model_name);
-  const engine = engineOfRun(weights.run, given.has("base_url") ? options.base_url : undefined);
+  const { baseUrl, kind = engineKind({ base_url: baseUrl, engine: config.engine }) } = engineOfRun(
+    weights.run,
+    given.has("base_url") ? options.base_url : undefined,
+  );
+  const engine = { kind, baseUrl };
   if (weights.run === run) return { weights, config, engine };
   const own = await settingsOfRun(weights.run, options, given);
   return { weights, config: { ...config, ...Object.fromEntries(ownKeys.map((key) => [key, own[key]])) }, engine };
@@ -65,19 +71,22 @@ export class AskedWeights {
 
   /** Gets the embedded engine's checkpoints ready, before anything is started. */
   find(plans: readonly AskPlan[]): void {
-    for (const { weights, config, engine } of plans) {
-      const { stateDir } = this.#files(engine, config.model_name);
+    for (const plan of plans) {
+      const { weights, engine } = plan;
+      const { stateDir } = this.#files(plan);
       mkdirSync(stateDir, { recursive: true });
-      if ((engine.kind ?? engineKind(engine.baseUrl)) === "embedded" && weights.path !== undefined)
+      if (engine.kind === "embedded" && weights.path !== undefined)
         borrowCheckpoint(weights.path, weights.run, stateDir);
     }
   }
 
-  async open({ weights: { path, label, record }, config, engine: where }: AskPlan): Promise<Asked> {
+  async open(plan: AskPlan): Promise<Asked> {
+    const { weights, config, engine: where } = plan;
+    const { path, label, record } = weights;
     const bench = new Workbench(
       { ...config, base_url: where.baseUrl },
       {
-        engineFiles: this.#files(where, config.model_name),
+        engineFiles: this.#files(plan),
         logger: this.#logger,
         signal: this.#signal,
         engineKind: where.kind,
@@ -85,7 +94,7 @@ export class AskedWeights {
     );
     this.#benches.push(bench);
     await bench.environment();
-    const key = keyOf(where, config.model_name);
+    const key = keyOf(plan);
     const engine = this.#engines.get(key) ?? (await bench.engine());
     if (!this.#engines.has(key)) this.#logger.info(`engine   ${engine.description}`);
     this.#engines.set(key, engine);
@@ -96,7 +105,7 @@ export class AskedWeights {
       const { service } = engine;
       const signal = this.#signal;
       const state = path === undefined ? undefined : record?.state_path;
-      const apart = state === undefined || (await keepsSamplers(service, config.model_name, signal));
+      const apart = state === undefined || (await keepsSamplers(engine, config.model_name, signal));
       const sampler = apart
         ? await service.createSamplingClient({ ...source, signal })
         : await (await service.createTrainingClientFromState(state, { signal })).saveWeightsAndGetSamplingClient({
@@ -118,17 +127,16 @@ export class AskedWeights {
     rmSync(this.#scratch, { recursive: true, force: true });
   }
 
-  #files(engine: AskPlan["engine"], model: string) {
-    return engineFiles(join(this.#scratch, keyOf(engine, model)));
+  #files(plan: AskPlan) {
+    // SkyRL finds checkpoints by the database that it began with.
+    const own = plan.engine.kind === "skyrl" && plan.weights.run !== "";
+    return engineFiles(own ? plan.weights.run : join(this.#scratch, keyOf(plan)));
   }
 }
 
-/** An embedded engine has one model. */
-function keyOf({ kind: given, baseUrl }: AskPlan["engine"], model: string): string {
-  const kind = given ?? engineKind(baseUrl);
+/** An engine of this machine has one model, and SkyRL one run's checkpoints. */
+function keyOf({ engine: { kind, baseUrl }, config, weights }: AskPlan): string {
+  const which = isLocal(kind) ? `${config.model_name} ${kind === "skyrl" ? weights.run : ""}` : baseUrl;
   // It names a folder too.
-  return createHash("sha256")
-    .update(`${kind} ${kind === "embedded" ? model : baseUrl}`)
-    .digest("hex")
-    .slice(0, 16);
+  return createHash("sha256").update(`${kind} ${which}`).digest("hex").slice(0, 16);
 }

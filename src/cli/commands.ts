@@ -103,6 +103,11 @@ const shipped: Readonly<Record<string, CommandEntry>> = {
     summary: "the Tinker API on this machine, for any Tinker client",
     load: () => import("./commands/serve.ts"),
   },
+  engines: {
+    group: "Servers and this installation",
+    summary: "the engines of this machine: what is installed, the disk it takes; removes one",
+    load: () => import("./commands/engines.ts"),
+  },
   completion: {
     group: "Servers and this installation",
     summary: "completion of commands and keys for bash, zsh and fish",

@@ -1,7 +1,7 @@
 // Chooses and opens the parts that a command works with: the Tinker endpoint, the tokenizer and renderer, the sandbox and grader.
 import { join } from "node:path";
 import { APIStatusError, type ClientOptions, CredentialError, ServiceClient } from "../client/index.ts";
-import { isHosted } from "../client/options.ts";
+import { defaultBaseUrl, isHosted } from "../client/options.ts";
 import { ConfigError, WhetstoneError } from "../core/errors.ts";
 import { type LanguageName, languagesNamed } from "../core/languages/languages.ts";
 import type { OutageNews } from "../core/outage.ts";
@@ -10,49 +10,63 @@ import { shellCommand } from "../core/shell.ts";
 import { createGrader, type Grader, openSandbox, runCanary } from "../grading/index.ts";
 import { type EnginePreset, presetConfig, type TrainConfig } from "../rl/config.ts";
 import { type OfferedModel, offeredModels, offerOf } from "../rl/offered.ts";
+import type { EngineName } from "../rl/prices.ts";
 import { type Logger, redact } from "../runs/log.ts";
 import { auditedSandbox } from "../sandbox/audited.ts";
 import type { SandboxDescription } from "../sandbox/sandbox.ts";
-import { bundledName, embeddedModel, isMissing } from "./embedded-model.ts";
-import { EmbeddedServer } from "./embedded-server.ts";
-import { ensureRuntime } from "./engine-runtime.ts";
+import { bundledName, isMissing } from "./embedded-model.ts";
+import type { RunningEngine } from "./engines/engine.ts";
+import { isLocal, localEngines } from "./engines/index.ts";
 import { supported } from "./grading-options.ts";
 import { nearestModel } from "./nearest-model.ts";
 
 /** A check before the first billed call failed. */
 export class PreflightError extends WhetstoneError {}
 
-/** embedded: a child process of ours; server: the one at an address; hosted: Thinking Machines' service. */
-export type EngineKind = "embedded" | "server" | "hosted";
+/** What of the settings decides on engine and preset. */
+type Asked = Partial<Pick<TrainConfig, "base_url" | "engine" | "model_name">>;
 
-/** The engine that the settings ask for. */
-export function engineKind(baseUrl: string, environment: NodeJS.ProcessEnv = process.env): EngineKind {
-  if (baseUrl !== "" || environment["TINKER_BASE_URL"]) return "server";
+/** The engine that the settings ask for: the one that is named, else the server at an address, the service that the key is for, or the embedded one. */
+export function engineKind(
+  { base_url: baseUrl = "", engine = "" }: Asked,
+  environment: NodeJS.ProcessEnv = process.env,
+): EngineName {
+  const address = baseUrl || environment["TINKER_BASE_URL"] || "";
+  if (engine === "server" && address === "")
+    throw new ConfigError(
+      "config/no-server",
+      "engine=server has no address. Name the server with base_url=, or set TINKER_BASE_URL.",
+    );
+  if (engine !== "" && engine !== "server" && baseUrl !== "")
+    throw new ConfigError(
+      "config/conflict",
+      `engine=${engine} and base_url=${redact(baseUrl)} name two engines. Leave one of them out.`,
+    );
+  if (engine !== "") return engine;
+  if (address !== "") return "server";
   return environment["TINKER_API_KEY"] ? "hosted" : "embedded";
 }
 
-/** What of the settings decides on engine and preset. */
-type Asked = Partial<Pick<TrainConfig, "base_url" | "model_name">>;
-
 /** Whose prices count: an address of the hosted service is the hosted service. */
 export function chargedAs(
-  baseUrl: string,
+  settings: Asked,
   environment: NodeJS.ProcessEnv = process.env,
-  kind: EngineKind = engineKind(baseUrl, environment),
-): EngineKind {
-  const address = baseUrl || environment["TINKER_BASE_URL"] || "";
+  kind: EngineName = engineKind(settings, environment),
+): EngineName {
+  const address = settings.base_url || environment["TINKER_BASE_URL"] || "";
   return kind === "server" && isHosted(address) ? "hosted" : kind;
 }
 
-/** The preset of an engine that need not be asked: for the embedded one, nano with the bundled model, and small with another. */
-export function presetOfEngine(kind: Exclude<EngineKind, "server">, modelName = bundledName): EnginePreset {
+/** The preset of an engine that need not be asked: on this machine, nano with the bundled model, and small with another. */
+export function presetOfEngine(kind: Exclude<EngineName, "server">, modelName = bundledName): EnginePreset {
   if (kind === "hosted") return "deepcoder";
   return modelName === bundledName ? "nano" : "small";
 }
 
 /** The preset that fits the engine and the model; of servers, nano for those that have the bundled model, else deepcoder. */
-export async function presetFor({ base_url: baseUrl = "", model_name: model }: Asked = {}): Promise<EnginePreset> {
-  const kind = engineKind(baseUrl);
+export async function presetFor(asked: Asked = {}): Promise<EnginePreset> {
+  const { base_url: baseUrl = "", model_name: model } = asked;
+  const kind = engineKind(asked);
   if (kind !== "server") return presetOfEngine(kind, model);
   const offered = await modelsAt(baseUrl === "" ? {} : { baseUrl });
   const has = (preset: EnginePreset) => offered.some(({ name }) => name === presetConfig(preset).model_name);
@@ -63,7 +77,9 @@ export async function presetFor({ base_url: baseUrl = "", model_name: model }: A
 export const noKeyNotice = "no TINKER_API_KEY found, so the embedded engine is used";
 
 export interface EngineConnection {
-  kind: EngineKind;
+  kind: EngineName;
+  /** By what its ways are remembered. */
+  identity: string;
   service: ServiceClient;
   models: OfferedModel[];
   /** One line for the log. */
@@ -71,9 +87,9 @@ export interface EngineConnection {
   close(): Promise<void>;
 }
 
-/** Connects, starting the embedded server where it is the engine, with the model that is asked for. Nothing is billed. */
+/** Connects, starting an engine of this machine where it is the one, with the model that is asked for. Nothing is billed. */
 export async function connectEngine(
-  config: Pick<TrainConfig, "base_url"> & { model_name?: string },
+  config: Pick<TrainConfig, "base_url"> & Partial<TrainConfig>,
   options: {
     stateDir: string;
     logFile: string;
@@ -84,35 +100,25 @@ export async function connectEngine(
     /** How long an outage of the server may last, and who hears about it; without it, the client's defaults. */
     outage?: { patienceMs: number; onOutage(news: OutageNews): void } | undefined;
     /** Default: what settings and environment ask for. */
-    kind?: EngineKind | undefined;
+    kind?: EngineName | undefined;
   },
 ): Promise<EngineConnection> {
-  const kind = options.kind ?? engineKind(config.base_url);
-  let server: EmbeddedServer | undefined;
-  if (kind === "embedded") {
-    // Here rather than in the child process, whose words go to a file.
-    await ensureRuntime((line) => options.logger.info(line));
-    const audit = process.env["WHET_ENGINE_AUDIT"];
-    const { model_name: name = bundledName } = config;
-    const { folder } = await embeddedModel(name, options.signal).catch((error: unknown) => {
-      throw isMissing(error) ? notHere(name, error) : error;
+  const kind = options.kind ?? engineKind(config);
+  const { model_name: model = bundledName } = config;
+  let server: RunningEngine | undefined;
+  if (isLocal(kind))
+    server = await localEngines[kind].start({ ...options, model, config }).catch((error: unknown) => {
+      throw isMissing(error) ? notHere(model, kind, error) : error;
     });
-    server = await EmbeddedServer.start({
-      stateDir: options.stateDir,
-      logFile: options.logFile,
-      // A run samples from a few policies at a time; each holds its weights and what it has computed of prompts.
-      args: [`model=${folder}`, `model_name=${name}`, ...(audit ? [`audit=${audit}`] : []), "max_samplers=6"],
-      onRestart: (reason) => options.logger.warn(`the embedded engine ended (${reason}) and is started again`),
-      ...(options.onLost ? { onLost: options.onLost } : {}),
-    });
-  }
   const clientOptions: ClientOptions = {
     onWarning: (message) => options.logger.warn(message),
     ...(server
       ? { baseUrl: server.url, apiKey: server.apiKey }
-      : config.base_url === ""
-        ? {}
-        : { baseUrl: config.base_url }),
+      : kind === "hosted" && config.engine === "hosted"
+        ? { baseUrl: defaultBaseUrl }
+        : config.base_url === ""
+          ? {}
+          : { baseUrl: config.base_url }),
   };
   try {
     const models = await modelsAt(clientOptions);
@@ -127,7 +133,8 @@ export async function connectEngine(
       await service.close();
       await server?.close();
     };
-    return { kind, service, models, description: server ? `embedded, at ${address}` : address, close };
+    const description = server ? `${kind}, at ${address}` : address;
+    return { kind, identity: server?.identity ?? service.baseUrl, service, models, description, close };
   } catch (error) {
     await server?.close();
     throw error;
@@ -174,11 +181,12 @@ export function checkModel(connection: EngineConnection, modelName: string): Off
   );
 }
 
-/** Without a key or a server the model has to be on this machine, or on the hub. */
-function notHere(modelName: string, cause: Error): PreflightError {
+/** An engine of this machine wants the model on this machine, or on the hub. */
+function notHere(modelName: string, kind: EngineName, cause: Error): PreflightError {
+  const why = kind === "embedded" ? `${noKeyNotice}, and ` : "";
   return new PreflightError(
     "cli/model-not-here",
-    `model_name=${modelName} cannot be trained here: ${noKeyNotice}, and ${cause.message} For the hosted service put TINKER_API_KEY into .env, for a server ` +
+    `model_name=${modelName} cannot be trained here: ${why}${cause.message} For the hosted service put TINKER_API_KEY into .env, for a server ` +
       `name it with base_url=; or train what is here: ${commandAgain({ model_name: undefined, preset: "nano" })}`,
     { cause },
   );

@@ -2,11 +2,12 @@
 import { basename, dirname, join } from "node:path";
 import { ConfigError } from "../core/errors.ts";
 import { lockHolder } from "../core/lock-file.ts";
+import type { EngineName } from "../rl/prices.ts";
 import type { CheckpointRecord } from "../runs/checkpoints.ts";
 import { readRunConfig, resumeCommand, runFiles } from "../runs/directory.ts";
 import { isRedacted } from "../runs/log.ts";
 import { RunView } from "../runs/view.ts";
-import type { EngineKind } from "./connect.ts";
+import { isLocal } from "./engines/index.ts";
 import { findRun, lookUp } from "./find-run.ts";
 
 /** Weights to sample from. */
@@ -73,11 +74,11 @@ function missing(run: string, name: string, records: readonly CheckpointRecord[]
 }
 
 /** Where a run's weights are: the engine that trained it, unless another server is named. Undefined: as the environment says. */
-export function engineOfRun(run: string, givenUrl: string | undefined): { kind?: EngineKind; baseUrl: string } {
+export function engineOfRun(run: string, givenUrl: string | undefined): { kind?: EngineName; baseUrl: string } {
   if (givenUrl) return { baseUrl: givenUrl };
   const { engine, base_url: recorded } = (run === "" ? undefined : readRunConfig(run)) ?? {};
   const baseUrl = typeof recorded === "string" ? recorded : "";
-  if (engine === "embedded") return { kind: "embedded", baseUrl: "" };
+  if (isLocal(engine)) return { kind: engine, baseUrl: "" };
   if (isRedacted(baseUrl))
     throw new ConfigError(
       "config/no-server",

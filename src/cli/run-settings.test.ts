@@ -23,9 +23,11 @@ test("every setting is the run's, but for those of one command", () => {
   const once = { log_path: "/elsewhere", behavior_if_log_dir_exists: "delete", force_resume: true };
   const run = recorded({ learning_rate: 1e-3, budget: 5, blocked_ids: ["a"], data_fingerprint: "x", ...once });
   expect(recordedSettings(run)).toEqual({
-    config: { ...presetConfig("nano"), learning_rate: 1e-3, budget: 5, blocked_ids: ["a"] },
+    config: { ...presetConfig("nano"), engine: "embedded", learning_rate: 1e-3, budget: 5, blocked_ids: ["a"] },
     notices: [],
   });
+  expect(recordedSettings(run, { base_url: "http://here:1" }).config.engine).toBe("");
+  expect(recordedSettings(recorded({ engine: "hosted" })).config.engine).toBe("");
 });
 
 test("a value that somebody broke is named with its file", () => {

@@ -7,6 +7,7 @@ import { pickWith, roleOf } from "../rl/config-roles.ts";
 import { readRunConfig } from "../runs/directory.ts";
 import { isRedacted } from "../runs/log.ts";
 import { presetFor } from "./connect.ts";
+import { isLocal } from "./engines/index.ts";
 import { findRun, newestRun } from "./find-run.ts";
 import { runNamedIn } from "./find-weights.ts";
 
@@ -28,7 +29,7 @@ export function askedRun(named: string, checkpoints: readonly string[], given: R
     const inside = runNamedIn(word);
     if (inside) return inside.run;
   }
-  const chosen = ["model_name", "preset", "base_url"].some((key) => given.has(key));
+  const chosen = ["model_name", "preset", "base_url", "engine"].some((key) => given.has(key));
   return chosen || checkpoints.some((word) => word.startsWith("tinker://")) ? "" : (newestRun() ?? "");
 }
 
@@ -59,7 +60,10 @@ export function recordedSettings(
   const notices = entries.flatMap(([key, value]) =>
     isRedacted(value) ? [`${key} was written down without its password and is left out; give it again`] : [],
   );
-  return { config: TrainConfig.parse(settings), notices };
+  const config = TrainConfig.parse(settings);
+  // Of the others the address says which one it is.
+  const named = given["base_url"] === undefined && isLocal(config.engine) ? config.engine : "";
+  return { config: { ...config, engine: named }, notices };
 }
 
 /** `options` are the command's own; those that TrainConfig has count only where they were given. Without a run, `run` is "". */

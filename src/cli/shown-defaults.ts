@@ -23,15 +23,16 @@ export function fromEnvironment(given: (key: string) => boolean): { key: string;
 /** The preset that help shows, its settings, and why it is that one. Help asks no server. */
 export function presetOf(
   given: TrainConfig["preset"] | undefined,
-  { base_url: baseUrl = "", model_name: model }: Partial<Pick<TrainConfig, "base_url" | "model_name">> = {},
+  asked: Partial<Pick<TrainConfig, "base_url" | "engine" | "model_name">> = {},
 ) {
-  const kind = engineKind(baseUrl);
+  const kind = engineKind(asked);
   const why = {
-    embedded: "no TINKER_API_KEY and no server is named",
-    hosted: "TINKER_API_KEY is set",
+    embedded: asked.engine ? "engine=embedded" : "no TINKER_API_KEY and no server is named",
+    skyrl: "engine=skyrl",
+    hosted: asked.engine ? "engine=hosted" : "TINKER_API_KEY is set",
     server: "a server is named; one that offers only the bundled model gets nano",
   }[kind];
-  const engine = kind === "server" ? "deepcoder" : presetOfEngine(kind, model);
+  const engine = kind === "server" ? "deepcoder" : presetOfEngine(kind, asked.model_name);
   const preset = given ?? engine;
   return { preset, usual: presetConfig(preset, engine), why: given ? "given" : why };
 }
@@ -66,8 +67,10 @@ export function describeRunOptions<Schema extends z.ZodObject>(
   const asked = named === undefined ? undefined : TrainConfig.shape.preset.parse(named);
   const baseUrl = given.has("base_url") ? String(options["base_url"]) : String(recorded?.["base_url"] ?? "");
   const model = given.has("model_name") ? String(options["model_name"]) : undefined;
+  const engine = given.has("engine") ? (options["engine"] as TrainConfig["engine"]) : "";
   const { preset, usual, why } = presetOf(asked, {
     base_url: baseUrl,
+    engine,
     ...(model !== undefined && { model_name: model }),
   });
 

@@ -12,16 +12,10 @@ import { withinServer } from "../rl/frozen-samplers.ts";
 import { type JudgeOptions, judgeByTests } from "../rl/judge.ts";
 import { withinWindow } from "../rl/offered.ts";
 import { openRenderer } from "../rl/open-renderer.ts";
+import type { EngineName } from "../rl/prices.ts";
 import { loadProblems } from "../rl/tasks.ts";
 import type { Logger } from "../runs/log.ts";
-import {
-  checkModel,
-  connectEngine,
-  type EngineConnection,
-  type EngineKind,
-  type GraderConnection,
-  openGrader,
-} from "./connect.ts";
+import { checkModel, connectEngine, type EngineConnection, type GraderConnection, openGrader } from "./connect.ts";
 import { dataWork, ownWork, type Work, type WorkOptions } from "./work.ts";
 
 export interface WorkbenchOptions {
@@ -30,7 +24,7 @@ export interface WorkbenchOptions {
   logger: Logger;
   signal: AbortSignal;
   /** The engine, where it is not settings and environment that decide. */
-  engineKind?: EngineKind | undefined;
+  engineKind?: EngineName | undefined;
   /** How long an outage of the server may last, and who hears about it. */
   outage?: Parameters<typeof connectEngine>[1]["outage"];
   /** Called when the embedded engine is gone for good. */
@@ -108,7 +102,7 @@ export class Workbench {
   /** Whether the engine's samplers are frozen; where they are not, no lag is left from here on. */
   async samplers(engine: EngineConnection, runPath: string): Promise<boolean> {
     const { logger, signal } = this.#options;
-    const { config, frozenSamplers } = await withinServer(this.#config, engine.service, { runPath, logger, signal });
+    const { config, frozenSamplers } = await withinServer(this.#config, engine, { runPath, logger, signal });
     this.#config = config;
     return frozenSamplers;
   }

@@ -13,6 +13,9 @@ import { scheduleNames } from "./schedule.ts";
 export const enginePresets = ["nano", "small", "deepcoder"] as const;
 export const recipeNames = ["dapo", "dr_grpo"] as const;
 
+/** What trains: an engine of this machine, the server at an address, or Thinking Machines' service. */
+export const engineNames = ["embedded", "skyrl", "server", "hosted"] as const;
+
 const positive = z.number().positive();
 const count = z.int().min(0);
 /**
@@ -57,6 +60,21 @@ export const configGroups = {
       z.string().default(""),
       "Tinker-compatible server; empty: TINKER_BASE_URL, hosted Tinker, or embedded",
       { asking: true, variable: "TINKER_BASE_URL", secret: true },
+    ),
+    engine: setting(
+      z.enum(["", ...engineNames]).default(""),
+      "what trains: embedded (the CPU), skyrl (the GPU; installed and started here), server (base_url), hosted; empty: by base_url and TINKER_API_KEY",
+      { asking: true },
+    ),
+    engine_config: setting(
+      z.record(z.string(), z.unknown()).default({}),
+      'settings of engine=skyrl\'s backend as JSON, over those that fit this machine, e.g. {"tensor_parallel_size":2}',
+      { asking: true },
+    ),
+    engine_python: place(
+      z.string().default(""),
+      "interpreter that has SkyRL already, in place of the one that engine=skyrl installs",
+      { asking: true, path: "file" },
     ),
   },
 

@@ -5,7 +5,6 @@ import { configKeys } from "./config-keys.ts";
 
 /** What config.json says of a run besides its settings. */
 export const recordedFacts = {
-  engine: { role: "setting" },
   tariff: { role: "setting" },
   sandbox: { role: "answers" },
   prompt_template: { role: "answers" },

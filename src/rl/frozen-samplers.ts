@@ -21,6 +21,12 @@ const rememberedMs = 24 * 3600 * 1000;
 
 type Asked = Pick<TrainConfig, "model_name" | "lora_rank">;
 
+/** A server, and the name that its ways are remembered by: an engine that is started here has another address each time. */
+export interface KnownServer {
+  service: ServiceClient;
+  identity?: string;
+}
+
 /** What a server says itself. Undefined: it has to be tried. */
 export async function declaredFrozen(service: ServiceClient, signal?: AbortSignal): Promise<boolean | undefined> {
   if (isHosted(service.baseUrl)) return true;
@@ -28,17 +34,17 @@ export async function declaredFrozen(service: ServiceClient, signal?: AbortSigna
 }
 
 /** Whether a stored sampler can be asked without a thought for the model it is of: on others it is gone with it, or shares its place. */
-export async function keepsSamplers(service: ServiceClient, model: string, signal?: AbortSignal): Promise<boolean> {
-  return (await declaredFrozen(service, signal)) ?? remembered()[keyOf(service, model)]?.frozen ?? false;
+export async function keepsSamplers(server: KnownServer, model: string, signal?: AbortSignal): Promise<boolean> {
+  return (await declaredFrozen(server.service, signal)) ?? remembered()[keyOf(server, model)]?.frozen ?? false;
 }
 
 /** Tries it, on a model of its own, and remembers the answer for a day. */
 export async function probeFrozen(
-  service: ServiceClient,
+  server: KnownServer,
   { model_name: baseModel, lora_rank: rank }: Asked,
   signal?: AbortSignal,
 ): Promise<boolean> {
-  const training = await service.createLoraTrainingClient({ baseModel, rank, seed: 0, signal });
+  const training = await server.service.createLoraTrainingClient({ baseModel, rank, seed: 0, signal });
   let frozen: boolean;
   try {
     frozen = await staysFrozen(training, signal);
@@ -46,7 +52,7 @@ export async function probeFrozen(
     await training.unload().catch(() => {}); // the session's end frees it too
   }
   const known = remembered();
-  known[keyOf(service, baseModel)] = { frozen, at: Date.now() };
+  known[keyOf(server, baseModel)] = { frozen, at: Date.now() };
   makeFolder(cacheFolder());
   writeFileAtomic(memoryFile(), `${JSON.stringify(known, null, 1)}\n`);
   return frozen;
@@ -58,17 +64,17 @@ export async function probeFrozen(
  */
 export async function withinServer(
   config: TrainConfig,
-  service: ServiceClient,
+  server: KnownServer,
   { runPath, logger, signal }: { runPath: string; logger: Logger; signal: AbortSignal },
 ): Promise<{ config: TrainConfig; frozenSamplers: boolean }> {
   const began = readRunConfig(runPath)?.["frozen_samplers"] === false ? false : undefined;
   let frozenSamplers =
-    began ?? (await declaredFrozen(service, signal)) ?? remembered()[keyOf(service, config.model_name)]?.frozen;
+    began ?? (await declaredFrozen(server.service, signal)) ?? remembered()[keyOf(server, config.model_name)]?.frozen;
   if (frozenSamplers === undefined) {
     logger.info(
       "samplers trying once whether this server keeps a sampler apart from training; the answer is remembered",
     );
-    frozenSamplers = await probeFrozen(service, config, signal);
+    frozenSamplers = await probeFrozen(server, config, signal);
   }
   if (frozenSamplers) return { config, frozenSamplers };
   const instead = config.max_lag > 0 ? ` instead of ${config.max_lag}` : "";
@@ -123,7 +129,7 @@ const distance = (a: ArrayLike<number>, b: ArrayLike<number>) =>
 
 type Memory = Record<string, { frozen: boolean; at: number }>;
 const memoryFile = () => join(cacheFolder(), "servers.json");
-const keyOf = ({ baseUrl }: ServiceClient, model: string) => `${baseUrl} ${model}`;
+const keyOf = ({ service, identity = service.baseUrl }: KnownServer, model: string) => `${identity} ${model}`;
 
 function remembered(): Memory {
   try {

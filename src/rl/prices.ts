@@ -2,6 +2,9 @@
 // its prices, so this table is read where a cost is shown, and an unknown model has no cost rather than a guessed one.
 import { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
+import type { engineNames } from "./config-keys.ts";
+
+export type EngineName = (typeof engineNames)[number];
 
 /** Prices of one model, in US dollars per million tokens. */
 export interface ModelPrice {
@@ -62,10 +65,10 @@ export type PriceOverrides = Record<(typeof priceKeys)[number] | "price_cached_p
  */
 export function tariffOf(
   config: PriceOverrides & { model_name: string },
-  engine: "embedded" | "server" | "hosted",
+  engine: EngineName,
 ): { tariff: Tariff; missing: [] } | { tariff: undefined; missing: string[] } {
   const listed = engine === "hosted" ? priceOf(config.model_name) : undefined;
-  const free = engine === "embedded" ? 0 : undefined;
+  const free = engine === "embedded" || engine === "skyrl" ? 0 : undefined;
   const prefill = config.price_prefill ?? listed?.prefill ?? free;
   const sample = config.price_sample ?? listed?.sample ?? free;
   const train = config.price_train ?? listed?.train ?? free;
@@ -77,7 +80,7 @@ export function tariffOf(
       ? ""
       : listed
         ? `hosted Tinker's prices of ${listed.asOf}`
-        : "the embedded engine costs nothing";
+        : `the ${engine === "embedded" ? "embedded engine" : "GPU of this machine"} costs nothing`;
   const own = given.length === 0 ? "" : `${given.map((key) => `${key}=${config[key]}`).join(" ")}`;
   return {
     tariff: {
@@ -98,7 +101,7 @@ export const noPrice = (model: string, missing: readonly string[]) =>
 /** The prices of a run, if they are known; a budget without them is refused. */
 export function tariffForBudget(
   config: PriceOverrides & { model_name: string; budget: number | null },
-  engine: "embedded" | "server" | "hosted",
+  engine: EngineName,
 ): Tariff | undefined {
   const { tariff, missing } = tariffOf(config, engine);
   if (tariff || config.budget === null) return tariff;

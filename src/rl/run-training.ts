@@ -125,11 +125,15 @@ async function trainInto<Problem extends TrainingProblem>(
     const offer = offerOf(await offeredModels(service, { signal: drain }), given.model_name);
     const runPath = run.path;
     const windowed = withinWindow(given, offer, logger);
-    const { config: within, frozenSamplers } = await withinServer(windowed, service, {
-      runPath,
-      logger,
-      signal: drain,
-    });
+    const { config: within, frozenSamplers } = await withinServer(
+      windowed,
+      { service },
+      {
+        runPath,
+        logger,
+        signal: drain,
+      },
+    );
     const { config, renderer, made } = options.renderer
       ? { config: within, renderer: options.renderer, made: undefined }
       : await openRenderer(within, { logger, signal: drain, ask: { service, runPath } });

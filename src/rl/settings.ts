@@ -14,6 +14,12 @@ export interface TrainSettings {
   tokenizer?: string;
   /** Tinker-compatible server; empty: TINKER_BASE_URL, hosted Tinker, or embedded. Default "". */
   base_url?: string;
+  /** what trains: embedded (the CPU), skyrl (the GPU; installed and started here), server (base_url), hosted; empty: by base_url and TINKER_API_KEY. Default "". */
+  engine?: "" | "embedded" | "skyrl" | "server" | "hosted";
+  /** settings of engine=skyrl's backend as JSON, over those that fit this machine, e.g. {"tensor_parallel_size":2}. Default {}. */
+  engine_config?: Record<string, unknown>;
+  /** interpreter that has SkyRL already, in place of the one that engine=skyrl installs. Default "". */
+  engine_python?: string;
   /** problems per step. Default 8. */
   prompts_per_step?: number;
   /** answers sampled for each of them: the G of GRPO. Default 16, nano 8. */

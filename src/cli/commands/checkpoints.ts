@@ -16,6 +16,7 @@ import { readJournal } from "../../runs/read-journal.ts";
 import { askYes } from "../ask.ts";
 import { commandOf } from "../command.ts";
 import { chargedAs, engineFiles, engineKind } from "../connect.ts";
+import { isLocal } from "../engines/index.ts";
 import { findRun, runKey, runOf } from "../find-run.ts";
 import { interruptible } from "../interrupt.ts";
 import { refuseWords } from "../options.ts";
@@ -56,7 +57,7 @@ export const command = commandOf(CheckpointsOptions, {
         "prune=true deletes, so the run whose checkpoints are to go must be named: run=RUN, or run=latest.",
       );
     if (named !== "") options.run = findRun(named);
-    else if (engineKind(options.base_url) === "embedded") options.run = runOf("", [], `${whet} checkpoints`);
+    else if (isLocal(engineKind(options))) options.run = runOf("", [], `${whet} checkpoints`);
     return interruptible(async (signal) => {
       if (!options.prune) return list(options, signal);
       // Held, so that nobody writes the run meanwhile: what it needs could change.
@@ -155,7 +156,12 @@ function openStorage(options: CheckpointsOptions, signal: AbortSignal): Storage 
   const config = options.run === "" ? undefined : readRunConfig(options.run);
   const recorded = String(config?.["base_url"] ?? "");
   const baseUrl = options.base_url || recorded;
-  const kind = options.base_url === "" && config ? String(config["engine"]) : engineKind(baseUrl);
+  const kind = options.base_url === "" && config ? String(config["engine"]) : engineKind({ base_url: baseUrl });
+  if (kind === "skyrl")
+    throw new ConfigError(
+      "config/no-server",
+      `${options.run || "A run"} was trained with engine=skyrl, which is up only while a command uses it. Its checkpoints are files of RUN/engine/checkpoints; ${whet} show lists those of the run.`,
+    );
   if (kind === "embedded") {
     if (options.run !== "") return engineStorage(engineFiles(options.run).stateDir);
     throw new ConfigError(
@@ -214,7 +220,9 @@ function totals(rows: readonly Row[], options: CheckpointsOptions): string {
   const bytes = rows.reduce((sum, row) => sum + (row.bytes ?? 0), 0);
   const config = options.run === "" ? undefined : readRunConfig(options.run);
   const baseUrl = options.base_url || String(config?.["base_url"] ?? "");
-  const hosted = (config?.["engine"] ?? chargedAs(baseUrl)) === "hosted" || chargedAs(baseUrl) === "hosted";
+  const hosted =
+    (config?.["engine"] ?? chargedAs({ base_url: baseUrl })) === "hosted" ||
+    chargedAs({ base_url: baseUrl }) === "hosted";
   const month = (bytes / 1e9) * storagePerGigabyteMonth;
   const cost = hosted ? `; storing them costs about $${month.toFixed(month < 0.1 ? 4 : 2)} a month` : "";
   return `${rows.length} ${rows.length === 1 ? "checkpoint" : "checkpoints"}, ${size(bytes)}${cost}`;

@@ -113,8 +113,7 @@ async function examine(
       }));
     if (engine && window !== undefined && engine.kind !== "embedded")
       await check("samplers", async () => {
-        const value =
-          (await declaredFrozen(engine.service, signal)) ?? (await probeFrozen(engine.service, config, signal));
+        const value = (await declaredFrozen(engine.service, signal)) ?? (await probeFrozen(engine, config, signal));
         const found = value
           ? "a policy stays what it is while training goes on"
           : `${notFrozen}; ${whet} train keeps to that`;
@@ -205,7 +204,7 @@ const isSmall = (config: TrainConfig, maxTurns: number) =>
   completionsPerStep(config) * maxTurns * Math.min(config.max_tokens, config.context_window) <= 200_000;
 
 function showForecast(config: TrainConfig, measured: Measured, problems: number): void {
-  const { tariff, missing } = tariffOf(config, chargedAs(config.base_url));
+  const { tariff, missing } = tariffOf(config, chargedAs(config));
   const say = (what: string, { tokens, seconds, cost }: ReturnType<typeof forecastRun>) => {
     const price = cost === undefined ? "" : cost === 0 ? "; costs nothing" : `; ${dollars(cost)}`;
     console.log(

@@ -28,6 +28,7 @@ import { engineOfRun, findWeights } from "../find-weights.ts";
 import { interruptible } from "../interrupt.ts";
 import { stderrLogger as logger, say } from "../loggers.ts";
 import { Progress, showDownload } from "../progress.ts";
+import { recordedSettings } from "../run-settings.ts";
 
 const ExportOptions = z.strictObject({
   run: runKey,
@@ -131,7 +132,10 @@ async function adapterFolder(
       `Checkpoint ${record.name} has no ${missing} any more (${folder}). Choose another one with checkpoint=.`,
     );
   }
-  const engine = await connectEngine({ base_url: baseUrl }, { ...engineFiles(scratch), logger, kind });
+  // SkyRL has the checkpoints of the run whose folder it is started in.
+  const files = engineFiles(kind === "skyrl" ? options.run : scratch);
+  const settings = kind === "skyrl" ? recordedSettings(options.run).config : {};
+  const engine = await connectEngine({ ...settings, base_url: baseUrl }, { ...files, logger, kind, signal });
   const folder = join(scratch, "download");
   mkdirSync(folder);
   try {

@@ -13,7 +13,15 @@ import { linkedController } from "../../rl/cancellation.ts";
 import { presetConfigFor, type TrainConfig } from "../../rl/config.ts";
 import { shownKeys } from "../../rl/config-roles.ts";
 import { describeCost, describeForecast, type Forecast, forecastTokens } from "../../rl/forecast.ts";
-import { describeTariff, dollars, noPrice, priceKeys, tariffForBudget, tariffOf } from "../../rl/prices.ts";
+import {
+  describeTariff,
+  dollars,
+  type EngineName,
+  noPrice,
+  priceKeys,
+  tariffForBudget,
+  tariffOf,
+} from "../../rl/prices.ts";
 import { describeChange } from "../../rl/resume.ts";
 import { type TrainOutcome, train } from "../../rl/train.ts";
 import { defaultRunPath, openRunDirectory, readRunConfig, resumeCommand } from "../../runs/directory.ts";
@@ -24,7 +32,7 @@ import { RunView } from "../../runs/view.ts";
 import { agreesToCost } from "../agree.ts";
 import { askAboutRun } from "../ask.ts";
 import type { Command } from "../command.ts";
-import { chargedAs, type EngineKind, engineFiles, engineKind, presetFor } from "../connect.ts";
+import { chargedAs, engineFiles, engineKind, presetFor } from "../connect.ts";
 import { engineOfRun } from "../find-weights.ts";
 import { type Interrupts, interruptible } from "../interrupt.ts";
 import { Progress } from "../progress.ts";
@@ -60,7 +68,7 @@ export const command: Command = {
 /** What is trained, and where. */
 interface Plan {
   config: TrainConfig;
-  kind: EngineKind;
+  kind: EngineName;
   notices: string[];
 }
 
@@ -105,20 +113,23 @@ export async function startTraining(parsed: ParsedTrainArguments): Promise<numbe
 async function planNew(parsed: ParsedTrainArguments): Promise<Plan> {
   const base = await presetConfigFor(parsed.preset, () => presetFor(parsed.given));
   const { config, warnings } = resolveConfig(parsed, base);
-  return { config, kind: engineKind(config.base_url), notices: [...parsed.notices, ...warnings] };
+  return { config, kind: engineKind(config), notices: [...parsed.notices, ...warnings] };
 }
 
 /** On the engine that has the run's checkpoints, whatever the environment names now. */
 function planToGoOn(parsed: ParsedTrainArguments, path: string): Plan {
   const recorded = recordedSettings(path, parsed.given);
-  const { base_url: given } = parsed.given;
-  const engine = given === undefined ? engineOfRun(path, undefined) : { kind: undefined, baseUrl: given };
+  const { base_url: given, engine: named } = parsed.given;
+  const engine =
+    given === undefined && named === undefined
+      ? engineOfRun(path, undefined)
+      : { kind: undefined, baseUrl: given ?? "" };
   const base = { ...recorded.config, base_url: engine.baseUrl };
   const { config, warnings } = resolveConfig(parsed, base);
   const notices = recorded.notices.filter((notice) => !Object.keys(parsed.given).some((key) => notice.startsWith(key)));
   return {
     config,
-    kind: engine.kind ?? engineKind(config.base_url),
+    kind: engine.kind ?? engineKind(config),
     notices: [...parsed.notices, ...notices, ...warnings],
   };
 }
@@ -145,7 +156,7 @@ async function dryRun({ config, kind, notices }: Plan): Promise<number> {
 async function trainInto(
   run: Run,
   config: TrainConfig,
-  kind: EngineKind,
+  kind: EngineName,
   interrupts: Interrupts,
   { dry = false, dashboard }: { dry?: boolean; dashboard?: DashboardBeside | undefined } = {},
 ): Promise<number> {
@@ -159,7 +170,7 @@ async function trainInto(
     return 0;
   }
 
-  const tariff = tariffForBudget(config, chargedAs(config.base_url, process.env, kind));
+  const tariff = tariffForBudget(config, chargedAs(config, process.env, kind));
   const { drain } = interrupts;
   const cancel = linkedController(interrupts.cancel);
   const outage = {
@@ -238,7 +249,7 @@ async function trainInto(
 }
 
 /** The end of a dry run: the settings, and what would be gone on with. */
-function sayReady(run: Run, config: TrainConfig, facts: RunFacts & { engine: EngineKind }, forecast: Forecast): number {
+function sayReady(run: Run, config: TrainConfig, facts: RunFacts & { engine: EngineName }, forecast: Forecast): number {
   const path = config.behavior_if_log_dir_exists === "delete" ? "" : config.log_path;
   const { record, changes } = runRecord(path || run.path, config, facts);
   showConfig(run, record, config.log_path || "a new folder in ~/code-rl-logs");

@@ -1,0 +1,25 @@
+// engine=embedded: `./whet serve` as a child process.
+import { runtimeFolder, runtimeVersion } from "../../graph/onnx-runtime.ts";
+import { embeddedModel } from "../embedded-model.ts";
+import { EmbeddedServer } from "../embedded-server.ts";
+import { ensureRuntime } from "../engine-runtime.ts";
+import type { LocalEngine } from "./engine.ts";
+
+export const embedded: LocalEngine = {
+  summary: "the Tinker API over this machine's CPU; nothing to install but ONNX Runtime",
+  installs: { what: `ONNX Runtime ${runtimeVersion}`, folder: runtimeFolder },
+  async start({ model, stateDir, logFile, logger, signal, onLost }) {
+    // Here rather than in the child process, whose words go to a file.
+    await ensureRuntime((line) => logger.info(line));
+    const audit = process.env["WHET_ENGINE_AUDIT"];
+    const { folder } = await embeddedModel(model, signal);
+    return EmbeddedServer.start({
+      stateDir,
+      logFile,
+      // A run samples from a few policies at a time; each holds its weights and what it has computed of prompts.
+      args: [`model=${folder}`, `model_name=${model}`, ...(audit ? [`audit=${audit}`] : []), "max_samplers=6"],
+      onRestart: (reason) => logger.warn(`the embedded engine ended (${reason}) and is started again`),
+      ...(onLost && { onLost }),
+    });
+  },
+};

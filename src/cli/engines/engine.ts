@@ -1,0 +1,33 @@
+// What an engine of this machine is to the commands: how it is started, and what it keeps in the cache folder.
+import type { TrainConfig } from "../../rl/config.ts";
+import type { Logger } from "../../runs/log.ts";
+
+export interface EngineStart {
+  /** The base model, as a person names it. */
+  model: string;
+  config: Partial<TrainConfig>;
+  /** Where it keeps checkpoints and what it knows of them. */
+  stateDir: string;
+  /** Gets what it says. */
+  logFile: string;
+  logger: Logger;
+  /** Ends an installation, a download, or the wait for its start. */
+  signal?: AbortSignal;
+  /** Called when it is gone for good. */
+  onLost?(error: Error): void;
+}
+
+export interface RunningEngine {
+  url: string;
+  apiKey: string;
+  /** By what its ways are remembered, where that is not its address. */
+  identity?: string;
+  close(): Promise<void>;
+}
+
+export interface LocalEngine {
+  summary: string;
+  start(start: EngineStart): Promise<RunningEngine>;
+  /** What it installs, and where; none where nothing is. */
+  installs?: { what: string; folder(): string };
+}

@@ -1,0 +1,36 @@
+import { expect, test } from "vitest";
+import { bundledModel } from "../../core/bundled.ts";
+import { fitInto, type Sizes, sizesOf } from "./fit.ts";
+import { gib } from "./machine.ts";
+
+/** Qwen3-4B, by its config.json. */
+const qwen4b: Sizes = {
+  parameters: 4.02e9,
+  width: 2,
+  adapterPerRank: 36 * (2 * (2560 + 4096) + 2 * (2560 + 1024) + 3 * (2560 + 9728)),
+  tokenNumbers: 2 * 36 * 8 * 128,
+  layers: 36,
+  hidden: 2560,
+  inner: 9728,
+  vocabulary: 151_936,
+};
+const wanted = { window: 2048, rank: 32, adapters: 8, answers: 256, group: 16 };
+
+test("a folder's sizes are those of its weights", () => {
+  const sizes = sizesOf(bundledModel("nano-coder")!);
+  expect(sizes).toMatchObject({ width: 2, layers: 4, hidden: 192, vocabulary: 1024, tokenNumbers: 2 * 4 * 2 * 32 });
+  expect(sizes!.parameters).toBeGreaterThan(2e6);
+  expect(sizesOf("/nowhere")).toBeUndefined();
+});
+
+test("more memory takes more sequences at once, never more than a step has", () => {
+  const [small, medium, large] = [16, 24, 80].map((memory) => fitInto(memory * gib, qwen4b, wanted));
+  expect(small!.sampled).toBeLessThan(medium!.sampled);
+  expect(medium!.sampled).toBeLessThan(large!.sampled);
+  expect(fitInto(10_000 * gib, qwen4b, wanted)).toMatchObject({ sampled: 256, trained: 16, checkpointing: false });
+  expect(medium!.sampled * 2048 * qwen4b.tokenNumbers * 2 + medium!.fixedBytes).toBeLessThan(24 * gib);
+});
+
+test("a model that does not fit is given no sequence", () => {
+  expect(fitInto(8 * gib, qwen4b, wanted)).toMatchObject({ sampled: 0, trained: 0 });
+});

@@ -1,0 +1,105 @@
+// What of a model fits: how many sequences SkyRL can sample, and train on, at once in a memory. An estimate, to be said before anything
+// is fetched, and to choose sizes by.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import {
+  adaptedParts,
+  count,
+  type DecoderConfig,
+  parameterCount,
+  partName,
+  weightShapes,
+} from "../../engine/architecture.ts";
+import { readConfig } from "../../engine/hf-folder.ts";
+
+export interface Sizes {
+  parameters: number;
+  /** Of one number, as SkyRL keeps it. */
+  width: number;
+  /** Of an adapter's numbers, for each of its rank. */
+  adapterPerRank: number;
+  /** Keys and values of a token. */
+  tokenNumbers: number;
+  layers: number;
+  hidden: number;
+  inner: number;
+  vocabulary: number;
+}
+
+export interface Fit {
+  /** Weights, adapters and gradients. */
+  fixedBytes: number;
+  /** Sequences at once; 0: not one fits. */
+  sampled: number;
+  trained: number;
+  /** Layers are computed again in the backward pass, to keep less. */
+  checkpointing: boolean;
+}
+
+export interface Wanted {
+  window: number;
+  rank: number;
+  adapters: number;
+  /** Answers of a step, and of a problem. */
+  answers: number;
+  group: number;
+}
+
+/** The sizes of the model in a folder; undefined where they are not known here. */
+export function sizesOf(folder: string): Sizes | undefined {
+  let config: DecoderConfig;
+  try {
+    config = readConfig(folder);
+  } catch {
+    return undefined; // another architecture than those that the embedded engine computes
+  }
+  const { torch_dtype: older, dtype = older } = JSON.parse(readFileSync(join(folder, "config.json"), "utf8")) as Record<
+    string,
+    unknown
+  >;
+  const shapes = weightShapes(config);
+  const adapted = Object.values(adaptedParts).flat();
+  const ofLayer = adapted.reduce((sum, part) => {
+    const [out = 0, input = 0] = shapes.get(`${partName(config, 0, part)}.weight`) ?? [];
+    return sum + out + input;
+  }, 0);
+  return {
+    parameters: parameterCount(config),
+    width: dtype === "float32" ? 4 : 2,
+    adapterPerRank: ofLayer * config.numLayers,
+    tokenNumbers: 2 * config.numLayers * count([config.numKvHeads, config.headDim]),
+    layers: config.numLayers,
+    hidden: config.hiddenSize,
+    inner: config.intermediateSize,
+    vocabulary: config.vocabSize,
+  };
+}
+
+/** Of the memory that is there, what XLA and its workspace leave. */
+const usable = 0.85;
+/** SkyRL computes logits of so many tokens at a time. */
+const logitsAtOnce = 1024;
+
+export function fitInto(bytes: number, sizes: Sizes, wanted: Wanted): Fit {
+  const { width, layers, hidden, inner, vocabulary } = sizes;
+  const { window, rank, adapters, answers, group } = wanted;
+  // An adapter with its gradient, and Adam's two averages of the one in training.
+  const fixedBytes = width * (sizes.parameters + sizes.adapterPerRank * rank * (2 * adapters + 2));
+  const room = bytes * usable - fixedBytes - 8 * logitsAtOnce * vocabulary;
+  const perSampled = window * sizes.tokenNumbers * width + 8 * vocabulary;
+  const layer = window * (8 * hidden + 3 * inner);
+  const perTrained = (everything: boolean) =>
+    width * (everything ? layers * layer : layers * window * hidden + 2 * layer);
+  const power = (most: number, each: number) => {
+    const fitting = Math.min(most, Math.floor(room / each));
+    return fitting < 1 ? 0 : 2 ** Math.floor(Math.log2(fitting));
+  };
+  const plain = power(group, perTrained(true));
+  const checkpointing = plain < Math.min(group, 4);
+  return {
+    fixedBytes,
+    sampled: power(Math.min(answers, 256), perSampled),
+    trained: checkpointing ? power(group, perTrained(false)) : plain,
+    checkpointing,
+  };
+}

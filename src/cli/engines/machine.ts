@@ -1,0 +1,48 @@
+// What this machine has for an engine: the NVIDIA GPU with its driver, memory, room on a disk.
+import { execFile } from "node:child_process";
+import { existsSync, statfsSync } from "node:fs";
+import { totalmem } from "node:os";
+import { dirname } from "node:path";
+import { promisify } from "node:util";
+
+export interface Gpu {
+  name: string;
+  driver: string;
+  totalBytes: number;
+  freeBytes: number;
+}
+
+export const gib = 2 ** 30;
+
+export const size = (bytes: number): string =>
+  bytes < gib ? `${Math.ceil(bytes / 2 ** 20)} MiB` : `${(bytes / gib).toFixed(1)} GiB`;
+
+export const describeGpu = ({ name, driver, totalBytes, freeBytes }: Gpu): string =>
+  `${name}, ${size(freeBytes)} of ${size(totalBytes)} free, driver ${driver}`;
+
+/** The GPUs that the driver lists; none without a driver. */
+export async function gpus(): Promise<Gpu[]> {
+  const query = ["--query-gpu=name,driver_version,memory.total,memory.free", "--format=csv,noheader,nounits"];
+  const { stdout } = await promisify(execFile)("nvidia-smi", query, { timeout: 30_000 }).catch(() => ({ stdout: "" }));
+  return stdout
+    .trim()
+    .split("\n")
+    .flatMap((line) => {
+      const [name, driver, total, free] = line.split(",").map((part) => part.trim());
+      const mebi = 2 ** 20;
+      return name && driver && Number(total) > 0
+        ? [{ name, driver, totalBytes: Number(total) * mebi, freeBytes: Number(free) * mebi }]
+        : [];
+    });
+}
+
+/** Free bytes of the disk that a folder is on, or will be. */
+export function freeDisk(folder: string): number {
+  let place = folder;
+  while (!existsSync(place)) place = dirname(place);
+  const { bavail, bsize } = statfsSync(place);
+  return bavail * bsize;
+}
+
+/** Of the machine, or of the container where it has less. */
+export const memory = (): number => Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
