@@ -7,6 +7,7 @@ import { availableParallelism, loadavg, tmpdir } from "node:os";
 import { createGrader, normalizeTests } from "../src/grading/index.ts";
 import { type Jail, openJail } from "../src/sandbox/jail.ts";
 import { defaultLimits, type TestInput } from "../src/sandbox/sandbox.ts";
+import { languageRows } from "./grading-languages.ts";
 import { median } from "./intervals.ts";
 import { LoopLag } from "./lag.ts";
 import type { Benchmark } from "./report.ts";
@@ -39,6 +40,7 @@ export const benchmark: Benchmark = {
       await perSecond(spawnsPerRound, 1, () => runTests(jail, 1), alone);
       say("outputs of 16 MiB");
       const lag = await lagOf(jail);
+      const others = await languageRows(jail, (count, work) => perSecond(count, cores, work), say);
       const leaks = await soakTest(jail, cores, say);
       const ratio = (rates: number[]) => median(rates.map((rate, round) => rate / bare[round]!));
       const rate = (rates: number[]) => `${median(rates).toFixed(0)}/s`;
@@ -49,6 +51,7 @@ export const benchmark: Benchmark = {
         rows: [
           row("one program, one test", rate(single), bareText, ratio(single), 1.3),
           row(`one program, ${testsPerBatch} tests`, rate(batch), bareText, ratio(batch), 2.9),
+          ...others,
           latencyRow(`latency, ${cores} at once`, latencies),
           latencyRow("latency, one at a time", alone),
           {

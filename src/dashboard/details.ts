@@ -1,5 +1,6 @@
 // One step, group or answer of a run as the page gets it.
-import { extractCode } from "../grading/extract.ts";
+import { type LanguageName, languageNamed } from "../core/languages/languages.ts";
+import { extractAnswer } from "../grading/extract.ts";
 import { type BatchGroup, carriedInto, type Phase, readBatch } from "../runs/batch.ts";
 import type { Grade } from "../runs/events.ts";
 import { writtenOf } from "../runs/rollouts.ts";
@@ -35,6 +36,8 @@ export interface SampleDetail extends SampleSummary {
   textLength: number;
   /** The program that was judged; null: the answer has none. */
   code: string | null;
+  /** Of the program, as the fence has it. */
+  language: LanguageName;
   message: string | undefined;
   failure: Grade["failure"];
   wallMs: number | undefined;
@@ -120,12 +123,14 @@ function summaryOf(group: BatchGroup) {
 function detailOf(summary: SampleSummary, group: BatchGroup, longest: number): SampleDetail {
   const { text } = writtenOf(group, summary.sample);
   const grade = group.graded[summary.sample]?.grade;
-  const code = extractCode(text, { thinking: true });
+  const answer = extractAnswer(text, { thinking: true });
+  const code = answer?.code ?? null;
   return {
     ...summary,
     text: text.slice(0, longest),
     textLength: text.length,
     code: code === null ? null : code.slice(0, longest),
+    language: languageNamed(/^\S*/.exec(answer?.info ?? "")![0]) ?? "python",
     message: grade?.message,
     failure: grade?.failure,
     wallMs: figure(grade?.wallMs) ?? undefined,

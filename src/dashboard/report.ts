@@ -8,7 +8,7 @@ import type { Rate } from "../runs/rates.ts";
 import { knownCurves, type Plot, shortFigure, svgPlot, svgTag } from "../runs/svg-plot.ts";
 import { talkOf } from "../runs/talk.ts";
 import { detailsOf, readGroups, type SampleDetail } from "./details.ts";
-import { pythonHtml, untrustedHtml } from "./html.ts";
+import { codeHtml, untrustedHtml } from "./html.ts";
 import { infoOf, pulseOf, sliceOf } from "./info.ts";
 import { kindOf, signs } from "./page/text.js";
 import { compareEvaluationsOf } from "./problems.ts";
@@ -253,7 +253,7 @@ function programOf(sample: SampleDetail, group: BatchGroup): string {
   return [
     `<article class="${kindOf(sample)}"><p><b>${signs[kindOf(sample)]} ${untrustedHtml(sample.status)}</b> reward ${number(sample.reward)} · advantage ${number(sample.advantage)} · ${sample.tokens} tokens</p>`,
     sample.episode === null ? "" : conversationOf(sample.episode, group, sample.sample),
-    `<pre>${sample.code === null ? untrustedHtml(sample.text) : pythonHtml(sample.code)}</pre>`,
+    `<pre>${sample.code === null ? untrustedHtml(sample.text) : codeHtml(sample.code, sample.language)}</pre>`,
     sample.message ? `<p class="bad">${untrustedHtml(sample.message, 500)}</p>` : "",
     failure
       ? `<p>Test ${failure.testIndex} failed</p><dl>${row("input", failure.input)}${row("expected", failure.expected)}${row("printed", failure.printed)}${failure.stderr === "" ? "" : row("stderr", failure.stderr)}</dl>`

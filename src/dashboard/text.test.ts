@@ -3,8 +3,8 @@ import { execFileSync } from "node:child_process";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { escapeHtml } from "../core/html.ts";
-import { pythonHtml, untrustedHtml } from "./html.ts";
-import { hidden, pythonPieces } from "./page/text.js";
+import { codeHtml, untrustedHtml } from "./html.ts";
+import { codePieces, hidden } from "./page/text.js";
 
 const snippets = fc.constantFrom(
   '"""',
@@ -35,8 +35,9 @@ const programs = fc.oneof(
 test("the pieces of any text, joined, are the text", () => {
   fc.assert(
     fc.property(programs, (text) => {
-      const joined = pythonPieces(text).map((piece) => piece.text);
+      const joined = codePieces(text).map((piece) => piece.text);
       expect(joined.join("")).toBe(text);
+      expect(codePieces(text, "cpp").reduce((all, piece) => all + piece.text, "")).toBe(text);
     }),
   );
 });
@@ -44,7 +45,7 @@ test("the pieces of any text, joined, are the text", () => {
 test("HTML of any text has no markup but the report's own, and shows what is unseen", () => {
   fc.assert(
     fc.property(programs, (text) => {
-      for (const html of [untrustedHtml(text), pythonHtml(text)]) {
+      for (const html of [untrustedHtml(text), codeHtml(text), codeHtml(text, "typescript")]) {
         const left = html.replaceAll(/<\/?(mark|small|span)( class="py-[a-z]+")?>/g, "");
         expect(left).not.toMatch(/[<>"]/);
         expect(left.match(hidden)).toBeNull();
@@ -87,7 +88,16 @@ test("strings, comments and numbers are where Python's own tokenizer finds them"
     .map((line) => JSON.parse(line) as [string, [string, string][]]);
   expect(modules).toHaveLength(8);
   for (const [source, expected] of modules) {
-    const found = pythonPieces(source).filter(({ kind }) => ["string", "comment", "number"].includes(kind));
+    const found = codePieces(source).filter(({ kind }) => ["string", "comment", "number"].includes(kind));
     expect(found.map(({ kind, text }) => [kind, text])).toEqual(expected);
   }
+});
+
+test("programs of languages with braces have their own comments, strings and words", () => {
+  const source = '#include <x>\nint main() { // it\'s\n  auto s = "a // b"; /* c */ return 0x1F; }';
+  const found = codePieces(source, "cpp").filter(({ kind }) => kind !== "" && kind !== "operator");
+  expect(found.map(({ kind, text }) => `${kind} ${text}`)).toEqual([
+    ...["comment #include <x>", "keyword int", "comment // it's", "keyword auto", 'string "a // b"', "comment /* c */"],
+    ...["keyword return", "number 0x1F"],
+  ]);
 });

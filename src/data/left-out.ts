@@ -11,6 +11,7 @@ export const dropReasons = {
   prompt_too_long: "the prompt leaves no room for an answer: see context_window and min_generation",
   blocked: "its id is one of blocked_ids",
   unknown_language: "its language is none that programs are run in: docs/grading.md lists them",
+  no_calls: "its tests call a function, and programs of its language (language=) only read stdin",
   duplicate_id: "an earlier row has the same id",
 } as const;
 

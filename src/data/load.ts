@@ -29,6 +29,8 @@ export interface LoadOptions extends Omit<SourceOptions, "onDownload"> {
   explainReason?: (reason: string) => string | undefined;
   /** How to write tests that cannot be used, from what they are (JSON text) and which columns the row has; for people. */
   hintForTests?: (tests: string, columns: readonly string[]) => string | undefined;
+  /** Why a problem cannot be used that is well in itself: the reason under which it is left out, or null. */
+  unfit?: (problem: Problem) => string | null;
   /** False: the problem is left out as `prompt_too_long`. */
   promptFits?: (problem: Problem) => boolean | Promise<boolean>;
   /** Where findings about files are kept. Default: `indexes` in the cache folder. */
@@ -128,7 +130,9 @@ class Selection {
     if (problem.question === "") return "no_question";
     if (testsReason !== null) return testsReason;
     if (this.#ids.has(problem.id)) return "duplicate_id";
-    const { promptFits } = this.#options;
+    const { promptFits, unfit } = this.#options;
+    const reason = unfit?.(problem) ?? null;
+    if (reason !== null) return reason;
     return promptFits && !(await promptFits(problem)) ? "prompt_too_long" : null;
   }
 

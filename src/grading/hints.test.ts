@@ -15,7 +15,7 @@ test.each([
     '"stdin" is not read: call it "inputs"; "expected_output" is not read: call it "outputs"',
   ],
   [
-    ["assert add(1, [2, 'b']) == (3, True)"],
+    ["assert add(1, [2, 'b']) == (3, True)", "assert add(one, two) == 3"],
     'write the calls and their results as data, here "tests": {"fn_name": "add", "inputs": [[1, [2, "b"]]], "outputs": [[3, true]]}',
   ],
   ["assert f(x) == 1\nassert f(2) == 1", 'such as "tests": {"fn_name": "add"'],

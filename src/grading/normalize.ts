@@ -1,5 +1,6 @@
 // Turns the test formats found in data sets into one: DeepCoder's four sources, LiveCodeBench (encoded or not) and single tests.
 // Pure and total: whatever the input is, the answer is a list of tests that can be graded and a count of what was left out and why.
+import { readAsserts } from "./asserts.ts";
 import { type Json, JsonNumber, type JsonObject, readJson, toJson, writeJson } from "./json.ts";
 import { decodePrivateTests } from "./lcb.ts";
 import { readPythonLiteral } from "./python-literal.ts";
@@ -75,7 +76,8 @@ export function normalizeTests(raw: unknown, context: TestContext = {}): Normali
   let tests: NormalizedTest[] = [];
   let reason: DropReason | null = null;
   try {
-    tests = sameKind(readTests(parseTests(raw), context, drop), drop);
+    const value = parseTests(raw);
+    tests = readCalls(value ?? raw, context) ?? sameKind(readTests(value, context, drop), drop);
     if (tests.length === 0) throw new RowDropped("no_tests");
   } catch (error) {
     if (!(error instanceof RowDropped)) throw error;
@@ -84,6 +86,18 @@ export function normalizeTests(raw: unknown, context: TestContext = {}): Normali
     drop(reason);
   }
   return { tests, mode: tests[0]?.kind ?? "stdin", dropped, reason };
+}
+
+/** The calls of tests that are asserts: a text, or a list of them. */
+function readCalls(value: unknown, { metadata }: TestContext): NormalizedTest[] | undefined {
+  const lines = Array.isArray(value) ? value : [value];
+  if (!lines.every((line) => typeof line === "string")) return undefined;
+  const name = functionNameIn(metadataOf(metadata));
+  return readAsserts(lines.join("\n"))?.map((call) => {
+    const functionName = call.name === "candidate" ? name : call.name;
+    if (functionName === undefined) throw new RowDropped("no_function_name");
+    return { kind: "functional", functionName, args: call.args, expected: call.expected };
+  });
 }
 
 /** LiveCodeBench's own rows: public tests, then private ones (plain or encoded). */

@@ -1,6 +1,6 @@
 // From data sets to tasks: prompts as tokens, tests as the grader reads them, problems that cannot be used left out and counted.
 import { createHash } from "node:crypto";
-import { type LanguageName, languagesNamed } from "../core/languages/languages.ts";
+import { canCall, type LanguageName, languagesNamed } from "../core/languages/languages.ts";
 import { type Dataset, type LoadProgress, loadDataset, type Problem, type Split } from "../data/index.ts";
 import { buildMessages } from "../data/question.ts";
 import { testsHint } from "../grading/hints.ts";
@@ -79,6 +79,8 @@ export function loadProblems(config: DataConfig, split: Split, options: TaskOpti
     checkVersion,
     explainReason: (reason) => (reason in dropReasonTexts ? dropReasonTexts[reason as DropReason] : undefined),
     hintForTests: testsHint,
+    unfit: ({ facts, languages = languagesNamed(config.language) ?? [] }) =>
+      (facts as TestFacts).call && !languages.every(canCall) ? "no_calls" : null,
     promptFits: (problem) => promptFits(problem, config, options.renderer),
     ...(options.signal ? { signal: options.signal } : {}),
     onProgress: (progress) => options.onProgress?.(split, progress),

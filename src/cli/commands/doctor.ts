@@ -5,6 +5,7 @@ import { rmSync } from "node:fs";
 import { thousands } from "../../core/count.ts";
 import { messageOf } from "../../core/errors.ts";
 import { scratchFolder } from "../../core/files.ts";
+import { languageNames, languageOf, toolsOf } from "../../core/languages/languages.ts";
 import { whet } from "../../core/program.ts";
 import { shellCommand } from "../../core/shell.ts";
 import { presetConfigFor, type TrainConfig } from "../../rl/config.ts";
@@ -57,6 +58,17 @@ export const command: Command = {
 };
 
 /** `ready`: the command that trains what was examined. */
+/** What this machine has to run programs with, and how to get the rest. */
+async function languagesHere(): Promise<{ value: undefined; found: string }> {
+  const rows = languageNames.map(async (name) => {
+    const { title, runtime } = languageOf(name);
+    if (!runtime) return title;
+    const tools = await toolsOf(name);
+    return typeof tools === "string" ? `${title}: no ${tools} (${runtime.install})` : `${title}: ${tools.version}`;
+  });
+  return { value: undefined, found: (await Promise.all(rows)).join("; ") };
+}
+
 async function examine(
   config: TrainConfig,
   { run, ready }: { run: string | undefined; ready: string },
@@ -97,6 +109,7 @@ async function examine(
     if (isOwn === undefined) return verdict(failures, ready);
     // Whether an environment of somebody's own grades programs is seen when it does.
     const grading = isOwn ? undefined : await checkSandbox();
+    if (grading) await check("languages", languagesHere);
     const gradeMs = grading && (await check("grader", () => timeGrader(grading, signal)));
     const engine = await check<EngineConnection>("engine", async () => {
       const value = await bench.engine();

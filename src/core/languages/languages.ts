@@ -55,3 +55,9 @@ export function toolsOf(name: LanguageName): Promise<Tools | string> {
   }
   return tools;
 }
+
+/** Whether tests can call functions of its programs; else they only read stdin. */
+export const canCall = (name: LanguageName): boolean => {
+  const { runtime } = languageOf(name);
+  return runtime === null || runtime.harness !== undefined;
+};

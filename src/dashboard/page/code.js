@@ -1,14 +1,13 @@
-// Python with colours: the pieces of a program, each set as text.
+// Programs with colours: the pieces of a program, each set as text.
 // @ts-check
 import { append, h, untrusted } from "./dom.js";
-import { pythonPieces } from "./text.js";
+import { codePieces } from "./text.js";
 
-/** A program as nodes. @param {string} source @returns {Node[]} */
-export function pythonNodes(source) {
-  return pythonPieces(source).flatMap(({ kind, text }) => {
+/** Makes nodes of a program. @param {string} language @returns {(source: string) => Node[]} */
+export const codeNodes = (language) => (source) =>
+  codePieces(source, language).flatMap(({ kind, text }) => {
     if (kind === "") return untrusted(text);
     const span = h("span", { class: `py-${kind}` });
     append(span, untrusted(text));
     return [span];
   });
-}

@@ -1,7 +1,7 @@
 // One answer: what it says, why it failed, and its tokens coloured by advantage, log-probability or the gap between sampler and trainer.
 // @ts-check
 import { ask, runPath } from "./api.js";
-import { pythonNodes } from "./code.js";
+import { codeNodes } from "./code.js";
 import { conversation } from "./conversation.js";
 import { append, h, inAddress, plain, replace, say, show, signed, textBlock, untrusted } from "./dom.js";
 import { facts, failure, statement } from "./group.js";
@@ -93,7 +93,7 @@ export async function completionView(place, context) {
         h("h2", {}, sample.code !== null ? "Program" : sample.talk.length > 0 ? "Last answer" : "Answer"),
         sample.code === null
           ? textBlock(sample.text, { label: "answer", total: sample.textLength })
-          : textBlock(sample.code, { class: "code", label: "program", render: pythonNodes }),
+          : textBlock(sample.code, { class: "code", label: "program", render: codeNodes(sample.language) }),
       ),
       h(
         "section",

@@ -1,7 +1,7 @@
 // One group: its problem, and its programs side by side with verdict, reward, advantage and the first failing test; a diff of any two.
 // @ts-check
 import { ask, runPath } from "./api.js";
-import { pythonNodes } from "./code.js";
+import { codeNodes } from "./code.js";
 import { diffBlock } from "./diff.js";
 import { h, inAddress, plain, replace, show, signed, textBlock, untrusted } from "./dom.js";
 import { walkable } from "./keys.js";
@@ -212,7 +212,7 @@ function card(sample, same, href, boxes, onChoose) {
       : textBlock(sample.code, {
           class: "code",
           label: `program of answer ${sample.sample}`,
-          render: pythonNodes,
+          render: codeNodes(sample.language),
           first: 4000,
         }),
     failure(sample),

@@ -1,4 +1,4 @@
-// What the page and the report share: characters that are not seen, signs of verdicts, and Python cut into pieces by a small scanner.
+// What the page and the report share: characters that are not seen, signs of verdicts, and programs cut into pieces by small scanners.
 // Whatever the text is, the pieces joined are the text.
 // @ts-check
 
@@ -31,6 +31,7 @@ export const kindOf = ({ verdict, status }) =>
       ? verdict
       : "waiting";
 
+const words = (/** @type {string} */ text) => new Set(text.split(" "));
 const keywords = new Set(
   (
     "False None True and as assert async await break class continue def del elif else except finally for from global if import in is " +
@@ -50,32 +51,47 @@ const builtins = new Set(
 const scanner =
   /(?<comment>#[^\n]*)|(?<string>(?:[rRbBuUfFtT]{0,3})(?:"""[\s\S]*?(?:"""|$)|'''[\s\S]*?(?:'''|$)|"(?:\\[\s\S]|[^"\\\n])*(?:"|(?=\n)|$)|'(?:\\[\s\S]|[^'\\\n])*(?:'|(?=\n)|$)))|(?<number>\b(?:0[xXoObB][\da-fA-F_]+|\d[\d_]*(?:\.[\d_]*)?(?:[eE][+-]?[\d_]+)?[jJ]?)|\.\d[\d_]*(?:[eE][+-]?[\d_]+)?[jJ]?)|(?<name>[\p{L}_][\p{L}\p{N}_]*)|(?<operator>[-+*/%@&|^~<>=!:]+)/gu;
 
+/** The same for languages with braces, whose comments begin with // or stand between slashes and stars. */
+const scannerOfBraces =
+  /(?<comment>\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|^[ \t]*#[ \t]*(?:include|define|pragma|if|else|endif|undef)\b[^\n]*)|(?<string>"(?:\\[\s\S]|[^"\\\n])*(?:"|(?=\n)|$)|`(?:\\[\s\S]|[^`\\])*(?:`|$)|'(?:\\[\s\S]|[^'\\\n]){0,80}')|(?<number>\b(?:0[xXoObB][\da-fA-F_']+|\d[\d_]*(?:\.[\d_]+)?(?:[eE][+-]?\d+)?)[\w]*)|(?<name>[\p{L}_$][\p{L}\p{N}_$]*)|(?<operator>[-+*/%@&|^~<>=!:?]+)/gmu;
+const keywordsOfBraces = words(
+  "abstract as async auto await bool boolean break byte case catch chan char class const continue crate declare default defer delete do double dyn else " +
+    "enum export extends extern false final finally float fn for func function go goto if impl implements import in inline instanceof int interface " +
+    "let long loop map match mod move mut namespace new nil null nullptr number of operator override package private protected pub public range readonly " +
+    "record ref return select self short signed sizeof static string struct super switch template this throw throws trait true try type typedef " +
+    "typename typeof undefined union unsafe unsigned use using var virtual void volatile where while yield",
+);
+const definingWords = words("def class function fn func struct enum interface trait record type");
+
 /** A scanner that looks at more than this could be made slow on purpose. */
 const longest = 200_000;
 
 /**
  * The pieces of a program: kind and text. Joined they are the program.
- * @param {string} source @returns {{ kind: string, text: string }[]}
+ * @param {string} source @param {string} [language] as Whetstone names it; default Python
+ * @returns {{ kind: string, text: string }[]}
  */
-export function pythonPieces(source) {
+export function codePieces(source, language = "python") {
   if (source.length > longest)
-    return [...pythonPieces(source.slice(0, longest)), { kind: "", text: source.slice(longest) }];
+    return [...codePieces(source.slice(0, longest), language), { kind: "", text: source.slice(longest) }];
+  const isPython = language === "python";
+  const known = isPython ? keywords : keywordsOfBraces;
   /** @type {{ kind: string, text: string }[]} */
   const pieces = [];
   let from = 0;
   let previous = "";
-  for (const match of source.matchAll(scanner)) {
+  for (const match of source.matchAll(isPython ? scanner : scannerOfBraces)) {
     if (match[0] === "") continue;
     if (match.index > from) pieces.push({ kind: "", text: source.slice(from, match.index) });
     const groups = match.groups ?? {};
     let kind = Object.keys(groups).find((name) => groups[name] !== undefined) ?? "";
     if (kind === "name") {
       const word = match[0];
-      kind = keywords.has(word)
+      kind = known.has(word)
         ? "keyword"
-        : previous === "def" || previous === "class"
+        : definingWords.has(previous)
           ? "defined"
-          : builtins.has(word)
+          : isPython && builtins.has(word)
             ? "builtin"
             : "";
       previous = word;

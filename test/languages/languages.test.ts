@@ -1,0 +1,83 @@
+// Programs of every language that this machine has: those that people write pass, those that want more than they are given fail, get no verdict that
+// is an outage, and harm nobody beside them. A few of each by default; WHET_LANGUAGES=1 runs all, at both levels.
+import { randomUUID } from "node:crypto";
+import { rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type LanguageName, languageNames, languageOf, toolsOf } from "../../src/core/languages/languages.ts";
+import { createGrader, type Grader, normalizeTests } from "../../src/grading/index.ts";
+import { type Jail, type JailLevel, openJail } from "../../src/sandbox/jail.ts";
+import { honest, tasks } from "./honest.ts";
+import { aimedAt, hostile } from "./hostile.ts";
+
+const whole = process.env["WHET_LANGUAGES"] !== undefined;
+const levels: readonly JailLevel[] = ["jail", "landlock"];
+const others = languageNames.filter((name) => name !== "python");
+const isCompiled = async (name: LanguageName) => {
+  const tools = await toolsOf(name);
+  return typeof tools !== "string" && tools.compile !== undefined;
+};
+
+/** Every so many programs of a list, so that `few` are left. */
+const some = <T>(all: readonly T[], few: number): readonly T[] =>
+  whole ? all : all.filter((_, index) => index % Math.ceil(all.length / few) === 0);
+
+const secret = join(tmpdir(), `whetstone-secret-${randomUUID()}`);
+const content = `secret ${randomUUID()}`;
+beforeAll(() => writeFileSync(secret, content, { mode: 0o644 }));
+afterAll(() => rmSync(secret, { force: true }));
+
+describe.each(levels)("level %s", (level) => {
+  let jail: Jail;
+  let grader: Grader;
+  beforeAll(async () => {
+    jail = await openJail({ levels: [level], slots: 2 });
+    grader = createGrader({ sandbox: jail, limits: { rewardTimeoutS: 3, memoryBytes: 512 * 1024 ** 2 } });
+  }, 60_000);
+  afterAll(() => jail.close());
+
+  const gradeIn = (
+    language: LanguageName,
+    code: string,
+    task: { inputs: readonly string[]; outputs: readonly string[] },
+  ) => grader.grade({ problem: { tests: normalizeTests(task).tests, languages: [language] }, code });
+
+  test.each(others)("%s", { timeout: 600_000 }, async (language) => {
+    const tools = await toolsOf(language);
+    if (typeof tools === "string")
+      return expect(jail.supports(language)).rejects.toMatchObject({ code: "sandbox/no-language" });
+    if (level === "landlock" && (await isCompiled(language)))
+      return expect(jail.supports(language)).rejects.toMatchObject({ code: "sandbox/no-compilers" });
+    await jail.supports(language);
+
+    const programs = some(honest[language], 4);
+    const good = await Promise.all(
+      programs.map(async ({ name, task, code }) => {
+        const { verdict, status, failure } = await gradeIn(language, code, tasks[task]);
+        return verdict === "pass" ? "pass" : `${name}: ${verdict}, ${status} ${failure?.stderr} ${failure?.printed}`;
+      }),
+    );
+    expect(good).toEqual(programs.map(() => "pass"));
+
+    const names = Object.keys(hostile[language]);
+    const bad = await Promise.all(
+      (whole ? names : names.slice(0, 7)).map(async (name) => {
+        const code = aimedAt(hostile[language][name]!, secret);
+        const wanted = { inputs: ["", "x\n"], outputs: [content, content] };
+        const [result, sibling] = await Promise.all([
+          gradeIn(language, code, wanted),
+          grader.grade({
+            problem: { tests: normalizeTests({ inputs: ["17 25\n"], outputs: ["42"] }).tests, languages: [language] },
+            code: languageOf(language).sum,
+            fresh: true,
+          }),
+        ]);
+        const leaked = result.tests.some(({ detail }) => detail?.includes(`got "${content}`));
+        return `${name}: ${result.verdict}${leaked ? ", leaked" : ""}; beside it ${sibling.verdict}`;
+      }),
+    );
+    expect(bad).toEqual((whole ? names : names.slice(0, 7)).map((name) => `${name}: fail; beside it pass`));
+    return undefined;
+  });
+});
