@@ -47,6 +47,10 @@ const benchmarks: Readonly<Record<string, BenchmarkEntry>> = {
     summary: "updates per hour at lag 0, 1, 2, 4 beside tinker-cookbook's trainer, synchronous and asynchronous",
     load: () => import("../bench/pipeline.ts"),
   },
+  tail: {
+    summary: "what tail=carry costs in learning and saves in time where answers come the later the longer they are",
+    load: () => import("../bench/learning-tail.ts"),
+  },
   scale: {
     summary: "memory, event-loop lag and journal of a run of 256 prompts × 16 completions × 8,192 tokens",
     load: () => import("../bench/scale.ts"),
@@ -57,8 +61,8 @@ const BenchOptions = z.strictObject({
   quick: z
     .boolean()
     .default(false)
-    .describe("dashboard, lag, learning, pipeline, scale: a small version, to see that it works"),
-  seeds: z.int().min(1).max(16).default(3).describe("learning: how many seeds"),
+    .describe("dashboard, lag, learning, pipeline, scale, tail: a small version, to see that it works"),
+  seeds: z.int().min(1).max(16).default(3).describe("learning, tail: how many seeds"),
   rules: z.array(z.string()).default([]).describe("learning: rules to measure, separated by commas; none: all"),
   mix: z
     .enum(mixNames)
