@@ -14,7 +14,7 @@ import { type EventOf, updateGroups } from "../../src/runs/events.ts";
 import { readJournal } from "../../src/runs/read-journal.ts";
 import { stepFile } from "../../src/runs/rollouts.ts";
 import { eventsOf, loopRig, newFolder, type Problem, parity } from "../support/loop-rig.ts";
-import { expectNothingTwice, type Moment, momentOf } from "./killing.ts";
+import { expectAllTrained, expectNothingTwice, type Moment, momentOf } from "./killing.ts";
 
 const steps = 6;
 const config: Partial<TrainConfig> = {
@@ -32,30 +32,6 @@ const slowly = async ({ problem, tokens }: { problem: Problem; tokens: Int32Arra
   if (problem.index % 5 === 0) await sleep(60);
   return parity({ tokens });
 };
-
-/** Every group of every batch is trained on once, at most one step late, and at most lag + 1 versions after its own. */
-function expectAllTrained(path: string, lag: number): void {
-  const sampled = new Map(
-    eventsOf(path).flatMap((event) =>
-      event.type === "group-sampled" && event.phase === "train" ? [[`${event.batch} ${event.group}`, event]] : [],
-    ),
-  );
-  const updates = updatesOf(path);
-  const trained = updates.flatMap((update) => updateGroups(update).map((entry) => ({ ...entry, step: update.step })));
-  const names = trained.map(({ batch, group }) => `${batch} ${group}`);
-  expect(names.toSorted()).toEqual([...sampled.keys()].toSorted());
-  expect(names).toHaveLength(steps * 4);
-  for (const { step, batch, group, problem } of trained) {
-    const event = sampled.get(`${batch} ${group}`)!;
-    expect(event.problem).toBe(problem);
-    expect(step - batch).toBeLessThanOrEqual(1);
-    expect(step - event.policy).toBeLessThanOrEqual(lag + 1);
-    const left = updates[batch]!.carried!.filter((one) => one.group === group);
-    expect(left).toEqual(step === batch ? [] : [{ group, problem, datasetIndex: event.datasetIndex }]);
-  }
-  expect(updates.at(-1)!.carried).toEqual([]);
-  expect(trained.filter(({ step, batch }) => step > batch).length).toBeGreaterThan(0);
-}
 
 test.each([0, 1, 2])(
   "max_lag=%i: all is trained on, and runs that are killed make the journal's updates again, bit for bit",
@@ -75,7 +51,7 @@ test.each([0, 1, 2])(
     }
     await rig.train(path, { reward: slowly, config: { ...config, max_lag: lag } });
     expect(moments.length).toBeGreaterThan(0);
-    expectAllTrained(path, lag);
+    expectAllTrained(path, lag, steps);
     // Without a checkpoint every process trained all of the journal's updates on a model of its own: of one history, each of them.
     expectNothingTwice(path, audit, moments);
     for (const { recorded, now } of replay(readJournal(path), {})) expect(now).toEqual(recorded);

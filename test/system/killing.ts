@@ -8,7 +8,7 @@ import { expect } from "vitest";
 import { readJsonLines } from "../../src/core/jsonl.ts";
 import type { AuditRecord } from "../../src/engine/audited.ts";
 import { Meter } from "../../src/rl/meter.ts";
-import type { EventOf, RunEvent } from "../../src/runs/events.ts";
+import { type EventOf, type RunEvent, updateGroups } from "../../src/runs/events.ts";
 import { readJournal } from "../../src/runs/read-journal.ts";
 import { runWhet } from "../support/whet.ts";
 
@@ -150,4 +150,28 @@ export function expectNothingTwice(
   const verdicts = graded.filter(({ grade }) => grade.codeHash !== null && !grade.cached).length;
   expect(ran).toBeGreaterThanOrEqual(verdicts);
   expect(ran - verdicts).toBeLessThanOrEqual(moments.length * 16);
+}
+
+/** Every group of every batch is trained on once, at most one step late, and at most lag + 1 versions after its own. */
+export function expectAllTrained(path: string, lag: number, steps: number): void {
+  const sampled = new Map(
+    eventsOf(path).flatMap((event) =>
+      event.type === "group-sampled" && event.phase === "train" ? [[`${event.batch} ${event.group}`, event]] : [],
+    ),
+  );
+  const updates = eventsOf(path).filter((event) => event.type === "update-submitted");
+  const trained = updates.flatMap((update) => updateGroups(update).map((entry) => ({ ...entry, step: update.step })));
+  const names = trained.map(({ batch, group }) => `${batch} ${group}`);
+  expect(names.toSorted()).toEqual([...sampled.keys()].toSorted());
+  expect(names).toHaveLength(steps * 4);
+  for (const { step, batch, group, problem } of trained) {
+    const event = sampled.get(`${batch} ${group}`)!;
+    expect(event.problem).toBe(problem);
+    expect(step - batch).toBeLessThanOrEqual(1);
+    expect(step - event.policy).toBeLessThanOrEqual(lag + 1);
+    const left = updates[batch]!.carried!.filter((one) => one.group === group);
+    expect(left).toEqual(step === batch ? [] : [{ group, problem, datasetIndex: event.datasetIndex }]);
+  }
+  expect(updates.at(-1)!.carried).toEqual([]);
+  expect(trained.filter(({ step, batch }) => step > batch).length).toBeGreaterThan(0);
 }

@@ -1,6 +1,7 @@
 // `kill -9` at random moments, each followed by the same command, at every lag: nothing is lost, nothing that was written down is
-// sampled, graded or applied again, and the adapter is in the end bit for bit that of a run nobody touched. One lag here;
-// every lag with WHET_KILLS=200 ./whet test test/system/resume
+// sampled, graded or applied again, and the adapter is in the end bit for bit that of a run nobody touched; with tail=carry, where
+// no run is another's twin, every model is one of the journal's updates. One lag here, and carry.test.ts; every lag with
+// WHET_KILLS=200 ./whet test test/system/resume
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -8,7 +9,7 @@ import { Random } from "../../src/core/random.ts";
 import { foldersInMemory } from "../support/folders.ts";
 import { sharedEngine } from "../support/shared-engine.ts";
 import { runWhet } from "../support/whet.ts";
-import { expectAccounts, finalAdapter, type Moment, metricsOf, momentOf, train } from "./killing.ts";
+import { expectAccounts, expectAllTrained, finalAdapter, type Moment, metricsOf, momentOf, train } from "./killing.ts";
 
 const newFolder = foldersInMemory();
 const wanted = process.env["WHET_KILLS"];
@@ -41,6 +42,38 @@ const calmRun = (lag: number) => {
   return known;
 };
 
+/** Kills runs of a command at random moments and lets them go on; checks what each came to in the end. */
+async function killAndGoOn(
+  command: (path: string) => string[],
+  lag: number,
+  wholeMs: number,
+  check: (path: string) => void,
+): Promise<void> {
+  const random = new Random("kills", lag, process.env["WHET_SEED"] ?? 0);
+  let killed = 0;
+  while (killed < kills) {
+    const folder = newFolder();
+    const path = join(folder, "troubled");
+    const audit = join(folder, "engine.jsonl");
+    const env = { WHET_ENGINE_AUDIT: audit, WHET_SANDBOX_AUDIT: join(folder, "programs.jsonl") };
+    const moments: Moment[] = [];
+    let code: number | null;
+    do {
+      // Anywhere from before the run began to just before its end.
+      const killAfterMs = killed < kills ? 200 + random.float() * wholeMs : undefined;
+      code = await train(command(path), { killAfterMs, env });
+      if (code === null) {
+        killed++;
+        moments.push(momentOf(path, audit));
+      }
+    } while (!existsSync(join(path, "summary.json")));
+    // Killed after its last word.
+    if (code === null) expect(await train(command(path), { env })).toBe(0);
+    check(path);
+    expectAccounts(path, audit, moments, env.WHET_SANDBOX_AUDIT);
+  }
+}
+
 test.each(lags)(
   `max_lag=%i: runs killed ${kills} times in all end exactly like one that was left alone`,
   {
@@ -50,31 +83,25 @@ test.each(lags)(
     const command = commandAt(lag);
     const { calm, wholeMs } = await calmRun(lag);
 
-    const random = new Random("kills", lag, process.env["WHET_SEED"] ?? 0);
-    let killed = 0;
-    while (killed < kills) {
-      const folder = newFolder();
-      const path = join(folder, "troubled");
-      const audit = join(folder, "engine.jsonl");
-      const env = { WHET_ENGINE_AUDIT: audit, WHET_SANDBOX_AUDIT: join(folder, "programs.jsonl") };
-      const moments: Moment[] = [];
-      let code: number | null;
-      do {
-        // Anywhere from before the run began to just before its end.
-        const killAfterMs = killed < kills ? 200 + random.float() * wholeMs : undefined;
-        code = await train(command(path), { killAfterMs, env });
-        if (code === null) {
-          killed++;
-          moments.push(momentOf(path, audit));
-        }
-      } while (!existsSync(join(path, "summary.json")));
-      // Killed after its last word.
-      if (code === null) expect(await train(command(path), { env })).toBe(0);
+    await killAndGoOn(command, lag, wholeMs, (path) => {
       expect(metricsOf(path)).toEqual(metricsOf(calm));
       expect(finalAdapter(path)).toBe(finalAdapter(calm));
-      expectAccounts(path, audit, moments, env.WHET_SANDBOX_AUDIT);
-    }
+    });
     expect(metricsOf(calm)).toHaveLength(steps + 1);
+  },
+);
+
+// Half of four groups is waited for.
+const carrying = ["prompts_per_step=4", "tail=carry", "carry_share=0.5", "loss_fn=ppo"];
+
+test.each(wanted ? lags : [])(
+  `max_lag=%i tail=carry: runs killed ${kills} times in all train on every group once, as the journal says`,
+  { timeout: 120_000 * (kills + 4) },
+  async (lag) => {
+    const command = (path: string) => [...commandAt(lag)(path), ...carrying];
+    const started = performance.now();
+    expect(await train(command(join(newFolder(), "calm")))).toBe(0);
+    await killAndGoOn(command, lag, performance.now() - started, (path) => expectAllTrained(path, lag, steps));
   },
 );
 
