@@ -84,28 +84,7 @@ export async function completionView(place, context) {
         : ` · judged in ${show(sample.wallMs / 1000)} s${sample.cached ? " (known already)" : ""}`,
     ),
     conversation(sample) ?? "",
-    h(
-      "div",
-      { class: "two" },
-      h(
-        "section",
-        { class: "card" },
-        h("h2", {}, sample.code !== null ? "Program" : sample.talk.length > 0 ? "Last answer" : "Answer"),
-        sample.code === null
-          ? textBlock(sample.text, { label: "answer", total: sample.textLength })
-          : textBlock(sample.code, { class: "code", label: "program", render: codeNodes(sample.language) }),
-      ),
-      h(
-        "section",
-        { class: "card" },
-        h(
-          "h2",
-          {},
-          sample.verdict === "pass" ? "Every test passed" : sample.verdict === null ? "Not judged yet" : "Why",
-        ),
-        failure(sample) ?? h("p", { class: "quiet" }, why(sample)),
-      ),
-    ),
+    judgement(sample),
     tokens,
     prose === ""
       ? h("span")
@@ -126,6 +105,32 @@ export async function completionView(place, context) {
     ),
   );
   drawTokens();
+}
+
+/** The program, or the answer, beside why it was judged so. @param {any} sample */
+function judgement(sample) {
+  const isTold = sample.talk.length > 0 && sample.code === null;
+  const reason = failure(sample);
+  // The conversation has its last answer already.
+  if (isTold) return reason ? h("section", { class: "card" }, h("h2", {}, "Why"), reason) : h("span");
+  return h(
+    "div",
+    { class: "two" },
+    h(
+      "section",
+      { class: "card" },
+      h("h2", {}, sample.code === null ? "Answer" : "Program"),
+      sample.code === null
+        ? textBlock(sample.text, { label: "answer", total: sample.textLength })
+        : textBlock(sample.code, { class: "code", label: "program", render: codeNodes(sample.language) }),
+    ),
+    h(
+      "section",
+      { class: "card" },
+      h("h2", {}, sample.verdict === "pass" ? "Every test passed" : sample.verdict === null ? "Not judged yet" : "Why"),
+      reason ?? h("p", { class: "quiet" }, why(sample)),
+    ),
+  );
 }
 
 /** @param {any} sample */
