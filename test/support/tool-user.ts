@@ -1,6 +1,5 @@
 // The bundled model, taught in seconds to call a tool: what it samples then is its own, calls that cannot be read among them.
-import { copyFileSync, mkdtempSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { copyFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ServiceClient } from "whetstone/tinker";
@@ -16,8 +15,8 @@ const template = `{%- if tools %}{{- '<|im_start|>system\\n' }}
 {%- for message in messages %}{%- if not (tools and loop.first and message.role == 'system') %}{{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>' + '\\n' }}{%- endif %}{%- endfor %}
 {%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}`;
 
-/** The chat format of the bundled model, with tools; the folder is the caller's to remove. */
-export async function toolRenderer(folder = mkdtempSync(join(tmpdir(), "tool-user-"))): Promise<Renderer> {
+/** The chat format of the bundled model, with tools; its files are put into the folder. */
+export async function toolRenderer(folder: string): Promise<Renderer> {
   for (const file of ["tokenizer.json", "tokenizer_config.json", "generation_config.json", "config.json"])
     copyFileSync(join(model, file), join(folder, file));
   writeFileSync(join(folder, "chat_template.jinja"), template);

@@ -52,9 +52,10 @@ export function finalAdapter(path: string, stateDir = join(path, "engine")): str
 }
 
 type Sampled = EventOf<"group-sampled">;
+type Turn = EventOf<"turn-sampled">;
 type Graded = EventOf<"graded">;
 
-const placeOf = ({ phase, batch, group }: Sampled | Graded) => `${phase} ${batch} ${group}`;
+const placeOf = ({ phase, batch, group }: Sampled | Turn | Graded) => `${phase} ${batch} ${group}`;
 const eventsOf = (path: string): RunEvent[] =>
   existsSync(join(path, "journal")) ? [...readJournal(path)].map(({ event }) => event) : [];
 const linesOf = (path: string): unknown[] => (existsSync(path) ? readJsonLines(path) : []);
@@ -66,12 +67,15 @@ export interface Moment {
 }
 
 export function momentOf(path: string, audit: string): Moment {
-  const sampled = eventsOf(path).flatMap((event) => (event.type === "group-sampled" ? [identityOf(event)] : []));
+  const sampled = eventsOf(path).flatMap((event) =>
+    event.type === "group-sampled" || event.type === "turn-sampled" ? [identityOf(event)] : [],
+  );
   return { sampled: new Set(sampled), engineLines: linesOf(audit).length };
 }
 
-/** A group's request as the engine's account names it. */
-const identityOf = ({ phase, seed, policy }: Sampled) => `${phase === "eval" ? `eval ${policy}` : "train"} ${seed}`;
+/** A request as the engine's account names it. */
+const identityOf = ({ phase, seed, policy }: Sampled | Turn) =>
+  `${phase === "eval" ? `eval ${policy}` : "train"} ${seed}`;
 
 /** Checks the accounts of a run that was killed at `moments` and has ended: what was done, and what it cost. */
 export function expectAccounts(path: string, audit: string, moments: readonly Moment[], sandboxAudit?: string): void {
@@ -104,25 +108,29 @@ function expectMetered(path: string, audit: string, moments: readonly Moment[]):
   expect(missing("train")).toBeLessThanOrEqual(meter.lostTokens.train + moments.length * largestUpdate);
 }
 
-/** Nothing that was written down was done again. */
+/** Nothing that was written down was done again. The engine's account may have other runs before line `from`. */
 export function expectNothingTwice(
   path: string,
   audit: string,
   moments: readonly Moment[],
   sandboxAudit?: string,
+  from = 0,
 ): void {
   const events = eventsOf(path);
   const sampled = events.filter((event): event is Sampled => event.type === "group-sampled");
+  const turns = events.filter((event): event is Turn => event.type === "turn-sampled");
   const graded = events.filter((event): event is Graded => event.type === "graded");
 
   // The journal has every group and every verdict once.
   expect(sampled.length).toBe(new Set(sampled.map(placeOf)).size);
+  expect(turns.length).toBe(new Set(turns.map((turn) => `${placeOf(turn)} ${turn.sample} ${turn.turn}`)).size);
   expect(graded.length).toBe(new Set(graded.map((event) => `${placeOf(event)} ${event.sample}`)).size);
 
   // No request of a group that was written down before a kill reached the engine after it.
   const lines = linesOf(audit) as AuditRecord[];
   const samples = lines.flatMap((line, index) => (line.op === "sample" ? [{ line, index }] : []));
-  const evaluations = new Map(sampled.filter(({ phase }) => phase === "eval").map(({ seed }) => [seed, true]));
+  const measured = [...sampled, ...turns].filter(({ phase }) => phase === "eval");
+  const evaluations = new Map(measured.map(({ seed }) => [seed, true]));
   for (const moment of moments) {
     const repeated = samples.filter(
       ({ line, index }) =>
@@ -135,7 +143,7 @@ export function expectNothingTwice(
   // Every update went into its model once, and every model's history is a beginning of one and the same.
   const stepsOf = new Map<string, number>();
   const policyAt = new Map<number, string>();
-  for (const line of lines) {
+  for (const line of lines.slice(from)) {
     if (line.op === "load_state" || line.op === "create_model") stepsOf.set(line.model, line.steps);
     if (line.op !== "optim_step") continue;
     expect(line.steps).toBe((stepsOf.get(line.model) ?? 0) + 1);
