@@ -26,6 +26,10 @@ const benchmarks: Readonly<Record<string, BenchmarkEntry>> = {
     summary: "sampling and training on the CPU beside PyTorch and transformers",
     load: () => import("../bench/engine.ts"),
   },
+  episodes: {
+    summary: "tokens that the engine computes of 64 episodes of 10 turns, beside every turn by itself",
+    load: () => import("../bench/episodes.ts"),
+  },
   grading: {
     summary: "executions in the jail beside a bare interpreter, and what 10,000 of them leave behind",
     load: () => import("../bench/grading.ts"),

@@ -149,6 +149,20 @@ describe("sampling", () => {
     expect(together.map(plain)).toEqual(alone);
   });
 
+  test("the next turn of a conversation is computed behind the blocks of its last prompt, and has the same bits", async () => {
+    const [cold, warm] = [
+      await liveSampler(engine, await trainedModel(engine)),
+      await liveSampler(engine, await trainedModel(engine)),
+    ];
+    const prompt = randomTokens(150, 4);
+    const next = Int32Array.of(...prompt, ...randomTokens(40, 5));
+    const alone = await engine.sample(cold, request(next));
+    await engine.sample(warm, request(prompt));
+    const behind = await engine.sample(warm, request(next));
+    expect([alone.cachedTokens, behind.cachedTokens]).toEqual([0, 128]);
+    expect(plain(behind)).toEqual(plain(alone));
+  });
+
   test("a batch of three rows and no room for prompts give the same bits, only later", async () => {
     const limits = { maxBatchRows: 3, promptCacheBytes: 0 };
     const narrow = await createEmbeddedEngine({ models: [{ name: "tiny", dir: modelDir }], threads: 1, limits });

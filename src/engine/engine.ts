@@ -92,6 +92,8 @@ export interface SampledTokens extends SequenceAnswers {
 
 export interface SampleOutput extends PromptAnswers {
   sequences: SampledTokens[];
+  /** Tokens of the prompt that had been computed for an earlier one. */
+  cachedTokens?: number | undefined;
 }
 
 /** Where a sampler's weights come from. */

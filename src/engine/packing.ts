@@ -39,7 +39,7 @@ export interface PackedRun {
 }
 
 /** A tree's attention looks at every pair of its tokens. */
-const largestTree = 1024;
+export const largestTree = 1024;
 
 /** Splits a batch into runs of about `budget` tokens. Every sequence is in exactly one run. */
 export function packBatch(sequences: readonly Int32Array[], budget: number): PackedRun[] {

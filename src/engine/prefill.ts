@@ -18,8 +18,8 @@ export interface PromptJob {
   readonly everyLogprob: boolean;
   /** The log-probabilities of whatever follows `position`. The array is only valid during the call. */
   onLogprobs?: (position: number, logprobs: Float32Array) => void;
-  /** Called once, with all blocks of the prompt. */
-  onDone: (blocks: readonly PromptBlock[]) => void;
+  /** Called once, with all blocks of the prompt, and how many of its tokens had been computed before. */
+  onDone: (blocks: readonly PromptBlock[], known: number) => void;
   cancelled: boolean;
 }
 
@@ -28,6 +28,8 @@ interface Running {
   /** How many blocks it has. */
   pieces: number;
   done: PromptBlock[];
+  /** Tokens that an earlier prompt had computed. */
+  known: number;
 }
 
 export class Prefiller {
@@ -80,15 +82,16 @@ export class Prefiller {
       }
       const pieces = blocksOf(job.prompt).length;
       const done = job.everyLogprob ? [] : this.#cache.find(job.prompt);
-      if (done.length === pieces) job.onDone(done);
-      else this.#running.push({ job, pieces, done });
+      const known = Math.min(job.prompt.length, done.length * blockSize);
+      if (done.length === pieces) job.onDone(done, known);
+      else this.#running.push({ job, pieces, done, known });
     }
     this.#waiting = later;
   }
 
-  #finish({ job, done }: Running): void {
+  #finish({ job, done, known }: Running): void {
     this.#cache.keep(job.prompt, done);
-    if (!job.cancelled) job.onDone(done);
+    if (!job.cancelled) job.onDone(done, known);
   }
 
   async #run({ running, blocks, kind }: Run): Promise<void> {

@@ -90,9 +90,11 @@ export class Sampler {
       settle = resolve;
     });
     let unfinished = samples.length;
+    let cachedTokens = 0;
     for (const sample of samples) {
       sample.onEnd = () => {
-        if (--unfinished === 0) settle({ sequences: samples.map((one) => one.output()), ...scores.answers });
+        if (--unfinished > 0) return;
+        settle({ sequences: samples.map((one) => one.output()), cachedTokens, ...scores.answers });
       };
     }
     const job: PromptJob = {
@@ -100,7 +102,10 @@ export class Sampler {
       everyLogprob: scores.wanted,
       cancelled: false,
       onLogprobs: (position, logprobs) => scores.add(position + 1, logprobs),
-      onDone: (blocks) => this.#start(blocks, prompt.length, samples),
+      onDone: (blocks, known) => {
+        cachedTokens = known;
+        this.#start(blocks, prompt.length, samples);
+      },
     };
     this.#prefiller.add(job);
     return {

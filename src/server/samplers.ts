@@ -123,8 +123,8 @@ export class Samplers {
     this.#underWay.add(controller);
     void operations
       .settle(operation, async () => {
-        const output = await this.#run(record, request, controller.signal);
-        return { kind: "sample", output: { ...output, promptCacheHitTokens: 0 } };
+        const { cachedTokens = 0, ...output } = await this.#run(record, request, controller.signal);
+        return { kind: "sample", output: { ...output, promptCacheHitTokens: cachedTokens } };
       })
       .then(() => {
         this.#underWay.delete(controller);

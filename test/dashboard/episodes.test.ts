@@ -113,8 +113,6 @@ describe.skipIf(!chromiumPath)("in the browser", () => {
     expect(counted).toBe(answers.samples[sample]!.tokens + turns.reduce((sum, { tokens }) => sum + tokens, 0));
     expect(await count("context")).toBe(grade.episode!.contextTokens);
     expect(await page.locator(".tokens-card .quiet").first().textContent()).toContain("that it was shown in between");
-    if (process.env["WHET_SCREENSHOTS"])
-      await page.screenshot({ path: join(process.env["WHET_SCREENSHOTS"], "episode.png"), fullPage: true });
     expect(await overflow(page)).toBe(0);
     expect(await violations(page)).toEqual([]);
     expect(complaints).toEqual([]);

@@ -31,7 +31,9 @@ export async function train(
 export function metricsOf(path: string): Record<string, unknown>[] {
   return (readJsonLines(join(path, "metrics.jsonl")) as Record<string, unknown>[]).map((record) =>
     Object.fromEntries(
-      Object.entries(record).filter(([name]) => !/^(time|grade|pipeline|journal|cost)\/|^tokens\/.*_total$/.test(name)),
+      Object.entries(record).filter(
+        ([name]) => !/^(time|grade|pipeline|journal|cost)\/|^episode\/own_time|^tokens\/.*_total$/.test(name),
+      ),
     ),
   );
 }
