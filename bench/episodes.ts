@@ -46,7 +46,7 @@ export const benchmark: Benchmark = {
       const run = readableRun(path);
       const batch = readBatch(run, "train", 0);
       const episodes = batch.groups.flatMap((group) =>
-        group.sampled.samples.map((_, sample) => turnTokens(run, batch, group, sample)!),
+        group.sampled.samples.map((_, sample) => turnTokens(run, group, sample)!),
       );
       const sequences = episodes.flatMap(sequencesOf);
       const apart = episodes.flatMap((turns) => turns.map((turn) => pathTo(turns, turn).length));
