@@ -1,25 +1,31 @@
 // `./whet bench engine`: the embedded engine beside PyTorch and transformers on this machine's CPU. The same model, the same
 // number of threads, runs taken in turns; a figure is the ratio of medians.
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { availableParallelism, cpus, loadavg } from "node:os";
-import { createInterface, type Interface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { Random } from "../src/core/random.ts";
 import { loadDataset } from "../src/data/index.ts";
 import { buildMessages } from "../src/data/question.ts";
-import type { Engine, SampleRequest, TrainingDatum } from "../src/engine/engine.ts";
+import type { Engine } from "../src/engine/engine.ts";
 import { createEmbeddedEngine } from "../src/engine/index.ts";
 import { getRenderer } from "../src/renderers/index.ts";
 import { presetConfig } from "../src/rl/config.ts";
 import { loadTokenizer } from "../src/tokenizer/load.ts";
-import { openVenv } from "../test/support/venv.ts";
+import {
+  datumOf,
+  freshSampler,
+  prompts,
+  ratioRow,
+  type Say,
+  sampleAll,
+  startTorch,
+  type Torch,
+  trainedModel,
+} from "./engine-load.ts";
 import { median } from "./intervals.ts";
 import type { Benchmark, BenchReport, BenchRow } from "./report.ts";
 
 const folder = fileURLToPath(new URL("../models/nano-coder", import.meta.url));
-const packages = ["torch", "transformers", "safetensors", "numpy"];
 const rounds = 7;
 const promptLength = 150;
 const newTokens = 64;
@@ -27,12 +33,14 @@ const [groupCount, groupSize] = [8, 16];
 const answerTokens = presetConfig("nano").max_tokens;
 
 export const benchmark: Benchmark = {
-  async run(say) {
+  async run(say, { model }) {
+    // Loaded here: it takes this file's rows for its notes.
+    if (model !== "") return (await import("./engine-model.ts")).benchModel(model, say);
     if (!existsSync(folder)) return { missing: `there is no model at ${folder}` };
     const threads = availableParallelism();
     const engine = await createEmbeddedEngine({ models: [{ name: "bench", dir: folder }], threads });
     try {
-      const torch = await startTorch(threads, say);
+      const torch = await startTorch(folder, threads, say);
       const rows: BenchRow[] = [];
       const notes: string[] = [];
       if ("missing" in torch) notes.push(`PyTorch's side was skipped: ${torch.missing}`);
@@ -40,7 +48,7 @@ export const benchmark: Benchmark = {
       try {
         rows.push(await compareAnswers(engine, peer, say));
         rows.push(...(await compareSampling(engine, peer, say)), ...(await compareTraining(engine, peer, say)));
-        notes.push(...(await curve(engine, say)), ...(await describeRun(engine, peer, threads)));
+        notes.push(...(await curve(engine, say)), ...(await describeRun(engine, peer, threads, rounds)));
       } finally {
         await peer?.close();
       }
@@ -56,58 +64,6 @@ export const benchmark: Benchmark = {
     }
   },
 };
-
-/** Prompts as training has them: `count` different ones of one length. */
-function prompts(count: number, length: number): number[][] {
-  const random = new Random("prompts", count, length);
-  return Array.from({ length: count }, () => Array.from({ length }, () => 1 + random.integer(900)));
-}
-
-async function sampleAll(
-  engine: Engine,
-  sampler: string,
-  asked: readonly number[][],
-  samples: number,
-  tokens: number,
-  stopTokens: readonly number[] = [],
-) {
-  const start = performance.now();
-  const outputs = await Promise.all(
-    asked.map((prompt, seed) => {
-      const settings = { maxTokens: tokens, seed, temperature: 1, topK: -1, topP: 1, stopTokens };
-      const request: SampleRequest = {
-        prompt: Int32Array.from(prompt),
-        numSamples: samples,
-        settings,
-        promptLogprobs: false,
-        topkPromptLogprobs: 0,
-      };
-      return engine.sample(sampler, request);
-    }),
-  );
-  const seconds = (performance.now() - start) / 1000;
-  const made = outputs.flatMap(({ sequences }) => sequences).reduce((total, one) => total + one.tokens.length, 0);
-  return { seconds, tokensPerSecond: made / seconds };
-}
-
-/** A sampler with nothing cached, of a freshly trained adapter: what every training step makes. */
-async function freshSampler(engine: Engine): Promise<{ id: string; milliseconds: number }> {
-  const id = `sampler-${counter++}`;
-  const start = performance.now();
-  await engine.createSampler(id, { kind: "live", modelId: await trainedModel(engine) });
-  return { id, milliseconds: performance.now() - start };
-}
-
-let counter = 0;
-let model: string | undefined;
-
-async function trainedModel(engine: Engine): Promise<string> {
-  if (model !== undefined) return model;
-  model = "bench-model";
-  const lora = { rank: 32, seed: 1, trainAttn: true, trainMlp: true, trainUnembed: true };
-  await engine.createModel(model, { baseModel: "bench", lora });
-  return model;
-}
 
 /** What a step of training samples: answers to problems, each until it ends. */
 async function compareAnswers(engine: Engine, torch: Torch | undefined, say: Say): Promise<BenchRow> {
@@ -187,7 +143,7 @@ async function compareTraining(engine: Engine, torch: Torch | undefined, say: Sa
     const [ours, other]: [number[], number[]] = [[], []];
     for (let round = 0; round <= rounds; round++) {
       say(`training, ${what}, round ${round} of ${rounds}`);
-      const data = sequences.map((sequence) => datumOf(sequence));
+      const data = sequences.map((sequence) => datumOf(sequence, promptLength));
       const start = performance.now();
       await engine.forwardBackward(id, { data, loss: "importance_sampling", lossConfig: {}, forwardOnly: false });
       const seconds = (performance.now() - start) / 1000;
@@ -210,28 +166,6 @@ async function compareTraining(engine: Engine, torch: Torch | undefined, say: Sa
   return rows;
 }
 
-function datumOf(sequence: readonly number[]): TrainingDatum {
-  const length = sequence.length - 1;
-  const advantages = Float32Array.from({ length }, (_, index) => (index < promptLength - 1 ? 0 : 1));
-  const tensor = (data: Float32Array | Int32Array) => ({ data, shape: [length] });
-  return {
-    tokens: Int32Array.from(sequence.slice(0, -1)),
-    lossInputs: {
-      target_tokens: tensor(Int32Array.from(sequence.slice(1))),
-      logprobs: tensor(new Float32Array(length).fill(-2)),
-      advantages: tensor(advantages),
-    },
-  };
-}
-
-function ratioRow(what: string, tokens: number, ours: number[], other: number[], least?: number): BenchRow {
-  const speed = (seconds: number[]) => `${Math.round(tokens / median(seconds))} tok/s`;
-  if (other.length === 0) return { what, ours: speed(ours), other: "–", figure: "–" };
-  const ratio = median(other) / median(ours);
-  const target = least === undefined ? {} : { target: `≥ ${least}×`, met: ratio >= least };
-  return { what, ours: speed(ours), other: speed(other), figure: `${ratio.toFixed(2)}×`, ...target };
-}
-
 /** Tokens per second over batch and prompt length, decoding 32 tokens each. */
 async function curve(engine: Engine, say: Say): Promise<string[]> {
   const lengths = [32, 128, 512];
@@ -250,7 +184,12 @@ async function curve(engine: Engine, say: Say): Promise<string[]> {
   return lines;
 }
 
-async function describeRun(engine: Engine, torch: Torch | undefined, threads: number): Promise<string[]> {
+export async function describeRun(
+  engine: Engine,
+  torch: Torch | undefined,
+  threads: number,
+  rounds: number,
+): Promise<string[]> {
   const made = [];
   for (let i = 0; i < 5; i++) made.push((await freshSampler(engine)).milliseconds);
   const peak = (process.resourceUsage().maxRSS / 1024).toFixed(0);
@@ -264,60 +203,4 @@ async function describeRun(engine: Engine, torch: Torch | undefined, threads: nu
     `Peak memory: ${peak} MiB here${torch ? `, ${torch.peakMib().toFixed(0)} MiB in PyTorch's process` : ""}.`,
     `${threads} threads, ${cpus()[0]?.model ?? "unknown CPU"}, load ${load.toFixed(1)}, median of ${rounds} rounds in turns, ${torch?.versions ?? ""}`,
   ];
-}
-
-type Say = (line: string) => void;
-
-interface Torch {
-  versions: string;
-  ask<T>(command: Record<string, unknown>): Promise<T>;
-  peakMib(): number;
-  close(): Promise<void>;
-}
-
-/** Starts PyTorch's side, installing it first where needed. WHET_TORCH_PYTHON names an interpreter that has it. */
-async function startTorch(threads: number, say: Say): Promise<Torch | { missing: string }> {
-  let python = process.env["WHET_TORCH_PYTHON"];
-  if (!python) {
-    say("preparing PyTorch and transformers (the first time this downloads some gigabytes)");
-    const venv = await openVenv(packages);
-    if ("missing" in venv) return venv;
-    python = venv.python;
-  }
-  const script = fileURLToPath(new URL("./engine_torch.py", import.meta.url));
-  const child = spawn(python, [script, folder, String(threads)], { stdio: ["pipe", "pipe", "pipe"] });
-  let errors = "";
-  child.stderr.on("data", (chunk: Buffer) => {
-    errors = (errors + chunk.toString()).slice(-2000);
-  });
-  const lines = createInterface({ input: child.stdout });
-  const next = nextLine(child, lines, () => errors);
-  let peak = 0;
-  const hello = JSON.parse(await next()) as { torch: string; transformers: string };
-  return {
-    versions: `torch ${hello.torch}, transformers ${hello.transformers}`,
-    async ask<T>(command: Record<string, unknown>): Promise<T> {
-      child.stdin.write(`${JSON.stringify(command)}\n`);
-      const answer = JSON.parse(await next()) as { result: T; peak_mib: number };
-      peak = answer.peak_mib;
-      return answer.result;
-    },
-    peakMib: () => peak,
-    async close() {
-      child.stdin.end();
-      if (child.exitCode === null) await once(child, "exit");
-    },
-  };
-}
-
-function nextLine(child: ChildProcess, lines: Interface, errors: () => string): () => Promise<string> {
-  return () =>
-    new Promise<string>((resolve, reject) => {
-      const onExit = (code: number | null) => reject(new Error(`PyTorch's side ended with ${code}: ${errors()}`));
-      child.once("exit", onExit);
-      lines.once("line", (line) => {
-        child.off("exit", onExit);
-        resolve(line);
-      });
-    });
 }

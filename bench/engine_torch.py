@@ -22,7 +22,8 @@ folder, threads = sys.argv[1], int(sys.argv[2])
 torch.set_num_threads(threads)
 model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
 config = model.config
-layers, heads, kv, dim = config.num_hidden_layers, config.num_attention_heads, config.num_key_value_heads, config.head_dim
+layers, heads, kv = config.num_hidden_layers, config.num_attention_heads, config.num_key_value_heads
+dim = getattr(config, "head_dim", None) or config.hidden_size // heads
 theta = config.rope_parameters["rope_theta"]
 
 
@@ -66,7 +67,8 @@ def loop(prompts, samples, new_tokens):
     weights = [(
         layer.input_layernorm.weight,
         torch.cat([layer.self_attn.q_proj.weight, layer.self_attn.k_proj.weight, layer.self_attn.v_proj.weight]),
-        layer.self_attn.q_norm.weight, layer.self_attn.k_norm.weight, layer.self_attn.o_proj.weight,
+        # Qwen3 alone has these two.
+        getattr(layer.self_attn, "q_norm", None), getattr(layer.self_attn, "k_norm", None), layer.self_attn.o_proj.weight,
         layer.post_attention_layernorm.weight, torch.cat([layer.mlp.gate_proj.weight, layer.mlp.up_proj.weight]),
         layer.mlp.down_proj.weight) for layer in model.model.layers]
     length = len(prompts[0])
@@ -80,8 +82,9 @@ def loop(prompts, samples, new_tokens):
         for i, (norm1, qkv, q_norm, k_norm, out, norm2, gate_up, down) in enumerate(weights):
             q, k, v = F.linear(F.rms_norm(x, x.shape[-1:], norm1, eps), qkv).split([heads * dim, kv * dim, kv * dim], -1)
             place = slice(start, start + count)
-            q = rotate(F.rms_norm(q.view(rows, count, heads, dim), (dim,), q_norm, eps).transpose(1, 2), cos[place], sin[place])
-            k = rotate(F.rms_norm(k.view(rows, count, kv, dim), (dim,), k_norm, eps).transpose(1, 2), cos[place], sin[place])
+            norm = lambda x, weights: x if weights is None else F.rms_norm(x, (dim,), weights.weight, eps)
+            q = rotate(norm(q.view(rows, count, heads, dim), q_norm).transpose(1, 2), cos[place], sin[place])
+            k = rotate(norm(k.view(rows, count, kv, dim), k_norm).transpose(1, 2), cos[place], sin[place])
             keys[i][:, :, place] = k
             values[i][:, :, place] = v.view(rows, count, kv, dim).transpose(1, 2)
             attended = F.scaled_dot_product_attention(q, keys[i][:, :, :start + count], values[i][:, :, :start + count],
@@ -121,8 +124,8 @@ class LoraLinear(nn.Module):
 adapted = None
 
 
-def train(sequences, prompt_length):
-    """Importance sampling on what follows the prompt, as a sum; the padded batch at once."""
+def train(sequences, prompt_length, micro=None):
+    """Importance sampling on what follows the prompt, as a sum; the padded batch at once, or so many sequences at a time."""
     global adapted
     if adapted is None:
         adapted = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
@@ -138,17 +141,30 @@ def train(sequences, prompt_length):
     advantages = mask[:, 1:].float()
     advantages[:, :prompt_length - 1] = 0
     start = time.perf_counter()
-    logits = adapted(input_ids=ids[:, :-1], attention_mask=mask[:, :-1], use_cache=False).logits
-    lp = torch.log_softmax(logits, -1).gather(2, ids[:, 1:, None])[..., 0]
-    loss = -(torch.exp(lp - lp.detach()) * advantages).sum()
-    loss.backward()
+    for rows in torch.arange(len(sequences)).split(micro or len(sequences)):
+        logits = adapted(input_ids=ids[rows, :-1], attention_mask=mask[rows, :-1], use_cache=False).logits
+        lp = torch.log_softmax(logits, -1).gather(2, ids[rows, 1:, None])[..., 0]
+        loss = -(torch.exp(lp - lp.detach()) * advantages[rows]).sum()
+        loss.backward()
     seconds = time.perf_counter() - start
     for parameter in adapted.parameters():
         parameter.grad = None
     return seconds
 
 
-COMMANDS = {"generate": generate, "answers": answers, "loop": loop, "train": train}
+@torch.inference_mode()
+def product(rows, inner, columns):
+    """GFLOP/s of a product of two float32 matrices, the best of nine."""
+    a, b = torch.randn(rows, inner), torch.randn(inner, columns)
+    best = math.inf
+    for _ in range(9):
+        start = time.perf_counter()
+        a @ b
+        best = min(best, time.perf_counter() - start)
+    return 2 * rows * inner * columns / best / 1e9
+
+
+COMMANDS = {"product": product, "generate": generate, "answers": answers, "loop": loop, "train": train}
 print(json.dumps({"torch": torch.__version__, "transformers": transformers.__version__, "threads": torch.get_num_threads()}), flush=True)
 for line in sys.stdin:
     command = json.loads(line)

@@ -27,6 +27,8 @@ export interface BenchReport {
 export interface BenchOptions {
   /** A small version that shows that the benchmark works; its figures mean little. */
   quick: boolean;
+  /** engine: a model of a real size instead of the bundled one; "" for that. */
+  model: string;
   /** learning: the problems, and the Pass@1 to reach where it is not the model's and 0.4. */
   mix: (typeof mixNames)[number];
   target?: number | undefined;

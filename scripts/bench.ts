@@ -66,6 +66,12 @@ const BenchOptions = z.strictObject({
     .boolean()
     .default(false)
     .describe("dashboard, lag, learning, pipeline, scale, tail: a small version, to see that it works"),
+  model: z
+    .string()
+    .default("")
+    .describe(
+      "engine: a folder, a GGUF file, a hub id, or SmolLM2 for random weights in its shape; the bundled one unless given",
+    ),
   seeds: z.int().min(1).max(16).default(3).describe("learning, tail: how many seeds"),
   rules: z.array(z.string()).default([]).describe("learning: rules to measure, separated by commas; none: all"),
   mix: z
