@@ -1,12 +1,15 @@
 // Prints how far the embedded engine is from PyTorch and transformers, on the vectors of test/golden/engine:
-//     node --import ./src/core/ts-loader.mjs scripts/engine-parity.ts
+//     node --import ./src/core/ts-loader.mjs scripts/engine-parity.ts [FOLDER …]      FOLDER: what engine-reference.py made of a real model
 
+import { basename, resolve } from "node:path";
 import type { Weight } from "../src/engine/architecture.ts";
 import { BaseModel } from "../src/engine/base-model.ts";
 import type { LossName, TrainingBatch } from "../src/engine/engine.ts";
+import { readConfig, readWeights } from "../src/engine/hf-folder.ts";
 import { defaultSamplerLimits, type RunnableRequest, Sampler } from "../src/engine/sampler.ts";
 import { Trainer } from "../src/engine/trainer.ts";
 import { LocalRunner } from "../src/engine/training-runner.ts";
+import { ggufFolder } from "../src/gguf/index.ts";
 import { type Golden, goldenModels, readGolden } from "../test/support/golden-engine.ts";
 
 interface Line {
@@ -84,7 +87,8 @@ async function compareSampling(golden: Golden, base: BaseModel): Promise<void> {
       numSamples: 1,
       settings,
       promptLogprobs: false,
-      topkPromptLogprobs: vocabSize,
+      // All of them, or as many of a real model as can be held.
+      topkPromptLogprobs: Math.min(vocabSize, 4096),
     })),
   );
   let [logits, largest] = [0, 0];
@@ -108,14 +112,14 @@ async function compareSampling(golden: Golden, base: BaseModel): Promise<void> {
     {
       prompt: Int32Array.from(facts.greedy.prompt),
       numSamples: 1,
-      settings: { ...settings, maxTokens: 200 },
+      settings: { ...settings, maxTokens: facts.greedy.tokens.length },
       promptLogprobs: false,
       topkPromptLogprobs: 0,
     },
   ]);
   const tokens = greedy!.sequences[0]!.tokens;
   record(
-    "200 greedy tokens that differ",
+    "greedy tokens (200) that differ",
     0,
     facts.greedy.tokens.filter((token, index) => token !== tokens[index]).length,
   );
@@ -149,24 +153,39 @@ async function compareTraining(golden: Golden, base: BaseModel): Promise<void> {
     const parameters = worst(trainer.adapterWeights(variant), (name) =>
       golden.tensor(`adam.${variant}.${peftName(name)}`),
     );
-    record(`parameters after 20 Adam steps (${variant}), relative`, 1e-4, parameters);
+    record(`parameters after Adam steps (${variant}), relative`, 1e-4, parameters);
   }
   await trainer.close();
 }
 
-for (const name of goldenModels) {
+/** The weights that this project reads from a GGUF file against those that transformers reads. */
+function compareGguf({ dir, facts: { gguf } }: Golden): void {
+  if (gguf === undefined) return;
+  const folder = ggufFolder(gguf);
+  const reference = readWeights(dir, readConfig(dir));
+  let largest = 0;
+  for (const [name, { data }] of readWeights(folder, readConfig(folder)))
+    for (const [index, value] of reference.get(name)!.data.entries())
+      largest = Math.max(largest, Math.abs(data[index]! - value));
+  record("weights of the GGUF file, largest difference", 0, largest);
+}
+
+const folders = process.argv.slice(2).map((folder) => resolve(folder));
+const models = folders.length > 0 ? folders : goldenModels;
+for (const name of models) {
   const golden = readGolden(name);
+  compareGguf(golden);
   const base = new BaseModel(name, golden.dir, 1);
   await compareSampling(golden, base);
   await compareTraining(golden, base);
   await base.close();
 }
 const made = new Set(
-  goldenModels.map((name) => readGolden(name).facts).map(({ torch, transformers }) => `${torch} and ${transformers}`),
+  models.map((name) => readGolden(name).facts).map(({ torch, transformers }) => `${torch} and ${transformers}`),
 );
 console.log(`The embedded engine against PyTorch and transformers (${[...made].join("; ")})\n`);
 const width = Math.max(...[...lines.keys()].map((what) => what.length));
-console.log([" ".repeat(width), ...goldenModels.map((name) => name.padStart(10)), "limit".padStart(8)].join("  "));
+console.log([" ".repeat(width), ...models.map((name) => basename(name).padStart(10)), "limit".padStart(8)].join("  "));
 for (const { what, limit, found, met } of lines.values()) {
   console.log(
     [what.padEnd(width), ...found.map((text) => text.padStart(10)), limit.padStart(8), met ? "" : "MISSED"].join("  "),

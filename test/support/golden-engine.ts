@@ -31,6 +31,8 @@ interface Facts {
     variants: Record<string, Record<string, number> & { grad_norms: number[] }>;
   };
   greedy: { prompt: number[]; tokens: number[]; smallest_margin: number };
+  /** The file that a real model was read from. */
+  gguf?: string;
 }
 
 export interface Golden {
@@ -46,8 +48,9 @@ export interface Golden {
 
 const prefix = "base_model.model.";
 
+/** By a name of goldenModels, or by the folder that scripts/engine-reference.py made of a real model. */
 export function readGolden(name: string): Golden {
-  const dir = fileURLToPath(new URL(`../golden/engine/${name}`, import.meta.url));
+  const dir = name.includes("/") ? name : fileURLToPath(new URL(`../golden/engine/${name}`, import.meta.url));
   const facts = JSON.parse(readFileSync(join(dir, "reference.json"), "utf8")) as Facts;
   const tensors = readAll(join(dir, "reference.safetensors"));
   const adapter: AdapterWeights = new Map(

@@ -36,7 +36,8 @@ export const command = commandOf(EnginesOptions, {
 async function rowOf(name: string, { summary, installs }: LocalEngine): Promise<string[]> {
   const folder = installs?.folder();
   const isHere = folder !== undefined && existsSync(folder);
-  return [name, isHere ? installs!.what : "no", isHere ? await diskOf(folder) : "", summary];
+  const what = !isHere ? "no" : installs!.isWhole() ? installs!.what : `${installs!.what}, in part`;
+  return [name, what, isHere ? await diskOf(folder) : "", summary];
 }
 
 async function diskOf(folder: string): Promise<string> {
@@ -70,6 +71,7 @@ async function remove(name: string): Promise<number> {
   const aside = `${folder}.removed`;
   rmSync(aside, { recursive: true, force: true });
   renameSync(folder, aside);
+  rmSync(`${folder}-compiled`, { recursive: true, force: true });
   rmSync(aside, { recursive: true, force: true });
   console.log(`${name} is removed: ${disk} of ${folder}`);
   return 0;

@@ -1,4 +1,6 @@
 // engine=embedded: `./whet serve` as a child process.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { runtimeFolder, runtimeVersion } from "../../graph/onnx-runtime.ts";
 import { embeddedModel } from "../embedded-model.ts";
 import { EmbeddedServer } from "../embedded-server.ts";
@@ -7,7 +9,11 @@ import type { LocalEngine } from "./engine.ts";
 
 export const embedded: LocalEngine = {
   summary: "the Tinker API over this machine's CPU; nothing to install but ONNX Runtime",
-  installs: { what: `ONNX Runtime ${runtimeVersion}`, folder: runtimeFolder },
+  installs: {
+    what: `ONNX Runtime ${runtimeVersion}`,
+    folder: runtimeFolder,
+    isWhole: () => existsSync(join(runtimeFolder(), "node_modules")),
+  },
   async start({ model, stateDir, logFile, logger, signal, onLost }) {
     // Here rather than in the child process, whose words go to a file.
     await ensureRuntime((line) => logger.info(line));

@@ -29,5 +29,5 @@ export interface LocalEngine {
   summary: string;
   start(start: EngineStart): Promise<RunningEngine>;
   /** What it installs, and where; none where nothing is. */
-  installs?: { what: string; folder(): string };
+  installs?: { what: string; folder(): string; isWhole(): boolean };
 }

@@ -24,20 +24,24 @@ const pythons = ["3.12", "3.13"];
 const neededGib = 8;
 
 export const skyrlFolder = (): string => join(cacheFolder(), "engines", `skyrl-${skyrlVersion}`);
+const pythonOf = (folder: string) => join(folder, "env", "bin", "python");
+/** What JAX compiled, for the next start. */
+export const compiledFolder = (): string => join(cacheFolder(), "engines", `skyrl-${skyrlVersion}-compiled`);
+export const isInstalled = (): boolean =>
+  existsSync(join(skyrlFolder(), "complete")) && existsSync(pythonOf(skyrlFolder()));
 const lockedVersions = fileURLToPath(new URL("./skyrl.txt", import.meta.url));
 
 /** The interpreter that has SkyRL, which is installed where it is not there yet. */
 export async function skyrlPython(logger: Logger, signal?: AbortSignal): Promise<string> {
   const folder = skyrlFolder();
-  const python = join(folder, "env", "bin", "python");
-  const complete = join(folder, "complete");
-  if (existsSync(complete) && existsSync(python)) return python;
+  const python = pythonOf(folder);
+  if (isInstalled()) return python;
   if (process.env["WHET_NO_INSTALL"] === "1") throw failed("WHET_NO_INSTALL=1 forbids it");
   mkdirSync(folder, { recursive: true });
   const release = await lockOf(join(folder, "lock"), logger, signal);
   try {
     // Another process may have installed it while this one waited.
-    if (existsSync(complete) && existsSync(python)) return python;
+    if (isInstalled()) return python;
     const free = freeDisk(folder);
     if (free < neededGib * gib)
       throw failed(
@@ -47,7 +51,7 @@ export async function skyrlPython(logger: Logger, signal?: AbortSignal): Promise
     const started = performance.now();
     await waitingFor(`installing SkyRL ${skyrlVersion}:`, (note) => install(folder, note, signal));
     rmSync(join(folder, "downloads"), { recursive: true, force: true });
-    writeFileSync(complete, `${skyrlVersion}\n`);
+    writeFileSync(join(folder, "complete"), `${skyrlVersion}\n`);
     logger.info(
       `engine   SkyRL ${skyrlVersion} is installed, in ${Math.round((performance.now() - started) / 1000)} s`,
     );
@@ -70,7 +74,7 @@ async function install(folder: string, note: (what: string) => void, signal: Abo
   const environment = join(folder, "env");
   const step = (...args: string[]) => follow(uv, [...args, "--no-config"], { env, note, signal });
   await step("venv", "--allow-existing", "--python", interpreter ?? pythons[0]!, environment);
-  await step("pip", "install", "--no-build", "--python", join(environment, "bin", "python"), "-r", lockedVersions);
+  await step("pip", "install", "--no-build", "--python", pythonOf(folder), "-r", lockedVersions);
 }
 
 /** An interpreter that the locked versions are for; undefined where uv has to fetch one. */

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { WhetstoneError } from "../../core/errors.ts";
 import { shellCommand } from "../../core/shell.ts";
 import type { EngineStart, RunningEngine } from "./engine.ts";
-import { skyrlFolder } from "./skyrl-install.ts";
+import { compiledFolder } from "./skyrl-install.ts";
 import { addressIn, causeIn, compiledIn, isReady, stageIn } from "./skyrl-log.ts";
 import { waitingFor } from "./stages.ts";
 
@@ -128,7 +128,7 @@ function environmentOf({ python, platform, stateDir, exact }: SkyrlStart): NodeJ
   return {
     XLA_PYTHON_CLIENT_MEM_FRACTION: "0.9",
     ...(exact && { JAX_DEFAULT_MATMUL_PRECISION: "highest" }),
-    JAX_COMPILATION_CACHE_DIR: join(skyrlFolder(), "compiled"),
+    JAX_COMPILATION_CACHE_DIR: compiledFolder(),
     ...given,
     PATH: `${bin}:${given["PATH"] ?? "/usr/bin:/bin"}`,
     JAX_PLATFORMS: platform,
