@@ -31,6 +31,7 @@ const stopMs = 30_000;
 /** Starts it and waits until it computes. */
 export async function startSkyrl(start: SkyrlStart): Promise<RunningEngine> {
   const { stateDir, logFile, logger, signal } = start;
+  signal?.throwIfAborted();
   const database = join(stateDir, "skyrl.db");
   forgetRequests(start.python, database);
   const log = createWriteStream(logFile, { flags: "a" });
@@ -155,7 +156,7 @@ function ended(
 
 /** Closing its standard input asks it to stop; one that hangs is ended, and what it started with it. */
 async function stop(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
   const gone = new Promise<void>((resolve) => child.once("exit", () => resolve()));
   child.stdin?.end();
   const timer = setTimeout(() => child.kill("SIGKILL"), stopMs);
