@@ -1,5 +1,6 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { expect, test, vi } from "vitest";
 import { foldersInMemory } from "../../../test/support/folders.ts";
 import { tinyConfig, writeConfig, writeTinyModel } from "../../../test/support/tiny-model.ts";
@@ -9,6 +10,7 @@ import { engineKind } from "../connect.ts";
 import { isLocal, localEngines } from "./index.ts";
 
 const newFolder = foldersInMemory();
+const gguf = fileURLToPath(new URL("../../../test/golden/gguf/llama.gguf", import.meta.url));
 
 test.each([
   [{}, {}, "embedded"],
@@ -50,9 +52,7 @@ test("SkyRL is not installed for a model that it cannot compute", async () => {
   const config = JSON.parse(readFileSync(path, "utf8"));
   writeFileSync(path, JSON.stringify({ ...config, architectures: ["Qwen2ForCausalLM"], model_type: "qwen2" }));
   await expect(start(folder).running).rejects.toEqual(refusedWith("cli/skyrl-architecture", /is a Qwen2ForCausalLM/));
-  await expect(start(`${folder}/model.gguf`).running).rejects.toEqual(
-    refusedWith("config/bad-value", /reads safetensors alone/),
-  );
+  await expect(start(gguf).running).rejects.toEqual(refusedWith("config/bad-value", /reads safetensors alone/));
 });
 
 test("nor for one that does not fit, which is said with its size", async () => {
