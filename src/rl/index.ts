@@ -16,6 +16,7 @@ export {
   type Executed,
   environment,
   type Graded,
+  type Ran,
   type RewardFunction,
   type RewardRequest,
   type ToolEpisode,

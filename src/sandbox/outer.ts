@@ -195,7 +195,7 @@ export function slotUsers(): { firstUser: number | null; users: number } {
   return everyId ? { firstUser: 1_900_000_000, users: 500 * minUsers } : { firstUser: 40_000, users: minUsers };
 }
 
-function systemFolder(name: string): string[] {
+export function systemFolder(name: string): string[] {
   const path = `/${name}`;
   if (!existsSync(path)) return [];
   return lstatSync(path).isSymbolicLink() ? ["--symlink", readlinkSync(path), path] : ["--ro-bind", path, path];

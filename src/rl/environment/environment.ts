@@ -12,7 +12,7 @@ import type { Verdict } from "./verdict.ts";
 export interface Ending<Problem extends TrainingProblem = TrainingProblem> {
   /** The problem as it was given. */
   problem: Problem;
-  /** The last answer, without reasoning and control tokens. */
+  /** The last answer, without reasoning and control tokens; or the text that `run` returned. */
   text: string;
   /** The last answer as the model wrote it. */
   tokens: Int32Array;
@@ -108,6 +108,10 @@ export interface Executed {
   stderr: string;
 }
 
+/** What `run` returns: a verdict, the text that `reward` is to judge, or nothing where `reward` judges the last answer. */
+// biome-ignore lint/suspicious/noConfusingVoidType: a function that gives its rewards turn by turn returns nothing
+export type Ran = Verdict | string | undefined | void;
+
 /** What an environment is made of. */
 export interface EnvironmentOptions<Problem extends TrainingProblem = TrainingProblem> {
   /** What is put to the model: a list, or what gives one. */
@@ -117,8 +121,7 @@ export interface EnvironmentOptions<Problem extends TrainingProblem = TrainingPr
   /** Tools that the model may call; a function where each episode has its own, with state or with what the episode offers. */
   tools?: ToolSet | ((problem: Problem, episode: ToolEpisode<Problem>) => ToolSet | Promise<ToolSet>) | undefined;
   /** What happens in an episode. Left out: the model answers, tools run as it calls them, and `reward` judges the end. */
-  // biome-ignore lint/suspicious/noConfusingVoidType: a function that gives its rewards turn by turn returns nothing
-  run?: ((episode: Episode<Problem>) => Promise<Verdict | undefined | void> | Verdict | undefined | void) | undefined;
+  run?: ((episode: Episode<Problem>) => Promise<Ran> | Ran) | undefined;
   /** Judges how an episode ended; not needed where `run` returns a verdict. */
   reward?: RewardFunction<Problem> | undefined;
   /** Judges the episodes of one problem together, in their order, in place of `reward`. */

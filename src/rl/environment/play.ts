@@ -156,7 +156,9 @@ class Play<Problem extends TrainingProblem> {
     else for await (const _ of chat);
     signal.throwIfAborted();
     this.#seat.judgedFrom ??= Date.now();
-    const ending = this.#ending(chat, signal);
+    const said = typeof given === "string" && (reward || rewardGroup) ? given : undefined;
+    if (said !== undefined) given = undefined;
+    const ending = this.#ending(chat, signal, said);
     if (rewardGroup) return { grade: this.#grade({ reward: 0 }), ending };
     if (given === undefined && reward) given = await reward(ending);
     // What was given turn by turn is a verdict too.
@@ -240,12 +242,12 @@ class Play<Problem extends TrainingProblem> {
     );
   }
 
-  #ending(chat: Chat, signal: AbortSignal): Ending<Problem> {
+  #ending(chat: Chat, signal: AbortSignal, said: string | undefined): Ending<Problem> {
     const turns = this.#conversation.turns.filter(({ isDelivered }) => isDelivered);
     const last = turns.at(-1);
     return {
       problem: this.#problem,
-      text: last?.answer.content ?? "",
+      text: said ?? last?.answer.content ?? "",
       tokens: last?.tokens ?? new Int32Array(),
       truncated: last?.truncated ?? false,
       messages: chat.isBegun ? chat.messages : (last?.messages ?? chat.messages),
