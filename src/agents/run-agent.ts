@@ -96,14 +96,14 @@ function untilEnd(
   signal: AbortSignal,
 ): Promise<AgentResult> {
   return new Promise((resolve, reject) => {
-    const stdio = ["pipe", "pipe", "pipe", "pipe"] as const;
     // A group of its own, so that nothing that a person types at this terminal reaches it.
     const child = spawn("/bin/sh", ["-c", guarded, "agent", ...argv], {
       ...options,
       stdio: [...stdio],
       detached: true,
     });
-    const [stdin, stdout, stderr, guard] = child.stdio as [NodeJS.WritableStream, Readable, Readable, Readable];
+    const { stdin, stdout, stderr } = child;
+    const guard = child.stdio[3] as Readable;
     const output = kept(stdout, "start", maxCharacters);
     const errors = kept(stderr, "end", maxErrorCharacters);
     for (const stream of [stdin, guard]) stream.on("error", () => {});

@@ -2,7 +2,8 @@
 export { type Asked, answer, type ChatModel } from "./answer.ts";
 export { EndpointError } from "./errors.ts";
 export { type Match, match, type Spoken, turnOf } from "./match.ts";
+export { toMessage, toSaid } from "./messages.ts";
 export type { Choice, Finish, Reply, TokenLogprob } from "./reply.ts";
 export { type ChatRequest, toolsOf } from "./request.ts";
 export { type Called, callId, placeOfCall, readMessages, type Said } from "./said.ts";
-export { type Address, EndpointServer, ended, hasKey } from "./server.ts";
+export { type Address, answersChat, type ChatServer, EndpointServer, ended, listenChat } from "./server.ts";

@@ -1,8 +1,10 @@
 // The endpoint of a run: one HTTP server on the loopback interface, with an address and a key of its own for each episode. Whoever does
 // not know an episode's secret gets nothing; when it ends, its address is dead.
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { messageOf } from "../core/errors.ts";
 import { refusalOf } from "../core/loopback.ts";
 import { answer, type ChatModel, refuse } from "./answer.ts";
 import { EndpointError } from "./errors.ts";
@@ -35,7 +37,7 @@ export class EndpointServer {
     // Before anything is waited for: from here on the server is needed.
     this.#open.set(name, model);
     try {
-      this.#listening ??= listen((request, response) => void this.#handle(request, response));
+      this.#listening ??= listen((request, response) => this.#handle(request, response));
       const { port } = (await this.#listening).address() as AddressInfo;
       return { baseURL: `http://${host}:${port}/${secret}/v1`, apiKey: secret, close: () => this.#remove(name) };
     } catch (error) {
@@ -102,22 +104,86 @@ export const ended = () =>
     "The episode of this address has ended: nothing more is sampled for it. End the agent when its run has returned.",
   );
 
+/** A model behind a key that stays. */
+export interface ChatServer {
+  apiKey: string;
+  model: ChatModel;
+}
+
+/** Answers a request for what is below `/v1`; false: it is for somebody else. */
+export async function answersChat(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { apiKey, model }: ChatServer,
+): Promise<boolean> {
+  const path = /^\/v1(\/[^?#]*)/.exec(request.url ?? "")?.[1];
+  if (path === undefined) return false;
+  try {
+    const refused = refusalOf(request.headers, host);
+    if (refused !== undefined) throw new EndpointError(403, "endpoint/refused", refused);
+    if (!hasKey(request, apiKey))
+      throw new EndpointError(
+        401,
+        "endpoint/api-key",
+        "The key is not the one that this server was started with. Set OPENAI_API_KEY to that one.",
+      );
+    await answer(request, response, path, model);
+  } catch (error) {
+    refuse(request, response, error);
+  }
+  return true;
+}
+
+/** Serves such a model alone; port 0: any free one. */
+export async function listenChat(chat: ChatServer, port: number): Promise<{ baseURL: string; close(): Promise<void> }> {
+  const server = await listen(async (request, response) => {
+    if (!(await answersChat(request, response, chat)))
+      refuse(
+        request,
+        response,
+        new EndpointError(404, "endpoint/no-route", "There is nothing here. The API is under /v1."),
+      );
+  }, port);
+  server.ref();
+  const closed = once(server, "close");
+  return {
+    baseURL: `http://${host}:${(server.address() as AddressInfo).port}/v1`,
+    async close() {
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
 /** Whether the key that a request bears is this one. */
-export function hasKey({ headers }: IncomingMessage, key: string): boolean {
+function hasKey({ headers }: IncomingMessage, key: string): boolean {
   const given = /^bearer\s+(\S+)\s*$/i.exec(headers.authorization ?? "")?.[1] ?? "";
   return timingSafeEqual(Buffer.from(digestOf(given)), Buffer.from(digestOf(key)));
 }
 
 const digestOf = (text: string) => createHash("sha256").update(text).digest("base64url");
 
-async function listen(handle: (request: IncomingMessage, response: ServerResponse) => void): Promise<Server> {
-  const server = createServer(handle);
+async function listen(
+  handle: (request: IncomingMessage, response: ServerResponse) => Promise<void>,
+  port = 0,
+): Promise<Server> {
+  const server = createServer((request, response) => void handle(request, response));
   // An agent that thinks for a while and calls again must not find its connection cut.
   server.keepAliveTimeout = 600_000;
   server.on("clientError", (_, socket) => socket.destroy());
   await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(0, host, resolve);
+    server.once("error", (cause) =>
+      reject(
+        new EndpointError(
+          500,
+          "endpoint/listen",
+          `Cannot listen on ${host}:${port} (${messageOf(cause)}). Choose another port, or port=0 for any free one.`,
+          { cause },
+        ),
+      ),
+    );
+    server.listen(port, host, resolve);
   });
   // Episodes keep a run alive, and nothing else here does.
   server.unref();

@@ -48,6 +48,8 @@ export interface ServerOptions extends Partial<AppSettings> {
   drainMs?: number;
   /** How long to wait for another server to leave the state folder. Default 0. */
   lockWaitMs?: number;
+  /** Answers what another API of this address is asked; false: it is for the Tinker API. */
+  beside?: ((request: IncomingMessage, response: ServerResponse) => Promise<boolean>) | undefined;
   /** For tests: makes the server misbehave. */
   intercept?: Intercept | undefined;
 }
@@ -186,6 +188,7 @@ export class TinkerServer {
     response.once("close", () => gone.abort());
     response.on("error", () => {});
     try {
+      if (await this.#options.beside?.(request, response)) return;
       const answer = await this.#answer(request, response, gone.signal).catch((error: unknown) =>
         this.#refusalOf(error),
       );

@@ -22,6 +22,7 @@ import { commandOf } from "../command.ts";
 import { bundledName, embeddedModel, isMissing } from "../embedded-model.ts";
 import { ensureRuntime } from "../engine-runtime.ts";
 import { simulatedOptions, simulatedParts } from "../serve-simulated.ts";
+import { TinkerChat } from "../tinker-chat.ts";
 
 export const ServeOptions = z.strictObject({
   engine: z
@@ -65,6 +66,12 @@ export const ServeOptions = z.strictObject({
     .boolean()
     .default(false)
     .describe("also stop when standard input closes, as when the parent ends"),
+  openai: z
+    .boolean()
+    .default(false)
+    .describe(
+      "also serve the OpenAI API: chat completions of the base model and of checkpoints by their tinker:// paths",
+    ),
   audit: z
     .string()
     .optional()
@@ -85,6 +92,7 @@ export const command = commandOf(ServeOptions, {
       options,
       options.engine === "simulated" ? await simulatedParts(options) : await embedded(options),
     );
+    const chat = options.openai ? new TinkerChat(options) : undefined;
     // Listened for before the line is printed: whoever reads it may stop the server at once.
     const stopped = stopRequest(options.exit_with_parent);
     let onEngineLost: ((error: Error) => void) | undefined;
@@ -94,16 +102,18 @@ export const command = commandOf(ServeOptions, {
         resolve("engine lost");
       };
     });
-    const server = await start(options, { ...parts, onEngineLost });
+    const { server, apiKey } = await start(options, { ...parts, onEngineLost, beside: chat?.beside });
     console.log(`whetstone: serving the Tinker API at ${server.url}`);
+    if (chat) console.log(`whetstone: serving the OpenAI API at ${await chat.open(server.url, apiKey)}`);
     const end = await Promise.race([stopped, engineLost]);
     // Nobody is left to read the answers once the parent has gone.
+    await chat?.close();
     await server.close(end === "parent gone" ? 0 : undefined);
     return end === "engine lost" ? 1 : 0;
   },
 });
 
-type EngineParts = Pick<ServerOptions, "createEngine" | "text" | "onEngineLost">;
+type EngineParts = Pick<ServerOptions, "createEngine" | "text" | "onEngineLost" | "beside">;
 
 /** The same parts with an engine that writes down what it did, where that is asked for. */
 function audited(options: Options, parts: EngineParts): EngineParts {
@@ -141,7 +151,7 @@ function endTokensOf(dir: string): number[] {
   return [];
 }
 
-async function start(options: Options, parts: EngineParts): Promise<TinkerServer> {
+async function start(options: Options, parts: EngineParts): Promise<{ server: TinkerServer; apiKey: string }> {
   const environmentKey = process.env["TINKER_API_KEY"];
   const apiKey = options.api_key ?? (environmentKey || `tml-${randomBytes(18).toString("base64url")}`);
   const common = {
@@ -160,7 +170,7 @@ async function start(options: Options, parts: EngineParts): Promise<TinkerServer
   };
   const server = await openStateDir(options, (stateDir) => startServer({ ...common, stateDir }));
   if (options.api_key === undefined && !environmentKey) say(`the API key of this server is ${apiKey}`);
-  return server;
+  return { server, apiKey };
 }
 
 /** The folder asked for; else the first of the usual ones that no other server holds. */

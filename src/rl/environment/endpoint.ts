@@ -16,11 +16,12 @@ import {
   readMessages,
   type Said,
   type Spoken,
+  toMessage,
   toolsOf,
+  toSaid,
   turnOf,
 } from "../../openai/index.ts";
 import type { Message } from "../../renderers/index.ts";
-import { contentOf } from "../../renderers/messages.ts";
 import type { StopReason } from "../../runs/events.ts";
 import { type Conversation, EpisodeOver, type Turn } from "../conversation.ts";
 import type { Counts } from "./chat.ts";
@@ -174,7 +175,7 @@ export class EpisodeEndpoint implements ChatModel {
         isDelivered: false,
         rewritten: changed,
       });
-      const answer = answerOf(turn);
+      const answer = toSaid(turn.answer, (position) => callId(turn.index, position));
       counts.toolCalls += answer.calls.length;
       if (turn.answer.unparsedToolCalls) counts.malformed++;
       const node = { index: turn.index, turn, said: [...said, answer], used: 0 };
@@ -204,20 +205,8 @@ export class EpisodeEndpoint implements ChatModel {
 
   /** An answer of the model is taken as the model gave it: what a client leaves out of it is still there. */
   #messageOf(said: Said): Message {
-    const { role, content, reasoning, calls } = said;
     const known = turnOf(this.#nodes, said);
-    if (known) return known.turn.answer;
-    if (role === "tool") {
-      const id = this.#idOf(said.callId);
-      return { role, content, ...(id !== undefined && { toolCallId: id }) };
-    }
-    if (role !== "assistant") return { role, content };
-    const toolCalls = calls.map(({ id, name, arguments: text }) => ({
-      name,
-      arguments: text.trim() === "" ? "{}" : text,
-      ...(id !== undefined && { id }),
-    }));
-    return { role, content, ...(reasoning ? { reasoning } : {}), ...(toolCalls.length > 0 && { toolCalls }) };
+    return known ? known.turn.answer : toMessage(said, (id) => this.#idOf(id));
   }
 
   /** The id that the model's format wrote for a call; one of ours is nothing to it. */
@@ -240,19 +229,4 @@ export class EpisodeEndpoint implements ChatModel {
       usage: { prompt_tokens: total - completion, completion_tokens: completion, total_tokens: total },
     };
   }
-}
-
-/** As the client sees it: what looked like a call and could not be read is text. */
-function answerOf({ index, answer }: Turn): Said {
-  const { reasoning, toolCalls = [] } = answer;
-  return {
-    role: "assistant",
-    content: contentOf(answer),
-    reasoning,
-    calls: toolCalls.map(({ name, arguments: given }, position) => ({
-      id: callId(index, position),
-      name,
-      arguments: typeof given === "string" ? given : JSON.stringify(given),
-    })),
-  };
 }

@@ -1,0 +1,86 @@
+// Checkpoints behind the OpenAI API, asked by the official client: the base model and a checkpoint beside the Tinker API, with tools,
+// reasoning and log-probabilities.
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { ServiceClient } from "whetstone/tinker";
+import { startServe } from "../contract/serve-process.ts";
+import { clientPackages, importFrom } from "../support/npm-packages.ts";
+import { newFolder } from "../support/environment-runs.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: bodies are whatever a test looks at
+type Body = any;
+let served: Awaited<ReturnType<typeof startServe>>;
+beforeAll(async () => {
+  served = await startServe(["openai=true", `state_dir=${newFolder()}`]);
+});
+afterAll(() => void served.child.kill("SIGTERM"));
+
+async function post(body: object, key = served.apiKey) {
+  const response = await fetch(`${served.baseUrl}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  return { status: response.status, body: (await response.json()) as Body };
+}
+
+const messages = [
+  {
+    role: "user",
+    content: "You are given a list a of integers. Keep only the numbers that are at least 10. Return the resulting list.",
+  },
+];
+
+test("the base model and a checkpoint by its path answer as they do over the Tinker API, log-probabilities included", async () => {
+  const service = new ServiceClient({ baseUrl: served.baseUrl, apiKey: served.apiKey });
+  const training = await service.createLoraTrainingClient({ baseModel: "nano-coder", rank: 4 });
+  const { path } = await training.saveWeightsForSampler("one");
+  const greedy = { messages, temperature: 0, max_tokens: 40, logprobs: true };
+  const base = await post({ ...greedy, model: "nano-coder" });
+  const saved = await post({ ...greedy, model: path });
+  expect(base.status).toBe(200);
+  const { message, logprobs } = base.body.choices[0];
+  expect(saved.body.choices[0].message).toEqual(message);
+  expect(logprobs.content.map(({ token }: { token: string }) => token).join("")).toBe(message.content);
+  // The same prompt over the Tinker API gives the same tokens with the same log-probabilities.
+  const { getRenderer } = await import("whetstone/renderers");
+  const { loadTokenizer } = await import("whetstone/tokenizer");
+  const renderer = getRenderer("qwen3_instruct", await loadTokenizer("nano-coder"));
+  const sampler = await service.createSamplingClient({ baseModel: "nano-coder" });
+  const { sequences } = await sampler.sample({
+    prompt: renderer.buildGenerationPrompt(messages as { role: "user"; content: string }[]),
+    numSamples: 1,
+    samplingParams: { temperature: 0, maxTokens: 40, stop: renderer.stop },
+  });
+  const [{ tokens, logprobs: own }] = sequences as [Body];
+  const said = logprobs.content.map(({ logprob }: { logprob: number }) => logprob);
+  expect(said).toEqual([...own].slice(0, said.length));
+  expect(base.body.usage.completion_tokens).toBe(tokens.length);
+  await service.close();
+});
+
+test("settings of a request hold: n, seed, stop, max_tokens, streaming with the official client", async () => {
+  const asked = { messages, seed: 5, max_tokens: 30 };
+  const { body } = await post({ ...asked, n: 3 });
+  expect(body.choices.map(({ index }: { index: number }) => index)).toEqual([0, 1, 2]);
+  const again = await post({ ...asked, n: 3 });
+  expect(again.body.choices).toEqual(body.choices);
+  const stopped = await post({ ...asked, temperature: 0, stop: ["def"] });
+  expect(stopped.body.choices[0]).toMatchObject({ finish_reason: "stop", message: { content: expect.not.stringContaining("def") } });
+  const packages = await clientPackages();
+  if ("missing" in packages) return console.warn(`not compared: ${packages.missing}`);
+  const { OpenAI } = await importFrom<Body>(packages.folder, "openai");
+  const client = new OpenAI({ baseURL: `${served.baseUrl}/v1`, apiKey: served.apiKey });
+  const whole = await client.chat.completions.create({ ...asked, model: "nano-coder" });
+  const stream = await client.chat.completions.create({ ...asked, model: "nano-coder", stream: true });
+  let text = "";
+  for await (const chunk of stream) text += chunk.choices[0]?.delta.content ?? "";
+  expect(text).toBe(whole.choices[0].message.content);
+  expect((await client.models.list()).data.map(({ id }: Body) => id)).toEqual(["nano-coder"]);
+});
+
+test("another key, another model, a prompt over the window: refused", async () => {
+  expect((await post({ messages }, "tml-other")).status).toBe(401);
+  expect((await post({ messages, model: "gpt-5" })).body.error.code).toBe("model_not_found");
+  const long = [{ role: "user", content: "x ".repeat(5000) }];
+  expect((await post({ messages: long })).body.error.code).toBe("context_length_exceeded");
+});
