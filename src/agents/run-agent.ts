@@ -99,7 +99,7 @@ function untilEnd(
     // A group of its own, so that nothing that a person types at this terminal reaches it.
     const child = spawn("/bin/sh", ["-c", guarded, "agent", ...argv], {
       ...options,
-      stdio: [...stdio],
+      stdio: ["pipe", "pipe", "pipe", "pipe"],
       detached: true,
     });
     const { stdin, stdout, stderr } = child;

@@ -50,7 +50,7 @@ async function taskFor({ bench, renderer }: Asked, work: Work, word: string, { t
   const { config } = bench;
   const [first] = work.test;
   if (word === "") return first!;
-  if (codeEnvironment(config.env)) {
+  if (config.env === "" || codeEnvironment(config.env)) {
     const { problem, tests: given } = await findProblem(word, { tests, grade: true }, bench, renderer);
     const task = taskOf(problem, 0, config, renderer, config.eval_max_tokens || config.max_tokens);
     return { ...task, loadTests: given! };

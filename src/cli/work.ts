@@ -16,6 +16,7 @@ import { stratifiedSubset } from "../rl/evaluate.ts";
 import { ownTaskSource, ownTasks, problemsFingerprint } from "../rl/own-problems.ts";
 import { type RollOuts, sampleAndJudge } from "../rl/rollout.ts";
 import { evaluationTasks, type Task, type TaskSource, taskSource } from "../rl/tasks.ts";
+import { agentEnvironment } from "./agent-environment.ts";
 import type { Workbench } from "./workbench.ts";
 
 /** Problems, and what happens with each. */
@@ -52,7 +53,8 @@ export async function dataWork(
   const tests = await load("test");
   const { config } = bench;
   const overlap = problems && tests ? sharedProblems(problems, tests).length : 0;
-  const environment = codeEnvironment(config.env);
+  const environment = config.agent === "" ? codeEnvironment(config.env) : agentEnvironment(config);
+  const fingerprint = config.agent === "" ? codeFingerprint(config.env) : `agent ${config.agent}`;
   return {
     train: problems ? taskSource(problems, config, renderer) : noTasks,
     test: tests ? evaluationTasks(tests, config, renderer) : [],
@@ -65,7 +67,7 @@ export async function dataWork(
     facts: {
       prompt_template: questionTemplateHash(),
       ...(overlap > 0 ? { train_test_overlap: overlap } : {}),
-      ...(environment && { environment: codeFingerprint(config.env) }),
+      ...(environment && { environment: fingerprint }),
     },
     maxTurns: environment ? maxTurnsOf(environment, config) : 1,
     rollOuts: (renderer, config, code) =>
@@ -80,7 +82,9 @@ export function ownWork(
   renderer: Renderer,
   { splits }: WorkOptions,
 ): Work {
-  const { environment, problems, file, fingerprint } = loaded;
+  const { problems, file } = loaded;
+  const environment = config.agent === "" ? loaded.environment : agentEnvironment(config, loaded.environment);
+  const fingerprint = config.agent === "" ? loaded.fingerprint : `${loaded.fingerprint} agent ${config.agent}`;
   const isMeasured = loaded.testProblems.length === 0 && !splits.includes("train");
   const testProblems = isMeasured ? problems : loaded.testProblems;
   const limits = { ...config, max_tokens: config.eval_max_tokens || config.max_tokens };

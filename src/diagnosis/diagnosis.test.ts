@@ -109,6 +109,14 @@ const cases: Record<string, [level: string, since: number, events: NewEvent[]]> 
   "flags-rising": ["warning", 5, run(7, from(4, { "grade/flags/reads-no-input": 30 }))],
   "weak-tests": ["error", 0, run(4, from(0, { "grade/flags/weak-tests": 64 }))],
   "slow-grading": ["warning", 4, run(6, from(0, { "time/total": 20, "time/grade_tail": 15 }))],
+  "agent-silent": ["error", 3, run(6, from(1, { "env/endpoint/answers": 0 }))],
+  "agent-system-changes": [
+    "warning",
+    2,
+    run(4, from(0, { "env/endpoint/answers": 4, "env/endpoint/system_changed": 3 })),
+  ],
+  "agent-rewrites": ["warning", 2, run(4, from(0, { "env/endpoint/answers": 4, "env/endpoint/changed": 2 }))],
+  "agent-gives-up": ["warning", 2, run(4, from(0, { "env/endpoint/tokens": 900, "env/endpoint/lost_tokens": 300 }))],
   "episodes-at-limit": [
     "warning",
     4,

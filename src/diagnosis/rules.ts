@@ -1,5 +1,6 @@
 // The table of rules, in the order in which findings are shown. A rule costs one object in its file and `npm run docs`.
 import type { Rule } from "./rule.ts";
+import { agentRules } from "./rules/agents.ts";
 import { episodeRules } from "./rules/episodes.ts";
 import { failureRules } from "./rules/failures.ts";
 import { gradingRules } from "./rules/grading.ts";
@@ -12,6 +13,7 @@ export const rules: readonly Rule[] = [
   ...learningRules,
   ...rewardRules,
   ...gradingRules,
+  ...agentRules,
   ...episodeRules,
   ...resourceRules,
 ];

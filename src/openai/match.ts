@@ -30,7 +30,7 @@ export function match<Node extends Spoken>(
     undefined,
   );
   if (from) return { from, added: said.slice(from.said.length), changed: undefined };
-  return { from, added: said, changed: whyChanged(nodes, said) };
+  return { from, added: said, changed: changeOf(nodes, said) };
 }
 
 function compare(a: readonly number[], b: readonly number[]): number {
@@ -49,8 +49,15 @@ export function turnOf<Node extends Spoken>(nodes: readonly Node[], message: Sai
   return same.find(({ index }) => index === named) ?? same[0];
 }
 
+/** Why a conversation that had begun begins anew. */
+export const whyChanged = {
+  system: "the system message is another",
+  earlier: "an earlier message was changed",
+  length: "an earlier message was changed: some were left out or added",
+};
+
 /** What is otherwise before the last answer that is known. */
-function whyChanged(nodes: readonly Spoken[], said: readonly Said[]): string | undefined {
+function changeOf(nodes: readonly Spoken[], said: readonly Said[]): string | undefined {
   for (let last = said.length - 1; last >= 0; last--) {
     const node = turnOf(nodes, said[last]!);
     if (!node) continue;

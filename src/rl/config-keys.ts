@@ -134,6 +134,19 @@ export const configGroups = {
       "tasks of one's own: a TypeScript or JavaScript module, or an npm package, whose default export is an environment",
       { shown: "both", asking: true, path: "file" },
     ),
+    agent: answers(
+      z.string().default(""),
+      "a command that plays the episodes over an OpenAI-compatible endpoint, with the problem on its input; what it prints is judged",
+      { shown: "both", asking: true },
+    ),
+    agent_sandbox: answers(z.boolean().default(false), "run the agent in a jail that reaches the endpoint alone", {
+      asking: true,
+    }),
+    max_agents: answers(
+      z.int().min(1).default(16),
+      "agents that run at the same moment; as many as a group has episodes at least",
+      { asking: true },
+    ),
     max_turns: answers(count.default(0), "turns of an episode; 0: as many as the environment says, or 10", {
       asking: true,
     }),

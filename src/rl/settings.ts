@@ -54,6 +54,12 @@ export interface TrainSettings {
   temperature?: number;
   /** tasks of one's own: a TypeScript or JavaScript module, or an npm package, whose default export is an environment. Default "". */
   env?: string;
+  /** a command that plays the episodes over an OpenAI-compatible endpoint, with the problem on its input; what it prints is judged. Default "". */
+  agent?: string;
+  /** run the agent in a jail that reaches the endpoint alone. Default false. */
+  agent_sandbox?: boolean;
+  /** agents that run at the same moment; as many as a group has episodes at least. Default 16. */
+  max_agents?: number;
   /** turns of an episode; 0: as many as the environment says, or 10. Default 0. */
   max_turns?: number;
   /** calls of tools in an episode; 0: as many as the environment says, or 30. Default 0. */

@@ -170,8 +170,11 @@ function stopIfUngraded(step: number, batch: Batch, judgedBy: TrainParts["gradin
   const share = batchMetrics(batch)["grade/ungraded_rate"] ?? 0;
   if (share <= maxUngraded) return;
   const answers = `${Math.round(100 * share)}% of the completions of step ${step}`;
-  if (judgedBy === "environment") {
-    const why = batch.groups.flatMap(({ group }) => group.completions.map(({ grade }) => grade.message)).find(Boolean);
+  const grades = batch.groups.flatMap(({ group }) => group.completions.map(({ grade }) => grade));
+  // What an episode threw is not the sandbox's, whoever judges.
+  const thrown = grades.find(({ status, episode }) => episode && status === "error");
+  if (judgedBy === "environment" || thrown) {
+    const why = (thrown ?? grades.find(({ message }) => message))?.message;
     throw new TrainError(
       "rl/no-reward",
       `There is no reward for ${answers}${why === undefined ? ": the function returned null" : `, for example: ${why}`}. Training stops before it learns from an ` +

@@ -191,7 +191,11 @@ test("a retry while the first request runs gets its answer: it is sampled once",
   ]);
   // Two episodes of two answers each, and no third.
   expect(policy.prompts).toHaveLength(4);
-  expect(episodes[0]!.metrics["endpoint/retries"]).toBe(1);
+  expect(episodes[0]!.metrics).toMatchObject({
+    "endpoint/retries": 1,
+    "endpoint/answers": 2,
+    "endpoint/lost_tokens": 0,
+  });
 });
 
 test("an answer that nobody waited for is not trained", async () => {
@@ -206,6 +210,7 @@ test("an answer that nobody waited for is not trained", async () => {
   const said = (sample: number, turn: number) =>
     turns.find((one) => one.sample === sample && one.turn === turn)!.added[0]!.content;
   expect(turns.length).toBeGreaterThan(2);
+  expect(episodes.some(({ metrics }) => metrics["endpoint/lost_tokens"]! > 0)).toBe(true);
   for (const [sample, { turns: counted }] of episodes.entries()) {
     expect(counted).toHaveLength(2);
     expect(said(sample, counted[1]!)).toBe("Kept.");
@@ -271,6 +276,11 @@ test("a clock in the system prompt begins a sequence at each answer, and the rea
     }
   });
   expect(episodes[0]!.rewrites).toEqual(Array(2).fill("the system message is another"));
+  expect(episodes[0]!.metrics).toMatchObject({
+    "endpoint/system_changed": 2,
+    "endpoint/answers": 3,
+    "endpoint/lost_tokens": 0,
+  });
   expect(sequences).toBe(3);
 });
 

@@ -20,6 +20,7 @@ import { interruptible } from "../interrupt.ts";
 import { stderrLogger } from "../loggers.ts";
 import { playEpisodesOf } from "../play-episodes.ts";
 import { askedRun, askedRunKey, askingKeys, settingsOfRun } from "../run-settings.ts";
+import { serveAsked } from "../serve-asked.ts";
 import { describeRunOptions } from "../shown-defaults.ts";
 import { verdictLine } from "../verdict-text.ts";
 
@@ -36,6 +37,17 @@ const SampleOptions = TrainConfig.pick({ ...askingKeys, train_data: true }).exte
     .default("")
     .describe("file with tests to run the programs on: JSON, in any form that data sets use"),
   grade: z.boolean().default(false).describe("run the programs on the problem's own tests"),
+  serve: z
+    .boolean()
+    .default(false)
+    .describe("answer over the OpenAI API instead, until Ctrl-C: for evaluation harnesses and chat front-ends"),
+  port: z
+    .int()
+    .min(0)
+    .max(65535)
+    .default(0)
+    .describe("with serve: where; 0: any free one. The host is always 127.0.0.1"),
+  api_key: z.string().default("").describe("with serve: what clients must send; else one is made and printed"),
   json: z
     .boolean()
     .default(false)
@@ -47,7 +59,11 @@ type SampleOptions = z.output<typeof SampleOptions>;
 const logger: Logger = { ...stderrLogger, info: () => {} };
 
 export const command = commandOf(SampleOptions, {
-  usage: ["sample [RUN] PROBLEM [key=value …]", "sample env=FILE [RUN] [PROBLEM] [key=value …]"],
+  usage: [
+    "sample [RUN] PROBLEM [key=value …]",
+    "sample env=FILE [RUN] [PROBLEM] [key=value …]",
+    "sample [RUN] serve=true [key=value …]",
+  ],
   about: [
     "PROBLEM is a text in quotes, a file (text, or problems as JSON lines), the id of a problem of the run's data, or - for stdin. The prompt is",
     "the one that training uses. Answers go to stdout as they come. Without a run, the base model answers.",
@@ -56,6 +72,11 @@ export const command = commandOf(SampleOptions, {
   maxWords: Number.POSITIVE_INFINITY,
   describeKeys: (args) => describeRunOptions(SampleOptions, args, runOfWords),
   async run({ options, given, words }) {
+    if (options.serve && words.length > 1) throw new ConfigError("config/one-problem", onlyARun);
+    if (options.serve) {
+      const run = askedRun(options.run || (words[0] ?? ""), options.checkpoint, given);
+      return interruptible((signal) => sampleAll("", { ...options, run }, given, signal));
+    }
     const word = words.at(-1) ?? "";
     if ((word === "" && options.env === "") || words.length > (options.run === "" ? 2 : 1))
       throw new ConfigError(
@@ -69,6 +90,8 @@ export const command = commandOf(SampleOptions, {
     return interruptible((signal) => sampleAll(word, { ...options, run }, given, signal));
   },
 });
+
+const onlyARun = `serve=true takes a run and no problem: ${whet} sample RUN serve=true.`;
 
 /** With two words, the first is the run. */
 function runOfWords(options: SampleOptions, given: ReadonlySet<string>, words: readonly string[]): string {
@@ -93,7 +116,8 @@ async function sampleAll(
   given: ReadonlySet<string>,
   signal: AbortSignal,
 ): Promise<number> {
-  const config = { ...(await settingsOfRun(options.run, options, given)), eval_max_problems: 0 };
+  const settings = await settingsOfRun(options.run, options, given);
+  const config = { ...settings, eval_max_problems: 0, eval_num_samples: options.n };
   const plans: AskPlan[] = [];
   for (const name of new Set(options.checkpoint.length > 0 ? options.checkpoint : [""]))
     plans.push(await planAsking(name, options.run, config, options, given));
@@ -103,7 +127,8 @@ async function sampleAll(
     const all: Asked[] = [];
     for (const plan of plans) all.push(await weights.open(plan));
     const [{ bench, renderer }] = all as [Asked];
-    if (config.env !== "") {
+    if (options.serve) return await serveAsked(all, options, signal);
+    if (config.env !== "" || config.agent !== "") {
       let isGraded = true;
       for (const asked of all) isGraded = (await playEpisodesOf(asked, word, options, signal)) && isGraded;
       return isGraded ? 0 : 1;

@@ -103,8 +103,9 @@ export const command = commandOf(ServeOptions, {
       };
     });
     const { server, apiKey } = await start(options, { ...parts, onEngineLost, beside: chat?.beside });
+    const chatAddress = await chat?.open(server.url, apiKey);
     console.log(`whetstone: serving the Tinker API at ${server.url}`);
-    if (chat) console.log(`whetstone: serving the OpenAI API at ${await chat.open(server.url, apiKey)}`);
+    if (chatAddress) console.log(`whetstone: serving the OpenAI API at ${chatAddress}`);
     const end = await Promise.race([stopped, engineLost]);
     // Nobody is left to read the answers once the parent has gone.
     await chat?.close();

@@ -20,6 +20,7 @@ import {
   toolsOf,
   toSaid,
   turnOf,
+  whyChanged,
 } from "../../openai/index.ts";
 import type { Message } from "../../renderers/index.ts";
 import type { StopReason } from "../../runs/events.ts";
@@ -92,9 +93,26 @@ export class EpisodeEndpoint implements ChatModel {
   }
 
   readonly close = (): void => {
+    this.#say();
     this.#parts.signal.removeEventListener("abort", this.close);
     this.#address?.close();
   };
+
+  /** Figures for the diagnosis; of an episode that asked for nothing there are none. */
+  #say(): void {
+    if (this.#asked === 0) return;
+    const tokens = (nodes: readonly Node[]) => nodes.reduce((sum, { turn }) => sum + turn.tokens.length, 0);
+    const changed = this.#nodes.flatMap(({ turn: { rewritten } }) => rewritten ?? []);
+    const system = changed.filter((why) => why === whyChanged.system).length;
+    const figures = {
+      answers: this.#asked,
+      system_changed: system,
+      changed: changed.filter((why) => why.startsWith(whyChanged.earlier)).length,
+      tokens: tokens(this.#nodes),
+      lost_tokens: tokens(this.#nodes.filter(({ turn }) => !turn.isDelivered)),
+    };
+    for (const [name, value] of Object.entries(figures)) this.#parts.note(`endpoint/${name}`, value);
+  }
 
   async answer({ request, key, gone }: Asked): Promise<{ reply: Reply; delivered(): void }> {
     if (this.#parts.signal.aborted) throw ended();

@@ -1,0 +1,124 @@
+// `./whet train agent=…` as a person types it: the agent is a program of theirs with not one line of ours.
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { eventsNamed, eventsOf, newFolder } from "../support/environment-runs.ts";
+import { clientPackages } from "../support/npm-packages.ts";
+import { sharedEngine } from "../support/shared-engine.ts";
+import { runWhet } from "../support/whet.ts";
+
+/** Written with the Vercel AI SDK, as its documentation does. */
+const aiSdkAgent = `
+import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import { generateText } from "ai";
+let prompt = "";
+for await (const part of process.stdin) prompt += part;
+const { OPENAI_BASE_URL: baseURL, OPENAI_API_KEY: apiKey, OPENAI_MODEL: name } = process.env;
+const model = createOpenAICompatible({ name: "own", baseURL, apiKey })(name);
+const { text } = await generateText({ model, prompt });
+console.log(text);
+`;
+
+/** Without any library; it asks twice. */
+const plainAgent = `
+const { OPENAI_BASE_URL: base, OPENAI_API_KEY: key, OPENAI_MODEL: model, PROBLEM_DIR: folder } = process.env;
+const { prompt } = JSON.parse(require("node:fs").readFileSync(folder + "/problem.json", "utf8"));
+const messages = [{ role: "user", content: prompt }];
+const ask = async () => {
+  const response = await fetch(base + "/chat/completions", {
+    method: "POST",
+    headers: { authorization: "Bearer " + key },
+    body: JSON.stringify({ model, messages }),
+  });
+  const { choices } = await response.json();
+  messages.push(choices[0].message);
+  return choices[0].message.content;
+};
+(async () => {
+  await ask();
+  messages.push({ role: "user", content: "Say it once more." });
+  console.log(await ask());
+})();
+`;
+
+const environmentFile = `
+import { environment } from "whetstone/rl";
+const prompt = "You are given a list a of integers. Keep only the numbers that are at least 10. Return the resulting list.";
+export default environment({
+  problems: [{ id: "keep", prompt }],
+  reward: ({ text }) => text.length / 1000,
+});
+`;
+
+const settings = [
+  "preset=nano",
+  "max_steps=1",
+  "prompts_per_step=1",
+  "completions_per_prompt=4",
+  "max_tokens=60",
+  "context_window=512",
+  "eval_every=0",
+  "tensorboard=false",
+  "dashboard=false",
+];
+
+async function train(args: readonly string[], cwd = newFolder()) {
+  const { baseUrl, apiKey } = await sharedEngine();
+  const path = join(newFolder(), "run");
+  const result = await runWhet(["train", ...settings, ...args, `log_path=${path}`, `base_url=${baseUrl}`], {
+    cwd,
+    env: { TINKER_API_KEY: apiKey },
+  });
+  return { ...result, events: () => eventsOf(path) };
+}
+
+test.each([false, true])(
+  "agent_sandbox=%s: what it prints is judged by the environment's reward, its two answers are one sequence",
+  async (sandbox) => {
+    const cwd = newFolder();
+    writeFileSync(join(cwd, "agent.cjs"), plainAgent);
+    writeFileSync(join(cwd, "score.ts"), environmentFile);
+    const { code, stderr, events } = await train(
+      ["agent=node agent.cjs", "env=./score.ts", `agent_sandbox=${sandbox}`],
+      cwd,
+    );
+    expect([code, stderr]).toEqual([0, expect.any(String)]);
+    const graded = eventsNamed(events(), "graded");
+    expect(graded).toHaveLength(4);
+    for (const { grade } of graded) {
+      expect(grade.episode).toMatchObject({ stop: "done", turns: [0, 1], rewrites: [] });
+      expect(grade.reward).toBe(grade.episode!.log["stdout"]!.length / 1000);
+    }
+  },
+);
+
+test("an agent of the AI SDK is judged by the tests of the bundled problems", async () => {
+  const packages = await clientPackages();
+  if ("missing" in packages) return console.warn(`not run: ${packages.missing}`);
+  // Its packages are found from where it is.
+  const file = join(packages.folder, "agent.mjs");
+  writeFileSync(file, aiSdkAgent);
+  const { code, stderr, events } = await train([`agent=node ${file}`]);
+  expect([code, stderr]).toEqual([0, expect.any(String)]);
+  const graded = eventsNamed(events(), "graded");
+  expect(graded).toHaveLength(4);
+  for (const { grade } of graded) {
+    expect(grade.episode).toMatchObject({ stop: "done", turns: [0] });
+    expect(["pass", "fail"]).toContain(grade.verdict);
+    expect(grade.total).toBeGreaterThan(1);
+  }
+});
+
+test("an agent that fails is quoted, and the run stops", async () => {
+  const { code, stderr } = await train(["agent=echo broken >&2; exit 3"]);
+  expect(code).toBe(1);
+  expect(stderr).toContain("the agent ended with exit code 3: broken");
+});
+
+test("an agent and an environment that plays itself contradict each other", async () => {
+  const { code, stderr } = await train(["agent=true", "env=repair"]);
+  expect([code, stderr]).toEqual([
+    2,
+    expect.stringContaining('agent="true" plays the episodes, and so does env=repair'),
+  ]);
+});
