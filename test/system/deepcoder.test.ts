@@ -74,7 +74,10 @@ test("the model of January is refused with the nearest that is offered, and the 
 });
 
 test("without a key, the message is about the key", async () => {
-  const { code, stderr } = await runWhet(["train", "preset=deepcoder", `log_path=${join(newFolder(), "run")}`]);
+  const env = { HF_ENDPOINT: hub.endpoint };
+  const { code, stderr } = await runWhet(["train", "preset=deepcoder", `log_path=${join(newFolder(), "run")}`], {
+    env,
+  });
   expect(code).toBe(1);
   expect(stderr).toContain("no TINKER_API_KEY found, so the embedded engine is used");
   expect(stderr).not.toMatch(/unknown model|not offered by this server/);

@@ -131,13 +131,15 @@ test("the doctor finds everything in order, or says what is not", async () => {
 
 test("the doctor checks on a server what training would run there, and says so when there is none", async () => {
   const there = [`base_url=${engine.baseUrl}`];
-  const well = await runWhet(["doctor", ...there, ...smallStep]);
+  const nowhere = ["base_url=http://127.0.0.1:9", "model_name=nano-coder", "train_data=starter"];
+  const [well, evaluated, ill] = await Promise.all([
+    runWhet(["doctor", ...there, ...smallStep]),
+    runWhet(["eval", "eval_max_problems=3", ...there]),
+    runWhet(["doctor", ...nowhere]),
+  ]);
   expect(well.stdout).toMatch(/ok +model +nano-coder, context window 1024/);
   expect(well.code).toBe(0);
-  const evaluated = await runWhet(["eval", "eval_max_problems=3", ...there]);
   expect(evaluated.stdout).toMatch(/nano-coder\n\s+Pass@1/);
-  const local = ["base_url=http://127.0.0.1:9", "model_name=nano-coder", "train_data=starter"];
-  const ill = await runWhet(["doctor", ...local]);
   expect(ill.stdout).toMatch(/ok +sandbox[\s\S]*problem +engine/);
   expect(ill.code).toBe(1);
 });

@@ -130,51 +130,61 @@ test("the hub and what it redirects to, and Weights & Biases, each by its own ad
   expect(proxy.seen).toContain("POST http://plain.example/graphql");
 });
 
-test.each([
-  ["NO_PROXY", "other.example, .example:443", false],
-  ["no_proxy", "*", false],
-  ["NO_PROXY", "tinker.example:8443", true],
-])("%s=%s decides whether the proxy is asked: %s", async (name, value, asked) => {
-  // Without the proxy nobody finds the name.
-  const { code, stderr } = await runWhet(["models", "base_url=https://tinker.example"], {
-    env: { ...env, [name]: value },
-  });
-  expect([code === 0, proxy.seen.length > 0]).toEqual([asked, asked]);
-  if (!asked) expect(stderr).toMatch(/host not found|EAI_AGAIN/);
-});
+const models = (baseUrl: string, given: Record<string, string> = {}) =>
+  runWhet(["models", `base_url=${baseUrl}`], { env: { ...env, ...given } });
 
-test("this machine is never asked for through it, unless NO_PROXY says so", async () => {
-  const direct = await runWhet(["models", `base_url=${server.baseUrl}`], { env });
-  expect([direct.code, proxy.seen]).toEqual([0, []]);
-  const asked = await runWhet(["models", `base_url=${server.baseUrl}`], { env: { ...env, NO_PROXY: "<-loopback>" } });
-  expect(asked.code).toBe(1);
+test("NO_PROXY decides whether the proxy is asked; a proxy that is not there is named", async () => {
+  // Each of them waits until the client gives up.
+  const gone = { HTTPS_PROXY: "http://me:hush@127.0.0.1:9", http_proxy: "http://me:hush@127.0.0.1:9" };
+  const [listed, all, ...withoutProxy] = await Promise.all([
+    models("https://tinker.example", { NO_PROXY: "other.example, .example:443" }),
+    models("https://tinker.example", { no_proxy: "*" }),
+    models("https://tinker.example", gone),
+    models("http://plain.example", gone),
+  ]);
+  expect(proxy.seen).toEqual([]);
+  for (const { code, stderr } of [listed, all]) {
+    // Without the proxy nobody finds the name.
+    expect(stderr).toMatch(/host not found|EAI_AGAIN/);
+    expect(code).toBe(1);
+  }
+  for (const { stderr } of withoutProxy) {
+    expect(stderr).toMatch(/the proxy http:\/\/127\.0\.0\.1:9 \(\w+\) cannot be reached.*ECONNREFUSED/s);
+    expect(stderr).not.toMatch(/hush|\n\s+at /);
+  }
+  expect((await models("https://tinker.example", { NO_PROXY: "tinker.example:8443" })).code).toBe(0);
   expect(proxy.seen.length).toBeGreaterThan(0);
 });
 
+test("this machine is never asked for through it, unless NO_PROXY says so; one that finds no way says so", async () => {
+  const direct = await models(server.baseUrl);
+  expect([direct.code, proxy.seen]).toEqual([0, []]);
+  proxy.refuse = 502;
+  const [asked, lost] = await Promise.all([
+    models(server.baseUrl, { NO_PROXY: "<-loopback>" }),
+    models("https://tinker.example"),
+  ]);
+  expect(asked.code).toBe(1);
+  expect(proxy.seen).toContainEqual(expect.stringContaining(new URL(server.baseUrl).host));
+  expect(lost.stderr).toMatch(/has no way to tinker\.example:443: 502.*\[client\/connection\]/s);
+});
+
 test.each(["https://tinker.example", "http://plain.example"])(
-  "a proxy that refuses is one clear error, at once: %s",
+  "a proxy that refuses a login is one clear error, at once: %s",
   async (baseUrl) => {
     const wrong = `http://me:other-hush@127.0.0.1:${proxy.port}`;
-    const run = (given: Record<string, string>) =>
-      runWhet(["models", `base_url=${baseUrl}`], { env: { ...env, ...given } });
-    const refused = await run({ HTTPS_PROXY: wrong, http_proxy: wrong });
+    const refused = await models(baseUrl, { HTTPS_PROXY: wrong, http_proxy: wrong });
     expect(refused.stderr).toMatch(
       /The proxy http:\/\/127\.0\.0\.1:\d+ \((HTTPS_PROXY|http_proxy)\) wants a user and password.*\[network\/proxy-login\]/s,
     );
     expect(refused.stderr).not.toMatch(/hush|\n\s+at /);
     expect([refused.code, proxy.seen.length]).toEqual([1, 1]);
-    const gone = await run({ HTTPS_PROXY: "http://me:hush@127.0.0.1:9", http_proxy: "http://me:hush@127.0.0.1:9" });
-    expect(gone.stderr).toMatch(/the proxy http:\/\/127\.0\.0\.1:9 \(\w+\) cannot be reached.*ECONNREFUSED/s);
-    expect(gone.stderr).not.toMatch(/hush|\n\s+at /);
   },
 );
 
-test("a proxy that forbids a host, or finds no way to it, says so", async () => {
-  const ask = () => runWhet(["models", "base_url=https://tinker.example"], { env });
+test("a proxy that forbids a host says so, at once", async () => {
   proxy.refuse = 403;
-  expect((await ask()).stderr).toMatch(
+  expect((await models("https://tinker.example")).stderr).toMatch(
     /refuses connections to tinker\.example:443 \(403\).*NO_PROXY.*\[network\/proxy-refused\]/s,
   );
-  proxy.refuse = 502;
-  expect((await ask()).stderr).toMatch(/has no way to tinker\.example:443: 502.*\[client\/connection\]/s);
 });
