@@ -2,6 +2,7 @@
 // with problems of its own (env=./guess.ts). All of them are tasks, and something that rolls out their groups.
 
 import { countOf } from "../core/count.ts";
+import type { LanguageName } from "../core/languages/languages.ts";
 import type { LoadProgress, Split } from "../data/index.ts";
 import { describeSummary } from "../data/index.ts";
 import { overlapWarning, sharedProblems } from "../data/overlap.ts";
@@ -29,6 +30,8 @@ export interface Work {
   summary: { train: string; test: string | undefined; warning: string | undefined };
   /** What else config.json says of it. */
   facts: Record<string, unknown>;
+  /** Languages that problems name, which have to be there beside those of the run. */
+  languages: readonly LanguageName[];
   /** Answers of an episode, at most. */
   maxTurns: number;
   /** `code`: what grades and runs programs. */
@@ -69,6 +72,9 @@ export async function dataWork(
       ...(overlap > 0 ? { train_test_overlap: overlap } : {}),
       ...(environment && { environment: fingerprint }),
     },
+    languages: [
+      ...new Set([problems, tests].flatMap((set) => set?.problems.flatMap((one) => one.languages ?? []) ?? [])),
+    ],
     maxTurns: environment ? maxTurnsOf(environment, config) : 1,
     rollOuts: (renderer, config, code) =>
       environment ? rollOutsOf(environment, renderer, config, code) : sampleAndJudge(renderer, judgeOf(code)),
@@ -106,6 +112,7 @@ export function ownWork(
       warning: undefined,
     },
     facts: { environment: fingerprint },
+    languages: [],
     maxTurns: maxTurnsOf(environment, config),
     rollOuts: (renderer, config, code) => rollOutsOf(environment, renderer, config, code),
   };

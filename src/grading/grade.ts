@@ -230,7 +230,7 @@ export function createGrader(options: GraderOptions): Grader {
       if (tests.length === 0) return finish({ ...nothingRan, status: "bad_test" });
       if (isTooLong(code)) return finish(tooLong(code, tests));
       // Looked for whatever the verdict will be, so that nothing afterwards takes longer for one than for another.
-      flags = { always: sourceFlags(code, tests), ofPass: passFlags(code, tests) };
+      flags = { always: sourceFlags(code, tests, language), ofPass: passFlags(code, tests) };
       const source = code;
       const rule = request.problem.comparator ?? comparator;
       const limits = limitsFor(rewardTimeoutS, otherLimits, language);

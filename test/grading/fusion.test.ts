@@ -5,6 +5,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { request } from "undici";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { languages } from "../../src/core/languages/languages.ts";
 import { createGrader, normalizeTests } from "../../src/grading/index.ts";
 import type { RunCodeResponse } from "../../src/sandbox/fusion/api.ts";
 import { FusionClient } from "../../src/sandbox/fusion/client.ts";
@@ -118,6 +119,18 @@ describe("the server answers as Sandbox Fusion does", () => {
     expect(answer).toMatchObject({ status: "Failed", run_result: { status: "Finished" }, oom: true });
   });
 
+  test("programs of other languages, by the names of Sandbox Fusion; what a compiler says", async () => {
+    const sum = languages.javascript.sum;
+    const { answer } = await post({ code: sum, language: "nodejs", stdin: "17 25" });
+    expect(answer).toMatchObject({ status: "Success", compile_result: null, run_result: { stdout: "42\n" } });
+    const wrong = await post({ code: "const x: = 1;", language: "typescript" });
+    expect(wrong.answer).toMatchObject({
+      status: "Failed",
+      compile_result: { status: "Finished", return_code: 1, stderr: 'solution.ts:1:10: Unexpected "="' },
+      run_result: null,
+    });
+  });
+
   test("bytes that are not UTF-8 are replaced one by one", async () => {
     expect((await run("import os; os.write(1, b'a\\xffb')")).run_result?.stdout).toBe("a\ufffdb");
   });
@@ -126,7 +139,7 @@ describe("the server answers as Sandbox Fusion does", () => {
     ["no code", { language: "python" }, "code"],
     ["no language", { code: "" }, "language"],
     ["unknown language", { code: "", language: "js" }, "language"],
-    ["a language without a runtime here", { code: "", language: "cpp" }, "language"],
+    ["a language without a runtime here", { code: "", language: "php" }, "language"],
     ["wrong type", { code: "", language: "python", run_timeout: "soon" }, "run_timeout"],
     ["a path out of the folder", { code: "", language: "python", files: { "../x": "" } }, "files"],
     ["an absolute path", { code: "", language: "python", fetch_files: ["/etc/passwd"] }, "fetch_files"],

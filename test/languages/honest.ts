@@ -16,12 +16,12 @@ export const tasks = {
   gcd: { inputs: ["12 18\n", "1000000007 998244353\n"], outputs: ["6", "1"] },
   fibonacci: { inputs: ["10\n", "100000\n"], outputs: ["55", "911435502"] },
   primes: { inputs: ["10\n", "1000000\n"], outputs: ["4", "78498"] },
-  sort: { inputs: ["4\n3 9 -1 4\n"], outputs: ["9 4 3 -1"] },
-  increasing: { inputs: ["8\n10 9 2 5 3 7 101 18\n"], outputs: ["4"] },
+  sort: { inputs: ["4\n3 9 -1 4\n", "1\n5\n"], outputs: ["9 4 3 -1", "5"] },
+  increasing: { inputs: ["8\n10 9 2 5 3 7 101 18\n", "3\n3 2 1\n"], outputs: ["4", "1"] },
   path: { inputs: ["3 3\n0 0 0\n1 1 0\n0 0 0\n", "2 2\n0 1\n1 0\n"], outputs: ["4", "-1"] },
   depth: { inputs: ["5\n", "50000\n"], outputs: ["15", "1250025000"] },
   average: { inputs: ["4\n1 2 3 4\n", "3\n1 1 2\n"], outputs: ["2.500", "1.333"] },
-  knapsack: { inputs: ["3 50\n10 60\n20 100\n30 120\n"], outputs: ["220"] },
+  knapsack: { inputs: ["3 50\n10 60\n20 100\n30 120\n", "1 5\n6 9\n"], outputs: ["220", "0"] },
 } satisfies Record<string, Task>;
 type TaskName = keyof typeof tasks;
 type Solutions = Record<TaskName, string>;

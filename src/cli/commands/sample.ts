@@ -199,7 +199,10 @@ async function sampleFrom(
       const seconds = (performance.now() - started) / 1000;
       const verdict =
         grading && tests
-          ? await grading.grader.grade({ problem: { id: task.id, tests }, response: text, truncated }, { signal })
+          ? await grading.grader.grade(
+              { problem: { id: task.id, tests, languages: task.languages }, response: text, truncated },
+              { signal },
+            )
           : undefined;
       const program = extractCode(text);
       print(

@@ -200,6 +200,7 @@ async function trainInto(
     if (grading) {
       logger.info(`sandbox  ${grading.description.summary}`);
       for (const lack of grading.description.lacks) logger.warn(`this sandbox level lacks: ${lack}`);
+      for (const language of work.languages) await grading.supports(language);
       await grading.check(drain);
     }
     const resolved = bench.config;

@@ -135,6 +135,6 @@ export const javascript: Language = {
   comment: "//",
   startMs: 750,
   note: "It is run by Node.",
-  sum: 'const [a, b] = require("fs").readFileSync(0, "utf8").split(" ").map(Number);\nconsole.log(a + b);',
+  sum: 'const [a, b] = require("fs").readFileSync(0, "utf8").split(" ").map(BigInt);\nconsole.log(String(a + b));',
   runtime: { ...nodeRuntime, find: async () => nodeTools("solution.js") },
 };

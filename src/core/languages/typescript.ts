@@ -96,7 +96,7 @@ export const typescript: Language = {
   comment: "//",
   startMs: javascript.startMs,
   note: "It is run by Node; types are not checked.",
-  sum: 'import { readFileSync } from "fs";\nconst [a, b]: number[] = readFileSync(0, "utf8").split(" ").map(Number);\nconsole.log(a! + b!);',
+  sum: 'import { readFileSync } from "fs";\nconst [a, b]: bigint[] = readFileSync(0, "utf8").split(" ").map(BigInt);\nconsole.log(String(a! + b!));',
   runtime: {
     ...nodeRuntime,
     install: "npm install esbuild, which takes the types away",

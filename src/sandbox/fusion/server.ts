@@ -5,6 +5,7 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { messageOf } from "../../core/errors.ts";
+import { languageOf, toolsOf } from "../../core/languages/languages.ts";
 import { Limiter } from "../../core/limiter.ts";
 import { isJson, isLoopback, refusalOf } from "../../core/loopback.ts";
 import { type ExecuteResult, emptyResult } from "../execute.ts";
@@ -147,6 +148,8 @@ class Handler {
       );
     const parsed = parseRunCode(body, this.#rules);
     if ("problems" in parsed) return reply(response, statusOf(parsed.problems), { detail: parsed.problems });
+    const missing = await missingLanguage(parsed);
+    if (missing) return reply(response, 422, { detail: [missing] });
     reply(response, 200, await this.#run(parsed, response));
   }
 
@@ -191,7 +194,7 @@ class Handler {
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof SandboxError)) throw error;
-      return { ...emptyRunCodeResponse(), status: "SandboxError", message: error.message };
+      return { ...emptyAnswer(), status: "SandboxError", message: error.message };
     }
   }
 }
@@ -200,7 +203,7 @@ class Handler {
 const statusOf = (problems: readonly RequestProblem[]) =>
   problems.some(({ type }) => type === "too_long") ? 413 : 422;
 
-const emptyRunCodeResponse = (): RunCodeResponse => ({
+const emptyAnswer = (): RunCodeResponse => ({
   status: "Success",
   message: "",
   compile_result: null,
@@ -211,7 +214,23 @@ const emptyRunCodeResponse = (): RunCodeResponse => ({
 
 const text = (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
 
+/** A language of ours whose tools this machine does not have. */
+async function missingLanguage({ language }: ParsedRequest): Promise<RequestProblem | undefined> {
+  const { runtime, fusion, title } = languageOf(language);
+  const tools = runtime ? await toolsOf(language) : undefined;
+  if (typeof tools !== "string") return undefined;
+  const msg = `There is no ${tools} here, which ${title} needs`;
+  return { type: "unsupported_language", loc: ["body", "language"], msg, input: fusion };
+}
+
+const notCompiled = (stderr: string): RunCodeResponse => ({
+  ...emptyAnswer(),
+  status: "Failed",
+  compile_result: { status: "Finished", execution_time: 0, return_code: 1, stdout: "", stderr },
+});
+
 function answerOf(result: ExecuteResult, fetchBytes: number): RunCodeResponse {
+  if (result.notCompiled !== undefined) return notCompiled(result.notCompiled);
   const timedOut = result.status === "time-limit";
   const ended = result.status === "output-limit" || result.status === "memory-limit";
   const code = timedOut
@@ -233,7 +252,7 @@ function answerOf(result: ExecuteResult, fetchBytes: number): RunCodeResponse {
     ...(result.stderrTruncated ? { stderr: true as const } : {}),
   };
   return {
-    ...emptyRunCodeResponse(),
+    ...emptyAnswer(),
     status: run.status === "Finished" && run.return_code === 0 ? "Success" : "Failed",
     message: notes.join(" "),
     run_result: run,
