@@ -6,6 +6,9 @@ export const addressIn = (line: string): string | undefined => /Uvicorn running 
 /** Requests are answered before this, and nothing is done about them. */
 export const isReady = (line: string): boolean => line.includes("Starting background engine");
 
+/** Another sampler was written to the disk. */
+export const savesSampler = (line: string): boolean => line.includes("(save_weights_for_sampler) took");
+
 /** What it has begun to do. */
 export function stageIn(line: string): string | undefined {
   if (line.includes("Started background engine")) return "starting JAX";

@@ -9,7 +9,8 @@ import { WhetstoneError } from "../../core/errors.ts";
 import { shellCommand } from "../../core/shell.ts";
 import type { EngineStart, RunningEngine } from "./engine.ts";
 import { compiledFolder } from "./skyrl-install.ts";
-import { addressIn, causeIn, compiledIn, isReady, stageIn } from "./skyrl-log.ts";
+import { addressIn, causeIn, compiledIn, isReady, savesSampler, stageIn } from "./skyrl-log.ts";
+import { dropSamplers } from "./skyrl-samplers.ts";
 import { waitingFor } from "./stages.ts";
 
 export interface SkyrlStart extends EngineStart {
@@ -27,6 +28,9 @@ const keeper = beside("keep.py");
 /** A session's models are unloaded by who made them; this is for those that could not. */
 const sessionTimeoutS = 7200;
 const stopMs = 30_000;
+/** The newest is sampled; the trial of a server samples two. */
+const samplersKept = 3;
+const checkpointsOf = ({ stateDir }: Pick<SkyrlStart, "stateDir">) => join(stateDir, "checkpoints");
 
 /** Starts it and waits until it computes. */
 export async function startSkyrl(start: SkyrlStart): Promise<RunningEngine> {
@@ -69,6 +73,7 @@ export async function startSkyrl(start: SkyrlStart): Promise<RunningEngine> {
           life.cause = cause;
           if (life.ready) logger.warn(`SkyRL says that ${cause.what}: ${cause.next}`);
         }
+        if (savesSampler(line)) dropSamplers(checkpointsOf(start), samplersKept);
         if (isReady(line)) resolve();
       };
       for (const stream of [child.stdout, child.stderr]) createInterface({ input: stream }).on("line", take);
@@ -84,6 +89,7 @@ export async function startSkyrl(start: SkyrlStart): Promise<RunningEngine> {
   const close = async () => {
     life.stopping = true;
     await stop(child);
+    dropSamplers(checkpointsOf(start), 0);
     await new Promise<void>((resolve) => log.end(() => resolve()));
   };
   try {
@@ -112,7 +118,7 @@ function argumentsOf({ model, stateDir, backendConfig }: SkyrlStart, database: s
   return [
     ...["--base-model", model, "--host", "127.0.0.1", "--port", "0", "--backend", "jax"],
     ...["--backend-config", JSON.stringify(backendConfig), "--session-timeout-sec", String(sessionTimeoutS)],
-    ...["--database-url", `sqlite:///${database}`, "--checkpoints-base", join(stateDir, "checkpoints")],
+    ...["--database-url", `sqlite:///${database}`, "--checkpoints-base", checkpointsOf({ stateDir })],
   ];
 }
 
