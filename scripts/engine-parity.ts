@@ -12,6 +12,8 @@ import { LocalRunner } from "../src/engine/training-runner.ts";
 import { ggufFolder } from "../src/gguf/index.ts";
 import { type Golden, goldenModels, readGolden } from "../test/support/golden-engine.ts";
 
+// Gradients of a deep model are further from float64, PyTorch's own in float32 too: for a real model the limit is what those are.
+
 interface Line {
   what: string;
   limit: string;
@@ -24,7 +26,7 @@ const losses = ["cross_entropy", "importance_sampling", "ppo", "cispo", "dro", "
 const lines = new Map<string, Line>();
 
 function record(what: string, limit: number, found: number): void {
-  const line = lines.get(what) ?? { what, limit: `≤ ${limit.toExponential(0)}`, found: [], met: true };
+  const line = lines.get(what) ?? { what, limit: `≤ ${limit.toExponential(limit > 0 ? 1 : 0)}`, found: [], met: true };
   line.found.push(found.toExponential(1));
   line.met &&= found <= limit;
   lines.set(what, line);
@@ -141,7 +143,8 @@ async function compareTraining(golden: Golden, base: BaseModel): Promise<void> {
     const gradients = worst(trainer.accumulatedGradient(loss), (name) =>
       golden.tensor(`grad.${loss}.${peftName(name)}`),
     );
-    record(`${loss}: LoRA gradients against float64, relative`, 1e-5, gradients);
+    const own = facts.losses[loss]!.float32 ?? 0;
+    record(`${loss}: LoRA gradients against float64, relative`, Math.max(1e-5, own), gradients);
   }
   for (const variant of Object.keys(facts.adam.variants)) {
     fresh(variant);
@@ -153,7 +156,8 @@ async function compareTraining(golden: Golden, base: BaseModel): Promise<void> {
     const parameters = worst(trainer.adapterWeights(variant), (name) =>
       golden.tensor(`adam.${variant}.${peftName(name)}`),
     );
-    record(`parameters after Adam steps (${variant}), relative`, 1e-4, parameters);
+    const own = facts.adam.variants[variant]!["float32"] ?? 0;
+    record(`parameters after Adam steps (${variant}), relative`, Math.max(1e-4, own), parameters);
   }
   await trainer.close();
 }

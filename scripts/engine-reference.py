@@ -237,6 +237,37 @@ def zero_grad(adapter):
         parameter.grad = None
 
 
+def reset(adapter, start):
+    with torch.no_grad():
+        for key, parameter in adapter.items():
+            parameter.copy_(start[key])
+
+
+def worst(found, tensors, prefix):
+    """The largest relative difference of a tensor from the reference."""
+    return max(((value.detach() - tensors[prefix + key]).norm() / tensors[prefix + key].norm()).item() for key, value in found.items())
+
+
+def take_steps(model, adapter, start, settings, steps, sequences, data):
+    """AdamW from the beginning; the norm of each step's gradient."""
+    reset(adapter, start)
+    optimizer = torch.optim.AdamW(adapter.values(), lr=settings["learning_rate"], betas=(settings["beta1"], settings["beta2"]),
+                                  eps=settings["epsilon"], weight_decay=settings["weight_decay"])
+    norms = []
+    for step in range(steps):
+        optimizer.zero_grad()
+        loss = "cross_entropy" if step % 2 == 0 else "importance_sampling"
+        for sequence, inputs in zip(sequences, data):
+            loss_of(loss, token_logprobs(model, sequence), inputs, {}).backward()
+        norm = torch.nn.utils.get_total_norm([parameter.grad for parameter in adapter.values()]).item()
+        norms.append(norm)
+        if settings["grad_clip_norm"] > 0 and norm > settings["grad_clip_norm"]:
+            for parameter in adapter.values():
+                parameter.grad.mul_(settings["grad_clip_norm"] / norm)
+        optimizer.step()
+    return norms
+
+
 def reference_for(name, spec, folder, model=None):
     generator = torch.Generator().manual_seed(spec["seed"])
     if model is None:
@@ -317,26 +348,24 @@ def reference_for(name, spec, folder, model=None):
     start = {key: value.detach().clone() for key, value in adapter.items()}
     adam_facts, adam_steps = {}, spec.get("adam_steps", 20)
     for variant, settings in ADAM.items():
-        with torch.no_grad():
-            for key, parameter in adapter.items():
-                parameter.copy_(start[key])
-        optimizer = torch.optim.AdamW(adapter.values(), lr=settings["learning_rate"], betas=(settings["beta1"], settings["beta2"]),
-                                      eps=settings["epsilon"], weight_decay=settings["weight_decay"])
-        norms = []
-        for step in range(adam_steps):
-            optimizer.zero_grad()
-            loss = "cross_entropy" if step % 2 == 0 else "importance_sampling"
-            for sequence, inputs in zip(sequences, data):
-                loss_of(loss, token_logprobs(model, sequence), inputs, {}).backward()
-            norm = torch.nn.utils.get_total_norm([parameter.grad for parameter in adapter.values()]).item()
-            norms.append(norm)
-            if settings["grad_clip_norm"] > 0 and norm > settings["grad_clip_norm"]:
-                for parameter in adapter.values():
-                    parameter.grad.mul_(settings["grad_clip_norm"] / norm)
-            optimizer.step()
+        norms = take_steps(model, adapter, start, settings, adam_steps, sequences, data)
         adam_facts[variant] = dict(**settings, grad_norms=norms)
         for key, parameter in adapter.items():
             tensors[f"adam.{variant}.{key}"] = parameter.detach().float().clone()
+
+    if "gguf" in spec:  # a deep model in float32 is further from float64, PyTorch's too: how far says what can be asked
+        model.float()
+        start = {key: value.float() for key, value in start.items()}
+        data32 = [{key: value.float() for key, value in inputs.items()} for inputs in data]
+        reset(adapter, start)
+        for loss, config in CONFIGS.items():
+            zero_grad(adapter)
+            for sequence, inputs in zip(sequences, data32):
+                loss_of(loss, token_logprobs(model, sequence), inputs, config).backward()
+            losses[loss]["float32"] = worst({key: value.grad for key, value in adapter.items()}, tensors, f"grad.{loss}.")
+        for variant, settings in ADAM.items():
+            take_steps(model, adapter, start, settings, adam_steps, sequences, data32)
+            adam_facts[variant]["float32"] = worst(adapter, tensors, f"adam.{variant}.")
 
     for index, inputs in enumerate(data):
         for key, value in inputs.items():

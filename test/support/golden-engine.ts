@@ -24,14 +24,14 @@ interface Facts {
   rank: number;
   targets: string[];
   sequences: number[][];
-  losses: Record<string, { config: Record<string, number>; loss_sum: number }>;
+  losses: Record<string, { config: Record<string, number>; loss_sum: number; float32?: number }>;
   adam: {
     steps: number;
     losses: string[];
     variants: Record<string, Record<string, number> & { grad_norms: number[] }>;
   };
   greedy: { prompt: number[]; tokens: number[]; smallest_margin: number };
-  /** The file that a real model was read from. */
+  /** The file that a real model was read from; `float32` is how far PyTorch's own are then. */
   gguf?: string;
 }
 
