@@ -26,6 +26,14 @@ const asset = /\.(py|json|mjs|html|css|svg|txt)$|^dashboard\/page\/.+\.js$/;
 /** Parts of a checkout that let it run without a build. */
 const checkoutOnly = /^core\/(prepared|ts-hooks|ts-loader|worker|own-entries)\.mjs$|(^|\/)tsconfig\.json$/;
 
+/** Packages that go into this one, as one ES module each. */
+const vendored = {
+  // As a dependency it is CommonJS that calls `require`, which is an error in the ES module that a user's bundler makes of it.
+  undici: `export { default as Pool } from "undici/lib/dispatcher/pool.js"`,
+  // Takes the types out of users' modules; as a dependency it would bring a command line with 20 packages.
+  sucrase: `export { transform } from "sucrase"`,
+};
+
 rmSync(dist, { recursive: true, force: true });
 if (!process.argv.includes("--clean")) build();
 
@@ -62,14 +70,6 @@ function includePageLibraries() {
     copyFileSync(join(root, "node_modules", library, "LICENSE"), join(dist, "dashboard/vendor", `${library}.LICENSE`));
   }
 }
-
-/** Packages that go into this one, as one ES module each. */
-const vendored = {
-  // As a dependency it is CommonJS that calls `require`, which is an error in the ES module that a user's bundler makes of it.
-  undici: `export { default as Pool } from "undici/lib/dispatcher/pool.js"`,
-  // Takes the types out of users' modules; as a dependency it would bring a command line with 20 packages.
-  sucrase: `export { transform } from "sucrase"`,
-};
 
 function includeVendored() {
   mkdirSync(join(dist, "vendor"));
