@@ -25,7 +25,6 @@ import {
 } from "./engine-load.ts";
 import type { BenchReport, BenchRow } from "./report.ts";
 
-const rounds = 3;
 const [groups, samples, promptLength, newTokens, trainedTokens] = [8, 8, 144, 32, 64];
 /** What PyTorch takes at once: all of them together do not fit into 24 GiB. */
 const micro = 8;
@@ -47,27 +46,32 @@ const smollm2: DecoderConfig = {
 };
 
 /** `model`: SmolLM2, for random weights in its shape; or a folder, a GGUF file or a hub id. */
-export async function benchModel(model: string, say: Say): Promise<BenchReport | { missing: string }> {
+export async function benchModel(model: string, quick: boolean, say: Say): Promise<BenchReport | { missing: string }> {
   const scratch = scratchFolder("bench-engine");
   try {
     const random = model === "SmolLM2";
     if (random) writeTinyModel(scratch, smollm2);
     const folder = random ? scratch : await modelFolder(model);
     expandGguf(folder);
-    return await compare(folder, random ? "SmolLM2-135M's shape, random weights" : model, say);
+    return await compare(folder, random ? "SmolLM2-135M's shape, random weights" : model, quick ? 1 : 3, say);
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }
 }
 
-async function compare(folder: string, name: string, say: Say): Promise<BenchReport | { missing: string }> {
+async function compare(
+  folder: string,
+  name: string,
+  rounds: number,
+  say: Say,
+): Promise<BenchReport | { missing: string }> {
   const threads = availableParallelism();
   const torch = await startTorch(folder, threads, say);
   if ("missing" in torch) return torch;
   const engine = await createEmbeddedEngine({ models: [{ name: "bench", dir: folder }], threads });
   try {
     const config = readConfig(folder);
-    const rows = [...(await sampling(engine, torch, say)), await training(engine, torch, say)];
+    const rows = [...(await sampling(engine, torch, rounds, say)), await training(engine, torch, rounds, say)];
     return {
       title: `The embedded engine beside PyTorch and transformers, on the CPU: ${name}`,
       columns: ["whetstone", "PyTorch"],
@@ -80,7 +84,7 @@ async function compare(folder: string, name: string, say: Say): Promise<BenchRep
   }
 }
 
-async function sampling(engine: Engine, torch: Torch, say: Say): Promise<BenchRow[]> {
+async function sampling(engine: Engine, torch: Torch, rounds: number, say: Say): Promise<BenchRow[]> {
   const asked = prompts(groups, promptLength);
   const times = { ours: [] as number[], generate: [] as number[], loop: [] as number[] };
   for (let round = 0; round <= rounds; round++) {
@@ -104,7 +108,7 @@ async function sampling(engine: Engine, torch: Torch, say: Say): Promise<BenchRo
   ];
 }
 
-async function training(engine: Engine, torch: Torch, say: Say): Promise<BenchRow> {
+async function training(engine: Engine, torch: Torch, rounds: number, say: Say): Promise<BenchRow> {
   const answers = prompts(groups * samples, trainedTokens + 1);
   const sequences = prompts(groups, promptLength).flatMap((prompt, group) =>
     answers.slice(group * samples, (group + 1) * samples).map((answer) => [...prompt, ...answer]),

@@ -33,9 +33,9 @@ const [groupCount, groupSize] = [8, 16];
 const answerTokens = presetConfig("nano").max_tokens;
 
 export const benchmark: Benchmark = {
-  async run(say, { model }) {
+  async run(say, { model, quick }) {
     // Loaded here: it takes this file's rows for its notes.
-    if (model !== "") return (await import("./engine-model.ts")).benchModel(model, say);
+    if (model !== "") return (await import("./engine-model.ts")).benchModel(model, quick, say);
     if (!existsSync(folder)) return { missing: `there is no model at ${folder}` };
     const threads = availableParallelism();
     const engine = await createEmbeddedEngine({ models: [{ name: "bench", dir: folder }], threads });

@@ -65,7 +65,9 @@ const BenchOptions = z.strictObject({
   quick: z
     .boolean()
     .default(false)
-    .describe("dashboard, lag, learning, pipeline, scale, tail: a small version, to see that it works"),
+    .describe(
+      "dashboard, engine with a model, lag, learning, pipeline, scale, tail: a small version, to see that it works",
+    ),
   model: z
     .string()
     .default("")
