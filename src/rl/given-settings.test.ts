@@ -27,6 +27,7 @@ test.each([
   [{ prompts_per_step: 0 }, "config/bad-value", /config\.prompts_per_step is not valid/],
   [{ prompts_per_step: 2, group_size: 3 }, "config/conflict", /two names of one setting/],
   [{ batch_size: 130 }, "config/batch-size", /128 or 136/],
+  [{ engine: "skyrl" }, "config/conflict", /started by the command alone/],
   [{ completions_per_prompt: 3, batch_size: 8 }, "config/conflict", /batch_size=8 was given too/],
 ])("%j is refused", (settings, code, message) => {
   expect(() => resolveSettings(settings as TrainSettings)).toThrow(

@@ -15,6 +15,11 @@ export function resolveSettings(settings: TrainSettings = {}): TrainConfig {
   const parsed = Settings.safeParse({ ...base, ...given });
   if (!parsed.success) throw badSetting(parsed.error.issues[0]!);
   const { batch_size: _, group_size: __, ...config } = parsed.data;
+  if (config.engine === "embedded" || config.engine === "skyrl")
+    throw new ConfigError(
+      "config/conflict",
+      `config.engine=${config.engine} is started by the command alone, and a program brings its server. Leave it out, and give service= the address of one.`,
+    );
   return { ...config, ...resolveSizes(base, [given]) };
 }
 
