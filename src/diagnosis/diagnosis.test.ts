@@ -124,6 +124,11 @@ const cases: Record<string, [level: string, since: number, events: NewEvent[]]> 
   ],
   "tools-failing": ["warning", 2, run(4, from(0, { "episode/tool_calls_mean": 3, "episode/tool_error_rate": 0.6 }))],
   "rewriting-dear": ["note", 3, run(5, from(1, { "episode/sequences_mean": 3, "episode/rewrites_mean": 2 }))],
+  "environment-diverges": [
+    "note",
+    1,
+    run(3, (step, figures) => (step === 1 ? { ...figures, "episode/diverged": 3 } : figures)),
+  ],
   "environment-slow": ["note", 4, run(6, from(0, { "episode/own_time_p95": 9, "time/sample": 10, "time/total": 12 }))],
   "data-repeated": ["warning", 0, [opened[0]!, started({ train_problems: 4 }), stepDone(0, healthyStep(0))]],
   "train-test-overlap": ["error", 0, [opened[0]!, started({ train_test_overlap: 60 }), stepDone(0, healthyStep(0))]],

@@ -111,13 +111,20 @@ describe.skipIf(!templatesAreThere)("calls as the template writes them", () => {
 
   test("marks that an answer only spells are text", async () => {
     for (const [name, mark] of [
+      ["qwen3", "<tool_call>"],
+      ["glm-4.6", "<tool_call>"],
       ["kimi-k2.5-k2.6", "<|tool_call_begin|>"],
       ["mistral-small-3.2", "[TOOL_CALLS]"],
       ["deepseek-v3.1", "<｜tool▁call▁begin｜>"],
     ] as const) {
       const renderer = await open(name);
       const quoted = `Write ${mark} to call.`;
-      const tokens = renderer.tokenizer.encode(`${renderer.reasoning.tail === "open" ? "</think>" : ""}${quoted}`);
+      const begins = renderer.reasoning.tail === "open" ? "</think>" : "";
+      // In two pieces: some tokenizers take the mark for the token wherever it stands.
+      const cut = quoted.indexOf(mark) + 3;
+      const tokens = [begins + quoted.slice(0, cut), quoted.slice(cut)].flatMap((piece, index) =>
+        renderer.tokenizer.encode(piece, { continues: index > 0 }),
+      );
       expect(renderer.parseResponse(tokens).message, name).toEqual({ role: "assistant", content: quoted });
     }
   });

@@ -4,7 +4,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { concat } from "../core/arrays.ts";
-import { messageOf } from "../core/errors.ts";
+import { WhetstoneError } from "../core/errors.ts";
 import type { Message, Renderer, RenderOptions, ToolDeclaration } from "../renderers/index.ts";
 import type { StopReason } from "../runs/events.ts";
 import type { TrainConfig } from "./config.ts";
@@ -147,8 +147,8 @@ export class Conversation {
       return { context, parent: undefined, rewritten: begins };
     } catch (error) {
       // A format that refuses what the model wrote ends the conversation; the caller must correct what the caller wrote.
-      if (after?.messages && refuses(this.#renderer, [...after.messages, { role: "user", content: "?" }], options))
-        throw new EpisodeOver("malformed", messageOf(error));
+      if (after?.messages && isRefusal(error) && refuses(this.#renderer, answered(after.messages), options))
+        throw new EpisodeOver("malformed", error.message);
       throw error;
     }
   }
@@ -187,13 +187,25 @@ export class Conversation {
   }
 }
 
-/** Whether a format cannot write a conversation. */
+const isRefusal = (error: unknown): error is WhetstoneError =>
+  error instanceof WhetstoneError && error.code === "renderer/template-refuses";
+
+/** A conversation with the plainest that can follow its last answer. */
+function answered(messages: readonly Message[]): Message[] {
+  const calls = messages.at(-1)?.toolCalls ?? [];
+  const results = calls.map(
+    ({ id }): Message => ({ role: "tool", content: "?", ...(id !== undefined && { toolCallId: id }) }),
+  );
+  return [...messages, ...(results.length > 0 ? results : [{ role: "user" as const, content: "?" }])];
+}
+
+/** Whether a format refuses a conversation. */
 function refuses(renderer: Renderer, messages: readonly Message[], options: RenderOptions): boolean {
   try {
     renderer.buildGenerationPrompt(messages, options);
     return false;
-  } catch {
-    return true;
+  } catch (error) {
+    return isRefusal(error);
   }
 }
 

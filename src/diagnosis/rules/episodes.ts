@@ -1,6 +1,6 @@
 // Rules about episodes of several turns: where they end, what their tools do, what rewriting costs, whose time they take.
 import { whet } from "../../core/program.ts";
-import { evidenceOf, harm, meanOf, percent, type Rule, short, spanOf } from "../rule.ts";
+import { evidenceOf, harm, meanOf, percent, type Rule, short, spanOf, sumOf } from "../rule.ts";
 
 /** The limits of an episode, with the setting that raises each. */
 const limits = [
@@ -98,4 +98,23 @@ const environmentSlow: Rule = {
   },
 };
 
-export const episodeRules: readonly Rule[] = [atLimit, toolsFailing, rewriting, environmentSlow];
+const diverges: Rule = {
+  id: "environment-diverges",
+  levels: ["note"],
+  when: "an episode that was begun again after a restart asked for something else than before",
+  means:
+    "the environment has chance or a clock that the run does not know: the turns of its earlier beginning are paid for and trained on nowhere, and the same seed gives another run",
+  remedy: "take chance from the episode's random(), and put what cannot be done twice into once()",
+  check(evidence) {
+    const steps = evidence.steps.filter(({ figures }) => (figures["episode/diverged"] ?? 0) > 0);
+    if (steps.length === 0) return undefined;
+    return {
+      level: "note",
+      message: `${sumOf(steps, "episode/diverged")} turns that were sampled before a restart were not asked for again`,
+      steps: spanOf(steps),
+      figures: evidenceOf(steps.slice(-8), "episode/diverged"),
+    };
+  },
+};
+
+export const episodeRules: readonly Rule[] = [atLimit, toolsFailing, rewriting, environmentSlow, diverges];
