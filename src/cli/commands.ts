@@ -8,6 +8,11 @@ const shipped: Readonly<Record<string, CommandEntry>> = {
     summary: "train a model by reinforcement learning; without settings, everything runs on this machine",
     load: () => import("./commands/train.ts"),
   },
+  sft: {
+    group: "Train",
+    summary: "trains on answers that are given: conversations, or problems' reference solutions",
+    load: () => import("./commands/sft.ts"),
+  },
   resume: {
     group: "Train",
     summary: "goes on with a run where it ended, with its own settings",

@@ -18,7 +18,7 @@ interface InFlight {
   graded: number;
 }
 
-type DisplayConfig = Pick<TrainConfig, "max_steps" | keyof Sizes | "budget">;
+type DisplayConfig = Pick<TrainConfig, "max_steps" | "method" | keyof Sizes | "budget">;
 
 export class TrainDisplay implements TrainEvents {
   readonly #display: Display;
@@ -104,10 +104,14 @@ export class TrainDisplay implements TrainEvents {
     const lag = metrics["pipeline/lag"] ?? 0;
     const columns = [
       `step ${String(step).padStart(3)}`,
-      `reward ${show("mean_reward", 3)}`,
-      `correct ${percent("mean_correct")}`,
-      `format ${percent("format_rate")}`,
-      `groups ${taught}/${metrics["groups_total"] ?? 0}`,
+      ...(this.#config.method === "sft"
+        ? [`learned ${taught}`]
+        : [
+            `reward ${show("mean_reward", 3)}`,
+            `correct ${percent("mean_correct")}`,
+            `format ${percent("format_rate")}`,
+            `groups ${taught}/${metrics["groups_total"] ?? 0}`,
+          ]),
       ...(this.#cost === "" ? [] : [this.#cost]),
       `loss ${show("loss", 4)}`,
       ...(lag > 0 ? [`lag ${lag}`] : []),

@@ -2,6 +2,7 @@
 // with problems of its own (env=./guess.ts). All of them are tasks, and something that rolls out their groups.
 
 import { countOf } from "../core/count.ts";
+import { ConfigError } from "../core/errors.ts";
 import type { LanguageName } from "../core/languages/languages.ts";
 import type { LoadProgress, Split } from "../data/index.ts";
 import { describeSummary } from "../data/index.ts";
@@ -9,6 +10,13 @@ import { overlapWarning, sharedProblems } from "../data/overlap.ts";
 import { questionTemplateHash } from "../data/question.ts";
 import type { Renderer } from "../renderers/index.ts";
 import type { TrainConfig } from "../rl/config.ts";
+import {
+  demonstrate,
+  demonstrationSource,
+  readConversations,
+  solvedProblems,
+  withinWindow,
+} from "../rl/demonstrations.ts";
 import { codeEnvironment, codeFingerprint } from "../rl/environment/code.ts";
 import { maxTurnsOf } from "../rl/environment/environment.ts";
 import type { LoadedEnvironment } from "../rl/environment/module.ts";
@@ -52,9 +60,9 @@ export async function dataWork(
 ): Promise<Work> {
   const load = (split: Split) =>
     splits.includes(split) ? bench.problems(split, renderer, onProgress) : Promise.resolve(undefined);
+  const { config } = bench;
   const problems = await load("train");
   const tests = await load("test");
-  const { config } = bench;
   const overlap = problems && tests ? sharedProblems(problems, tests).length : 0;
   const environment = config.agent === "" ? codeEnvironment(config.env) : agentEnvironment(config);
   const fingerprint = config.agent === "" ? codeFingerprint(config.env) : `agent ${config.agent}`;
@@ -79,6 +87,44 @@ export async function dataWork(
     rollOuts: (renderer, config, code) =>
       environment ? rollOutsOf(environment, renderer, config, code) : sampleAndJudge(renderer, judgeOf(code)),
   };
+}
+
+/** Answers that are given, in a file of conversations or as problems' reference solutions; measured on problems as always. */
+export async function supervisedWork(bench: Workbench, renderer: Renderer, options: WorkOptions): Promise<Work> {
+  const { config } = bench;
+  const { splits, onProgress } = options;
+  const read = splits.includes("train") ? await conversationsOf(bench, renderer, onProgress) : [];
+  const rows = withinWindow(read, config, renderer);
+  if (splits.includes("train") && rows.length === 0)
+    throw new ConfigError(
+      "config/no-demonstrations",
+      `${config.train_data} holds nothing to learn from: ${countOf(read.length, "conversation")} or solved problems, none within context_window=${config.context_window}. ` +
+        'Give JSON lines with "messages", or problems with "solutions".',
+    );
+  const measured = await dataWork(bench, renderer, { ...options, splits: splits.filter((split) => split === "test") });
+  const left = read.length - rows.length;
+  const train = `${countOf(rows.length, "demonstration")} of ${config.train_data}`;
+  return {
+    ...measured,
+    train: demonstrationSource(rows, config, renderer),
+    fingerprints: {
+      ...measured.fingerprints,
+      train: problemsFingerprint(rows.map((row) => ({ ...row, prompt: row.messages }))),
+    },
+    summary: {
+      ...measured.summary,
+      train: left > 0 ? `${train}; ${left} longer than the context window left out` : train,
+    },
+    rollOuts: (...given) => demonstrate(measured.rollOuts(...given)),
+  };
+}
+
+async function conversationsOf(bench: Workbench, renderer: Renderer, onProgress: WorkOptions["onProgress"]) {
+  const { config } = bench;
+  const read = readConversations(config.train_data);
+  if (read) return read;
+  const { problems } = await bench.problems("train", renderer, onProgress);
+  return solvedProblems(problems, config);
 }
 
 /** An environment's own problems. Without any to measure with, those to train on are measured where nothing is trained. */

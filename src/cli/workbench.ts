@@ -16,7 +16,7 @@ import type { EngineName } from "../rl/prices.ts";
 import { loadProblems } from "../rl/tasks.ts";
 import type { Logger } from "../runs/log.ts";
 import { checkModel, connectEngine, type EngineConnection, type GraderConnection, openGrader } from "./connect.ts";
-import { dataWork, ownWork, type Work, type WorkOptions } from "./work.ts";
+import { dataWork, ownWork, supervisedWork, type Work, type WorkOptions } from "./work.ts";
 
 export interface WorkbenchOptions {
   /** Where the embedded engine keeps its state and its log. */
@@ -81,7 +81,10 @@ export class Workbench {
   /** What the model is put to. */
   work(renderer: Renderer, options: WorkOptions): Promise<Work> {
     const environment = this.#environment;
-    if (!environment) return dataWork(this, renderer, options);
+    if (!environment) {
+      const workOf = this.#config.method === "sft" ? supervisedWork : dataWork;
+      return workOf(this, renderer, options);
+    }
     return Promise.resolve(ownWork(environment, this.#config, renderer, options));
   }
 

@@ -54,6 +54,7 @@ const settings: BatchRule = {
   lossScale: "none",
   maxTokens: 20,
   maskTruncated: false,
+  lossFn: "importance_sampling",
   references: [],
   rewarded: true,
 };

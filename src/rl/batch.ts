@@ -42,7 +42,7 @@ export interface BatchExample extends TrainingExample {
 /** The part of an update's rule that makes examples of groups. */
 export type BatchRule = Pick<
   UpdateRule,
-  "advantage" | "lossScale" | "maxTokens" | "maskTruncated" | "references" | "rewarded"
+  "advantage" | "lossScale" | "maxTokens" | "maskTruncated" | "lossFn" | "references" | "rewarded"
 >;
 
 /** Decides what each group teaches and builds the datums. An ungraded completion is in neither baseline nor loss. */
@@ -93,7 +93,8 @@ function sharedAdvantages(): (sequence: Sequence, group: Group, advantage: numbe
 /** The answers that a group is judged by: those with a reward, or none where too many have none. */
 function rewardedSamples(completions: readonly Judged[]): number[] {
   const graded = completions.flatMap(({ grade }, sample) => (grade.reward === null ? [] : [sample]));
-  return graded.length >= Math.max(2, minimumGradedShare * completions.length) ? graded : [];
+  const fewest = Math.min(2, completions.length);
+  return graded.length >= Math.max(fewest, minimumGradedShare * completions.length) ? graded : [];
 }
 
 const rewardsOf = (completions: readonly Judged[]) =>
@@ -103,9 +104,9 @@ const rewardsOf = (completions: readonly Judged[]) =>
 export const teaches = (completions: readonly Judged[]): boolean =>
   !shouldSkip(computeAdvantages(rewardsOf(completions)));
 
-/** Judges each group by its graded answers; by none where too many have no verdict. A teacher teaches where rewards are equal, too. */
-function judgeGroups(groups: readonly Group[], { advantage, references }: BatchRule): JudgedGroup[] {
-  const isTaught = references.some(({ name }) => name === "teacher");
+/** Judges each group by its graded answers; by none where too many have no verdict. A teacher, or a demonstration, teaches where rewards are equal, too. */
+function judgeGroups(groups: readonly Group[], { advantage, lossFn, references }: BatchRule): JudgedGroup[] {
+  const isTaught = lossFn === "cross_entropy" || references.some(({ name }) => name === "teacher");
   const rewarded = groups.map(({ completions }) => rewardedSamples(completions));
   const rewards = groups.map(({ completions }) => rewardsOf(completions));
   const advantages = batchAdvantages(rewards, advantage as AdvantageName);

@@ -114,7 +114,7 @@ export class Budget {
       case "group-sampled": {
         const sample = event.samples.reduce((sum, { tokens }) => sum + tokens, 0);
         const prefill = event.promptTokens;
-        const paid = this.#dollars({ prefill, cachedPrefill: event.cachedTokens, sample });
+        const paid = event.given ? 0 : this.#dollars({ prefill, cachedPrefill: event.cachedTokens, sample });
         const left = event.phase === "train" ? this.#groupsLeft : this.#evaluationLeft;
         left.set(event.batch, Math.max(0, (left.get(event.batch) ?? 0) - 1));
         if (event.phase === "train" && this.#carried.has(event.batch)) this.#endIfSampled(event.batch);

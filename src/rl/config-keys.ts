@@ -41,6 +41,11 @@ export const configGroups = {
       "base model to train a LoRA adapter on: a name of the server's; on this machine a folder, a GGUF file or a hub id",
       { shown: "start", asking: true, path: "file" },
     ),
+    method: identity(
+      z.enum(["rl", "sft"]).default("rl"),
+      "how it learns: from rewards for its own answers (rl), or from answers that train_data gives (sft)",
+      { shown: "both" },
+    ),
     renderer_name: identity(
       z.string().default(""),
       'chat format, e.g. template (the model\'s own); "" takes the one that fits the model',

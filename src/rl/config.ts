@@ -95,7 +95,8 @@ export async function presetConfigFor(
 /** Checks what no single field can: throws ConfigError. Returns warnings worth showing. */
 export function validateConfig(config: TrainConfig): string[] {
   const warnings: string[] = [];
-  const { completions_per_prompt: each } = config;
+  const { completions_per_prompt: each, method } = config;
+  if (method === "sft") return [...warnings, ...validateSupervised(config)];
   if (each < 2)
     throw new ConfigError(
       "config/completions-per-prompt",
@@ -166,4 +167,22 @@ export function validateConfig(config: TrainConfig): string[] {
       `max_tokens=${config.max_tokens} does not fit context_window=${config.context_window}; completions end at the window`,
     );
   return warnings;
+}
+
+/** The settings of supervised training: those that shape rewards, or what is sampled, say nothing there. */
+function validateSupervised(config: TrainConfig): string[] {
+  const usual = presetConfig("deepcoder");
+  const foreign = ["teacher", "kl_coef", "fill_batch", "mismatch", "env"] as const;
+  const key = foreign.find((name) => config[name] !== usual[name]);
+  if (key !== undefined)
+    throw new ConfigError(
+      "config/not-supervised",
+      `method=sft learns from answers that are given, and ${key}=${config[key]} is about answers that are sampled. Leave it out, or train with method=rl.`,
+    );
+  if (config.completions_per_prompt !== 1)
+    throw new ConfigError(
+      "config/one-demonstration",
+      `method=sft learns one answer to each problem, and completions_per_prompt=${config.completions_per_prompt}. Leave it out (./whet sft sets it), or set it to 1.`,
+    );
+  return [];
 }

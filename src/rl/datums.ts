@@ -14,6 +14,10 @@ export interface TrainingExample {
 
 /** The datum with all that the loss takes: for one that looks at whole sequences, which positions are the model's own. */
 export function lossDatum({ datum, mask }: TrainingExample, loss: string): Datum {
+  if (loss === "cross_entropy") {
+    const { target_tokens, advantages } = datum.lossFnInputs;
+    return { ...datum, lossFnInputs: { target_tokens: target_tokens!, weights: advantages! } };
+  }
   if (!Object.hasOwn(lossTable, loss) || !("sequence_ratio_mask" in lossTable[loss as LossName].inputs)) return datum;
   const { length } = datum.lossFnInputs["target_tokens"]!.data;
   return { ...datum, lossFnInputs: { ...datum.lossFnInputs, sequence_ratio_mask: tensor(spread(1, mask, length)) } };

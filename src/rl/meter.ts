@@ -145,6 +145,7 @@ export class Meter {
         break;
       case "group-sampled": {
         this.#requests.delete(keyOf({ phase: event.phase, batch: event.batch, group: event.group }));
+        if (event.given) break;
         const sample = event.samples.reduce((sum, { tokens }) => sum + tokens, 0);
         const use = { prefill: event.promptTokens, cachedPrefill: event.cachedTokens, sample };
         add(this.#account[event.phase], use);

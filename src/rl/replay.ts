@@ -218,6 +218,7 @@ function groupOf(group: RememberedGroup): Group {
     datasetIndex,
     prompt: group.arrays()["prompt"] as Int32Array,
     policy,
+    ...(group.sampled.given && { given: true }),
     completions: verdicts.map(({ grade }, sample) => completionOf(rows[sample]!, grade)),
     sampled: { start, end },
     judged: periodOf(verdicts, end),

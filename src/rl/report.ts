@@ -99,7 +99,8 @@ function slope(values: readonly number[]): number {
 /** The text printed when a run ends. */
 export function renderReport(input: ReportInput): string {
   const { history, before, after, comparison } = input;
-  const trained = history.filter((record) => record["mean_reward"] !== undefined);
+  const trained = history.filter((record) => record["groups_total"] !== undefined);
+  const isRewarded = trained.some((record) => record["mean_reward"] !== undefined);
   const sessions = (input.sessions ?? 1) > 1 ? `, over ${input.sessions} starts` : "";
   const steps = countOf(trained.length, "step");
   const lines: string[] = [`${steps} in ${clock(input.seconds)}${sessions}`, ""];
@@ -108,13 +109,14 @@ export function renderReport(input: ReportInput): string {
     ["reward", "mean_reward"],
     ["correct", "mean_correct"],
     ["format", "format_rate"],
+    ...(isRewarded ? [] : ([["loss", "loss"]] as const)),
   ] as const) {
     const values = numbers(trained, name);
     if (values.length > 0)
       lines.push(`  ${label.padEnd(8)} ${sparkline(thin(values, 60))}  ${arrow(values[0], values.at(-1))}`);
   }
-  lines.push("", "  what to expect of a working pipeline");
-  for (const row of smokeTest(input)) {
+  if (isRewarded) lines.push("", "  what to expect of a working pipeline");
+  for (const row of isRewarded ? smokeTest(input) : []) {
     const answer = row.holds === undefined ? "too short to tell" : row.holds ? "yes" : "no";
     lines.push(`    steps ${row.steps.padEnd(6)} ${row.expectation.padEnd(32)} ${row.observed.padEnd(24)} ${answer}`);
   }

@@ -41,6 +41,8 @@ export interface Group extends Pick<Place, "batch" | "group"> {
   prompt: Int32Array;
   /** The policy version that answered. */
   policy: number;
+  /** True: its answer was given and not sampled. */
+  given?: boolean;
   completions: Completion[];
   /** When it was sampled, and when its answers were judged: milliseconds since the epoch. */
   sampled: Period;

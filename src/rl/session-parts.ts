@@ -140,7 +140,8 @@ export function pipelineOf(context: RunContext, admissions: Admissions): Pipelin
 export function policiesOf(context: RunContext, isEvaluated: (version: number) => boolean): Policies {
   const { config, parts, start, plan, record, signals } = context;
   const { recovered, training } = start;
-  const isToSample = (batch: number) => batch >= plan.oldest && batch < plan.end && !plan.isComplete(batch);
+  const isToSample = (batch: number) =>
+    config.method !== "sft" && batch >= plan.oldest && batch < plan.end && !plan.isComplete(batch);
   return new Policies({
     service: parts.server.service,
     training,

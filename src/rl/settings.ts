@@ -6,6 +6,8 @@ export interface TrainSettings {
   preset?: "nano" | "small" | "deepcoder" | "dapo" | "dr_grpo";
   /** base model to train a LoRA adapter on: a name of the server's; on this machine a folder, a GGUF file or a hub id. Default "Qwen/Qwen3-8B", nano "nano-coder". */
   model_name?: string;
+  /** how it learns: from rewards for its own answers (rl), or from answers that train_data gives (sft). Default "rl". */
+  method?: "rl" | "sft";
   /** chat format, e.g. template (the model's own); "" takes the one that fits the model. Default "", nano "qwen3_instruct". */
   renderer_name?: string;
   /** whether the model reasons before it answers: on, off, low, medium, high; "" leaves it to the model. Default "". */

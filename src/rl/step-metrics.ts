@@ -63,14 +63,16 @@ export function stepMetrics(facts: StepFacts): Record<string, number> {
 /** Everything that can be said about a batch before it is trained on. Missing is not zero: a value without data is left out. */
 export function batchMetrics(batch: Batch): Record<string, number> {
   const completions = batch.groups.flatMap(({ group }) => group.completions);
-  const graded = completions.filter(({ grade }) => grade.verdict !== "ungraded");
+  // What was given has no verdict of its own.
+  const judged = batch.groups.filter(({ group }) => !group.given).flatMap(({ group }) => group.completions);
+  const graded = judged.filter(({ grade }) => grade.verdict !== "ungraded");
   const outcomes = batch.groups.map(({ outcome }) => outcome);
   const groupShare = (outcome: string) => outcomes.filter((value) => value === outcome).length / (outcomes.length || 1);
   const tokens = completions.map((completion) => completion.tokens.length);
   const metrics: Record<string, number | undefined> = {
     mean_reward: mean(graded.map(({ grade }) => grade.reward!)),
     mean_correct: mean(graded.map(({ grade }) => (grade.verdict === "pass" ? 1 : 0))),
-    format_rate: mean(completions.map(({ grade }) => (grade.formatOk ? 1 : 0))),
+    format_rate: mean(judged.map(({ grade }) => (grade.formatOk ? 1 : 0))),
     groups_skipped: batch.groups.filter(({ skipped }) => skipped).length,
     groups_total: batch.groups.length,
     n_datums: batch.examples.length,
@@ -86,8 +88,7 @@ export function batchMetrics(batch: Batch): Record<string, number> {
     "sample/tokens_max": quantile(tokens, 1),
     "sample/truncated_rate": mean(completions.map(({ truncated }) => (truncated ? 1 : 0))),
     "sample/prompt_tokens_mean": mean(batch.groups.map(({ group }) => group.prompt.length)),
-    "grade/ungraded_rate":
-      completions.length === 0 ? undefined : (completions.length - graded.length) / completions.length,
+    "grade/ungraded_rate": judged.length === 0 ? undefined : (judged.length - graded.length) / judged.length,
     "grade/wall_p50": quantile(seconds(graded, "wallMs"), 0.5),
     "grade/wall_p95": quantile(seconds(graded, "wallMs"), 0.95),
     "grade/queue_p95": quantile(seconds(graded, "queueMs"), 0.95),
@@ -153,14 +154,16 @@ export function updateMetrics(
   const tokens = actionTokens(examples);
   const drift = new PolicyDrift();
   let offset = 0;
-  for (const example of logprobs ? examples : []) {
+  // What was given was never sampled: there is nothing to have drifted from.
+  const isSampled = examples.some((example) => ownValues(example, "logprobs").some((logprob) => logprob !== 0));
+  for (const example of logprobs && isSampled ? examples : []) {
     const sampled = ownValues(example, "logprobs");
     drift.add(sampled, logprobs!.subarray(offset, offset + sampled.length));
     offset += sampled.length;
   }
   return {
     ...server,
-    ...drift.metrics(),
+    ...(isSampled ? drift.metrics() : {}),
     ...(lossSum === undefined ? {} : { loss: lossSum / Math.max(1, tokens), loss_sum: lossSum }),
     "tokens/trained": tokens,
   };

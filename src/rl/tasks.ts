@@ -7,6 +7,7 @@ import { testsHint } from "../grading/hints.ts";
 import { type DropReason, dropReasonTexts, type NormalizedTest, normalizeTests } from "../grading/index.ts";
 import type { Renderer } from "../renderers/index.ts";
 import type { TrainConfig } from "./config.ts";
+import type { Demonstration } from "./demonstrations.ts";
 import { stratifiedSubset } from "./evaluate.ts";
 import type { TrainingProblem } from "./own-problems.ts";
 
@@ -26,6 +27,8 @@ export interface Task {
   languages?: readonly LanguageName[] | undefined;
   /** The problem as an environment sees it. */
   problem?: TrainingProblem;
+  /** Supervised training: the answer that is to be learned. */
+  demonstrate?(): Demonstration;
 }
 
 /** The training problems in their seeded order, without end. */
@@ -201,7 +204,7 @@ function renderPrompt(problem: Problem, renderer: Renderer, config: Asking): num
   return renderer.buildGenerationPrompt(messagesOf(problem, config));
 }
 
-function messagesOf(problem: Problem, config: Asking) {
+export function messagesOf(problem: Problem, config: Asking) {
   const { question, languages = languagesNamed(config.language) } = problem;
   const { call } = problem.facts as TestFacts;
   // Starter code is Python, unless the problem itself says what it is.

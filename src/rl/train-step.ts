@@ -19,8 +19,9 @@ export interface TrainStepResult {
 
 /** The rule that the config asks for. */
 export function updateRule(config: TrainConfig): UpdateRule {
+  const isSupervised = config.method === "sft";
   return {
-    advantage: config.advantage,
+    advantage: isSupervised ? "none" : config.advantage,
     lossScale: config.loss_scale,
     maxTokens: config.max_tokens,
     maskTruncated: config.mask_truncated,
@@ -32,8 +33,8 @@ export function updateRule(config: TrainConfig): UpdateRule {
       weightDecay: config.weight_decay,
       gradClipNorm: config.grad_clip_norm,
     },
-    lossFn: config.loss_fn,
-    lossFnConfig: config.loss_fn_config,
+    lossFn: isSupervised ? "cross_entropy" : config.loss_fn,
+    lossFnConfig: isSupervised ? {} : config.loss_fn_config,
     substeps: config.num_substeps,
     mismatch: config.mismatch,
     mismatchCap: config.mismatch_cap,

@@ -194,6 +194,8 @@ export const RunEvent = z.discriminatedUnion("type", [
     /** Tokens of the prompt, and how many of them the server had cached. */
     promptTokens: index,
     cachedTokens: index,
+    /** True: the answers are demonstrations; nothing was sampled or paid for. */
+    given: z.boolean().optional(),
     samples: z.array(
       z.object({
         tokens: index,

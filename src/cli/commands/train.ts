@@ -209,7 +209,7 @@ async function trainInto(
       renderer,
       engine: kind,
       tariff,
-      sandbox: grading?.description.kind ?? "environment",
+      sandbox: grading?.description.kind ?? "own reward",
       maxTurns: work.maxTurns,
       train: { fingerprint: work.fingerprints.train, size: work.train.size },
       test: work.fingerprints.test === undefined ? undefined : { fingerprint: work.fingerprints.test },

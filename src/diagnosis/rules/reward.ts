@@ -23,9 +23,9 @@ function lastStretch(evidence: Evidence, holds: (step: StepFigures) => boolean):
 
 const completions = (evidence: Evidence) => evidence.setting("completions_per_prompt", 16);
 
-/** A reward function of the user's need not call any answer right: then only equal rewards teach nothing. */
+/** Given answers have no rewards. A reward function of the user's need not call any answer right: then only equal rewards teach nothing. */
 const counts = (evidence: Evidence, { figures }: StepFigures) =>
-  evidence.config["sandbox"] !== "own reward" || figures["n_datums"] === 0;
+  evidence.config["method"] !== "sft" && (evidence.config["sandbox"] !== "own reward" || figures["n_datums"] === 0);
 
 const flatAtZero: Rule = {
   id: "reward-flat-zero",
