@@ -15,7 +15,7 @@ try {
   let threads: string | undefined;
   if (process.argv[3] === "threads") {
     const source =
-      "import threading, time\nthreading.stack_size(65536)\nfor _ in range(400): threading.Thread(target=time.sleep, args=(9,)).start()";
+      "import threading, time\nthreading.stack_size(65536)\nfor _ in range(400): threading.Thread(target=time.sleep, args=(2,)).start()";
     const [many] = await jail.run(job(source, [stdin("")], { wallMs: 20_000 }), () => "continue");
     threads = many!.status;
   }
