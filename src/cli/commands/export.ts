@@ -1,6 +1,7 @@
 // `./whet export`: a checkpoint of a run as a folder that other programs load: a PEFT adapter, or merged weights; with a model card.
-import { existsSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createReadStream, existsSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
+import { createGunzip } from "node:zlib";
 import { z } from "zod";
 import { bundledModel } from "../../core/bundled.ts";
 import { ConfigError } from "../../core/errors.ts";
@@ -8,6 +9,7 @@ import { scratchFolder } from "../../core/files.ts";
 import { lockHolder } from "../../core/lock-file.ts";
 import { withoutVariant } from "../../core/model-name.ts";
 import { version, whet } from "../../core/program.ts";
+import { extractTar } from "../../core/tar.ts";
 import { Adapter, adapterFiles } from "../../export/adapter.ts";
 import { type BaseModel, licenceOf, openBaseModel } from "../../export/base-model.ts";
 import { downloadAdapter } from "../../export/download.ts";
@@ -28,7 +30,6 @@ import { engineOfRun, findWeights } from "../find-weights.ts";
 import { interruptible } from "../interrupt.ts";
 import { stderrLogger as logger, say } from "../loggers.ts";
 import { Progress, showDownload } from "../progress.ts";
-import { recordedSettings } from "../run-settings.ts";
 
 const ExportOptions = z.strictObject({
   run: runKey,
@@ -115,6 +116,24 @@ function baseNameOf(options: ExportOptions, modelName: string): string {
   );
 }
 
+/** SkyRL sends no archives; what it saved is one in the run's folder. */
+async function skyrlAdapter(run: string, record: CheckpointRecord, scratch: string): Promise<string> {
+  const [model = "", ...rest] = (record.sampler_path ?? "").replace("tinker://", "").split("/");
+  const saved = join(engineFiles(run).stateDir, "checkpoints", model, "sampler_weights");
+  const archive = join(saved, `${rest.at(-1)}.tar.gz`);
+  if (!existsSync(archive))
+    throw new ExportError(
+      "export/checkpoint-gone",
+      `Checkpoint ${record.name} is not in ${saved} any more. Choose another one with checkpoint=.`,
+    );
+  const folder = join(scratch, "saved");
+  const wanted: readonly string[] = Object.values(adapterFiles);
+  await extractTar(createReadStream(archive).pipe(createGunzip()), folder, { maxBytes: 2 ** 36 }, (path) =>
+    wanted.includes(basename(path)) ? basename(path) : undefined,
+  );
+  return folder;
+}
+
 /** A folder with the adapter's two files: the run's own, or what its server sends. */
 async function adapterFolder(
   options: ExportOptions,
@@ -132,10 +151,8 @@ async function adapterFolder(
       `Checkpoint ${record.name} has no ${missing} any more (${folder}). Choose another one with checkpoint=.`,
     );
   }
-  // SkyRL has the checkpoints of the run whose folder it is started in.
-  const files = engineFiles(kind === "skyrl" ? options.run : scratch);
-  const settings = kind === "skyrl" ? recordedSettings(options.run).config : {};
-  const engine = await connectEngine({ ...settings, base_url: baseUrl }, { ...files, logger, kind, signal });
+  if (kind === "skyrl") return skyrlAdapter(options.run, record, scratch);
+  const engine = await connectEngine({ base_url: baseUrl }, { ...engineFiles(scratch), logger, kind, signal });
   const folder = join(scratch, "download");
   mkdirSync(folder);
   try {
