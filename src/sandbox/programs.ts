@@ -131,6 +131,7 @@ export class Programs {
 
   async #compile(language: Language, tools: Tools, source: string, call: boolean): Promise<Compiled> {
     const compile = tools.compile!;
+    await compile.prepare?.().catch((error: unknown) => unprepared(language, error));
     const program: Program = {
       bytes: Buffer.from(source),
       name: compile.fileName?.(source) ?? language.fileName,
@@ -162,6 +163,14 @@ export class Programs {
     if (result.status === "finished" && result.exitCode === 0 && bytes) return { bytes };
     return { bytes: new Uint8Array(), failed: whyNot(result, compile.wallMs) };
   }
+}
+
+function unprepared({ title, runtime }: Language, error: unknown): never {
+  throw new SandboxError(
+    "sandbox/language-files",
+    `What ${title} programs need could not be made (${messageOf(error).slice(-600)}). To have it: ${runtime?.install}. It is kept in the cache folder: see that there is room, or set WHETSTONE_CACHE.`,
+    { cause: error },
+  );
 }
 
 function untranslated(error: unknown): never {

@@ -3,7 +3,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { headerFiles, linkerFiles } from "./gcc.ts";
 import type { Language, Tools } from "./language.ts";
-import { commandPath, made, said } from "./machine.ts";
+import { commandPath, made, madeFolder, said } from "./machine.ts";
 
 const megabyte = 1024 ** 2;
 const placeOfHeaders = "/opt/headers";
@@ -19,18 +19,24 @@ async function find(): Promise<Tools | string> {
     .update(JSON.stringify([compiler, version, flags]))
     .digest("hex")
     .slice(0, 16);
-  const headers = await made(`cpp-${version}-${name}`, async (folder) => {
+  const headers = `cpp-${version}-${name}`;
+  const prepare = async (folder: string) => {
     mkdirSync(join(folder, "bits"));
     const all = (await said(compiler, "-E", "-M", "-x", "c++", "-include", "bits/stdc++.h", "/dev/null")).match(
       /\S*\/bits\/stdc\+\+\.h/,
     );
     if (all) await said(compiler, ...flags, "-x", "c++-header", all[0], "-o", join(folder, "bits", "stdc++.h.gch"));
-  });
+  };
   return {
     version: `g++ ${version}`,
     files: [],
     compile: {
-      files: [...(await linkerFiles(compiler)), ...(await headerFiles(compiler)), [headers, placeOfHeaders]],
+      files: [
+        ...(await linkerFiles(compiler)),
+        ...(await headerFiles(compiler)),
+        [madeFolder(headers), placeOfHeaders],
+      ],
+      prepare: () => made(headers, prepare),
       command: () => [compiler, ...flags, `-I${placeOfHeaders}`, "solution.cpp", "-o", "program"],
       output: "program",
       wallMs: 30_000,

@@ -1,7 +1,7 @@
 import { cpSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Language, Tools } from "./language.ts";
-import { commandPath, linesOf, made, said } from "./machine.ts";
+import { commandPath, linesOf, made, madeFolder, said } from "./machine.ts";
 
 const megabyte = 1024 ** 2;
 const placeOfPackages = "/opt/packages";
@@ -11,7 +11,8 @@ async function find(): Promise<Tools | string> {
   const command = commandPath("go");
   if (command === undefined) return "go";
   const [version = "", tools = ""] = linesOf(await said(command, "env", "GOVERSION", "GOTOOLDIR"));
-  const packages = await made(`${version}-packages`, async (folder) => {
+  const packages = `${version}-packages`;
+  const prepare = async (folder: string) => {
     const format = "{{if .Export}}{{.ImportPath}} {{.Export}}{{end}}";
     const lines = linesOf(
       await said("env", "GOFLAGS=-mod=mod", "CGO_ENABLED=0", command, "list", "-export", "-f", format, "std"),
@@ -22,7 +23,7 @@ async function find(): Promise<Tools | string> {
       return `packagefile ${path}=${placeOfPackages}/${index}.pkg`;
     });
     writeFileSync(join(folder, "importcfg"), `${config.join("\n")}\n`);
-  });
+  };
   const config = `-importcfg ${placeOfPackages}/importcfg`;
   const compile = `${join(tools, "compile")} -p main -complete ${config} -o program.o solution.go`;
   const link = `${join(tools, "link")} -s -w ${config} -o program program.o`;
@@ -30,7 +31,8 @@ async function find(): Promise<Tools | string> {
     version: version.replace("go", "go "),
     files: [],
     compile: {
-      files: [join(tools, "compile"), join(tools, "link"), [packages, placeOfPackages]],
+      files: [join(tools, "compile"), join(tools, "link"), [madeFolder(packages), placeOfPackages]],
+      prepare: () => made(packages, prepare),
       command: () => ["/bin/sh", "-c", `${compile} && ${link}`],
       output: "program",
       wallMs: 30_000,

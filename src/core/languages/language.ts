@@ -60,6 +60,8 @@ export interface Tools {
 export interface Compile {
   /** Files and folders of the compiler. */
   files: readonly Held[];
+  /** Makes what of `files` has to be made on this machine; before the first program. */
+  prepare?(): Promise<void>;
   /** What the program's file has to be called, where its text says so. */
   fileName?(source: string): string;
   /** Files of ours that are compiled with it. */

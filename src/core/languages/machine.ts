@@ -43,10 +43,13 @@ export const filesIn = (folder: string, names: RegExp): string[] =>
         .map((name) => join(folder, name))
     : [];
 
-/** A folder that is made once and kept in the cache. A half-made one is never seen. */
-export async function made(name: string, make: (folder: string) => Promise<void>): Promise<string> {
-  const folder = join(cacheFolder(), "languages", name);
-  if (existsSync(folder)) return folder;
+/** Where a folder lies that is made once and kept in the cache. */
+export const madeFolder = (name: string): string => join(cacheFolder(), "languages", name);
+
+/** Makes it, unless it is there. A half-made one is never seen. */
+export async function made(name: string, make: (folder: string) => Promise<void>): Promise<void> {
+  const folder = madeFolder(name);
+  if (existsSync(folder)) return;
   const building = `${folder}.${process.pid}-${randomBytes(4).toString("hex")}`;
   try {
     mkdirSync(building, { recursive: true });
@@ -56,7 +59,6 @@ export async function made(name: string, make: (folder: string) => Promise<void>
     } catch (error) {
       if (!existsSync(folder)) throw error; // another process was faster, and made the same
     }
-    return folder;
   } finally {
     rmSync(building, { recursive: true, force: true });
   }
