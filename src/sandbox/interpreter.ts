@@ -1,10 +1,12 @@
 // Which Python runs the programs: the real interpreter behind a shim or a virtual environment, and the folders it needs.
 import { execFile } from "node:child_process";
-import { accessSync, constants, existsSync, statSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { messageOf } from "../core/errors.ts";
 import { SandboxError } from "./sandbox.ts";
+
+export { findOnPath } from "../core/languages/machine.ts";
 
 export interface Interpreter {
   executable: string;
@@ -61,23 +63,4 @@ function binaryOf(python: string): string {
 export function outermost(folders: readonly string[]): string[] {
   const unique = [...new Set(folders.map((folder) => resolve(folder)))];
   return unique.filter((folder) => !unique.some((other) => other !== folder && folder.startsWith(`${other}/`)));
-}
-
-/** The full path of a command on PATH; undefined when it is not there. */
-export function findOnPath(name: string): string | undefined {
-  if (name.includes("/")) return isExecutable(name) ? resolve(name) : undefined;
-  for (const folder of (process.env["PATH"] ?? "/usr/bin:/bin").split(":")) {
-    const path = join(folder || ".", name);
-    if (isExecutable(path)) return resolve(path);
-  }
-  return undefined;
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return statSync(path).isFile();
-  } catch {
-    return false;
-  }
 }

@@ -3,13 +3,13 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { headerFiles, linkerFiles } from "./gcc.ts";
 import type { Language, Tools } from "./language.ts";
-import { commandPath, made, madeFolder, said } from "./machine.ts";
+import { findOnPath, made, madeFolder, said } from "./machine.ts";
 
 const megabyte = 1024 ** 2;
 const placeOfHeaders = "/opt/headers";
 
 async function find(): Promise<Tools | string> {
-  const compiler = commandPath("g++");
+  const compiler = findOnPath("g++");
   if (compiler === undefined) return "g++";
   const version = (await said(compiler, "-dumpfullversion", "-dumpversion")).trim();
   const standard = Number.parseInt(version, 10) > 10 ? "gnu++20" : "gnu++17";

@@ -1,7 +1,7 @@
 // Which files GCC needs to compile and link, as it says itself: its parts, the C library to link against, the headers.
 import { existsSync, realpathSync } from "node:fs";
 import { dirname, isAbsolute } from "node:path";
-import { commandPath, filesIn, linesOf, said } from "./machine.ts";
+import { filesIn, findOnPath, linesOf, said } from "./machine.ts";
 
 const parts = ["cc1plus", "collect2", "as", "ld", "lto-wrapper", "liblto_plugin.so"];
 const started =
@@ -20,7 +20,7 @@ export async function linkerFiles(gcc: string): Promise<string[]> {
   const programs = await Promise.all(
     parts.map(async (name) => {
       const said1 = (await said(gcc, `-print-prog-name=${name}`)).trim();
-      return isAbsolute(said1) ? said1 : (commandPath(said1) ?? said1);
+      return isAbsolute(said1) ? said1 : (findOnPath(said1) ?? said1);
     }),
   );
   const own = dirname((await said(gcc, "-print-libgcc-file-name")).trim());

@@ -1,14 +1,14 @@
 import { cpSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Language, Tools } from "./language.ts";
-import { commandPath, linesOf, made, madeFolder, said } from "./machine.ts";
+import { findOnPath, linesOf, made, madeFolder, said } from "./machine.ts";
 
 const megabyte = 1024 ** 2;
 const placeOfPackages = "/opt/packages";
 
 /** The compiler and the linker alone: no build files, no directives for a C compiler, no downloads. */
 async function find(): Promise<Tools | string> {
-  const command = commandPath("go");
+  const command = findOnPath("go");
   if (command === undefined) return "go";
   const [version = "", tools = ""] = linesOf(await said(command, "env", "GOVERSION", "GOTOOLDIR"));
   const packages = `${version}-packages`;

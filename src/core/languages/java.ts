@@ -1,7 +1,7 @@
 import { realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Language, Tools } from "./language.ts";
-import { commandPath, filesIn, said } from "./machine.ts";
+import { filesIn, findOnPath, said } from "./machine.ts";
 
 const megabyte = 1024 ** 2;
 /** Windows, sound, debuggers and sources. */
@@ -15,7 +15,7 @@ const small = [
 ];
 
 async function find(): Promise<Tools | string> {
-  const compiler = commandPath("javac");
+  const compiler = findOnPath("javac");
   if (compiler === undefined) return "javac";
   const home = dirname(dirname(realpathSync(compiler)));
   const [version] = /\d[\w.+]*/.exec(await said(compiler, "-version")) ?? [];

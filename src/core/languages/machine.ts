@@ -2,24 +2,29 @@
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { accessSync, constants, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { cacheFolder } from "../cache.ts";
 
 const patienceMs = 10 * 60_000;
 
-/** Where a command is; undefined where it is not on PATH. */
-export function commandPath(name: string): string | undefined {
+/** The full path of a command on PATH, or of a path; undefined when it is not there. */
+export function findOnPath(name: string): string | undefined {
+  if (name.includes("/")) return isExecutable(name) ? resolve(name) : undefined;
   for (const folder of (process.env["PATH"] ?? "/usr/bin:/bin").split(":")) {
     const path = join(folder || ".", name);
-    try {
-      accessSync(path, constants.X_OK);
-      if (statSync(path).isFile()) return path;
-    } catch {
-      // Not there.
-    }
+    if (isExecutable(path)) return resolve(path);
   }
   return undefined;
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
 }
 
 /** What a command prints. */
@@ -32,7 +37,7 @@ export async function said(command: string, ...args: readonly string[]): Promise
   return stdout + stderr;
 }
 
-/** The same, line by line. */
+/** Lines that are not blank. */
 export const linesOf = (text: string): string[] => text.split("\n").filter((line) => line.trim() !== "");
 
 /** Those of a folder whose names match, with their paths. */

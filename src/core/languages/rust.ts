@@ -1,14 +1,14 @@
 import { join } from "node:path";
 import { linkerFiles } from "./gcc.ts";
 import type { Language, Tools } from "./language.ts";
-import { commandPath, said } from "./machine.ts";
+import { findOnPath, said } from "./machine.ts";
 
 const megabyte = 1024 ** 2;
 
 async function find(): Promise<Tools | string> {
-  const named = commandPath("rustc");
+  const named = findOnPath("rustc");
   if (named === undefined) return "rustc";
-  const linker = commandPath("gcc") ?? commandPath("cc");
+  const linker = findOnPath("gcc") ?? findOnPath("cc");
   if (linker === undefined) return "gcc, which links";
   // The command may be rustup's, which starts the compiler that it stands for.
   const root = (await said(named, "--print", "sysroot")).trim();
@@ -20,7 +20,18 @@ async function find(): Promise<Tools | string> {
     compile: {
       files: [compiler, join(root, "lib"), ...(await linkerFiles(linker))],
       command: () => [
-        ...[compiler, "--edition", "2021", "-O", "--cap-lints", "allow", "-C", `linker=${linker}`],
+        ...[
+          compiler,
+          "--edition",
+          "2021",
+          "-O",
+          "--cap-lints",
+          "allow",
+          "-C",
+          "strip=symbols",
+          "-C",
+          `linker=${linker}`,
+        ],
         ...["solution.rs", "-o", "program"],
       ],
       output: "program",
