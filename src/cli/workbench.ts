@@ -16,6 +16,7 @@ import type { EngineName } from "../rl/prices.ts";
 import { loadProblems } from "../rl/tasks.ts";
 import type { Logger } from "../runs/log.ts";
 import { checkModel, connectEngine, type EngineConnection, type GraderConnection, openGrader } from "./connect.ts";
+import { tellStrayErrors } from "./stray-errors.ts";
 import { dataWork, ownWork, supervisedWork, type Work, type WorkOptions } from "./work.ts";
 
 export interface WorkbenchOptions {
@@ -69,9 +70,11 @@ export class Workbench {
   async environment(): Promise<boolean> {
     const { env } = this.#config;
     if (env === "" || codeEnvironment(env)) return false;
-    const { logger } = this.#options;
-    const loaded = await loadEnvironment(env, logger.warn);
+    const warn = (line: string) => this.#options.logger.warn(line);
+    const loaded = await loadEnvironment(env, warn);
     this.#environment = loaded;
+    const stop = tellStrayErrors(loaded.file, warn);
+    this.#keep({ close: async () => stop() });
     const isMeasured = loaded.testProblems.length > 0;
     const { eval_every } = this.#config;
     this.#config = { ...this.#config, train_data: "", test_data: "", eval_every: isMeasured ? eval_every : 0 };

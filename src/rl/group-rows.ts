@@ -37,8 +37,22 @@ export function rowsOf({ sampled, arrays, turns }: Pick<RememberedGroup, "sample
 export const isEqual = (a: Int32Array, b: Int32Array): boolean =>
   a === b || (a.length === b.length && a.every((id, at) => id === b[at]));
 
+/** What is known of prompts' lengths: of a thousand turns that all say the same, one is as long as what is asked. */
+const lengths = new WeakMap<Row, number>();
+
+function promptLength(rows: readonly Row[], row: Row): number {
+  const known = lengths.get(row);
+  if (known !== undefined) return known;
+  const before = rows.find(({ turn }) => turn === row.parent);
+  const length = row.context.length + (before ? promptLength(rows, before) + before.tokens.length : 0);
+  lengths.set(row, length);
+  return length;
+}
+
 /** Whether a turn's prompt, from its root on, is this one. */
-export function isPrompt(prompt: Int32Array, rows: readonly Row[], { parent, context }: Row): boolean {
+export function isPrompt(prompt: Int32Array, rows: readonly Row[], row: Row): boolean {
+  if (promptLength(rows, row) !== prompt.length) return false;
+  const { parent, context } = row;
   const start = prompt.length - context.length;
   if (start < 0 || !isEqual(prompt.subarray(start), context)) return false;
   if (parent === null) return start === 0;

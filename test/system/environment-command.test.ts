@@ -168,3 +168,43 @@ test("a mistake is said before anything is started, with exit code 2", async () 
   expect(both.stderr).toContain("has problems of its own, and train_data=starter names others");
   expect(readFileSync(join(run, "config.json"), "utf8")).toContain('"train_data": ""');
 });
+
+test("what it throws where nobody waits is said with its place, and the run goes on", async () => {
+  const leaking = environmentModule.replace(
+    "let sum = 0;",
+    'let sum = 0;\n    void Promise.reject(new Error("left behind"));\n    setTimeout(() => { throw new Error("too late"); });',
+  );
+  writeFileSync(join(place, "leaks.ts"), leaking);
+  const { code, stderr } = await whet(
+    "train",
+    "env=./leaks.ts",
+    "log_path=leaks",
+    "max_steps=1",
+    ...small,
+    "eval_every=0",
+  );
+  expect(code, stderr).toBe(0);
+  expect(stderr).toMatch(
+    /threw where nothing waits for it: left behind \(.*leaks\.ts:19:25\)\. The run goes on; await/,
+  );
+  expect(stderr).toMatch(/the environment threw 13 more errors where nothing waits for them/);
+  expect(eventsNamed(eventsOf(join(place, "leaks")), "step-done")).toHaveLength(1);
+});
+
+test("init --env writes the environment that the guide begins with, and the guide's commands take it", async () => {
+  const { code, stdout } = await whet("init", "fresh", "--env");
+  expect(code).toBe(0);
+  expect(stdout).toContain("train env=./fresh/guess.ts learning_rate=1e-3 max_steps=60");
+  const guide = readFileSync(new URL("../../docs/environments.md", import.meta.url), "utf8");
+  expect(guide).toContain(`\`\`\`ts\n${readFileSync(join(place, "fresh", "guess.ts"), "utf8")}\`\`\``);
+  const shown = [...guide.matchAll(/^\.\/whet (.*?env=\.\/guess\.ts.*?)(?: +#.*)?$/gm)].map(([, line]) =>
+    line!.split(" "),
+  );
+  expect(shown.map(([name]) => name)).toEqual(["sample", "train", "eval"]);
+  const more: Record<string, string[]> = { sample: [], train: ["--dry-run"], eval: ["max_turns=1", "max_tokens=32"] };
+  for (const [name, ...args] of shown) {
+    const result = await runWhet([name!, ...args, ...more[name!]!], { cwd: join(place, "fresh") });
+    expect(result.code, result.stderr).toBe(0);
+  }
+  expect(await whet("init", "fresh", "env=true")).toMatchObject({ code: 2 });
+});

@@ -1,5 +1,5 @@
 // `./whet init [DIR]`: a small project to start from. Nothing that is there is overwritten.
-import { existsSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { ConfigError, messageOf } from "../../core/errors.ts";
 import { makeFolder, removeEmpty } from "../../core/files.ts";
@@ -10,16 +10,23 @@ import { exampleProblems } from "../example-problems.ts";
 export const command: Command = {
   help: () =>
     [
-      `Usage: ${whet} init [DIR]`,
+      `Usage: ${whet} init [DIR] [--env]`,
       "",
       "Writes a small project into DIR, or into this folder: problems to train on and to measure with, a config file for them, and a",
-      "README that says what to type next. Files that are there stay as they are: init refuses to overwrite any.",
+      "README that says what to type next. With --env: an environment, a task of one's own in several turns, in one TypeScript file. Files",
+      "that are there stay as they are: init refuses to overwrite any.",
     ].join("\n"),
   async run(args) {
-    if (args.length > 1 || args.some((word) => word.startsWith("-") || word.includes("=")))
-      throw new ConfigError("config/stray-word", `${whet} init wants one folder at most, not "${args.join(" ")}".`);
-    const folder = args[0] ?? ".";
-    const files = projectFiles(folder);
+    const isEnv = (word: string) => /^(--)?env(=true)?$/.test(word) && word !== "env";
+    const words = args.filter((word) => !isEnv(word));
+    if (words.length > 1 || words.some((word) => word.startsWith("-") || word.includes("=")))
+      throw new ConfigError(
+        "config/stray-word",
+        `${whet} init wants one folder at most, and --env for an environment, not "${words.join(" ")}".`,
+      );
+    const folder = words[0] ?? ".";
+    const withEnv = words.length < args.length;
+    const files = withEnv ? environmentFiles() : projectFiles(folder);
     const there = Object.keys(files).filter((name) => existsSync(join(folder, name)));
     if (there.length > 0)
       throw new ConfigError(
@@ -48,10 +55,26 @@ export const command: Command = {
       );
     }
     console.log(`wrote ${Object.keys(files).join(", ")} into ${folder}. Next:`);
-    for (const line of commandsFor(folder)) console.log(`  ${line}`);
+    for (const line of withEnv ? environmentCommands(folder) : commandsFor(folder)) console.log(`  ${line}`);
     return 0;
   },
 };
+
+/** One episode, then a run in which the bundled model visibly learns. */
+function environmentCommands(folder: string): string[] {
+  const file = relative(".", join(folder, "guess.ts"));
+  const named = file.startsWith("/") ? file : `./${file}`;
+  return [
+    `${whet} sample env=${named} model_name=nano-coder`,
+    `${whet} train env=${named} learning_rate=1e-3 max_steps=60`,
+  ];
+}
+
+/** The example that docs/environments.md begins with. */
+function environmentFiles(): Record<string, string> {
+  const example = readFileSync(new URL("../../../examples/guess.ts", import.meta.url), "utf8");
+  return { "guess.ts": example.replace(/^\/\/.*\n/, "") };
+}
 
 /** What to type, in the order of a first run. */
 function commandsFor(folder: string): string[] {
