@@ -74,7 +74,9 @@ export function nextCommands(
   after: Evaluation | undefined,
 ): { why: string; command: string }[] {
   const { problem, isGained } = exampleOf(before, after);
-  const asked = problem === undefined ? ["Read integers and print their sum."] : [problem, "grade=true"];
+  const hasEpisodes = Boolean(view.config["env"]);
+  const text = hasEpisodes ? [] : ["Read integers and print their sum."];
+  const asked = problem === undefined ? text : hasEpisodes ? [problem] : [problem, "grade=true"];
   const about = isGained ? "a problem that it learned to solve" : "a problem";
   return [
     {

@@ -91,6 +91,8 @@ test("eval plays the run's environment, from the figures of the run's own evalua
 });
 
 test("sample plays one episode and prints it turn by turn, as the model sees it", async () => {
+  const command = /sample (run=\S+ checkpoint=\S+ keep-1\d)\n/.exec(said)![1]!;
+  expect(command).toContain("checkpoint=base,final");
   const { code, stdout } = await whet("sample", run, "keep-11");
   expect(code).toBe(0);
   expect(stdout).toContain("── problem keep-11");
@@ -185,7 +187,7 @@ test("what it throws where nobody waits is said with its place, and the run goes
   );
   expect(code, stderr).toBe(0);
   expect(stderr).toMatch(
-    /threw where nothing waits for it: left behind \(.*leaks\.ts:19:25\)\. The run goes on; await/,
+    /threw where nothing waits for it: left behind \(.*leaks\.ts:18:25\)\. The run goes on; await/,
   );
   expect(stderr).toMatch(/the environment threw 13 more errors where nothing waits for them/);
   expect(eventsNamed(eventsOf(join(place, "leaks")), "step-done")).toHaveLength(1);

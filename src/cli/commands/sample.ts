@@ -78,12 +78,10 @@ export const command = commandOf(SampleOptions, {
       return interruptible((signal) => sampleAll("", { ...options, run }, given, signal));
     }
     const word = words.at(-1) ?? "";
-    if ((word === "" && options.env === "") || words.length > (options.run === "" ? 2 : 1))
+    if (words.length > (options.run === "" ? 2 : 1))
       throw new ConfigError(
         "config/one-problem",
-        word === ""
-          ? `No problem was given. Write ${whet} sample RUN "the problem's text", or the name of a file or problem.`
-          : `Several words were given ("${words[0]}", "${words[1]}" …). Put the problem into quotes.`,
+        `Several words were given ("${words[0]}", "${words[1]}" …). Put the problem into quotes.`,
       );
     const run = runOfWords(options, given, words);
     if (options.run === "" && run !== "") sayRun(run);
@@ -118,6 +116,11 @@ async function sampleAll(
 ): Promise<number> {
   const settings = await settingsOfRun(options.run, options, given);
   const config = { ...settings, eval_max_problems: 0, eval_num_samples: options.n };
+  if (word === "" && config.env === "" && !options.serve)
+    throw new ConfigError(
+      "config/one-problem",
+      `No problem was given. Write ${whet} sample RUN "the problem's text", or the name of a file or problem.`,
+    );
   const plans: AskPlan[] = [];
   for (const name of new Set(options.checkpoint.length > 0 ? options.checkpoint : [""]))
     plans.push(await planAsking(name, options.run, config, options, given));
