@@ -1,7 +1,9 @@
 // The environment in which somebody's agent plays: each episode runs the command with the problem on its input. What it prints is judged
 // as an answer would be: by the problem's tests, or by the reward of the environment that env= names.
+import { jailProgram } from "../agents/jail.ts";
 import { runAgent } from "../agents/run-agent.ts";
 import { ConfigError } from "../core/errors.ts";
+import { isInside } from "../core/files.ts";
 import { Limiter } from "../core/limiter.ts";
 import { visible } from "../core/visible.ts";
 import type { TrainConfig } from "../rl/config.ts";
@@ -17,6 +19,8 @@ export function agentEnvironment(config: TrainConfig, own?: Environment): Enviro
       `agent=${JSON.stringify(agent)} plays the episodes, and so does env=${env}. Leave one of them out; an environment with problems and a reward, and without a run, goes with an agent.`,
     );
   const cwd = process.cwd();
+  // What a jail lacks is said before anything is asked of a model.
+  if (sandbox) jailProgram(cwd);
   // A group begins when all of its episodes have asked: fewer places than it has episodes would wait for each other.
   const limiter = new Limiter(Math.max(config.max_agents, config.completions_per_prompt, config.eval_num_samples));
   const play = async ({ problem, endpoint, signal, log, grade }: Episode) => {
@@ -54,10 +58,13 @@ function howItEnded({ code, signal, tooMuch }: Awaited<ReturnType<typeof runAgen
 const said = (stderr: string): string => (stderr.trim() === "" ? "" : `: ${visible(stderr.trim()).slice(-500)}`);
 
 /** Files that a problem brings. */
-function filesOf(problem: TrainingProblem): Record<string, string> {
-  const { files } = problem as { files?: unknown };
-  if (typeof files !== "object" || files === null) return {};
-  return Object.fromEntries(
-    Object.entries(files).filter((entry): entry is [string, string] => typeof entry[1] === "string"),
+function filesOf({ id, ...problem }: TrainingProblem): Record<string, string> {
+  const { files = {} } = problem as { files?: Readonly<Record<string, unknown>> };
+  const entries = Object.entries(files);
+  const odd = entries.find(([name, text]) => !isInside(name) || typeof text !== "string");
+  if (!odd) return Object.fromEntries(entries) as Record<string, string>;
+  throw new ConfigError(
+    "config/bad-files",
+    `Problem ${JSON.stringify(id)} has the file ${JSON.stringify(odd[0])}, which is no text below the problem's folder. Give names such as "src/a.py", each with its text.`,
   );
 }

@@ -1,11 +1,12 @@
 // `./whet train agent=…` as a person types it: the agent is a program of theirs with not one line of ours.
-import { writeFileSync } from "node:fs";
+import type { ChildProcess } from "node:child_process";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { eventsNamed, eventsOf, newFolder } from "../support/environment-runs.ts";
 import { clientPackages } from "../support/npm-packages.ts";
 import { sharedEngine } from "../support/shared-engine.ts";
-import { runWhet } from "../support/whet.ts";
+import { runWhet, type WhetOptions } from "../support/whet.ts";
 
 /** Written with the Vercel AI SDK, as its documentation does. */
 const aiSdkAgent = `
@@ -19,7 +20,7 @@ const { text } = await generateText({ model, prompt });
 console.log(text);
 `;
 
-/** Without any library; it asks twice. */
+/** Without any library; it asks twice, and waits between for a file where one is named. */
 const plainAgent = `
 const { OPENAI_BASE_URL: base, OPENAI_API_KEY: key, OPENAI_MODEL: model, PROBLEM_DIR: folder } = process.env;
 const { prompt } = JSON.parse(require("node:fs").readFileSync(folder + "/problem.json", "utf8"));
@@ -36,6 +37,8 @@ const ask = async () => {
 };
 (async () => {
   await ask();
+  const gate = process.argv[2];
+  while (gate && !require("node:fs").existsSync(gate)) await new Promise((resolve) => setTimeout(resolve, 20));
   messages.push({ role: "user", content: "Say it once more." });
   console.log(await ask());
 })();
@@ -62,12 +65,16 @@ const settings = [
   "dashboard=false",
 ];
 
-async function train(args: readonly string[], cwd = newFolder()) {
+async function train(
+  args: readonly string[],
+  cwd = newFolder(),
+  { path = join(newFolder(), "run"), onStart = () => {} }: { path?: string; onStart?: WhetOptions["onStart"] } = {},
+) {
   const { baseUrl, apiKey } = await sharedEngine();
-  const path = join(newFolder(), "run");
   const result = await runWhet(["train", ...settings, ...args, `log_path=${path}`, `base_url=${baseUrl}`], {
     cwd,
     env: { TINKER_API_KEY: apiKey },
+    onStart,
   });
   return { ...result, events: () => eventsOf(path) };
 }
@@ -107,6 +114,51 @@ test("an agent of the AI SDK is judged by the tests of the bundled problems", as
     expect(["pass", "fail"]).toContain(grade.verdict);
     expect(grade.total).toBeGreaterThan(1);
   }
+});
+
+test("killed in the middle of episodes: the agents are gone, and nothing is sampled or trained twice", async () => {
+  const cwd = newFolder();
+  const gate = join(cwd, "gate");
+  writeFileSync(join(cwd, "agent.cjs"), plainAgent);
+  writeFileSync(join(cwd, "score.ts"), environmentFile);
+  const args = [`agent=node agent.cjs ${gate}`, "env=./score.ts"];
+  const path = join(newFolder(), "run");
+  const agents = () =>
+    readdirSync("/proc").filter((name) => {
+      try {
+        return (
+          /^\d+$/.test(name) && readFileSync(`/proc/${name}/cmdline`, "utf8").startsWith(`node\0agent.cjs\0${gate}`)
+        );
+      } catch {
+        return false;
+      }
+    });
+  let child: ChildProcess | undefined;
+  const first = train(args, cwd, {
+    path,
+    onStart: (started) => {
+      child = started;
+    },
+  });
+  const isSampled = () => existsSync(path) && eventsNamed(eventsOf(path), "group-sampled").length > 0;
+  await vi.waitFor(() => expect(isSampled()).toBe(true), { timeout: 60_000, interval: 100 });
+  expect(agents()).toHaveLength(4);
+  child!.kill("SIGKILL");
+  await first;
+  await vi.waitFor(() => expect(agents()).toEqual([]), { timeout: 10_000 });
+  writeFileSync(gate, "");
+  const { code, stderr, events } = await train(args, cwd, { path });
+  expect([code, stderr]).toEqual([0, expect.any(String)]);
+  const all = events();
+  expect(eventsNamed(all, "group-sampled")).toHaveLength(1);
+  expect(
+    eventsNamed(all, "turn-sampled")
+      .map(({ sample, turn }) => `${sample} ${turn}`)
+      .toSorted(),
+  ).toEqual([0, 1, 2, 3].map((sample) => `${sample} 1`));
+  for (const { grade } of eventsNamed(all, "graded"))
+    expect(grade.episode).toMatchObject({ turns: [0, 1], diverged: 0 });
+  expect(eventsNamed(all, "step-done")).toHaveLength(1);
 });
 
 test("an agent that fails is quoted, and the run stops", async () => {

