@@ -56,7 +56,8 @@ const benchmarks: Readonly<Record<string, BenchmarkEntry>> = {
     load: () => import("../bench/learning-tail.ts"),
   },
   scale: {
-    summary: "memory, event-loop lag and journal of a run of 256 prompts × 16 completions × 8,192 tokens",
+    summary:
+      "memory, event-loop lag and journal of runs of 256 prompts × 16 completions × 8,192 tokens, and 8 × 16 × 24,576",
     load: () => import("../bench/scale.ts"),
   },
 };

@@ -76,6 +76,25 @@ test("tokens are counted once, by kind, with those of evaluations", () => {
   expect(meter.figures()["cost/per_mixed_group"]).toBeCloseTo(meter.spent!.total, 15);
 });
 
+test("what is under way is counted by its bound, beside what was spent", () => {
+  const meter = meterOf(
+    opened,
+    started(tariff),
+    requested(0),
+    requested(1),
+    requested(0, 0, "eval"),
+    sampled(1, [9, 9]),
+  );
+  expect(meter.underWay).toEqual({ prefill: 200, cachedPrefill: 0, sample: 200, train: 0 });
+  expect(meter.figures()).toMatchObject({
+    "tokens/under_way_total": 400,
+    "cost/under_way": expect.closeTo((200 + 2000) * 1e-6, 15) as number,
+  });
+  meter.take(sampled(0, [1, 1]));
+  meter.take(sampled(0, [1, 1], 0, "eval"));
+  expect(meter.figures()).toMatchObject({ "tokens/under_way_total": 0, "cost/under_way": 0 });
+});
+
 test("what a kill cut off is estimated apart, what is done again is paid again", () => {
   const before = [opened, started(tariff), requested(0), sampled(0, [30, 40]), submitted(0, 250), done(0)];
   const killed = [...before, requested(1), requested(2), submitted(1, 90), opened, started(tariff)];
@@ -101,6 +120,7 @@ test("without a price only tokens are told; a price set later counts for them to
     "tokens/prefill_cached_total": 20,
     "tokens/sampled_total": 70,
     "tokens/trained_total": 0,
+    "tokens/under_way_total": 0,
   });
   meter.take(started(tariff));
   expect(meter.spent!.total).toBeCloseTo((84 + 700) * 1e-6, 15);

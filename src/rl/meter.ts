@@ -83,6 +83,14 @@ export class Meter {
     return this.#sum("lost");
   }
 
+  /** The most tokens that what was asked for and is not answered yet can come to. */
+  get underWay(): TokenUse {
+    const sum = nothing();
+    for (const { samples, promptTokens, maxTokens } of this.#requests.values())
+      add(sum, { prefill: promptTokens, sample: samples * maxTokens });
+    return sum;
+  }
+
   /** Groups with right and wrong answers among the steps that count. */
   get mixedGroups(): number {
     return [...this.#mixed.values()].reduce((sum, count) => sum + count, 0);
@@ -119,7 +127,12 @@ export class Meter {
       "tokens/sampled_total": sample,
       "tokens/trained_total": train,
     };
-    const { spent, mixedGroups } = this;
+    const { spent, mixedGroups, underWay, tariff } = this;
+    figures["tokens/under_way_total"] = underWay.prefill + underWay.sample;
+    if (tariff) {
+      const most = costOf(tariff, underWay);
+      figures["cost/under_way"] = most.prefill + most.sample;
+    }
     if (!spent) return figures;
     figures["cost/total"] = spent.total;
     figures["cost/step"] = spent.total - this.#lastTotal;

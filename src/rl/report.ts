@@ -190,6 +190,7 @@ const stageLabels: Readonly<Record<string, string>> = {
   weights: "weight sync",
   sample: "sampling",
   grade_tail: "grading",
+  carried: "carried over",
   train: "training",
   evaluate: "evaluation",
   save: "checkpoints",

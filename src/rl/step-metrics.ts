@@ -202,11 +202,12 @@ export function stepTimes(spans: readonly Span[], maxLag: number): StepTimes {
 }
 
 /**
- * A batch's stages from its own groups, without those that were carried over into it: sampling, grading, and the grading that was left when the last answer had come. With fill_batch, how
+ * A batch's stages from its own groups, and what those took that were carried over into it: sampling, grading, and the grading that was left when the last answer had come. With fill_batch, how
  * long it went on after the groups that were asked first.
  */
 export function batchSpans(step: number, batch: Batch, firstAsked?: number): Span[] {
   const groups = batch.groups.flatMap(({ group }) => (group.batch === step ? [group] : []));
+  const carried = batch.groups.flatMap(({ group }) => (group.batch === step ? [] : [group]));
   if (groups.length === 0) return [];
   const first = (pick: (group: (typeof groups)[number]) => number) => Math.min(...groups.map(pick));
   const last = (pick: (group: (typeof groups)[number]) => number) => Math.max(...groups.map(pick));
@@ -223,6 +224,15 @@ export function batchSpans(step: number, batch: Batch, firstAsked?: number): Spa
       end: gradedEnd,
     },
     { name: "grade_tail", start: sampled.end, end: Math.max(sampled.end, gradedEnd) },
+    ...(carried.length === 0
+      ? []
+      : [
+          {
+            name: "carried",
+            start: Math.min(...carried.map(({ sampled }) => sampled.start)),
+            end: Math.max(...carried.map(({ judged }) => judged.end)),
+          },
+        ]),
     ...(firstAsked === undefined
       ? []
       : [

@@ -6,6 +6,7 @@ import { clock, h, percent, replace, svg } from "./dom.js";
 const rows = [
   { name: "sample", label: "sampling" },
   { name: "grade", label: "grading" },
+  { name: "carried", label: "carried" },
   { name: "train", label: "training" },
   { name: "weights", label: "publishing" },
   { name: "evaluate", label: "evaluating" },

@@ -162,6 +162,7 @@ function drawTiles(place, store) {
   const carried = store.last("pipeline/carried_groups");
   const idle = `trainer idle ${percent(store.last("pipeline/train_idle_frac"))}`;
   const cost = store.last("cost/total");
+  const underWay = store.last("cost/under_way");
   const most = Number(info.config.max_steps ?? -1);
   const pace = store.last("time/total");
   replace(
@@ -187,7 +188,13 @@ function drawTiles(place, store) {
     ),
     tile("time", clock(info.seconds), pace === null ? "" : `${show(pace)} s a step`),
     tile("lag", show(lag), carried === null ? idle : `${count(carried)} groups carried over, ${idle}`),
-    cost === null ? null : tile("money", `$${show(cost)}`, "up to the newest step"),
+    cost === null
+      ? null
+      : tile(
+          "money",
+          `$${show(cost)}`,
+          underWay ? `at most $${show(underWay)} more is under way` : "up to the newest step",
+        ),
     tile(
       "checkpoints",
       count(info.checkpoints.length),
