@@ -225,8 +225,8 @@ function programsOf(index: RunIndex): string {
   const parts = chosen.flatMap((step) => {
     const groups = step === undefined ? undefined : index.view.updates.get(step)?.groups;
     if (step === undefined || !groups || groups.length === 0) return [];
-    const best = groups.findIndex(({ outcome }) => outcome === "mixed");
-    const [found] = readBatch(index, "train", step, Math.max(0, best)).groups;
+    const best = groups.find(({ outcome }) => outcome === "mixed") ?? groups[0]!;
+    const [found] = readBatch(index, "train", best.batch, best.group).groups;
     if (!found) return [];
     const group = detailsOf(found);
     const ordered = [...group.samples].sort((a, b) => (b.reward ?? -9) - (a.reward ?? -9));

@@ -57,6 +57,7 @@ export function measuredIn(entries: Iterable<JournalEntry>): Measured | undefine
   const steps: (TokenUse & { seconds: number })[] = [];
   const evaluated: TokenUse = { prefill: 0, cachedPrefill: 0, sample: 0, train: 0 };
   let problems = 0;
+  let next = 0;
   const evaluating: Span[] = [];
   const stepping: Span[] = [];
   const of = (batch: number) => {
@@ -66,23 +67,26 @@ export function measuredIn(entries: Iterable<JournalEntry>): Measured | undefine
   };
   for (const { event } of entries) {
     if (event.type === "group-sampled") {
-      const use = event.phase === "train" ? of(event.batch) : evaluated;
+      // What was carried over is sampled while the next step is.
+      const use = event.phase === "train" ? of(Math.max(event.batch, next)) : evaluated;
       use.prefill += event.promptTokens;
       use.cachedPrefill += event.cachedTokens;
       use.sample += event.samples.reduce((sum, { tokens }) => sum + tokens, 0);
       if (event.phase === "eval") problems++;
     } else if (event.type === "turn-sampled") {
-      const use = event.phase === "train" ? of(event.batch) : evaluated;
+      const use = event.phase === "train" ? of(Math.max(event.batch, next)) : evaluated;
       use.prefill += event.promptTokens;
       use.cachedPrefill += event.cachedTokens;
       use.sample += event.tokens;
     } else if (event.type === "update-submitted") of(event.step).train = event.tokens;
+    else if (event.type === "rewound") next = Math.min(next, event.to);
     else if (event.type === "evaluated") evaluating.push({ name: "evaluate", start: event.start, end: event.end });
     else if (event.type === "step-done") {
       const seconds = event.metrics["time/total"] ?? 0;
       stepping.push({ name: "total", start: event.at - 1000 * seconds, end: event.at });
       steps.push({ ...of(event.step), seconds });
       batches.delete(event.step);
+      next = event.step + 1;
     }
   }
   const last = steps.slice(-window);
