@@ -117,7 +117,9 @@ export class Budget {
         const paid = event.given ? 0 : this.#dollars({ prefill, cachedPrefill: event.cachedTokens, sample });
         const left = event.phase === "train" ? this.#groupsLeft : this.#evaluationLeft;
         left.set(event.batch, Math.max(0, (left.get(event.batch) ?? 0) - 1));
-        if (event.phase === "train" && this.#carried.has(event.batch)) this.#endIfSampled(event.batch);
+        // Of a batch whose update is on its way, the step's end is still to come.
+        if (event.phase === "train" && this.#carried.has(event.batch) && !this.#untrained.has(event.batch))
+          this.#endIfSampled(event.batch);
         const cost = { dollars: paid, training: 0 };
         this.#costs.set(keyOf(event), cost);
         remember(this.#recent[event.phase], cost);
