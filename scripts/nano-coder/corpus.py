@@ -16,7 +16,8 @@ sys.path.insert(0, str(ROOT / "scripts" / "starter"))
 from families import SEEN
 from problem import Problem, Step, draw_params, draw_problem, draw_steps, is_rare_pair, pairs_of, part_of
 
-TEMPLATE = json.loads((ROOT / "src" / "data" / "question-template.json").read_text())
+QUESTION = (ROOT / "src" / "data" / "question-template.json").read_text()
+TEMPLATE = json.loads(QUESTION.replace("{language}", "Python").replace("{comment}", "#"))
 FEEDBACK = json.loads((ROOT / "src" / "data" / "repair-template.json").read_text())
 
 # How often a family that has a habitual mistake is written with it.
