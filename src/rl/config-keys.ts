@@ -44,7 +44,7 @@ export const configGroups = {
     method: identity(
       z.enum(["rl", "sft"]).default("rl"),
       "how it learns: from rewards for its own answers (rl), or from answers that train_data gives (sft)",
-      { shown: "both" },
+      { shown: "card" },
     ),
     renderer_name: identity(
       z.string().default(""),

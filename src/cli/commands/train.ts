@@ -79,7 +79,8 @@ export async function startTraining(parsed: ParsedTrainArguments): Promise<numbe
   const recorded = behavior === "delete" ? undefined : readRunConfig(path);
   let plan = recorded ? planToGoOn(parsed, path) : await planNew(parsed);
   if (parsed.dryRun) return dryRun(plan);
-  const asked = recorded && process.stdin.isTTY ? askAboutRun(recorded, plan.config) : undefined;
+  const asked =
+    recorded && process.stdin.isTTY ? askAboutRun(recorded, { ...plan.config, engine: plan.kind }) : undefined;
   const ask = async (question: string) => {
     const choice = await asked!(question);
     if (choice === "delete") plan = await planNew(parsed); // what is wrong with it is said before anything is deleted

@@ -49,7 +49,7 @@ export function toolsOf(name: LanguageName): Promise<Tools | string> {
   if (!tools) {
     // What is there and does not answer is as good as not there.
     tools = (languageOf(name).runtime?.find() ?? Promise.resolve("a runtime")).catch(
-      (error: unknown) => `something that works (${messageOf(error).split("\n")[0]})`,
+      (error: unknown) => `one that answers (${messageOf(error).split("\n")[0]})`,
     );
     found.set(name, tools);
   }
