@@ -64,7 +64,7 @@ export function buildBatch(groups: readonly Group[], rule: BatchRule): Batch {
     const scale = scaleOf(completion.tokens.length);
     return completion.sequences.map((sequence, part) => {
       const advantages = advantagesFor(sequence, groups[group]!, rule.rewarded ? advantage * scale : 0);
-      return { ...makeExample(sequence, advantages), group, sample, part, scale };
+      return { ...makeExample(sequence, advantages), given: groups[group]!.given, group, sample, part, scale };
     });
   });
   return { groups: judged, examples };

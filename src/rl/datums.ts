@@ -10,6 +10,8 @@ export class RolloutError extends WhetstoneError {}
 export interface TrainingExample {
   datum: Datum;
   mask: Mask;
+  /** True: its answer was given and not sampled. */
+  given?: boolean | undefined;
 }
 
 /** The datum with all that the loss takes: for one that looks at whole sequences, which positions are the model's own. */

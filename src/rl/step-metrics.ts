@@ -155,7 +155,7 @@ export function updateMetrics(
   const drift = new PolicyDrift();
   let offset = 0;
   // What was given was never sampled: there is nothing to have drifted from.
-  const isSampled = examples.some((example) => ownValues(example, "logprobs").some((logprob) => logprob !== 0));
+  const isSampled = examples.some(({ given }) => !given);
   for (const example of logprobs && isSampled ? examples : []) {
     const sampled = ownValues(example, "logprobs");
     drift.add(sampled, logprobs!.subarray(offset, offset + sampled.length));

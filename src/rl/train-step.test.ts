@@ -88,3 +88,15 @@ test.each([
   expect(result.lossSum).toBe(sum);
   expect("loss" in updateMetrics(examples, result)).toBe(sum !== undefined);
 });
+
+test("a policy that is certain of every token has its figures; answers that were given have none of them", () => {
+  const sequence = joinTurns([{ context: [1], tokens: [2, 3], logprobs: [0, 0] }]);
+  const example = makeExample(sequence, advantagesOf(sequence, 1));
+  const update = { lossSum: 0, server: {}, logprobs: Float32Array.of(0, 0) };
+  expect(updateMetrics([example], update)).toMatchObject({ "optim/frac_q_zero": 1, "tokens/trained": 2 });
+  expect(Object.keys(updateMetrics([{ ...example, given: true }], update)).sort()).toEqual([
+    "loss",
+    "loss_sum",
+    "tokens/trained",
+  ]);
+});
