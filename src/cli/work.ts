@@ -10,13 +10,7 @@ import { overlapWarning, sharedProblems } from "../data/overlap.ts";
 import { questionTemplateHash } from "../data/question.ts";
 import type { Renderer } from "../renderers/index.ts";
 import type { TrainConfig } from "../rl/config.ts";
-import {
-  demonstrate,
-  demonstrationSource,
-  readConversations,
-  solvedProblems,
-  withinWindow,
-} from "../rl/demonstrations.ts";
+import { demonstrate, demonstrationSource, readConversations, solvedProblems, thatFit } from "../rl/demonstrations.ts";
 import { codeEnvironment, codeFingerprint } from "../rl/environment/code.ts";
 import { maxTurnsOf } from "../rl/environment/environment.ts";
 import type { LoadedEnvironment } from "../rl/environment/module.ts";
@@ -94,7 +88,7 @@ export async function supervisedWork(bench: Workbench, renderer: Renderer, optio
   const { config } = bench;
   const { splits, onProgress } = options;
   const read = splits.includes("train") ? await conversationsOf(bench, renderer, onProgress) : [];
-  const rows = withinWindow(read, config, renderer);
+  const rows = thatFit(read, config, renderer);
   if (splits.includes("train") && rows.length === 0)
     throw new ConfigError(
       "config/no-demonstrations",

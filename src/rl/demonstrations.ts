@@ -161,5 +161,5 @@ export function readConversations(path: string): Conversation[] | undefined {
 }
 
 /** Leaves out conversations that are longer than the window. */
-export const withinWindow = (rows: readonly Conversation[], { context_window }: Limits, renderer: Renderer) =>
+export const thatFit = (rows: readonly Conversation[], { context_window }: Limits, renderer: Renderer) =>
   rows.filter(({ messages }) => renderer.buildSupervisedExample(messages).tokens.length <= context_window);

@@ -31,3 +31,9 @@ export function spread(value: number, mask: Mask, length: number): Float32Array 
   for (const { start, end } of mask) array.fill(value, start, end);
   return array;
 }
+
+/** Goes through the positions that are set; `place` counts them, as the values of \`masked\` are counted. */
+export function eachMasked(mask: Mask, visit: (position: number, place: number) => void): void {
+  let place = 0;
+  for (const { start, end } of mask) for (let position = start; position < end; position++) visit(position, place++);
+}

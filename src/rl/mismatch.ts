@@ -5,7 +5,7 @@ import type { TrainingClient } from "../client/index.ts";
 import { tensor } from "../protocol/index.ts";
 import type { UpdateRule } from "../runs/events.ts";
 import { lossDatum, ownValues, RolloutError, type TrainingExample } from "./datums.ts";
-import { masked } from "./mask.ts";
+import { eachMasked, masked } from "./mask.ts";
 
 type Rule = Pick<UpdateRule, "mismatch" | "mismatchCap" | "lossFn">;
 
@@ -44,14 +44,12 @@ export async function correctMismatch(
     const { datum, mask } = example;
     const logprobs = Float32Array.from(datum.lossFnInputs["logprobs"]!.data as Float32Array);
     const advantages = Float32Array.from(datum.lossFnInputs["advantages"]!.data as Float32Array);
-    let place = 0;
-    for (const { start, end } of mask)
-      for (let position = start; position < end; position++, place++) {
-        logprobs[position] = trainer[place]!;
-        advantages[position]! *= weights[place]!;
-        if (weights[place] === 0 || weights[place] === rule.mismatchCap) touched++;
-      }
-    tokens += place;
+    eachMasked(mask, (position, place) => {
+      logprobs[position] = trainer[place]!;
+      advantages[position]! *= weights[place]!;
+      if (weights[place] === 0 || weights[place] === rule.mismatchCap) touched++;
+    });
+    tokens += trainer.length;
     const inputs = { ...datum.lossFnInputs, logprobs: tensor(logprobs), advantages: tensor(advantages) };
     return { mask, datum: { ...datum, lossFnInputs: inputs } };
   });

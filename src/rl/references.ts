@@ -3,12 +3,13 @@
 //   A_t += weight · (log π_reference(t) − log π_sampler(t))
 // For a teacher this is on-policy distillation; for the start it is a penalty for the distance from it (k1, in the reward, per token).
 import type { SamplingClient, ServiceClient } from "../client/index.ts";
+import { concat } from "../core/arrays.ts";
 import { tensor, textTokens } from "../protocol/index.ts";
 import type { Arrays, UpdateRule } from "../runs/events.ts";
 import type { Batch, BatchExample } from "./batch.ts";
 import type { TrainConfig } from "./config.ts";
 import { ownValues } from "./datums.ts";
-import { maskedCount } from "./mask.ts";
+import { eachMasked, maskedCount } from "./mask.ts";
 import { TrainError } from "./resume.ts";
 
 type Reference = UpdateRule["references"][number];
@@ -69,14 +70,12 @@ export class References {
     const asked = tokens.subarray(0, this.#config.context_window - 1);
     const logprobs = await sampler.computeLogprobs(asked, { signal });
     const values = Float32Array.from(ownValues(example, "logprobs"));
-    let place = 0;
-    for (const { start, end } of example.mask)
-      for (let position = start; position < end; position++, place++) {
-        if (position + 1 >= asked.length) continue;
-        const value = logprobs[position + 1];
-        if (value == null || !Number.isFinite(value)) throw unknownToken(name, model, tokens[position + 1]!, value);
-        values[place] = value;
-      }
+    eachMasked(example.mask, (position, place) => {
+      if (position + 1 >= asked.length) return;
+      const value = logprobs[position + 1];
+      if (value == null || !Number.isFinite(value)) throw unknownToken(name, model, tokens[position + 1]!, value);
+      values[place] = value;
+    });
     return values;
   }
 }
@@ -104,10 +103,9 @@ export function withReferences(batch: Batch, rule: Pick<UpdateRule, "references"
     for (const { name, weight } of rule.references) {
       const own = values.get(name)![index]!;
       const sampled = ownValues(example, "logprobs");
-      let place = 0;
-      for (const { start, end } of example.mask)
-        for (let position = start; position < end; position++, place++)
-          advantages[position]! += example.scale * weight * (own[place]! - sampled[place]!);
+      eachMasked(example.mask, (position, place) => {
+        advantages[position]! += example.scale * weight * (own[place]! - sampled[place]!);
+      });
     }
     const { datum } = example;
     return { ...example, datum: { ...datum, lossFnInputs: { ...datum.lossFnInputs, advantages: tensor(advantages) } } };
@@ -117,17 +115,7 @@ export function withReferences(batch: Batch, rule: Pick<UpdateRule, "references"
 
 /** The values as a journal has them: one array a reference, the examples end to end. */
 export function arraysOf(values: ReferenceValues): Arrays {
-  return Object.fromEntries(
-    [...values].map(([name, parts]) => {
-      const whole = new Float32Array(parts.reduce((sum, part) => sum + part.length, 0));
-      let offset = 0;
-      for (const part of parts) {
-        whole.set(part, offset);
-        offset += part.length;
-      }
-      return [name, whole];
-    }),
-  );
+  return Object.fromEntries([...values].map(([name, parts]) => [name, concat(Float32Array, parts)]));
 }
 
 /** The reverse; undefined where the arrays were thinned away or are of other examples. */
