@@ -45,19 +45,26 @@ export async function openVenv(packages: readonly string[]): Promise<Venv> {
   }
 }
 
-/** The newest release of a package, as the registry has it today; where it cannot be asked, the newest that is installed. */
+/**
+ * The newest release of a package that can be installed here: the registry may lack what the very newest needs, so up to three are tried.
+ * Where the registry cannot be asked, the newest that is installed.
+ */
 export async function openNewest(name: string): Promise<(Venv & { version: string }) | { missing: string }> {
-  const asked = await promisify(execFile)("python3", ["-m", "pip", "index", "versions", name], {
+  const listed = await promisify(execFile)("python3", ["-m", "pip", "index", "versions", name], {
     timeout: 60_000,
   }).then(
-    ({ stdout }) => /\(([^)\s]+)\)/.exec(stdout)?.[1],
-    () => undefined,
+    ({ stdout }) => /^Available versions: (.+)$/m.exec(stdout)?.[1]?.split(", ") ?? [],
+    () => [],
   );
-  const version = asked ?? newestInstalled(name);
-  if (version === undefined)
-    return { missing: `the registry does not say which ${name} is the newest, and none is installed` };
-  const venv = await openVenv([`${name}==${version}`]);
-  return "missing" in venv ? venv : { ...venv, version };
+  const installed = newestInstalled(name);
+  const versions = listed.length > 0 || installed === undefined ? listed : [installed];
+  let missing = `the registry does not say which ${name} is the newest, and none is installed`;
+  for (const version of versions.slice(0, 3)) {
+    const venv = await openVenv([`${name}==${version}`]);
+    if ("python" in venv) return { ...venv, version };
+    missing = venv.missing;
+  }
+  return { missing };
 }
 
 function newestInstalled(name: string): string | undefined {
