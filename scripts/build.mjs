@@ -30,8 +30,6 @@ const checkoutOnly = /^core\/(prepared|ts-hooks|ts-loader|worker|own-entries)\.m
 const vendored = {
   // As a dependency it is CommonJS that calls `require`, which is an error in the ES module that a user's bundler makes of it.
   undici: `export { default as Pool } from "undici/lib/dispatcher/pool.js"`,
-  // Takes the types out of users' modules; as a dependency it would bring a command line with 20 packages.
-  sucrase: `export { transform } from "sucrase"`,
 };
 
 rmSync(dist, { recursive: true, force: true });
@@ -97,7 +95,7 @@ function includeVendored() {
     if (!/\.m?js$/.test(name) || name.startsWith("vendor/")) continue;
     const text = readFileSync(join(dist, name), "utf8");
     const folder = `${"../".repeat(name.split("/").length - 1)}vendor/`;
-    const changed = text.replaceAll(/ from "(undici|sucrase)"/g, (_, wanted) => ` from "${folder}${wanted}.js"`);
+    const changed = text.replaceAll(/ from "undici"/g, () => ` from "${folder}undici.js"`);
     if (changed !== text) writeFileSync(join(dist, name), changed);
   }
 }

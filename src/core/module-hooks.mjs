@@ -1,15 +1,17 @@
 // Module hooks for modules of users: the package's own entries ("whetstone/rl") are this very copy of it, wherever the module lies, and
-// a Node that cannot run TypeScript gets it without its types. Lines stay where they are, so that messages name the right one.
+// TypeScript is what esbuild makes of it, on every Node alike.
 import { readFileSync } from "node:fs";
 import module from "node:module"; // a default import: Node 20 has no registerHooks to name
 import { fileURLToPath } from "node:url";
-import { transform } from "sucrase";
+import { withoutTypes } from "./esbuild.mjs";
 
+const ownFolder = new URL("../", import.meta.url).href;
 let own = {};
 
 /** `entries`: where each entry of the package is in this installation. Older Nodes run hooks in a thread of their own. */
 export function register(entries) {
   initialize(entries);
+  process.setSourceMapsEnabled(true);
   if (module.registerHooks) module.registerHooks({ resolve, load });
   else module.register(import.meta.url, { data: entries });
 }
@@ -23,18 +25,7 @@ export function resolve(specifier, context, nextResolve) {
 }
 
 export function load(url, context, nextLoad) {
-  if (process.features.typescript || !/^file:.*\.m?ts$/.test(url)) return nextLoad(url, context);
-  return { format: "module", source: withoutTypes(fileURLToPath(url)), shortCircuit: true };
-}
-
-function withoutTypes(path) {
-  const options = { transforms: ["typescript"], disableESTransforms: true, keepUnusedImports: true };
-  try {
-    return transform(readFileSync(path, "utf8"), options).code;
-  } catch (error) {
-    if (!error.loc) throw error;
-    const { line, column } = error.loc;
-    const what = error.message.replace(/^Error transforming [^:]*: | \(\d+:\d+\)$/g, "");
-    throw new SyntaxError(`${path}:${line}:${column}: ${what}`);
-  }
+  if (!/^file:.*\.m?ts$/.test(url) || url.startsWith(ownFolder)) return nextLoad(url, context);
+  const path = fileURLToPath(url);
+  return { format: "module", source: withoutTypes(path, readFileSync(path, "utf8")), shortCircuit: true };
 }

@@ -68,7 +68,7 @@ function inSource(stack, folder) {
 
 function sourceFiles() {
   return readdirSync(source, { recursive: true })
-    .filter((file) => file.endsWith(".ts") && !/\.test\.ts$|^dashboard\/page\//.test(file))
+    .filter((file) => /\.(ts|mjs)$/.test(file) && !/\.test\.ts$|^dashboard\/page\//.test(file))
     .sort();
 }
 
@@ -119,9 +119,9 @@ async function build(entries, name) {
 const keepAddresses = {
   name: "addresses",
   setup(plugin) {
-    plugin.onLoad({ filter: /\.ts$/ }, ({ path }) => ({
+    plugin.onLoad({ filter: /\.(ts|mjs)$/ }, ({ path }) => ({
       contents: readFileSync(path, "utf8").replaceAll("import.meta.url", JSON.stringify(pathToFileURL(path).href)),
-      loader: "ts",
+      loader: path.endsWith(".ts") ? "ts" : "js",
     }));
   },
 };

@@ -2,13 +2,12 @@
 // are cached by content, so a second start reads files and compiles nothing.
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { withoutTypes } from "./esbuild.mjs";
 import { sourceOfEntry } from "./own-entries.mjs";
 
-const require = createRequire(import.meta.url);
 /** The second one is for a checkout that cannot be written to. */
 const cacheFolders = [
   fileURLToPath(new URL("../../node_modules/.cache/whetstone/ts", import.meta.url)),
@@ -39,14 +38,7 @@ function cached(name) {
 }
 
 function compile(path, source, name) {
-  const { code } = require("esbuild").transformSync(source, {
-    loader: "ts",
-    format: "esm",
-    target: "node20",
-    sourcemap: "inline",
-    sourcefile: path,
-    tsconfigRaw: { compilerOptions: { verbatimModuleSyntax: true } },
-  });
+  const code = withoutTypes(path, source);
   for (const folder of cacheFolders) {
     try {
       mkdirSync(folder, { recursive: true });

@@ -58,6 +58,9 @@ const js: Programs = {
 };
 
 const ts: Programs = {
+  "ends no parser": `let x = ${"a ? (b) : c => ".repeat(30)}1;`,
+  "nests without end": `let x = ${"(".repeat(200_000)}1${")".repeat(200_000)};`,
+  "is generic without end": `type A = ${"B<".repeat(20_000)}1${">".repeat(20_000)};\nconsole.log(1);`,
   ...Object.fromEntries(
     Object.entries(js).map(([name, code]) => [
       name,
@@ -66,8 +69,6 @@ const ts: Programs = {
   ),
   "refers to the file": '/// <reference path="SECRET_PATH" />\nimport text from "SECRET_PATH";\nconsole.log(text);',
   "names the file as its map": "console.log(new Error().stack);\n//# sourceMappingURL=file://SECRET_PATH",
-  "nests without end": `let x = ${"(".repeat(200_000)}1${")".repeat(200_000)};`,
-  "is generic without end": `type A = ${"B<".repeat(20_000)}1${">".repeat(20_000)};\nconsole.log(1);`,
 };
 
 const c = (body: string, before = "") =>

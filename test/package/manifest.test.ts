@@ -23,8 +23,15 @@ test("every entry has a source file, types beside its code, and a path for the c
 });
 
 test("versions are exact, and what runs at install time is decided", () => {
-  for (const [name, version] of Object.entries({ ...manifest.dependencies, ...manifest.devDependencies }))
+  for (const [name, version] of Object.entries({
+    ...manifest.dependencies,
+    ...manifest.optionalDependencies,
+    ...manifest.devDependencies,
+  }))
     expect(version, name).toMatch(/^(npm:[^@]+@)?\d+\.\d+\.\d+$/);
+  // What strips types for users is what strips them here.
+  for (const [name, version] of Object.entries(manifest.optionalDependencies))
+    expect(version, name).toBe(manifest.devDependencies.esbuild);
   const lock = json("package-lock.json").packages as Record<string, { hasInstallScript?: boolean; dev?: boolean }>;
   const scripts = Object.entries(lock).filter(([, entry]) => entry.hasInstallScript);
   // None reaches a user of the package, and none of these runs in a checkout.

@@ -69,7 +69,7 @@ test.each([
   [
     "./syntax.ts",
     "environment-module",
-    /syntax\.ts:2:9: Unexpected token\. Mend it; nothing was asked of a model yet\.$/,
+    /syntax\.ts:2:9: Unexpected "="\. Mend it; nothing was asked of a model yet\.$/,
   ],
   ["./syntax.js", "environment-module", /Unexpected token '=' \(.*syntax\.js:2\)\. Mend it/],
   ["./throws.ts", "environment-module", /\(reading 'z'\) \(.*throws\.ts:4:\d+\)\. Mend it/],
