@@ -257,6 +257,24 @@ describe.each(versions)("Node $label", ({ node }) => {
     }
   });
 
+  test("TypeScript that Node cannot run is graded, and is an environment", async () => {
+    const code =
+      'enum Base { Ten = 10 }\nimport * as fs from "fs";\nconsole.log(Number(fs.readFileSync(0)) + Base.Ten);';
+    const row = JSON.stringify({ language: "typescript", tests: { inputs: ["1\n"], outputs: ["11"] }, code });
+    const graded = await run([node, "node_modules/whetstone/dist/cli/whetstone.mjs", "grade", "-"], {
+      ...at(),
+      input: row,
+    });
+    expect(JSON.parse(graded.stdout || "{}"), graded.stderr).toMatchObject({ verdict: "pass" });
+    const environment = `import { environment } from "whetstone/rl";\nenum Kind { One }\nexport default environment({ problem: Kind.One } as never);\n`;
+    writeFileSync(join(project, "mine.ts"), environment);
+    const { stderr } = await run(
+      [node, "node_modules/whetstone/dist/cli/whetstone.mjs", "eval", "env=./mine.ts"],
+      at(),
+    );
+    expect(stderr).toMatch(/environment\(\{ problem \}\) is not known\. .*mine\.ts:3:\d+/);
+  });
+
   test("the command lists what it has, under the name by which it is called", async () => {
     const { stdout, stderr } = await run(["npx", "whetstone"], at());
     expect(stdout, stderr).toContain("Usage: npx whetstone COMMAND");
