@@ -1,7 +1,10 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { ProblemOutcome } from "../runs/events.ts";
-import { compareEvaluations, evaluationMetrics, stratifiedSubset, summarizeOutcomes } from "./evaluate.ts";
+import { compareEvaluations, evaluate, evaluationMetrics, stratifiedSubset, summarizeOutcomes } from "./evaluate.ts";
+import type { Policy } from "./policies.ts";
+import type { RollOut } from "./rollout.ts";
+import type { Task } from "./tasks.ts";
 
 const outcome = (
   id: string,
@@ -86,4 +89,19 @@ test("a subset is stable, has the size asked for and keeps each source's share",
       }
     }),
   );
+});
+
+test("the first failure stops the other problems, and they have stopped when it is told", async () => {
+  const tasks = ["bad", "slow", "slower"].map((id) => ({ id }) as Task);
+  const stopped: string[] = [];
+  const rollOut: RollOut = async (_, { id }, __, signal) => {
+    if (id === "bad") throw new Error("no sampler");
+    await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+    await new Promise((resolve) => setImmediate(resolve)); // as whoever lets go of what it holds
+    stopped.push(id);
+    throw signal.reason;
+  };
+  const evaluation = evaluate(tasks, { version: 0 } as Policy, rollOut, new AbortController().signal);
+  await expect(evaluation).rejects.toThrow("no sampler");
+  expect(stopped).toEqual(["slow", "slower"]);
 });

@@ -3,8 +3,9 @@ import { Random } from "../core/random.ts";
 import { mcnemarExact, mean, passAtK } from "../core/statistics.ts";
 import type { ProblemOutcome } from "../runs/events.ts";
 import { type Rate, rateOf, ratesBySource } from "../runs/rates.ts";
+import { linkedController } from "./cancellation.ts";
 import type { Policy } from "./policies.ts";
-import type { Completion, RollOut } from "./rollout.ts";
+import type { Completion, Group, RollOut } from "./rollout.ts";
 import type { Task } from "./tasks.ts";
 
 export interface Evaluation {
@@ -23,16 +24,29 @@ export interface Evaluation {
   figures: Record<string, number>;
 }
 
-/** Rolls out every task under one policy. */
+/** Rolls out every task under one policy. After the first failure nothing is asked, or said, any more. */
 export async function evaluate(
   tasks: readonly Task[],
   policy: Policy,
   rollOut: RollOut,
   signal: AbortSignal,
 ): Promise<Evaluation> {
-  const groups = await Promise.all(
-    tasks.map((task, group) => rollOut({ phase: "eval", batch: policy.version, group }, task, policy, signal)),
+  const all = linkedController(signal);
+  const rolling = tasks.map((task, group) =>
+    rollOut({ phase: "eval", batch: policy.version, group }, task, policy, all.signal),
   );
+  try {
+    return summarizeGroups(await Promise.all(rolling));
+  } catch (error) {
+    all.abort(error);
+    await Promise.allSettled(rolling);
+    throw error;
+  } finally {
+    all.unlink();
+  }
+}
+
+function summarizeGroups(groups: readonly Group[]): Evaluation {
   return summarizeOutcomes(
     groups.map(({ problem, source, completions }) => {
       const graded = completions.filter(({ grade }) => grade.verdict !== "ungraded");
