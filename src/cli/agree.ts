@@ -2,8 +2,8 @@
 // settings alone, so it comes first: before a folder is made, data are fetched, or the server is asked for anything.
 
 import type { TrainConfig } from "../rl/config.ts";
-import { costAtMost, describeCost, type Forecast, forecastAtMost } from "../rl/forecast.ts";
-import { dollars, type EngineName, noPrice, type Tariff, tariffForBudget, tariffOf } from "../rl/prices.ts";
+import { describeCost, type Forecast, forecastAtMost } from "../rl/forecast.ts";
+import { costOf, dollars, type EngineName, noPrice, type Tariff, tariffForBudget, tariffOf } from "../rl/prices.ts";
 import { askYes } from "./ask.ts";
 import { chargedAs } from "./connect.ts";
 
@@ -57,9 +57,10 @@ function costsMore(is: [Forecast, TrainConfig], was: [Forecast, TrainConfig], ta
   // Without prices, by the tokens.
   const priced = tariff ?? { prefill: 1, cachedPrefill: 1, sample: 1, train: 1, basis: "" };
   const most = ([{ run }, { budget: limit }]: [Forecast, TrainConfig]) =>
-    Math.min(limit ?? Number.POSITIVE_INFINITY, run ? costAtMost(run, priced) : Number.POSITIVE_INFINITY);
+    Math.min(limit ?? Number.POSITIVE_INFINITY, run ? costOf(priced, run).total : Number.POSITIVE_INFINITY);
   const [now, then] = [most(is), most(was)];
   return (
-    now > then || (now === Number.POSITIVE_INFINITY && costAtMost(is[0].step, priced) > costAtMost(was[0].step, priced))
+    now > then ||
+    (now === Number.POSITIVE_INFINITY && costOf(priced, is[0].step).total > costOf(priced, was[0].step).total)
   );
 }

@@ -4,9 +4,9 @@
 import type { RunEvent } from "../runs/events.ts";
 import { isCarryDropped, undoSteps } from "../runs/rewinds.ts";
 import type { TrainConfig } from "./config.ts";
-import { longestTask } from "./forecast.ts";
+import { forecastAtMost } from "./forecast.ts";
 import type { Meter } from "./meter.ts";
-import { costOf, type Tariff, type TokenUse } from "./prices.ts";
+import { costOf, sampledTokens, type Tariff, type TokenUse } from "./prices.ts";
 
 /** Why something does not fit, in US dollars. */
 export interface Refusal {
@@ -112,9 +112,8 @@ export class Budget {
   take(event: RunEvent): void {
     switch (event.type) {
       case "group-sampled": {
-        const sample = event.samples.reduce((sum, { tokens }) => sum + tokens, 0);
-        const prefill = event.promptTokens;
-        const paid = event.given ? 0 : this.#dollars({ prefill, cachedPrefill: event.cachedTokens, sample });
+        const use = sampledTokens(event);
+        const paid = event.given ? 0 : this.#dollars(use);
         const left = event.phase === "train" ? this.#groupsLeft : this.#evaluationLeft;
         left.set(event.batch, Math.max(0, (left.get(event.batch) ?? 0) - 1));
         // Of a batch whose update is on its way, the step's end is still to come.
@@ -123,15 +122,15 @@ export class Budget {
         const cost = { dollars: paid, training: 0 };
         this.#costs.set(keyOf(event), cost);
         remember(this.#recent[event.phase], cost);
-        this.#willTrain(event, event.samples.length * prefill + sample, cost);
+        this.#willTrain(event, event.samples.length * use.prefill + use.sample, cost);
         break;
       }
       case "turn-sampled": {
         const cost = this.#costs.get(keyOf(event)) ?? { dollars: 0, training: 0 };
-        const { promptTokens: prefill, cachedTokens: cachedPrefill, tokens: sample } = event;
-        cost.dollars += this.#dollars({ prefill, cachedPrefill, sample });
+        const use = sampledTokens(event);
+        cost.dollars += this.#dollars(use);
         // Of what was shown, only what is new is trained on once more; where a sequence begins anew that is all.
-        this.#willTrain(event, sample + (event.parent === null ? prefill : 0), cost);
+        this.#willTrain(event, use.sample + (event.parent === null ? use.prefill : 0), cost);
         break;
       }
       case "update-submitted": {
@@ -210,22 +209,9 @@ export class Budget {
 
   /** The most that work can be expected to cost. */
   #atMost({ groups, slow, evaluated, training }: Work): number {
-    const config = this.#config;
-    const completions = config.completions_per_prompt;
-    const { prompt, maxTokens } = longestTask(config);
-    // Every turn reads what was said before it; together its tokens stay within the window.
-    const further = completions * (this.#turns - 1);
-    const train = completions * this.#turns * config.context_window;
-    const group = {
-      prefill: prompt.length + further * config.context_window + this.#reads * train,
-      sample: completions * this.#turns * maxTokens,
-      train,
-    };
-    const test = longestTask(config, config.eval_max_tokens || config.max_tokens);
-    const evaluation = {
-      prefill: test.prompt.length + config.eval_num_samples * (this.#turns - 1) * config.context_window,
-      sample: config.eval_num_samples * this.#turns * test.maxTokens,
-    };
+    const single = { prompts_per_step: 1, eval_max_problems: 1, fill_batch: false, max_steps: -1, eval_every: 0 };
+    const { step: group, evaluation } = forecastAtMost({ ...this.#config, ...single }, this.#turns);
+    group.prefill += this.#reads * group.train;
     const recent = (phase: "train" | "eval") => this.#recent[phase].map(({ dollars }) => dollars);
     return (
       upperBound(recent("train"), groups, this.#dollars(group)) +
@@ -236,14 +222,7 @@ export class Budget {
   }
 
   #dollars(use: Partial<TokenUse>): number {
-    const { prefill, sample, train } = costOf(this.#tariff, {
-      prefill: 0,
-      cachedPrefill: 0,
-      sample: 0,
-      train: 0,
-      ...use,
-    });
-    return prefill + sample + train;
+    return costOf(this.#tariff, use).total;
   }
 }
 

@@ -35,7 +35,7 @@ interface TaskSize {
 }
 
 /** The task that costs most: the longest answer, after a prompt that leaves room for just that. */
-export function longestTask(
+function longestTask(
   { max_tokens, context_window: window }: Pick<TrainConfig, "max_tokens" | "context_window">,
   maxTokens = max_tokens,
 ): TaskSize {
@@ -44,9 +44,13 @@ export function longestTask(
 }
 
 /** The most tokens of a run by its settings alone, before a prompt was read. Evaluations of all problems there are, are not in it. */
-export function forecastAtMost(config: TrainConfig): Forecast {
+export function forecastAtMost(
+  config: Settings & Pick<TrainConfig, "max_tokens" | "eval_max_tokens" | "eval_max_problems">,
+  maxTurns = 1,
+): Forecast {
   const test = longestTask(config, config.eval_max_tokens || config.max_tokens);
-  return forecastTokens(config, [longestTask(config)], new Array<TaskSize>(config.eval_max_problems).fill(test));
+  const tests = new Array<TaskSize>(config.eval_max_problems).fill(test);
+  return forecastTokens(config, [longestTask(config)], tests, maxTurns);
 }
 
 /**
@@ -59,7 +63,7 @@ export function forecastTokens(
   tests: readonly TaskSize[],
   maxTurns = 1,
 ): Forecast {
-  const { max_steps: steps, eval_every: every, context_window: window } = config;
+  const { max_steps: steps, context_window: window } = config;
   const answers = completionsPerStep(config);
   const prompts = maxProblemsOf(config);
   const mean = (pick: (task: TaskSize) => number) =>
@@ -78,22 +82,19 @@ export function forecastTokens(
     sample: config.eval_num_samples * maxTurns * tests.reduce((sum, task) => sum + task.maxTokens, 0),
     train: 0,
   };
-  // Before the first step, every so often, and after the last one.
-  const evaluations = every > 0 && tests.length > 0 && steps >= 0 ? 1 + Math.ceil(steps / every) : 0;
+  const evaluations = tests.length > 0 && steps >= 0 ? evaluationsOf(config, steps) : 0;
   const add = (kind: keyof TokenBound) => steps * step[kind] + evaluations * evaluation[kind];
   const run = steps < 0 ? undefined : { prefill: add("prefill"), sample: add("sample"), train: add("train") };
   return { step, evaluation, run, steps, evaluations };
 }
 
-/** US dollars for tokens none of which the server had cached. */
-export function costAtMost(use: TokenBound, tariff: Tariff): number {
-  const { prefill, sample, train } = costOf(tariff, { ...use, cachedPrefill: 0 });
-  return prefill + sample + train;
-}
+/** Evaluations of a run: before the first step, every so many steps, and after the last one. */
+export const evaluationsOf = ({ eval_every: every }: Pick<TrainConfig, "eval_every">, steps: number): number =>
+  every > 0 ? 1 + Math.ceil(steps / every) : 0;
 
 /** The most that a run costs, in one line. */
 export function describeCost({ step, run }: Forecast, tariff: Tariff): string {
-  const most = (use: TokenBound) => dollars(costAtMost(use, tariff));
+  const most = (use: TokenBound) => dollars(costOf(tariff, use).total);
   return `cost: at most ${most(step)} a step${run ? `, ${most(run)} in all` : ""} (${tariff.basis})`;
 }
 

@@ -3,13 +3,9 @@
 // estimated, and kept apart.
 import type { RunEvent } from "../runs/events.ts";
 import { isStepUndone, undoSteps } from "../runs/rewinds.ts";
-import { costOf, Tariff, type TokenUse } from "./prices.ts";
+import { addTokens, costOf, sampledTokens, Tariff, type TokenUse, tokensBy } from "./prices.ts";
 
-const nothing = (): TokenUse => ({ prefill: 0, cachedPrefill: 0, sample: 0, train: 0 });
-
-function add(to: TokenUse, more: Partial<TokenUse>): void {
-  for (const kind of ["prefill", "cachedPrefill", "sample", "train"] as const) to[kind] += more[kind] ?? 0;
-}
+const nothing = () => tokensBy(() => 0);
 
 /** Tokens at one price, by purpose. */
 interface Account {
@@ -87,7 +83,7 @@ export class Meter {
   get underWay(): TokenUse {
     const sum = nothing();
     for (const { samples, promptTokens, maxTokens } of this.#requests.values())
-      add(sum, { prefill: promptTokens, sample: samples * maxTokens });
+      addTokens(sum, { prefill: promptTokens, sample: samples * maxTokens });
     return sum;
   }
 
@@ -105,14 +101,13 @@ export class Meter {
     for (const account of this.#accounts) {
       const tariff = account.tariff ?? known;
       for (const purpose of ["train", "eval", "wasted", "lost"] as const) {
-        const { prefill, sample, train } = costOf(tariff, account[purpose]);
-        const cost = prefill + sample + train;
-        if (purpose !== "train") spent[purpose] += cost;
+        const { prefill, sample, train, total } = costOf(tariff, account[purpose]);
+        if (purpose !== "train") spent[purpose] += total;
         if (purpose === "wasted" || purpose === "lost") continue;
         spent.prefill += prefill;
         spent.sample += sample;
         spent.train += train;
-        spent.total += cost;
+        spent.total += total;
       }
     }
     return spent;
@@ -129,10 +124,7 @@ export class Meter {
     };
     const { spent, mixedGroups, underWay, tariff } = this;
     figures["tokens/under_way_total"] = underWay.prefill + underWay.sample;
-    if (tariff) {
-      const most = costOf(tariff, underWay);
-      figures["cost/under_way"] = most.prefill + most.sample;
-    }
+    if (tariff) figures["cost/under_way"] = costOf(tariff, underWay).total;
     if (!spent) return figures;
     figures["cost/total"] = spent.total;
     figures["cost/step"] = spent.total - this.#lastTotal;
@@ -159,19 +151,18 @@ export class Meter {
       case "group-sampled": {
         this.#requests.delete(keyOf({ phase: event.phase, batch: event.batch, group: event.group }));
         if (event.given) break;
-        const sample = event.samples.reduce((sum, { tokens }) => sum + tokens, 0);
-        const use = { prefill: event.promptTokens, cachedPrefill: event.cachedTokens, sample };
-        add(this.#account[event.phase], use);
-        if (event.phase === "train") add(this.#batch(event.batch), use);
+        const use = sampledTokens(event);
+        addTokens(this.#account[event.phase], use);
+        if (event.phase === "train") addTokens(this.#batch(event.batch), use);
         this.#answers[event.phase].samples += event.samples.length;
-        this.#answers[event.phase].tokens += sample;
+        this.#answers[event.phase].tokens += use.sample;
         break;
       }
       case "turn-sampled": {
         this.#requests.delete(keyOf({ ...event, turn: `${event.sample} ${event.turn}` }));
-        const use = { prefill: event.promptTokens, cachedPrefill: event.cachedTokens, sample: event.tokens };
-        add(this.#account[event.phase], use);
-        if (event.phase === "train") add(this.#batch(event.batch), use);
+        const use = sampledTokens(event);
+        addTokens(this.#account[event.phase], use);
+        if (event.phase === "train") addTokens(this.#batch(event.batch), use);
         this.#answers[event.phase].samples++;
         this.#answers[event.phase].tokens += event.tokens;
         break;
@@ -184,20 +175,21 @@ export class Meter {
         const { tokens = 0, readTokens = 0 } = this.#submitted.get(event.step) ?? {};
         const use = { train: tokens, prefill: readTokens };
         this.#submitted.delete(event.step);
-        add(this.#account.train, use);
-        add(this.#batch(event.step), use);
+        addTokens(this.#account.train, use);
+        addTokens(this.#batch(event.step), use);
         break;
       }
       case "retrained":
-        add(this.#account.train, { train: event.tokens });
-        add(this.#account.wasted, { train: event.tokens });
+        addTokens(this.#account.train, { train: event.tokens });
+        addTokens(this.#account.wasted, { train: event.tokens });
         break;
       case "step-done":
         this.#submitted.delete(event.step);
         this.#lastTotal = this.spent?.total ?? 0;
         break;
       case "rewound":
-        for (const [batch, use] of this.#batches) if (isStepUndone(batch, event.to)) add(this.#account.wasted, use);
+        for (const [batch, use] of this.#batches)
+          if (isStepUndone(batch, event.to)) addTokens(this.#account.wasted, use);
         undoSteps(event.to, this.#batches, this.#mixed);
         break;
     }
@@ -209,7 +201,7 @@ export class Meter {
 
   #sum(...purposes: Purpose[]): TokenUse {
     const sum = nothing();
-    for (const account of this.#accounts) for (const purpose of purposes) add(sum, account[purpose]);
+    for (const account of this.#accounts) for (const purpose of purposes) addTokens(sum, account[purpose]);
     return sum;
   }
 
@@ -228,11 +220,11 @@ export class Meter {
     for (const { phase, samples, promptTokens, maxTokens } of this.#requests.values()) {
       const { samples: answered, tokens } = this.#answers[phase];
       const each = answered > 0 ? Math.min(maxTokens, tokens / answered) : maxTokens;
-      add(this.#account.lost, { prefill: promptTokens, sample: Math.round(samples * each) });
+      addTokens(this.#account.lost, { prefill: promptTokens, sample: Math.round(samples * each) });
     }
     this.#requests.clear();
     for (const update of this.#submitted.values()) {
-      if (!update.lost) add(this.#account.lost, { train: update.tokens, prefill: update.readTokens });
+      if (!update.lost) addTokens(this.#account.lost, { train: update.tokens, prefill: update.readTokens });
       update.lost = true;
     }
   }

@@ -2,6 +2,7 @@
 // its prices, so this table is read where a cost is shown, and an unknown model has no cost rather than a guessed one.
 import { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
+import type { EventOf } from "../runs/events.ts";
 import type { engineNames } from "./config-keys.ts";
 
 export type EngineName = (typeof engineNames)[number];
@@ -122,14 +123,32 @@ export interface TokenUse {
   train: number;
 }
 
+const tokenKinds = ["prefill", "cachedPrefill", "sample", "train"] as const;
+
+/** Tokens of each kind. */
+export const tokensBy = (count: (kind: keyof TokenUse) => number): TokenUse =>
+  Object.fromEntries(tokenKinds.map((kind) => [kind, count(kind)])) as Record<keyof TokenUse, number>;
+
+export function addTokens(to: TokenUse, more: Partial<TokenUse>): void {
+  for (const kind of tokenKinds) to[kind] += more[kind] ?? 0;
+}
+
+/** What a request for samples used. */
+export const sampledTokens = (event: EventOf<"group-sampled" | "turn-sampled">) => ({
+  prefill: event.promptTokens,
+  cachedPrefill: event.cachedTokens,
+  sample: event.type === "turn-sampled" ? event.tokens : event.samples.reduce((sum, { tokens }) => sum + tokens, 0),
+});
+
 /** US dollars for tokens, by what they were for. */
-export function costOf(price: Tariff, use: TokenUse): { prefill: number; sample: number; train: number } {
-  const { prefill, cachedPrefill } = use;
-  return {
+export function costOf(price: Tariff, use: Partial<TokenUse>) {
+  const { prefill = 0, cachedPrefill = 0, sample = 0, train = 0 } = use;
+  const cost = {
     prefill: ((prefill - cachedPrefill) * price.prefill + cachedPrefill * price.cachedPrefill) / 1e6,
-    sample: (use.sample * price.sample) / 1e6,
-    train: (use.train * price.train) / 1e6,
+    sample: (sample * price.sample) / 1e6,
+    train: (train * price.train) / 1e6,
   };
+  return { ...cost, total: cost.prefill + cost.sample + cost.train };
 }
 
 /** Dollars as text: cents from a dollar on, four digits below. */

@@ -9,10 +9,10 @@ import { languageNames, languageOf, toolsOf } from "../../core/languages/languag
 import { whet } from "../../core/program.ts";
 import { shellCommand } from "../../core/shell.ts";
 import { presetConfigFor, type TrainConfig } from "../../rl/config.ts";
-import { forecastTokens } from "../../rl/forecast.ts";
+import { evaluationsOf, forecastTokens } from "../../rl/forecast.ts";
 import { declaredFrozen, notFrozen, probeFrozen } from "../../rl/frozen-samplers.ts";
 import { measureStep } from "../../rl/measure-step.ts";
-import { evaluationsOf, forecastRun, type Measured, measuredIn } from "../../rl/measured-forecast.ts";
+import { forecastRun, type Measured, measuredIn } from "../../rl/measured-forecast.ts";
 import { dollars, noPrice, tariffOf } from "../../rl/prices.ts";
 import { type ProbedSample, probeSample, probeTraining } from "../../rl/probe.ts";
 import { completionsPerStep } from "../../rl/sizes.ts";
@@ -57,7 +57,6 @@ export const command: Command = {
   },
 };
 
-/** `ready`: the command that trains what was examined. */
 /** What this machine has to run programs with, and how to get the rest. */
 async function languagesHere(): Promise<{ value: undefined; found: string }> {
   const rows = languageNames.map(async (name) => {
@@ -69,6 +68,7 @@ async function languagesHere(): Promise<{ value: undefined; found: string }> {
   return { value: undefined, found: (await Promise.all(rows)).join("; ") };
 }
 
+/** `ready`: the command that trains what was examined. */
 async function examine(
   config: TrainConfig,
   { run, ready }: { run: string | undefined; ready: string },
