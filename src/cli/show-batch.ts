@@ -1,4 +1,5 @@
 // A step or an evaluation as text: its groups; and one group: its answers, side by side.
+import { mean } from "../core/statistics.ts";
 import { visible, visibleLine } from "../core/visible.ts";
 import type { Batch, BatchGroup, Phase } from "../runs/batch.ts";
 import { clock } from "../runs/display.ts";
@@ -51,7 +52,7 @@ export function describeBatch(run: string, view: RunView, batch: Batch): string 
         ? judged.outcome + (judged.skipped && judged.outcome === "mixed" ? " (skipped)" : "")
         : outcomeSoFar(group)) + (trainedIn === batch.batch ? "" : `, with step ${trainedIn}`),
       rewards.length === 0 ? "–" : `${Math.min(...rewards).toFixed(2)} … ${Math.max(...rewards).toFixed(2)}`,
-      String(Math.round(mean(sampled.samples.map((_, sample) => writtenOf(group, sample).tokens)))),
+      String(Math.round(mean(sampled.samples.map((_, sample) => writtenOf(group, sample).tokens)) ?? 0)),
       statusesOf(grades.map(({ status }) => status)),
       visibleLine(sampled.problem, 60),
     ];
@@ -157,4 +158,3 @@ export function statusesOf(statuses: readonly string[]): string {
 
 export const percent = (value: number | undefined) =>
   value === undefined ? undefined : `${(100 * value).toFixed(0)}%`;
-const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);

@@ -2,10 +2,11 @@
 import { visibleLine } from "../core/visible.ts";
 import { summarizeOutcomes } from "../rl/evaluate.ts";
 import { Meter } from "../rl/meter.ts";
-import { costLines, groupLine } from "../rl/report.ts";
+import { costLines, curveLines, groupLine, thinned } from "../rl/report.ts";
 import { type BatchGroup, type Phase, type ReadableRun, readBatch } from "../runs/batch.ts";
 import { clock, sparkline } from "../runs/display.ts";
 import { type Problem, problemsOf } from "../runs/problems.ts";
+import { rateText } from "../runs/rates.ts";
 import { readJournal } from "../runs/read-journal.ts";
 import type { MetricsRecord } from "../runs/records.ts";
 import type { Tokenizer } from "../tokenizer/index.ts";
@@ -34,24 +35,16 @@ export function describeRun(run: string, readable: ReadableRun): string {
     `  ${steps.length} steps in ${clock(view.seconds)}${started.length > 1 ? ` over ${started.length} starts` : ""}; ${state}`,
     "",
   ];
-  for (const [label, name] of [
-    ["reward", "mean_reward"],
-    ["correct", "mean_correct"],
-    ["format", "format_rate"],
-  ] as const) {
-    const values = steps.flatMap((record) => (record[name] === undefined ? [] : [record[name]]));
-    if (values.length > 0)
-      lines.push(
-        `  ${label.padEnd(8)} ${sparkline(thinned(values, 60))}  ${values[0]!.toFixed(3)} → ${values.at(-1)!.toFixed(3)}`,
-      );
-  }
+  lines.push(...curveLines(steps));
   if (evaluations.length > 0) {
     const rows = evaluations.map(({ step, outcomes }) => {
       const { pass1, formatRate } = summarizeOutcomes(outcomes);
-      const rate = pass1
-        ? `${(100 * pass1.rate).toFixed(1)}% [${(100 * pass1.low).toFixed(1)}, ${(100 * pass1.high).toFixed(1)}]`
-        : "nothing graded";
-      return [String(step), rate, String(outcomes.length), percent(formatRate) ?? ""];
+      return [
+        String(step),
+        pass1 ? rateText(pass1) : "nothing graded",
+        String(outcomes.length),
+        percent(formatRate) ?? "",
+      ];
     });
     lines.push("", ...indented(textTable(["evaluation", "Pass@1", "problems", "format"], rows, "rlrr")));
   }
@@ -146,7 +139,7 @@ export function describeProblem(
     `  ${sum(({ passed }) => passed)} of ${sum(({ graded }) => graded)} graded answers passed, in ${tries.length} groups`,
   ];
   const known = attempts.filter(({ graded }) => graded > 0).map(({ passed, graded }) => passed / graded);
-  if (known.length > 1) lines.push(`  solve rate over time ${sparkline(thinned(known, 60), 0, 1)}`);
+  if (known.length > 1) lines.push(`  solve rate over time ${sparkline(thinned(known), 0, 1)}`);
   lines.push("", "prompt", ...promptOf(first, tokenizer), "");
   const rows = tries.map(({ phase, step, group, graded, passed, outcome, found }) => {
     const samples = found?.sampled.samples ?? [];
@@ -179,8 +172,3 @@ function promptOf(group: BatchGroup | undefined, tokenizer: Tokenizer | string):
 const indented = (lines: readonly string[]) => lines.map((line) => `  ${line}`);
 
 const ago = (at: number) => clock((Date.now() - at) / 1000);
-
-function thinned(values: readonly number[], count: number): number[] {
-  if (values.length <= count) return [...values];
-  return Array.from({ length: count }, (_, index) => values[Math.floor((index * values.length) / count)]!);
-}

@@ -1,6 +1,6 @@
 // What `./whet train` shows while it runs: one line per step, and on a terminal a live line with what is in flight. Steps are numbered
 // as in the files, from 0. Every line of a run has the same columns: within 80 characters unless the figures themselves are wider.
-import { countOf } from "../core/count.ts";
+import { countOf, percent } from "../core/count.ts";
 import type { TrainConfig } from "../rl/config.ts";
 import type { Evaluation } from "../rl/evaluate.ts";
 import { dollars } from "../rl/prices.ts";
@@ -9,6 +9,7 @@ import type { TrainEvents } from "../rl/train.ts";
 import { bar, clock, type Display } from "../runs/display.ts";
 import type { RunEvent } from "../runs/events.ts";
 import type { Logger } from "../runs/log.ts";
+import { rateText } from "../runs/rates.ts";
 
 const width = 80;
 
@@ -52,15 +53,14 @@ export class TrainDisplay implements TrainEvents {
       this.#logger.warn(`evaluation after ${countOf(step, "step")}: nothing could be graded, so there is no Pass@1`);
       return;
     }
-    const percent = (value: number) => (100 * value).toFixed(1);
     this.#logger.info(
-      `eval after ${countOf(step, "step")}  Pass@1 ${percent(pass1.rate)}% [${percent(pass1.low)}, ${percent(pass1.high)}]  ${countOf(pass1.problems, "problem")}`,
+      `eval after ${countOf(step, "step")}  Pass@1 ${rateText(pass1)}  ${countOf(pass1.problems, "problem")}`,
     );
     const sources = Object.entries(evaluation.bySource);
     if (sources.length < 2) return;
     for (const [name, { rate, problems }] of sources)
       this.#logger.info(
-        `  ${name.slice(0, 40).padEnd(40)} ${percent(rate).padStart(5)}%  ${countOf(problems, "problem")}`,
+        `  ${name.slice(0, 40).padEnd(40)} ${percent(rate).padStart(6)}  ${countOf(problems, "problem")}`,
       );
   }
 

@@ -1,8 +1,10 @@
 // A run as one page to send to a colleague: curves as SVG, no script, nothing loaded from anywhere. Read from the journal.
 import { createHash } from "node:crypto";
 import { basename } from "node:path";
+import { percent as percentOf } from "../core/count.ts";
 import { escapeHtml } from "../core/html.ts";
 import { type BatchGroup, readBatch } from "../runs/batch.ts";
+import { clock } from "../runs/display.ts";
 import { metricCharts } from "../runs/metric-names.ts";
 import type { Rate } from "../runs/rates.ts";
 import { knownCurves, type Plot, shortFigure, svgPlot, svgTag } from "../runs/svg-plot.ts";
@@ -299,6 +301,4 @@ function configOf(index: RunIndex): string {
 const interval = (rate: Rate | null) =>
   rate ? `${percent(rate.rate)} <small>${percent(rate.low)} to ${percent(rate.high)}</small>` : "–";
 const number = (value: number | null | undefined) => (value == null ? "–" : String(Number(value.toPrecision(3))));
-const percent = (value: number | null | undefined) => (value == null ? "–" : `${(100 * value).toFixed(1)}%`);
-const clock = (seconds: number) =>
-  `${Math.floor(seconds / 3600)}:${String(Math.floor(seconds / 60) % 60).padStart(2, "0")}:${String(Math.floor(seconds) % 60).padStart(2, "0")}`;
+const percent = (value: number | null | undefined) => (value == null ? "–" : percentOf(value));

@@ -2,7 +2,7 @@
 import { countOf, percent, thousands } from "../core/count.ts";
 import { mean } from "../core/statistics.ts";
 import { bar, clock, sparkline } from "../runs/display.ts";
-import type { Rate } from "../runs/rates.ts";
+import { type Rate, rateText } from "../runs/rates.ts";
 import type { MetricsRecord } from "../runs/records.ts";
 import type { Comparison, Evaluation } from "./evaluate.ts";
 import type { Meter } from "./meter.ts";
@@ -105,16 +105,7 @@ export function renderReport(input: ReportInput): string {
   const steps = countOf(trained.length, "step");
   const lines: string[] = [`${steps} in ${clock(input.seconds)}${sessions}`, ""];
   if (after) lines.push(...evaluationLines(before, after, comparison), "");
-  for (const [label, name] of [
-    ["reward", "mean_reward"],
-    ["correct", "mean_correct"],
-    ["format", "format_rate"],
-    ...(isRewarded ? [] : ([["loss", "loss"]] as const)),
-  ] as const) {
-    const values = numbers(trained, name);
-    if (values.length > 0)
-      lines.push(`  ${label.padEnd(8)} ${sparkline(thin(values, 60))}  ${arrow(values[0], values.at(-1))}`);
-  }
+  lines.push(...curveLines(trained));
   if (isRewarded) lines.push("", "  what to expect of a working pipeline");
   for (const row of isRewarded ? smokeTest(input) : []) {
     const answer = row.holds === undefined ? "too short to tell" : row.holds ? "yes" : "no";
@@ -131,16 +122,25 @@ export function renderReport(input: ReportInput): string {
   return lines.join("\n");
 }
 
+/** The curves of a run, a line each; of one that is not rewarded, its loss. */
+export function curveLines(steps: readonly MetricsRecord[]): string[] {
+  const isRewarded = steps.some((record) => record["mean_reward"] !== undefined);
+  const curves = { reward: "mean_reward", correct: "mean_correct", format: "format_rate" };
+  return Object.entries({ ...curves, ...(isRewarded ? {} : { loss: "loss" }) }).flatMap(([label, name]) => {
+    const values = numbers(steps, name);
+    if (values.length === 0) return [];
+    return [`  ${label.padEnd(8)} ${sparkline(thinned(values))}  ${arrow(values[0], values.at(-1))}`];
+  });
+}
+
 function evaluationLines(
   before: Evaluation | undefined,
   after: Evaluation,
   comparison: Comparison | undefined,
 ): string[] {
-  const show = (rate: Rate) =>
-    `${percent(rate.rate)} [${(100 * rate.low).toFixed(1)}, ${(100 * rate.high).toFixed(1)}]`;
   const row = (label: string, from: Rate | undefined, to: Rate) => {
     const change = from ? `   ${signed(100 * (to.rate - from.rate))} points` : "";
-    return `  ${label.padEnd(24)} ${from ? `${show(from)} → ` : ""}${show(to)}${change}`;
+    return `  ${label.padEnd(24)} ${from ? `${rateText(from)} → ` : ""}${rateText(to)}${change}`;
   };
   const lines = [
     after.pass1
@@ -245,12 +245,9 @@ export function costLines({ meter, before, after }: Pick<ReportInput, "meter" | 
   return lines.map(([label, text]) => `  ${label!.padEnd(8)} ${text}`);
 }
 
-/** At most `most` values, each the mean of its share. */
-function thin(values: readonly number[], most: number): number[] {
+/** As many values as a line of text has room for, each the mean of its share. */
+export function thinned(values: readonly number[], most = 60): number[] {
   if (values.length <= most) return [...values];
-  return Array.from(
-    { length: most },
-    (_, index) =>
-      mean(values.slice(Math.floor((index * values.length) / most), Math.floor(((index + 1) * values.length) / most)))!,
-  );
+  const from = (index: number) => Math.floor((index * values.length) / most);
+  return Array.from({ length: most }, (_, index) => mean(values.slice(from(index), from(index + 1)))!);
 }

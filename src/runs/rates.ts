@@ -1,4 +1,5 @@
 // Rates of problem outcomes with their intervals: what an evaluation, a report and the dashboard say of how much was solved.
+import { percent } from "../core/count.ts";
 import { mean, wilsonInterval } from "../core/statistics.ts";
 import type { ProblemOutcome } from "./events.ts";
 
@@ -10,6 +11,10 @@ export interface Rate {
   high: number;
   problems: number;
 }
+
+/** "69.6% [65.2, 73.6]". */
+export const rateText = ({ rate, low, high }: Omit<Rate, "problems">): string =>
+  `${percent(rate)} [${(100 * low).toFixed(1)}, ${(100 * high).toFixed(1)}]`;
 
 /** Undefined without a graded problem. The interval treats problems as the independent trials, which is exact for one sample each. */
 export function rateOf(outcomes: readonly ProblemOutcome[]): Rate | undefined {

@@ -13,7 +13,7 @@ import { compareEvaluations, type Evaluation, evaluate, evaluationSeed } from ".
 import type { Policy } from "../../rl/policies.ts";
 import type { Task } from "../../rl/tasks.ts";
 import { ProblemOutcome } from "../../runs/events.ts";
-import type { Rate } from "../../runs/rates.ts";
+import { type Rate, rateText } from "../../runs/rates.ts";
 import { type Asked, AskedWeights, type AskPlan, planAsking } from "../asked-weights.ts";
 import { commandOf } from "../command.ts";
 import { sayRun } from "../find-run.ts";
@@ -205,8 +205,8 @@ function readOutcomes(file: string): ProblemOutcome[] {
   return outcomes.length > 0 ? outcomes : bad("(nothing)", 1);
 }
 
-const interval = ({ rate, low, high, problems }: Rate) =>
-  `${percent(rate).padStart(6)} [${(100 * low).toFixed(1)}, ${(100 * high).toFixed(1)}]  ${countOf(problems, "problem")}`;
+const interval = (rate: Rate) =>
+  `${rateText(rate).replace(/^\S+/, (share) => share.padStart(6))}  ${countOf(rate.problems, "problem")}`;
 
 function print(label: string, evaluation: Evaluation): void {
   const rows: [string, string][] = [
