@@ -26,12 +26,14 @@ export function presetOf(
   asked: Partial<Pick<TrainConfig, "base_url" | "engine" | "model_name">> = {},
 ) {
   const kind = engineKind(asked);
-  const why = {
-    embedded: asked.engine ? "engine=embedded" : "no TINKER_API_KEY and no server is named",
-    skyrl: "engine=skyrl",
-    hosted: asked.engine ? "engine=hosted" : "TINKER_API_KEY is set",
-    server: "a server is named; one that offers only the bundled model gets nano",
-  }[kind];
+  const unasked: Partial<Record<typeof kind, string>> = {
+    embedded: "no TINKER_API_KEY and no server is named",
+    hosted: "TINKER_API_KEY is set",
+  };
+  const why =
+    kind === "server"
+      ? "a server is named; one that offers only the bundled model gets nano"
+      : ((asked.engine ? undefined : unasked[kind]) ?? `engine=${kind}`);
   const engine = kind === "server" ? "deepcoder" : presetOfEngine(kind, asked.model_name);
   const preset = given ?? engine;
   return { preset, usual: presetConfig(preset, engine), why: given ? "given" : why };

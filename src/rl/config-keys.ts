@@ -14,8 +14,10 @@ import { scheduleNames } from "./schedule.ts";
 export const enginePresets = ["nano", "small", "deepcoder"] as const;
 export const recipeNames = ["dapo", "dr_grpo"] as const;
 
-/** What trains: an engine of this machine, the server at an address, or Thinking Machines' service. */
-export const engineNames = ["embedded", "skyrl", "server", "hosted"] as const;
+/** The engines of this machine, which cost nothing. */
+export const localEngineNames = ["embedded", "skyrl"] as const;
+/** What trains: one of those, the server at an address, or Thinking Machines' service. */
+export const engineNames = [...localEngineNames, "server", "hosted"] as const;
 
 const positive = z.number().positive();
 const count = z.int().min(0);

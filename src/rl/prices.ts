@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
 import type { EventOf } from "../runs/events.ts";
-import type { engineNames } from "./config-keys.ts";
+import { type engineNames, localEngineNames } from "./config-keys.ts";
 
 export type EngineName = (typeof engineNames)[number];
 
@@ -69,7 +69,7 @@ export function tariffOf(
   engine: EngineName,
 ): { tariff: Tariff; missing: [] } | { tariff: undefined; missing: string[] } {
   const listed = engine === "hosted" ? priceOf(config.model_name) : undefined;
-  const free = engine === "embedded" || engine === "skyrl" ? 0 : undefined;
+  const free = localEngineNames.some((name) => name === engine) ? 0 : undefined;
   const prefill = config.price_prefill ?? listed?.prefill ?? free;
   const sample = config.price_sample ?? listed?.sample ?? free;
   const train = config.price_train ?? listed?.train ?? free;
@@ -81,7 +81,7 @@ export function tariffOf(
       ? ""
       : listed
         ? `hosted Tinker's prices of ${listed.asOf}`
-        : `the ${engine === "embedded" ? "embedded engine" : "GPU of this machine"} costs nothing`;
+        : `the ${engine} engine costs nothing`;
   const own = given.length === 0 ? "" : `${given.map((key) => `${key}=${config[key]}`).join(" ")}`;
   return {
     tariff: {

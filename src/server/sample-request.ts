@@ -39,7 +39,7 @@ export function checkSample(
   if (maxTokens !== undefined) within("max_tokens", maxTokens, 1, model.maxContextLength);
   for (const [key, { wire: name, low, high, off }] of Object.entries(samplingRanges)) {
     const value = drawing[key as keyof typeof samplingRanges];
-    if (value !== off) within(name, value, low, high);
+    if (value !== undefined && value !== off) within(name, value, low, high);
   }
   const questions = questionsOf(wire);
   const problem = questionProblem(questions, { promptLength: prompt.length, vocabSize: model.vocabSize });
