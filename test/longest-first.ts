@@ -2,25 +2,33 @@
 // remembers of the last time, which a fresh clone and a CI machine do not have.
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** Beginnings of paths, longest first; a few seconds more or less make no difference. */
+/** Files that take half a minute and more beside others, the longest first; then the folders that have the next ones. */
 const longest = [
   "src/tokenizer/kinds", // makes the environment that others will want
-  "test/system/interrupts",
-  "test/package/packed",
-  "test/docs/tutorial",
-  "test/system/resume",
-  "test/system/eval",
-  "test/dashboard/live",
   "test/system/endpoints",
-  "test/grading/hostile",
-  "test/system/train-errors",
-  "test/system/",
-  "test/contract/",
+  "test/grading/oracle-time",
+  "test/docs/tutorial",
+  "test/system/interrupts",
+  "test/system/proxy",
+  "test/package/packed",
+  "test/system/resume",
+  "test/dashboard/live",
+  "test/sandbox/execute",
+  "test/package/launcher",
+  "test/system/environment-command",
+  "test/sandbox/time",
+  "test/grading/fusion",
+  "test/sandbox/holes",
+  "test/sandbox/fusion",
   "test/grading/cases",
-  "test/package/",
-  "src/renderers/template/reference",
+  "test/system/",
   "test/sandbox/",
+  "test/starter/",
+  "test/contract/",
+  "test/package/",
   "test/grading/",
+  "src/engine/trainer",
+  "src/renderers/template/",
   "test/",
 ];
 
