@@ -1,5 +1,5 @@
-// Every `./whet` command in the documentation exists and takes the keys that are shown.
-import { readdirSync, readFileSync } from "node:fs";
+// What the documentation shows is there: every `./whet` command takes the keys that are shown, every file that a page names exists.
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { commands } from "../../src/cli/commands.ts";
@@ -45,4 +45,21 @@ test.each(pages)("%s", async (page) => {
 
 test("the documentation shows commands at all", () => {
   expect(pages.flatMap(commandsIn).length).toBeGreaterThan(10);
+});
+
+/** `NAME` stands for any; `a/b` too. */
+const filesIn = (page: string) =>
+  [
+    ...readFileSync(`${root}${page}`, "utf8").matchAll(
+      /`((?:src|test|scripts|bench|examples|data|models|docs)\/[\w./-]+\.\w+)`/g,
+    ),
+  ]
+    .map(([, file]) => file!)
+    .filter((file) => !/NAME|\ba\/b\b/.test(file));
+
+test("files that pages name are there", () => {
+  const named = pages.flatMap((page) => filesIn(page).map((file) => ({ page, file })));
+  expect(named.length).toBeGreaterThan(100);
+  // Pages on a part name its files from src/ on, or from the part on.
+  expect(named.filter(({ file }) => !existsSync(`${root}${file}`) && !existsSync(`${root}src/${file}`))).toEqual([]);
 });
