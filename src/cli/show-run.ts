@@ -1,4 +1,5 @@
 // A whole run as text: how it went, its steps, its evaluations, the problems it could not solve; and one problem over the run.
+import { spanOf } from "../core/count.ts";
 import { visibleLine } from "../core/visible.ts";
 import { summarizeOutcomes } from "../rl/evaluate.ts";
 import { Meter } from "../rl/meter.ts";
@@ -28,7 +29,7 @@ export function describeRun(run: string, readable: ReadableRun): string {
   const state = last?.outcome
     ? `${last.outcome}${last.error ? `: ${visibleLine(last.error, 200)}` : ""}`
     : last
-      ? `not ended; last written ${ago(last.lastAt)} ago`
+      ? `not ended; last written ${spanOf((Date.now() - last.lastAt) / 1000)} ago`
       : "did not begin";
   const lines = [
     `${run}: ${visibleLine(String(view.config["model_name"] ?? "?"), 80)} on ${visibleLine(String(view.config["engine"] ?? "?"), 20)}`,
@@ -171,4 +172,3 @@ function promptOf(group: BatchGroup | undefined, tokenizer: Tokenizer | string):
 
 const indented = (lines: readonly string[]) => lines.map((line) => `  ${line}`);
 
-const ago = (at: number) => clock((Date.now() - at) / 1000);

@@ -4,5 +4,12 @@ export const countOf = (count: number, thing: string): string => `${count} ${thi
 /** "12.3%". */
 export const percent = (share: number): string => `${(100 * share).toFixed(1)}%`;
 
+/** "90 s", "30 min", "12 h", "3 d". */
+export function spanOf(seconds: number): string {
+  const units = { s: 1, min: 60, h: 3600, d: 86_400 };
+  const [unit, size] = Object.entries(units).findLast(([, size]) => seconds >= 2 * size) ?? (["s", 1] as const);
+  return `${Math.max(0, Math.round(seconds / size))} ${unit}`;
+}
+
 /** "1,234,567". The runtime's own formatter loads all languages for it, which takes as long as the rest of a report. */
 export const thousands = (count: number): string => String(Math.round(count)).replace(/\B(?=(\d{3})+$)/g, ",");

@@ -1,5 +1,6 @@
 // Follows something elsewhere that may stop answering, such as a server. However many requests fail because of it, it is one outage:
 // reported once, more and more rarely while it lasts, and once more when it is over.
+import { spanOf } from "./count.ts";
 
 /** What is reported of an outage. */
 export interface OutageNews {
@@ -88,14 +89,9 @@ export class Outage {
 
 /** One line about an outage. `then` says what happens when it is waited for no longer. */
 export function describeOutage({ what, state, seconds, leftSeconds, reason }: OutageNews, then = ""): string {
-  if (state === "back") return `${what} answers again after ${span(seconds)}`;
+  if (state === "back") return `${what} answers again after ${spanOf(seconds)}`;
   const waits = Number.isFinite(leftSeconds)
-    ? `it is tried again for up to ${span(leftSeconds)} more${then}`
+    ? `it is tried again for up to ${spanOf(leftSeconds)} more${then}`
     : "it is tried again until it answers";
-  return `${what} has given no answer for ${span(seconds)}; ${waits}. The last try: ${reason}`;
-}
-
-/** `90 s` or `30 min`. */
-function span(seconds: number): string {
-  return seconds < 100 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 60)} min`;
+  return `${what} has given no answer for ${spanOf(seconds)}; ${waits}. The last try: ${reason}`;
 }

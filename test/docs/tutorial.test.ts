@@ -55,7 +55,7 @@ test("each command says what the page says of it", () => {
   expect(trained).toMatch(/^ {2}# take .*\n {2}\S*whet export run=\S*first out=\S*first-adapter$/m);
   const measured = output("whet eval").stdout;
   expect(measured).toMatch(/compared with base: .* on 5 problems; \d+ gained, \d+ lost, sign test p = /);
-  const row = /^first +finished +(\d+)\/(\d+) +\d+\.\d% → \d+\.\d% +\S+ +\d+[smh] ago$/m.exec(measured)!;
+  const row = /^first +finished +(\d+)\/(\d+) +\d+\.\d% → \d+\.\d% +\S+ +\d+ (?:s|min|h) ago$/m.exec(measured)!;
   expect(row.slice(1).map(Number)).toEqual([steps, steps]);
   const sampled = output("checkpoint=base,final").stdout;
   expect(sampled).toMatch(/^── problem countdown\nThe input is two integers n and m [^\n]*\n\n── base model/);

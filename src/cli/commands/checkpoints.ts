@@ -3,6 +3,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { z } from "zod";
+import { spanOf } from "../../core/count.ts";
 import { ConfigError, messageOf } from "../../core/errors.ts";
 import { whet } from "../../core/program.ts";
 import { visible, visibleLine } from "../../core/visible.ts";
@@ -209,8 +210,8 @@ function table(rows: readonly Row[]): string[] {
   const cells = rows.map(({ name, bytes, savedAt, expiresAt, of }) => [
     visibleLine(name, 60),
     bytes === undefined ? "not said" : size(bytes),
-    span(now - savedAt),
-    expiresAt === undefined ? "never" : expiresAt <= now ? "now" : `in ${span(expiresAt - now)}`,
+    spanOf((now - savedAt) / 1000),
+    expiresAt === undefined ? "never" : expiresAt <= now ? "now" : `in ${spanOf((expiresAt - now) / 1000)}`,
     visibleLine(of, 80),
   ]);
   return textTable(["checkpoint", "size", "age", "expires", "of"], cells, "lrrrl");
@@ -244,12 +245,4 @@ function size(bytes: number): string {
   ] as const)
     if (bytes >= factor) return `${(bytes / factor).toFixed(1)} ${unit}`;
   return `${bytes} B`;
-}
-
-function span(milliseconds: number): string {
-  const seconds = Math.max(0, Math.round(milliseconds / 1000));
-  if (seconds < 120) return `${seconds} s`;
-  if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
-  if (seconds < 172_800) return `${Math.round(seconds / 3600)} h`;
-  return `${Math.round(seconds / 86_400)} d`;
 }

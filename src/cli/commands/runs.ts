@@ -2,7 +2,7 @@
 
 import { existsSync } from "node:fs";
 import { z } from "zod";
-import { percent } from "../../core/count.ts";
+import { percent, spanOf } from "../../core/count.ts";
 import { ConfigError } from "../../core/errors.ts";
 import { whet } from "../../core/program.ts";
 import { visible } from "../../core/visible.ts";
@@ -47,7 +47,7 @@ function table(runs: readonly (RunOverview & { name: string })[], now: number): 
     `${run.steps}${run.maxSteps === undefined || run.maxSteps < run.steps ? "" : `/${run.maxSteps}`}`,
     passText(run),
     run.cost === undefined ? "–" : `$${run.cost.toFixed(2)}`,
-    `${ageText(now - (run.lastAt ?? now))} ago`,
+    `${spanOf((now - (run.lastAt ?? now)) / 1000)} ago`,
   ]);
   const [title, ...lines] = textTable(head, rows);
   const problemOf = ({ problem }: RunOverview) =>
@@ -58,16 +58,4 @@ function table(runs: readonly (RunOverview & { name: string })[], now: number): 
 function passText({ before, after }: RunOverview): string {
   if (before === undefined) return "–";
   return after === undefined ? percent(before) : `${percent(before)} → ${percent(after)}`;
-}
-
-/** In its largest unit: 3h, 12d. */
-function ageText(milliseconds: number): string {
-  const seconds = Math.max(0, Math.round(milliseconds / 1000));
-  const units: [number, string][] = [
-    [86_400, "d"],
-    [3600, "h"],
-    [60, "m"],
-  ];
-  for (const [size, unit] of units) if (seconds >= size) return `${Math.floor(seconds / size)}${unit}`;
-  return `${seconds}s`;
 }
