@@ -6,12 +6,14 @@ import { readJsonLines } from "../../src/core/jsonl.ts";
 import type { RunEvent } from "../../src/runs/events.ts";
 import { eventsNamed, eventsOf } from "../support/environment-runs.ts";
 import { temporaryFolders } from "../support/folders.ts";
+import { type SharedEngine, sharedEngine } from "../support/shared-engine.ts";
 import { runWhet } from "../support/whet.ts";
 
 const folder = temporaryFolders();
 let place: string;
 let run: string;
 let said: string;
+let engine: SharedEngine;
 
 const environmentModule = `import { buildMessages } from "whetstone/data";
 import { environment } from "whetstone/rl";
@@ -41,9 +43,11 @@ export default environment({
 `;
 
 const whet = async (...args: string[]) => {
-  const result = await runWhet(args, { cwd: place });
+  const result = await runWhet(args, { cwd: place, env: { TINKER_API_KEY: engine.apiKey } });
   return { ...result, text: result.stdout + result.stderr };
 };
+/** Where the engine is that tests share. */
+const there = () => `base_url=${engine.baseUrl}`;
 const small = [
   "prompts_per_step=2",
   "completions_per_prompt=4",
@@ -53,10 +57,11 @@ const small = [
 ];
 
 beforeAll(async () => {
+  engine = await sharedEngine();
   place = folder();
   run = join(place, "run");
   writeFileSync(join(place, "talk.ts"), environmentModule);
-  const { code, text } = await whet("train", "env=./talk.ts", `log_path=${run}`, "max_steps=2", ...small);
+  const { code, text } = await whet("train", there(), "env=./talk.ts", `log_path=${run}`, "max_steps=2", ...small);
   said = text;
   expect(code, text).toBe(0);
 });
@@ -129,7 +134,9 @@ test("a problem that it does not have is said with one that it has", async () =>
 });
 
 test("doctor checks it and forecasts from a batch that is played", async () => {
-  const { code, text } = await whet("doctor", "env=talk.ts", "max_steps=2", ...small);
+  // What it measures, it measures on an engine of its own.
+  const result = await runWhet(["doctor", "env=talk.ts", "max_steps=2", ...small], { cwd: place });
+  const [code, text] = [result.code, result.stdout + result.stderr];
   expect(text).toContain("ok        environment");
   expect(text).toMatch(/ok {8}data {7}2 problems of .*talk\.ts/);
   expect(text).toMatch(/forecast {2}2 steps with 2 evaluations of 2 problems: [\d,]+ tokens read/);
@@ -137,7 +144,15 @@ test("doctor checks it and forecasts from a batch that is played", async () => {
 });
 
 test("a dry run says what every turn may cost, and leaves nothing", async () => {
-  const { code, text } = await whet("train", "env=./talk.ts", "log_path=dry", "max_steps=2", "--dry-run", ...small);
+  const { code, text } = await whet(
+    "train",
+    there(),
+    "env=./talk.ts",
+    "log_path=dry",
+    "max_steps=2",
+    "--dry-run",
+    ...small,
+  );
   expect(code).toBe(0);
   // 2 prompts, 8 second turns that read at most the window; 8 × 2 answers of 112 tokens.
   expect(text).toMatch(/a step: at most 4\d{3} read, 1792 sampled/);
@@ -146,7 +161,8 @@ test("a dry run says what every turn may cost, and leaves nothing", async () => 
 
 test("resume finds it from anywhere, and says that the module is another one", async () => {
   mkdirSync(join(place, "elsewhere"));
-  const again = (...more: string[]) => runWhet(["resume", run, ...more], { cwd: join(place, "elsewhere") });
+  const again = (...more: string[]) =>
+    runWhet(["resume", run, ...more], { cwd: join(place, "elsewhere"), env: { TINKER_API_KEY: engine.apiKey } });
   const same = await again("max_steps=3");
   expect(same.code, same.stderr).toBe(0);
   expect(same.stderr).not.toContain("another setting: the environment");
@@ -162,11 +178,11 @@ test("resume finds it from anywhere, and says that the module is another one", a
 
 test("a mistake is said before anything is started, with exit code 2", async () => {
   writeFileSync(join(place, "broken.ts"), "export default 3;\n");
-  const { code, stderr } = await whet("train", "env=./broken.ts", "log_path=broken", ...small);
+  const { code, stderr } = await whet("train", there(), "env=./broken.ts", "log_path=broken", ...small);
   expect(code).toBe(2);
   expect(stderr).toMatch(/The default export of .*broken\.ts is a number and no environment\. End the module with/);
   expect(existsSync(join(place, "broken", "config.json"))).toBe(false);
-  const both = await whet("train", "env=./talk.ts", "train_data=starter", "--dry-run");
+  const both = await whet("train", there(), "env=./talk.ts", "train_data=starter", "--dry-run");
   expect(both.stderr).toContain("has problems of its own, and train_data=starter names others");
   expect(readFileSync(join(run, "config.json"), "utf8")).toContain('"train_data": ""');
 });
@@ -179,6 +195,7 @@ test("what it throws where nobody waits is said with its place, and the run goes
   writeFileSync(join(place, "leaks.ts"), leaking);
   const { code, stderr } = await whet(
     "train",
+    there(),
     "env=./leaks.ts",
     "log_path=leaks",
     "max_steps=1",
@@ -205,7 +222,8 @@ test("init --env writes the environment that the guide begins with, and the guid
   expect(shown.map(([name]) => name)).toEqual(["sample", "train", "eval"]);
   const more: Record<string, string[]> = { sample: [], train: ["--dry-run"], eval: ["max_turns=1", "max_tokens=32"] };
   for (const [name, ...args] of shown) {
-    const result = await runWhet([name!, ...args, ...more[name!]!], { cwd: join(place, "fresh") });
+    const env = { TINKER_API_KEY: engine.apiKey };
+    const result = await runWhet([name!, there(), ...args, ...more[name!]!], { cwd: join(place, "fresh"), env });
     expect(result.code, result.stderr).toBe(0);
   }
   expect(await whet("init", "fresh", "env=true")).toMatchObject({ code: 2 });
