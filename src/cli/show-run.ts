@@ -171,4 +171,3 @@ function promptOf(group: BatchGroup | undefined, tokenizer: Tokenizer | string):
 }
 
 const indented = (lines: readonly string[]) => lines.map((line) => `  ${line}`);
-

@@ -1,8 +1,8 @@
 // Who gets an answer: a browser that was given the link, on this machine, from the dashboard's own page. The link's first part is a secret;
 // every address is below it, so that whoever does not know it gets nothing. It is no cookie: those are sent to every port of a host.
-import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { isJson, refusalOf } from "../core/loopback.ts";
+import { isSecret } from "../core/own-server.ts";
 
 export const host = "127.0.0.1";
 
@@ -21,17 +21,17 @@ export const safeHeaders: Readonly<Record<string, string>> = {
 };
 
 export class Guard {
-  readonly #digest: Buffer;
+  readonly #token: string;
 
   constructor(token: string) {
-    this.#digest = digestOf(token);
+    this.#token = token;
   }
 
   /** What a request asks for below the secret part, or undefined: it gets nothing. */
   admitted(request: IncomingMessage): { path: string; query: URLSearchParams } | undefined {
     const target = /^\/([^/?#]{1,200})(\/[^?#]*)?(?:\?([^#]*))?$/.exec(request.url ?? "");
     // Compared before anything else, and in the same time for every wrong one.
-    const known = timingSafeEqual(digestOf(target?.[1] ?? ""), this.#digest);
+    const known = isSecret(target?.[1] ?? "", this.#token);
     if (!target || !known || this.#refused(request, target[2])) return undefined;
     return { path: target[2] ?? "", query: new URLSearchParams(target[3] ?? "") };
   }
@@ -50,5 +50,3 @@ export class Guard {
     return method !== "GET" && (headers.origin === undefined || !isJson(headers));
   }
 }
-
-const digestOf = (text: string) => createHash("sha256").update(text).digest();

@@ -3,8 +3,8 @@
 import { randomBytes } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { readBody } from "../core/body.ts";
 import { messageOf, WhetstoneError } from "../core/errors.ts";
+import { listen, readBody } from "../core/own-server.ts";
 import type { DashboardApp } from "./app.ts";
 import { DashboardError, notFound } from "./errors.ts";
 import { Guard, host, safeHeaders } from "./guard.ts";
@@ -49,18 +49,13 @@ export class DashboardServer {
 
   async open(): Promise<void> {
     const { port } = this.#options;
-    await new Promise<void>((resolve, reject) => {
-      this.#http.once("error", (cause) =>
-        reject(
-          new DashboardError(
-            500,
-            "dashboard/listen",
-            `The dashboard cannot listen on ${host}:${port} (${messageOf(cause)}). Choose another port, or port=0 for any free one.`,
-            { cause },
-          ),
-        ),
+    await listen(this.#http, port, host).catch((cause: unknown) => {
+      throw new DashboardError(
+        500,
+        "dashboard/listen",
+        `The dashboard cannot listen on ${host}:${port} (${messageOf(cause)}). Choose another port, or port=0 for any free one.`,
+        { cause },
       );
-      this.#http.listen(port, host, resolve);
     });
   }
 

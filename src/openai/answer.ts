@@ -2,8 +2,8 @@
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { readBody } from "../core/body.ts";
 import { messageOf } from "../core/errors.ts";
+import { readBody } from "../core/own-server.ts";
 import { nextTurn } from "../core/turns.ts";
 import { EndpointError, errorBody } from "./errors.ts";
 import { type Reply, streamedReply, wholeReply } from "./reply.ts";

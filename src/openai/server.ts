@@ -1,11 +1,12 @@
 // The endpoint of a run: one HTTP server on the loopback interface, with an address and a key of its own for each episode. Whoever does
 // not know an episode's secret gets nothing; when it ends, its address is dead.
-import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { messageOf } from "../core/errors.ts";
 import { refusalOf } from "../core/loopback.ts";
+import { isSecret, listen as listenOn } from "../core/own-server.ts";
 import { answer, type ChatModel, refuse } from "./answer.ts";
 import { EndpointError } from "./errors.ts";
 
@@ -159,7 +160,7 @@ export async function listenChat(chat: ChatServer, port: number): Promise<{ base
 /** Whether the key that a request bears is this one. */
 function hasKey({ headers }: IncomingMessage, key: string): boolean {
   const given = /^bearer\s+(\S+)\s*$/i.exec(headers.authorization ?? "")?.[1] ?? "";
-  return timingSafeEqual(Buffer.from(digestOf(given)), Buffer.from(digestOf(key)));
+  return isSecret(given, key);
 }
 
 const digestOf = (text: string) => createHash("sha256").update(text).digest("base64url");
@@ -172,18 +173,13 @@ async function listen(
   // An agent that thinks for a while and calls again must not find its connection cut.
   server.keepAliveTimeout = 600_000;
   server.on("clientError", (_, socket) => socket.destroy());
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", (cause) =>
-      reject(
-        new EndpointError(
-          500,
-          "endpoint/listen",
-          `Cannot listen on ${host}:${port} (${messageOf(cause)}). Choose another port, or port=0 for any free one.`,
-          { cause },
-        ),
-      ),
+  await listenOn(server, port, host).catch((cause: unknown) => {
+    throw new EndpointError(
+      500,
+      "endpoint/listen",
+      `Cannot listen on ${host}:${port} (${messageOf(cause)}). Choose another port, or port=0 for any free one.`,
+      { cause },
     );
-    server.listen(port, host, resolve);
   });
   // Episodes keep a run alive, and nothing else here does.
   server.unref();

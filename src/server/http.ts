@@ -2,7 +2,7 @@
 // proxy's by the official client and sent again.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
-import { readBody as readBytes } from "../core/body.ts";
+import { readBody as readBytes } from "../core/own-server.ts";
 import { jsonType } from "../protocol/index.ts";
 import { failureOf, ServerError } from "./errors.ts";
 

@@ -1,10 +1,9 @@
 // The HTTP server: listens on the loopback interface, checks the key, finds the route, and answers. What the routes do is in App.
-import { createHash, timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../core/errors.ts";
+import { isSecret, listen } from "../core/own-server.ts";
 import type { Engine } from "../engine/engine.ts";
 import { apiPrefix, encode, patternOf } from "../protocol/index.ts";
 import { App, type AppSettings, defaultSettings } from "./app.ts";
@@ -77,7 +76,6 @@ export async function startServer(options: ServerOptions): Promise<TinkerServer>
 
 export class TinkerServer {
   readonly #options: ServerOptions;
-  readonly #keyDigest: Buffer;
   #app: App | undefined;
   #http: Server | undefined;
   #port: number;
@@ -90,7 +88,6 @@ export class TinkerServer {
   constructor(options: ServerOptions) {
     this.#options = options;
     this.#port = options.port ?? 0;
-    this.#keyDigest = digestOf(options.apiKey);
   }
 
   get url(): string {
@@ -166,20 +163,14 @@ export class TinkerServer {
     http.keepAliveTimeout = 75_000;
     http.maxConnections = 8192;
     http.on("clientError", refuseConnection);
-    await new Promise<void>((resolve, reject) => {
-      http.once("error", (cause) =>
-        reject(
-          new ServerError(
-            500,
-            "server/listen",
-            `Cannot listen on ${host}:${this.#port} (${messageOf(cause)}). Choose another port, or port=0 for any free one.`,
-            { cause },
-          ),
-        ),
+    this.#port = await listen(http, this.#port, host).catch((cause: unknown) => {
+      throw new ServerError(
+        500,
+        "server/listen",
+        `Cannot listen on ${host}:${this.#port} (${messageOf(cause)}). Choose another port, or port=0 for any free one.`,
+        { cause },
       );
-      http.listen(this.#port, host, resolve);
     });
-    this.#port = (http.address() as AddressInfo).port;
     this.#http = http;
   }
 
@@ -252,7 +243,7 @@ export class TinkerServer {
 
   #checkKey(request: IncomingMessage): void {
     const given = request.headers["x-api-key"];
-    if (typeof given === "string" && timingSafeEqual(digestOf(given), this.#keyDigest)) return;
+    if (typeof given === "string" && isSecret(given, this.#options.apiKey)) return;
     throw new ServerError(
       401,
       "server/api-key",
@@ -287,8 +278,6 @@ function refuseConnection(error: NodeJS.ErrnoException, socket: Duplex): void {
       `Connection: close\r\n\r\n${body as string}`,
   );
 }
-
-const digestOf = (key: string) => createHash("sha256").update(key).digest();
 
 /** A client that went away while its body was read is expected. */
 const isAborted = (error: unknown) => (error as { code?: string } | undefined)?.code === "ECONNRESET";

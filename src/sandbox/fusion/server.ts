@@ -1,13 +1,12 @@
 // Sandbox Fusion's /run_code and /v1/ping over the embedded jail. Fields, defaults, null conventions and status rules are the
 // original's; the deviations (bounded everything, honest output and memory limits, no paths outside the work folder, python only)
 // are listed in docs/grading.md.
-import { createHash, timingSafeEqual } from "node:crypto";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { messageOf } from "../../core/errors.ts";
 import { languageOf, toolsOf } from "../../core/languages/languages.ts";
 import { Limiter } from "../../core/limiter.ts";
 import { isJson, isLoopback, refusalOf } from "../../core/loopback.ts";
+import { isSecret, listen, readBody } from "../../core/own-server.ts";
 import { type ExecuteResult, emptyResult } from "../execute.ts";
 import type { Jail } from "../jail.ts";
 import { defaultLimits, SandboxError } from "../sandbox.ts";
@@ -55,8 +54,12 @@ export async function startFusionServer(options: FusionServerOptions): Promise<F
   const server = createServer((request, response) => void handler.handle(request, response));
   // Requests take as long as their programs; slow senders are cut off by the body's own timeout.
   server.requestTimeout = 120_000;
-  await listen(server, options.port, host);
-  const { port } = server.address() as AddressInfo;
+  const port = await listen(server, options.port, host).catch((error: NodeJS.ErrnoException) => {
+    throw new SandboxError(
+      "sandbox/port",
+      `Cannot listen on ${host}:${options.port} (${error.code ?? error.message}). Choose another with port=…, or port=0 for any free one.`,
+    );
+  });
   return {
     port,
     url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`,
@@ -68,20 +71,6 @@ export async function startFusionServer(options: FusionServerOptions): Promise<F
       await closed;
     },
   };
-}
-
-function listen(server: Server, port: number, host: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once("error", (error: NodeJS.ErrnoException) =>
-      reject(
-        new SandboxError(
-          "sandbox/port",
-          `Cannot listen on ${host}:${port} (${error.code ?? error.message}). Choose another with port=…, or port=0 for any free one.`,
-        ),
-      ),
-    );
-    server.listen(port, host, resolve);
-  });
 }
 
 class Handler {
@@ -138,14 +127,11 @@ class Handler {
     // Before the body is read: a server that is full does not take megabytes in.
     if (this.#limiter.waiting >= this.#queue)
       return reply(response, 429, { detail: `${this.#queue} requests are waiting already` }, { "retry-after": "1" });
-    const body = await readBody(request, this.#maxBodyBytes);
-    if (body === undefined)
-      return reply(
-        response,
-        413,
-        { detail: `The body is larger than ${this.#maxBodyBytes} bytes.` },
-        { connection: "close" },
-      );
+    const tooLarge = new RangeError(`The body is larger than ${this.#maxBodyBytes} bytes.`);
+    const body = await readBody(request, this.#maxBodyBytes, () => tooLarge).catch((error: unknown) => {
+      if (error !== tooLarge) throw error;
+    });
+    if (!body) return reply(response, 413, { detail: tooLarge.message }, { connection: "close" });
     const parsed = parseRunCode(body, this.#rules);
     if ("problems" in parsed) return reply(response, statusOf(parsed.problems), { detail: parsed.problems });
     const missing = await missingLanguage(parsed);
@@ -156,8 +142,7 @@ class Handler {
   #isAllowed(request: IncomingMessage): boolean {
     if (this.#options.token === undefined) return true;
     const given = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1] ?? "";
-    const digest = (text: string) => createHash("sha256").update(text).digest();
-    return timingSafeEqual(digest(given), digest(this.#options.token));
+    return isSecret(given, this.#options.token);
   }
 
   async #run(request: ParsedRequest, response: ServerResponse): Promise<RunCodeResponse> {
@@ -265,19 +250,6 @@ function answerOf(result: ExecuteResult, fetchBytes: number): RunCodeResponse {
     ...(Object.keys(limits).length > 0 ? { limits } : {}),
     ...(result.oom ? { oom: true as const } : {}),
   };
-}
-
-/** The body, or undefined when it is larger than the cap; the rest is then left unread. */
-async function readBody(request: IncomingMessage, cap: number): Promise<Buffer | undefined> {
-  if (Number(request.headers["content-length"] ?? 0) > cap) return undefined;
-  const pieces: Buffer[] = [];
-  let size = 0;
-  for await (const piece of request as AsyncIterable<Buffer>) {
-    size += piece.length;
-    if (size > cap) return undefined;
-    pieces.push(piece);
-  }
-  return Buffer.concat(pieces);
 }
 
 function reply(response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void {
