@@ -3,6 +3,7 @@ import { createReadStream, statSync } from "node:fs";
 import { createGunzip } from "node:zlib";
 import { ConfigError, messageOf } from "../core/errors.ts";
 import { jsonProblem } from "../core/json-text.ts";
+import { linesOf } from "../core/jsonl.ts";
 import { type JsonObject, readJson } from "../grading/index.ts";
 
 export interface JsonRow {
@@ -59,21 +60,6 @@ async function* rowsOf(
 function whyNoObject(text: string): string {
   const problem = jsonProblem(text);
   return problem ? `column ${problem.column}: ${problem.message}` : "it is no JSON object";
-}
-
-/** Lines of a stream. Reads no further than its consumer: a line can be megabytes, so none is kept in reserve. */
-async function* linesOf(stream: AsyncIterable<Uint8Array | string>): AsyncGenerator<Buffer, void, void> {
-  let pieces: Buffer[] = [];
-  for await (const chunk of stream) {
-    let rest = Buffer.from(chunk as Uint8Array);
-    for (let end = rest.indexOf(10); end >= 0; end = rest.indexOf(10)) {
-      yield Buffer.concat([...pieces, rest.subarray(0, end)]);
-      pieces = [];
-      rest = rest.subarray(end + 1);
-    }
-    if (rest.length > 0) pieces.push(rest);
-  }
-  if (pieces.length > 0) yield Buffer.concat(pieces);
 }
 
 /**

@@ -61,3 +61,28 @@ export function readJsonLines(path: string, onBad?: (line: string, number: numbe
 function tornBytes(bytes: Buffer): number {
   return bytes.length - (bytes.lastIndexOf(0x0a) + 1);
 }
+
+/** The lines of a stream, without their newlines. Reads no further than its consumer: a line can be megabytes, so none is kept in reserve. */
+export async function* linesOf(
+  stream: AsyncIterable<Uint8Array | string>,
+  { maxLineBytes = Number.POSITIVE_INFINITY, tooLong = () => new RangeError("a line is too long") } = {},
+): AsyncGenerator<Buffer, void, void> {
+  let pieces: Buffer[] = [];
+  let pending = 0;
+  for await (const chunk of stream) {
+    let rest =
+      typeof chunk === "string" ? Buffer.from(chunk) : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length);
+    for (let end = rest.indexOf(10); end >= 0; end = rest.indexOf(10)) {
+      const last = rest.subarray(0, end);
+      yield pieces.length === 0 ? last : Buffer.concat([...pieces, last]);
+      pieces = [];
+      pending = 0;
+      rest = rest.subarray(end + 1);
+    }
+    if (rest.length === 0) continue;
+    pieces.push(rest);
+    pending += rest.length;
+    if (pending > maxLineBytes) throw tooLong();
+  }
+  if (pieces.length > 0) yield Buffer.concat(pieces);
+}

@@ -2,6 +2,7 @@
 import { createReadStream } from "node:fs";
 import { open } from "node:fs/promises";
 import { jsonProblem } from "../core/json-text.ts";
+import { linesOf } from "../core/jsonl.ts";
 import { DataError } from "./errors.ts";
 import { topLevelSlices } from "./json-slices.ts";
 import {
@@ -104,40 +105,19 @@ function whyUnreadable(line: Buffer): string {
 
 /** The lines of a file that are not blank, as bytes without their newline; a byte-order mark is no part of the first one. */
 async function* lines(path: string): AsyncGenerator<{ line: Buffer; offset: number; number: number }> {
-  let pending: Buffer[] = [];
-  let pendingBytes = 0;
   let offset = 0;
   let number = 0;
-  const finish = (last: Buffer) => {
-    const line = pending.length === 0 ? last : Buffer.concat([...pending, last]);
-    pending = [];
-    pendingBytes = 0;
-    return line;
-  };
-  for await (const chunk of createReadStream(path, { highWaterMark: 1 << 20 }) as AsyncIterable<Buffer>) {
-    let start = 0;
-    if (offset === 0 && pending.length === 0) start = markLength(chunk, path);
-    offset += start;
-    for (let end = chunk.indexOf(0x0a); end >= 0; end = chunk.indexOf(0x0a, start)) {
-      const line = finish(chunk.subarray(start, end));
-      number++;
-      if (!isBlank(line)) yield { line, offset, number };
-      offset += line.length + 1;
-      start = end + 1;
-    }
-    if (start < chunk.length) {
-      pending.push(chunk.subarray(start));
-      pendingBytes += chunk.length - start;
-      if (pendingBytes > maxLineBytes) {
-        throw new DataError(
-          "data/bad-file",
-          `${path} has a line of more than ${maxLineBytes} bytes at byte ${offset}. Write one problem per line.`,
-        );
-      }
-    }
+  const tooLong = () =>
+    new DataError(
+      "data/bad-file",
+      `${path} has a line of more than ${maxLineBytes} bytes at byte ${offset}. Write one problem per line.`,
+    );
+  for await (const whole of linesOf(createReadStream(path, { highWaterMark: 1 << 20 }), { maxLineBytes, tooLong })) {
+    const mark = number++ === 0 ? markLength(whole, path) : 0;
+    const line = whole.subarray(mark);
+    if (!isBlank(line)) yield { line, offset: offset + mark, number };
+    offset += whole.length + 1;
   }
-  const line = finish(Buffer.alloc(0));
-  if (!isBlank(line)) yield { line, offset, number: number + 1 };
 }
 
 /** Bytes of the byte-order mark that some editors put before the first line. */
