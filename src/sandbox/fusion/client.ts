@@ -251,21 +251,13 @@ function parseUrls(list: string): URL[] {
     .map((part) => part.trim())
     .filter((part) => part !== "");
   return (parts.length > 0 ? parts : [""]).map((part) => {
-    const url = URL.parse?.(part) ?? tryUrl(part);
+    const url = URL.canParse(part) ? new URL(part) : undefined;
     if (url && /^https?:$/.test(url.protocol)) return url;
     throw new SandboxError(
       "sandbox/fusion-url",
       `SANDBOX_URL holds "${part}", which is no http address. Write for example http://localhost:8080/run_code; separate several with commas.`,
     );
   });
-}
-
-function tryUrl(text: string): URL | undefined {
-  try {
-    return new URL(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** undici hides the reason (ECONNREFUSED …) in `code` or `cause`. */
