@@ -22,7 +22,7 @@ const dist = join(root, "dist");
 const config = join(root, "tsconfig.build.json");
 
 /** Files of src/ that are no TypeScript and belong into the package. */
-const asset = /\.(py|json|mjs|html|css|svg|txt)$|^dashboard\/page\/.+\.js$/;
+const asset = /\.(py|json|mjs|html|css|svg|txt)$|^core\/languages\/harness\/|^dashboard\/page\/.+\.js$/;
 /** Parts of a checkout that let it run without a build. */
 const checkoutOnly = /^core\/(prepared|ts-hooks|ts-loader|worker|own-entries)\.mjs$|(^|\/)tsconfig\.json$/;
 

@@ -96,22 +96,29 @@ export async function runTests(
   }
 }
 
+/** What a call finds at descriptor 0. */
+export const callText = ({ functionName, argumentsJson }: TestInput & { kind: "call" }): string =>
+  JSON.stringify({ function: functionName, arguments: argumentsJson });
+
 function sendTest(slot: Slot, test: TestInput): void {
-  const input = Buffer.from(
-    test.kind === "stdin" ? test.stdin : JSON.stringify({ function: test.functionName, arguments: test.argumentsJson }),
-  );
+  const input = Buffer.from(test.kind === "stdin" ? test.stdin : callText(test));
   slot.send("T", testHead(test.kind, input.length), input);
 }
 
 async function receiveOutcome(slot: Slot, test: TestInput, limits: Limits, waiting: Waiting) {
   const answer = await receiveAnswer(slot, waiting);
   const { exitCode, signal, wallMs, waitedMs, cpuMs, maxRssBytes } = answer.ended;
-  const status = test.kind === "stdin" ? scriptStatus(answer, limits) : callStatus(answer, limits);
+  const limit = limitHit(answer, limits);
+  const ended =
+    test.kind === "stdin"
+      ? { status: scriptStatus(answer, limits) }
+      : limit
+        ? { status: limit }
+        : statusOfReport(answer.report, exitCode);
   const outcome: TestOutcome = {
-    ...{ status, exitCode, signal, wallMs, waitedMs, cpuMs, maxRssBytes },
+    ...{ ...ended, exitCode, signal, wallMs, waitedMs, cpuMs, maxRssBytes },
     stdout: answer.stdout,
     stderrTail: answer.stderr.toString("utf8"),
-    ...(test.kind === "call" && status === "finished" ? { frame: answer.report.toString("utf8", 1) } : {}),
   };
   return { outcome, endedWell: exitCode === 0 && answer.ended.reason === null };
 }
@@ -165,16 +172,15 @@ const reported = new Set<string>([
   "missing-module",
 ] satisfies TestStatus[]);
 
-function callStatus(answer: Answer, limits: Limits): TestStatus {
-  const limit = limitHit(answer, limits);
-  if (limit) return limit;
-  const { report, ended } = answer;
+/** What the report of a call says, and with which value. */
+export function statusOfReport(report: Buffer, exitCode: number | null): Pick<TestOutcome, "status" | "frame"> {
   const kind = String.fromCharCode(report[0] ?? 0);
   // What is in the frame is for the judge to read, who knows how large it may be.
-  if (kind === "V" && ended.exitCode === 0) return isBracketed(report.subarray(1)) ? "finished" : "no-result";
+  if (kind === "V" && exitCode === 0 && isBracketed(report.subarray(1)))
+    return { status: "finished", frame: report.toString("utf8", 1) };
   const word = report.toString("latin1", 1, 64);
-  if (kind === "S" && reported.has(word)) return word as TestStatus;
-  return ended.exitCode === 0 ? "no-result" : "runtime-error";
+  if (kind === "S" && reported.has(word)) return { status: word as TestStatus };
+  return { status: exitCode === 0 ? "no-result" : "runtime-error" };
 }
 
 /** A tree is a list; a program that wrote to the report descriptor itself left something else, or more than one. */

@@ -26,7 +26,7 @@ import {
 } from "./outer.ts";
 import type { Pool } from "./pool.ts";
 import { type PoolParts, Pools } from "./pools.ts";
-import { named, notMade, type Program, Programs, proveLanguage, pythonProgram, requiredTools } from "./programs.ts";
+import { callsOf, named, notMade, type Program, Programs, proveLanguage, pythonProgram, requiredTools } from "./programs.ts";
 import {
   defaultLimits,
   type Job,
@@ -269,13 +269,13 @@ class EmbeddedJail implements Jail {
     };
     const work = async () => {
       const { language, source, tests } = job;
-      const wanted = { language, source, call: tests[0]!.kind === "call", memoryBytes: limits.memoryBytes };
+      const wanted = { language, source, calls: callsOf(tests), memoryBytes: limits.memoryBytes };
       let program: Program;
       try {
         program = await this.#programs.ready(wanted);
       } catch (error) {
         if (!(error instanceof ProgramError)) throw error;
-        while (outcomes.length < tests.length && done(notMade(error.message)) === "continue");
+        while (outcomes.length < tests.length && done(notMade(error.message, error.status)) === "continue");
         return outcomes;
       }
       options.signal?.throwIfAborted();
@@ -308,7 +308,7 @@ class EmbeddedJail implements Jail {
     return this.#limiter.run(async () => {
       let program: Program;
       try {
-        program = await this.#programs.ready({ language, source, call: false, memoryBytes: limits.memoryBytes });
+        program = await this.#programs.ready({ language, source, calls: [], memoryBytes: limits.memoryBytes });
       } catch (error) {
         if (!(error instanceof ProgramError)) throw error;
         return emptyResult({ exitCode: 1, notCompiled: error.message });

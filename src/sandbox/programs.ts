@@ -2,10 +2,18 @@
 // once. Compiling sees neither inputs nor what is expected; whatever goes wrong in it, but for the jail itself, is the program's failure.
 import { createHash } from "node:crypto";
 import { messageOf } from "../core/errors.ts";
-import { type Held, type Language, ProgramError, type Runtime, type Tools } from "../core/languages/language.ts";
+import type { Call, Called } from "../core/languages/call.ts";
+import { type Held, type Language, ProgramError, type Runtime, type Tools, type Translated } from "../core/languages/language.ts";
 import { type LanguageName, languageOf, toolsOf } from "../core/languages/languages.ts";
 import type { ExecuteRequest, ExecuteResult } from "./execute.ts";
-import { defaultLimits, type Sandbox, SandboxError, type TestOutcome, withoutEvidence } from "./sandbox.ts";
+import {
+  defaultLimits,
+  type Sandbox,
+  SandboxError,
+  type TestInput,
+  type TestOutcome,
+  withoutEvidence,
+} from "./sandbox.ts";
 
 /** How a slot starts a program. */
 export interface Program {
@@ -25,12 +33,23 @@ export interface Program {
   inSource(text: string): string;
 }
 
-/** What is run, and whether its function is called instead of it reading stdin. */
+/** What is run, and the functions that are called instead of it reading stdin. */
 export interface Wanted {
   language: LanguageName | undefined;
   source: string;
-  call: boolean;
+  calls: readonly Call[];
   memoryBytes: number;
+}
+
+/** The functions that tests call, each once. */
+export function callsOf(tests: readonly TestInput[]): Call[] {
+  const calls = new Map<string, Call>();
+  for (const test of tests)
+    if (test.kind === "call") {
+      const call = { name: test.functionName, count: test.argumentsJson.length };
+      calls.set(JSON.stringify(call), call);
+    }
+  return [...calls.values()];
 }
 
 const same = (text: string) => text;
@@ -66,40 +85,37 @@ export class Programs {
   }
 
   /** Rejects with ProgramError when the program is to blame, with SandboxError when nothing can be said of it. */
-  async ready({ language: name = "python", source, call, memoryBytes }: Wanted): Promise<Program> {
+  async ready({ language: name = "python", source, calls, memoryBytes }: Wanted): Promise<Program> {
     const language = languageOf(name);
     if (!language.runtime) return pythonProgram(source, language.fileName);
     const { runtime } = language;
     const tools = await requiredTools(name);
-    if (call && !runtime.harness)
-      throw new SandboxError(
-        "sandbox/no-calls",
-        `Functions of ${language.title} cannot be called: there is no harness for it. Ask for programs that read stdin, or leave problems with functions out.`,
-      );
-    const translated = (await runtime.translate?.(source).catch(untranslated)) ?? { source, inSource: same };
+    const { source: translated, inSource } = await translatedOf(name, source);
+    const isCall = calls.length > 0;
+    const called: Called = isCall ? callingOf(name)(translated, calls, "descriptor") : { source: translated };
     const { compile } = tools;
     const common = {
-      command: tools.command({ memoryBytes, call }),
+      command: tools.command({ memoryBytes, call: isCall }),
       environment: tools.environment ?? {},
-      ...{ addressBytes: tools.addressBytes, stackBytes: tools.stackBytes, files: tools.files },
-      inSource: translated.inSource,
+      ...{ addressBytes: tools.addressBytes, stackBytes: tools.stackBytes, files: tools.files, inSource },
     };
     if (!compile)
       return {
-        bytes: Buffer.from(translated.source),
+        bytes: Buffer.from(called.source),
         name: runtime.translate ? language.fileName.replace(/\.ts$/, ".js") : language.fileName,
-        beside: call ? runtime.harness! : {},
+        beside: called.beside ?? {},
         ...common,
       };
-    const compiled = await this.#remembered(language, tools, translated.source, call);
-    if (compiled.failed !== undefined) throw new ProgramError(compiled.failed);
+    const compiled = await this.#remembered(language, tools, called, isCall);
+    if (compiled.failed !== undefined)
+      throw new ProgramError(compiled.failed, called.missing?.(compiled.failed) ? "target-not-found" : undefined);
     return { bytes: compiled.bytes, name: compile.output, beside: {}, ...common };
   }
 
-  #remembered(language: Language, tools: Tools, source: string, call: boolean): Promise<Compiled> {
+  #remembered(language: Language, tools: Tools, called: Called, isCall: boolean): Promise<Compiled> {
     const key = createHash("sha256")
-      .update(JSON.stringify([language.title, call]))
-      .update(source)
+      .update(JSON.stringify([language.title, isCall]))
+      .update(called.source)
       .digest("base64");
     const known = this.#compiled.get(key);
     if (known) {
@@ -107,7 +123,7 @@ export class Programs {
       this.#compiled.set(key, known);
       return known;
     }
-    const compiling = this.#compile(language, tools, source, call);
+    const compiling = this.#compile(language, tools, called.source, isCall);
     this.#compiled.set(key, compiling);
     compiling.then(
       ({ bytes, failed = "" }) => this.#remember(key, bytes.length + failed.length),
@@ -129,14 +145,14 @@ export class Programs {
     }
   }
 
-  async #compile(language: Language, tools: Tools, source: string, call: boolean): Promise<Compiled> {
+  async #compile(language: Language, tools: Tools, source: string, isCall: boolean): Promise<Compiled> {
     const compile = tools.compile!;
     await compile.prepare?.().catch((error: unknown) => unprepared(language, error));
     const program: Program = {
       bytes: Buffer.from(source),
       name: compile.fileName?.(source) ?? language.fileName,
-      command: compile.command({ call }),
-      beside: { ...compile.beside, ...(call ? language.runtime!.harness : {}) },
+      command: compile.command({ call: isCall }),
+      beside: isCall ? {} : (compile.beside ?? {}),
       environment: compile.environment ?? {},
       addressBytes: 16 * 1024 * megabyte,
       stackBytes: 64 * megabyte,
@@ -165,6 +181,22 @@ export class Programs {
   }
 }
 
+/** A program as its interpreter or compiler takes it. Rejects with ProgramError when the program is to blame. */
+export async function translatedOf(name: LanguageName, source: string): Promise<Translated> {
+  const { runtime } = languageOf(name);
+  return (await runtime?.translate?.(source).catch(untranslated)) ?? { source, inSource: same };
+}
+
+/** How a language calls functions; throws where it cannot. */
+export function callingOf(name: LanguageName): NonNullable<Runtime["call"]> {
+  const { title, runtime } = languageOf(name);
+  if (runtime?.call) return runtime.call;
+  throw new SandboxError(
+    "sandbox/no-calls",
+    `Functions of ${title} cannot be called: there is no harness for it. Ask for programs that read stdin, or leave problems with functions out.`,
+  );
+}
+
 function unprepared({ title, runtime }: Language, error: unknown): never {
   throw new SandboxError(
     "sandbox/language-files",
@@ -191,9 +223,9 @@ function whyNot(result: ExecuteResult, wallMs: number): string {
 }
 
 /** What a program that could not be made left. */
-export const notMade = (why: string): TestOutcome => ({
+export const notMade = (why: string, status: ProgramError["status"] = "compile-error"): TestOutcome => ({
   ...withoutEvidence(),
-  status: "compile-error",
+  status,
   stderrTail: why,
   exitCode: 1,
 });

@@ -1,12 +1,15 @@
 import { createHash } from "node:crypto";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { type Call, type Called, harnessOf, listed, type Report, reportFile, spelled, withoutTexts } from "./call.ts";
 import { headerFiles, linkerFiles } from "./gcc.ts";
 import type { Language, Tools } from "./language.ts";
 import { findOnPath, made, madeFolder, said } from "./machine.ts";
 
 const megabyte = 1024 ** 2;
 const placeOfHeaders = "/opt/headers";
+/** For a program that includes it after others, when what is compiled ahead is of no use. */
+const again = "#include_next <bits/stdc++.h>\n";
 
 async function find(): Promise<Tools | string> {
   const compiler = findOnPath("g++");
@@ -16,12 +19,13 @@ async function find(): Promise<Tools | string> {
   const flags = [`-std=${standard}`, "-O2", "-w", "-fmax-errors=5"];
   // Most programs include one header with all others in it, which takes longer to read than to compile the rest.
   const name = createHash("sha256")
-    .update(JSON.stringify([compiler, version, flags]))
+    .update(JSON.stringify([compiler, version, flags, again]))
     .digest("hex")
     .slice(0, 16);
   const headers = `cpp-${version}-${name}`;
   const prepare = async (folder: string) => {
     mkdirSync(join(folder, "bits"));
+    writeFileSync(join(folder, "bits", "stdc++.h"), again);
     const all = (await said(compiler, "-E", "-M", "-x", "c++", "-include", "bits/stdc++.h", "/dev/null")).match(
       /\S*\/bits\/stdc\+\+\.h/,
     );
@@ -47,6 +51,44 @@ async function find(): Promise<Tools | string> {
   };
 }
 
+/** How a function of so many arguments is taken, whatever their types: a pointer to it, or to a method. Overloads of other lengths do not fit. */
+function takers(count: number): string {
+  const types = listed(count, (index) => `A${index}`);
+  const some = (before: string) => `template <${[before, ...(count > 0 ? [listed(count, (index) => `class A${index}`)] : [])].join(", ")}>`;
+  const given = listed(count, (index) => `static_cast<A${index}&&>(a${index})`);
+  const rest = count > 0 ? `, ${types}` : "";
+  const numbers = `std::make_index_sequence<${count}>{}`;
+  const method = (constant: string) =>
+    `${some("class R, class C")} void call(R (C::*f)(${types})${constant}) { C* on = new C(); ` +
+    `with<R${rest}>([&](${listed(count, (index) => `A${index} a${index}`)}) -> R { return (on->*f)(${given}); }, ${numbers}); }`;
+  return `${some("class R")} void call(R (*f)(${types})) { with<R${rest}>(f, ${numbers}); }\n${method("")}\n${method(" const")}`;
+}
+
+const harness = harnessOf("call.cpp");
+
+/** All in one text: the harness, then the program, then the call. A main of the program's own is not run. */
+function call(source: string, calls: readonly Call[], report: Report): Called {
+  const plain = withoutTexts(source);
+  const to = report === "descriptor" ? "3" : `open("${reportFile}", O_WRONLY | O_CREAT | O_TRUNC, 0600)`;
+  const inClass = /\b(?:class|struct)\s+Solution\b/.test(plain);
+  const taken = calls.map(({ name }) => {
+    const own = spelled(source, name);
+    return `  if (whetstone::function == "${name}") whetstone::call(&${inClass ? "Solution" : ""}::${own});`;
+  });
+  return {
+    source: [
+      `#define WHETSTONE_REPORT ${to}`,
+      harness,
+      `namespace whetstone {\n${[...new Set(calls.map(({ count }) => count))].map(takers).join("\n")}\n}`,
+      // As contest sites have it for those who write only the function.
+      /\bstd\s*::|\busing\s+namespace\b/.test(plain) ? "" : "using namespace std;",
+      `#define main whetstone_program_main\n#line 1 "solution.cpp"\n${source}`,
+      `#undef main\n#line 1 "call"\nvoid whetstone::calls() {\n${taken.join("\n")}\n}\n`,
+    ].join("\n"),
+    missing: (said) => /^call:/.test(said.split("\n").find((line) => /\berror\b/.test(line)) ?? ""),
+  };
+}
+
 export const cpp: Language = {
   title: "C++",
   tags: ["cpp", "c++", "cc", "cxx", "cpp17", "cpp20", "c++17", "c++20"],
@@ -58,6 +100,7 @@ export const cpp: Language = {
   sum: "#include <iostream>\nint main() {\n  long long a, b;\n  std::cin >> a >> b;\n  std::cout << a + b << '\\n';\n}",
   runtime: {
     find,
+    call,
     install: "apt-get install g++",
     signs: { memory: /std::bad_alloc|std::bad_array_new_length|failed to map segment/ },
   },

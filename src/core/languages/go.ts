@@ -1,5 +1,6 @@
 import { cpSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { type Call, type Called, harnessOf, type Report, reportFile, spelled, withoutTexts } from "./call.ts";
 import type { Language, Tools } from "./language.ts";
 import { findOnPath, linesOf, made, madeFolder, said } from "./machine.ts";
 
@@ -44,6 +45,42 @@ async function find(): Promise<Tools | string> {
   };
 }
 
+const harness = harnessOf("call.go");
+const harnessImports = "encoding/json io os reflect strconv strings unicode/utf8".split(" ");
+/** What contest sites import for those who write only the function. */
+const usual = "bufio bytes container/heap container/list errors fmt math math/bits math/rand os regexp slices sort strconv strings unicode".split(" ");
+const lastWord = (path: string) => path.replace(/.*\//, "");
+
+/** Behind the program, in an init function that runs after its own; a main of the program's own is not run. */
+function call(source: string, calls: readonly Call[], report: Report): Called {
+  const plain = withoutTexts(source);
+  const imports = harnessImports.map((path) => {
+    const word = lastWord(path);
+    return `whetstone${word[0]!.toUpperCase()}${word.slice(1)} "${path}"`;
+  });
+  if (!/^import\b/m.test(plain))
+    imports.push(...usual.filter((path) => new RegExp(`\\b${lastWord(path)}\\.\\w`).test(plain)).map((path) => `"${path}"`));
+  const functions = calls.map(({ name }) => {
+    const own = spelled(source, name);
+    const isMethod = new RegExp(`\\bfunc\\s*\\(\\s*(?:\\w+\\s+)?\\*?\\s*Solution\\s*\\)\\s*${own}\\b`).test(plain);
+    return `${JSON.stringify(name)}: ${isMethod ? "new(Solution)." : ""}${own}`;
+  });
+  const names = calls.map(({ name }) => spelled(source, name)).join("|");
+  const file = report === "descriptor" ? 'whetstoneOs.NewFile(3, "report")' : `whetstoneCreated(whetstoneOs.Create("${reportFile}"))`;
+  return {
+    source: [
+      `package main; import (${imports.join("; ")}); ${source.replace(/^[ \t]*package\s+\w+[ \t]*;?/m, "")}`,
+      harness,
+      `func whetstoneReport() *whetstoneOs.File { return ${file} }`,
+      "func whetstoneCreated(file *whetstoneOs.File, _ error) *whetstoneOs.File { return file }",
+      `var whetstoneFunctions = map[string]interface{}{${functions.join(", ")}}`,
+      /^func\s+main\s*\(/m.test(plain) ? "" : "func main() {}",
+      "",
+    ].join("\n"),
+    missing: (said) => new RegExp(`^\\S+ (?:undefined: (?:${names}|Solution)$|.*\\b(?:${names}) undefined)`).test(said),
+  };
+}
+
 export const go: Language = {
   title: "Go",
   tags: ["go", "golang"],
@@ -55,6 +92,7 @@ export const go: Language = {
   sum: 'package main\n\nimport "fmt"\n\nfunc main() {\n\tvar a, b int64\n\tfmt.Scan(&a, &b)\n\tfmt.Println(a + b)\n}',
   runtime: {
     find,
+    call,
     install: "apt-get install golang, or https://go.dev/dl",
     signs: { memory: /runtime: out of memory|cannot allocate memory/ },
   },

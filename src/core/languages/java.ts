@@ -1,5 +1,6 @@
 import { realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { type Call, type Called, harnessOf, type Report, reportFile, spelled, withoutTexts } from "./call.ts";
 import type { Language, Tools } from "./language.ts";
 import { filesIn, findOnPath, said } from "./machine.ts";
 
@@ -58,7 +59,7 @@ async function find(): Promise<Tools | string> {
 
 /** A public class wants a file of its name. */
 function fileName(source: string): string {
-  const plain = source.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*|"(?:[^"\\\n]|\\.)*"/g, " ");
+  const plain = withoutTexts(source);
   const [, name = "Main"] =
     /\bpublic\s+(?:(?:final|abstract|strictfp|sealed)\s+)*(?:class|interface|enum|record)\s+(\w+)/.exec(plain) ?? [];
   return `${name}.java`;
@@ -96,6 +97,45 @@ class WhetstoneStart {
 }
 `;
 
+const harness = harnessOf("Call.java");
+const kinds = "class|interface|enum|record";
+
+/** The class that the process starts with, in the place of the one above; it finds the function by its name. */
+function call(source: string, calls: readonly Call[], report: Report): Called {
+  const plain = withoutTexts(source);
+  let program = source.replace(/^[ \t]*package\s+[\w.]+\s*;/m, "").replaceAll(new RegExp(`\\bpublic\\s+((?:(?:final|abstract|strictfp|sealed)\\s+)*(?:${kinds})\\s)`, "g"), "$1");
+  if (report === "file") program = program.replaceAll(/\bMain\b/g, "ProgramMain"); // the name of the class that is started there
+  const declared = [...withoutTexts(program).matchAll(new RegExp(`\\b(?:${kinds})\\s+(\\w+)`, "g"))].map(([, name]) => name!);
+  const names = ["Solution", ...declared.filter((name) => name !== "Solution")];
+  const words = calls.map(({ name }) => `case "${name}" -> "${spelled(source, name)}";`).join(" ");
+  const to = report === "descriptor" ? reportToDescriptor : `return new java.io.FileOutputStream("${reportFile}");`;
+  const own = [
+    `  static final String[] CLASSES = {${names.map((name) => `"${name}"`).join(", ")}};`,
+    `  static String spelled(String name) {\n    return switch (name) { ${words} default -> name; };\n  }`,
+    `  static java.io.OutputStream report() throws java.io.IOException {\n    ${to}\n  }`,
+  ];
+  const usual = /^\s*import\b/m.test(plain) ? "" : "import java.util.*; import java.util.function.*; import java.util.stream.*; ";
+  return {
+    source: [
+      `${usual}${program}`,
+      harness.replace(/\}\s*$/, `\n${own.join("\n")}\n}\n`),
+      report === "file" ? "class Main {\n  public static void main(String[] words) throws Throwable {\n    WhetstoneStart.main(words);\n  }\n}\n" : "",
+    ].join("\n"),
+  };
+}
+
+/** Java opens files by name only. */
+const reportToDescriptor = `try {
+      java.lang.reflect.Field only = Class.forName("sun.misc.Unsafe").getDeclaredField("theUnsafe");
+      only.setAccessible(true);
+      java.io.FileDescriptor three = new java.io.FileDescriptor();
+      Object at = only.getType().getMethod("objectFieldOffset", java.lang.reflect.Field.class).invoke(only.get(null), java.io.FileDescriptor.class.getDeclaredField("fd"));
+      only.getType().getMethod("putInt", Object.class, long.class, int.class).invoke(only.get(null), three, at, 3);
+      return new java.io.FileOutputStream(three);
+    } catch (ReflectiveOperationException error) {
+      throw new java.io.IOException(error);
+    }`;
+
 export const java: Language = {
   title: "Java",
   tags: ["java"],
@@ -115,6 +155,7 @@ export const java: Language = {
   ].join("\n"),
   runtime: {
     find,
+    call,
     install: "apt-get install openjdk-17-jdk-headless",
     signs: { memory: /java\.lang\.OutOfMemoryError|Could not reserve enough space/ },
   },

@@ -1,4 +1,5 @@
 import { realpathSync } from "node:fs";
+import { type Call, type Called, type Report, reportFile } from "./call.ts";
 import type { Language, Runtime, Tools } from "./language.ts";
 
 const megabyte = 1024 ** 2;
@@ -23,7 +24,7 @@ export function nodeTools(fileName: string): Tools {
 }
 
 /**
- * One call: {"function": …, "arguments": [JSON texts]} on descriptor 0, the value as a tagged tree on descriptor 3 (sandbox/frame.md). The program is
+ * One call: {"function": …, "arguments": [JSON texts]} on descriptor 0, the value as a tagged tree on descriptor 3 (sandbox/frame.md) or in a file. The program is
  * a script in the same realm, so a function at its top level can be found by its name; one with import or export is a module, and gives what it
  * exports. What it does to this realm harms only itself: what is written is read as a value.
  */
@@ -41,7 +42,8 @@ const exit = process.reallyExit.bind(process);
 const text = String;
 function say(message) {
   const bytes = Buffer.from(message);
-  for (let at = 0; at < bytes.length; ) at += writeSync(3, bytes, at);
+  const to = REPORT;
+  for (let at = 0; at < bytes.length; ) at += writeSync(to, bytes, at);
 }
 function end(word, error) {
   if (error !== undefined) try { writeSync(2, text(error && error.stack || error) + "\n"); } catch {}
@@ -74,7 +76,7 @@ function tree(value, depth) {
   else for (const key of keys(value)) pairs.push('[["s",' + stringify(key) + "]," + tree(value[key], depth + 1) + "]");
   return '["d",[' + pairs.join(",") + "]]";
 }
-const file = path.resolve(process.argv[2]);
+const file = path.resolve(process.argv[2] ?? "solution.js");
 const source = readFileSync(file, "utf8");
 let request;
 try {
@@ -117,9 +119,16 @@ const name = request.function;
 })().catch((error) => end(/^SyntaxError/.test(text(error && error.name)) && !error.stack.includes(request.function) ? "compile-error" : "runtime-error", error));
 `;
 
+/** The harness beside the program; where only one file is run, that one starts it. */
+function call(source: string, _calls: readonly Call[], report: Report): Called {
+  const beside = { "call.cjs": harness.replace("REPORT", report === "file" ? `fs.openSync("${reportFile}", "w")` : "3") };
+  if (report === "descriptor") return { source, beside };
+  return { source: 'require("./call.cjs");', beside: { ...beside, "solution.js": source } };
+}
+
 export const nodeRuntime = {
   install: "it is the Node that runs Whetstone",
-  harness: { "call.cjs": harness },
+  call,
   signs: {
     memory: /JavaScript heap out of memory|Array buffer allocation failed|ERR_WORKER_OUT_OF_MEMORY/,
     compile:

@@ -1,6 +1,8 @@
 // A language that programs are written in: what people call it, how a program of it is made ready and how it begins. Every folder may read this;
 // the sandbox does the starting. A new language is a file beside python.ts and a line in languages.ts.
 
+import type { Call, Called, Report } from "./call.ts";
+
 export interface Language {
   /** What people call it. */
   title: string;
@@ -32,8 +34,8 @@ export interface Runtime {
   install: string;
   /** Turns a program into what `Tools` take, outside of the jail: only for what no program can make use of. Throws ProgramError. */
   translate?(source: string): Promise<Translated>;
-  /** Files that make one call of a program, beside it; `call` of Tools runs or compiles them. */
-  harness?: Readonly<Record<string, string>>;
+  /** Makes a program call its functions; without it, programs of the language only read stdin. */
+  call?(source: string, calls: readonly Call[], report: Report): Called;
   /** Signs in what a program wrote to stderr before it failed. They name its failure, they never decide on it. */
   signs: { memory: RegExp; compile?: RegExp };
 }
@@ -80,4 +82,11 @@ export interface Translated {
 }
 
 /** The program cannot be made ready, and it is the program's doing. */
-export class ProgramError extends Error {}
+export class ProgramError extends Error {
+  readonly status: "compile-error" | "target-not-found";
+
+  constructor(message: string, status: ProgramError["status"] = "compile-error") {
+    super(message);
+    this.status = status;
+  }
+}

@@ -59,5 +59,5 @@ export function toolsOf(name: LanguageName): Promise<Tools | string> {
 /** Whether tests can call functions of its programs; else they only read stdin. */
 export const canCall = (name: LanguageName): boolean => {
   const { runtime } = languageOf(name);
-  return runtime === null || runtime.harness !== undefined;
+  return runtime === null || runtime.call !== undefined;
 };

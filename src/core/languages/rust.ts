@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { type Call, type Called, harnessOf, listed, type Report, reportFile, spelled, withoutTexts } from "./call.ts";
 import { linkerFiles } from "./gcc.ts";
 import type { Language, Tools } from "./language.ts";
 import { findOnPath, said } from "./machine.ts";
@@ -43,6 +44,37 @@ async function find(): Promise<Tools | string> {
   };
 }
 
+const harness = harnessOf("call.rs");
+
+/** A module behind the program, which sees its private functions; the process begins there, so that a main of the program's own is not run. */
+function call(source: string, calls: readonly Call[], report: Report): Called {
+  const plain = withoutTexts(source);
+  const has = (pattern: string) => new RegExp(pattern).test(plain);
+  const inImpl = has("\\bimpl\\s+Solution\\b");
+  const solution = has("\\bstruct\\s+Solution\\s*(?:;|\\{\\s*\\})") || !has("\\bstruct\\s+Solution\\b") ? "(super::Solution {})" : has("\\bfn\\s+new\\s*\\(\\s*\\)") ? "super::Solution::new()" : "<super::Solution as Default>::default()";
+  const lines = calls.map(({ name, count }) => {
+    const own = spelled(source, name);
+    const takesSelf = has(`\\bfn\\s+${own}\\s*(?:<[^()]*>)?\\(\\s*(?:&\\s*)?(?:'\\w+\\s+)?(?:mut\\s+)?self\\b`);
+    const where = !inImpl ? `super::${own}` : takesSelf ? `${solution}.${own}` : `super::Solution::${own}`;
+    return `if function == "${name}" { return Some(value(${where}(${listed(count, () => "argument(whetstone_arguments)")}))); }`;
+  });
+  const file =
+    report === "descriptor"
+      ? "unsafe { <std::fs::File as std::os::unix::io::FromRawFd>::from_raw_fd(3) }"
+      : `std::fs::File::create("${reportFile}").unwrap()`;
+  return {
+    source: [
+      `#![no_main] ${source}`,
+      inImpl && !has("\\b(?:struct|enum)\\s+Solution\\b") ? "struct Solution;" : "",
+      `mod whetstone_call {\n${harness}\nfn report_file() -> std::fs::File { ${file} }`,
+      `fn calls(function: &str, arguments: Vec<Json>) -> Option<String> {\nlet whetstone_arguments = &mut arguments.into_iter();`,
+      ...lines,
+      "None\n}\n}\n",
+    ].join("\n"),
+    missing: (said) => /\bwhetstone_arguments\b/.test(said.slice(said.search(/^error/m)).split(/\n(?=error)/)[0]!),
+  };
+}
+
 export const rust: Language = {
   title: "Rust",
   tags: ["rust", "rs"],
@@ -61,6 +93,7 @@ export const rust: Language = {
   ].join("\n"),
   runtime: {
     find,
+    call,
     install: "curl https://sh.rustup.rs -sSf | sh -s -- -y, and apt-get install gcc",
     signs: { memory: /memory allocation of \d+ bytes failed/ },
   },

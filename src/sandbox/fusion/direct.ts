@@ -1,7 +1,10 @@
 // Programs of other languages than Python on Sandbox Fusion: a request for each test, in the server's own language, compiled and run as the server
-// does it. Nothing is signed: what comes back is the program's own output, which is read as that and nothing more.
+// does it; a function's value comes back in a file. Nothing is signed: what comes back is the program's own word, which is read as that and nothing more.
+import { type Called, reportFile } from "../../core/languages/call.ts";
+import { ProgramError } from "../../core/languages/language.ts";
 import { languageOf } from "../../core/languages/languages.ts";
-import { named, notMade } from "../programs.ts";
+import { callText, statusOfReport } from "../conversation.ts";
+import { callingOf, callsOf, named, notMade, translatedOf } from "../programs.ts";
 import { type Job, SandboxError, type TestInput, type TestOutcome, withoutEvidence } from "../sandbox.ts";
 import type { CommandRunResult, RunCodeResponse } from "./api.ts";
 import type { FusionClient } from "./client.ts";
@@ -12,19 +15,29 @@ const sigAbort = 6;
 /** One test of a program. */
 export async function runDirectly(
   client: FusionClient,
-  { language, source, limits }: Job,
+  { language = "python", source, limits }: Job,
   test: TestInput,
   signal: AbortSignal | undefined,
 ): Promise<TestOutcome> {
   const { title, fusion, runtime } = languageOf(language);
-  if (test.kind === "call")
-    throw new SandboxError(
-      "sandbox/fusion-no-calls",
-      `Functions of ${title} cannot be called on Sandbox Fusion: only programs that read stdin are run there. Use the embedded jail (sandbox_url=none), or leave problems with functions out.`,
-    );
+  const isCall = test.kind === "call";
+  let inSource = (text: string) => text;
+  let called: Called = { source };
+  if (isCall) {
+    try {
+      const translated = await translatedOf(language, source);
+      called = callingOf(language)(translated.source, callsOf([test]), "file");
+      inSource = translated.inSource;
+    } catch (error) {
+      if (error instanceof ProgramError) return notMade(error.message);
+      throw error;
+    }
+  }
+  const files = Object.entries(called.beside ?? {}).map(([name, text]) => [name, Buffer.from(text).toString("base64")]);
   const answer = await client.runCode(
     {
-      ...{ code: source, language: fusion, stdin: test.stdin },
+      ...{ code: called.source, language: fusion, stdin: isCall ? callText(test) : test.stdin },
+      ...(isCall ? { files: Object.fromEntries(files), fetch_files: [reportFile] } : {}),
       run_timeout: Math.ceil(limits.wallMs / 1000),
       compile_timeout: 30,
       memory_limit_MB: Math.ceil(limits.memoryBytes / 1024 ** 2),
@@ -33,14 +46,24 @@ export async function runDirectly(
   );
   const { compile_result: compiled, run_result: ran } = answer;
   if (!ran) {
-    if (compiled) return notMade(compiled.stderr || compiled.stdout || "compiling took too long");
+    if (compiled) {
+      const said = compiled.stderr || compiled.stdout || "compiling took too long";
+      return notMade(said, called.missing?.(said) ? "target-not-found" : undefined);
+    }
     throw new SandboxError(
       "sandbox/fusion-unread",
       `Sandbox Fusion ran a ${title} program and said neither how compiling nor how running ended (${answer.message.slice(-200)}). The program is ungraded, not wrong; check that the server runs ${fusion}.`,
     );
   }
   const outcome = { ...withoutEvidence(), ...endOf(answer, ran), stderrTail: (ran.stderr ?? "").slice(-stderrKept) };
-  return named(outcome, (text) => text, runtime!.signs);
+  const told = isCall ? { ...outcome, stdout: new Uint8Array(), ...reportedIn(answer, outcome) } : outcome;
+  return named(told, inSource, runtime!.signs);
+}
+
+/** What a call left in the file of its report. */
+function reportedIn({ files }: RunCodeResponse, { status, exitCode }: TestOutcome): Partial<TestOutcome> {
+  if (status !== "finished" && status !== "runtime-error") return {};
+  return statusOfReport(Buffer.from(files[reportFile] ?? "", "base64"), exitCode);
 }
 
 function endOf({ limits, oom }: RunCodeResponse, ran: CommandRunResult): Partial<TestOutcome> {

@@ -1,0 +1,44 @@
+// Calls of functions in compiled languages: what the harness of each (harness/) is told about a program. What a function takes and gives is what the
+// program declares, so that nothing has to be guessed from the tests.
+import { readFileSync } from "node:fs";
+
+/** A function that tests call, and with how many arguments. */
+export interface Call {
+  name: string;
+  count: number;
+}
+
+/** Where the report goes: to descriptor 3, or to a file of this name in the program's folder. */
+export const reportFile = "whetstone-report";
+export type Report = "descriptor" | "file";
+
+/** A program that makes a call instead of what it does by itself. */
+export interface Called {
+  source: string;
+  /** Further files in its folder. */
+  beside?: Readonly<Record<string, string>>;
+  /** What a compiler says where the program has no such function. */
+  missing?(said: string): boolean;
+}
+
+export const harnessOf = (name: string): string =>
+  readFileSync(new URL(`harness/${name}`, import.meta.url), "utf8").replace(/^(?:\/\/.*\n|\n)+/, "");
+
+/** Without comments and with empty strings, so that words are words of the program. Lines stay. */
+export const withoutTexts = (source: string): string =>
+  source.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)'/g, (text) =>
+    /^["']/.test(text) ? '""' : text.replaceAll(/[^\n]/g, " "),
+  );
+
+const letters = (name: string) => name.replaceAll("_", "").toLowerCase();
+
+/** A function's name as the program spells it: also `two_sum` or `TwoSum` where `twoSum` is asked for, as languages have their ways. */
+export function spelled(source: string, name: string): string {
+  const called = new Set(withoutTexts(source).match(/\b[A-Za-z_]\w*(?=\s*(?:<[^<>()]*>\s*)?\()/g));
+  if (called.has(name)) return name;
+  return [...called].find((one) => letters(one) === letters(name)) ?? name;
+}
+
+/** The numbers from 0, each as a text, with commas. */
+export const listed = (count: number, text: (index: number) => string): string =>
+  Array.from({ length: count }, (_, index) => text(index)).join(", ");
