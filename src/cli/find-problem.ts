@@ -4,6 +4,7 @@ import { ConfigError } from "../core/errors.ts";
 import { nearest } from "../core/nearest.ts";
 import type { Problem } from "../data/problem.ts";
 import { type NormalizedTest, normalizeTests } from "../grading/index.ts";
+import { callOf } from "../grading/signature.ts";
 import type { Renderer } from "../renderers/index.ts";
 import { loadProblems } from "../rl/tasks.ts";
 import type { Workbench } from "./workbench.ts";
@@ -81,9 +82,6 @@ async function inData(word: string, bench: Workbench, renderer: Renderer): Promi
 }
 
 function problemOf(question: string, tests: readonly NormalizedTest[]): Problem {
-  const [first] = tests;
-  const call =
-    first?.kind === "functional" ? { functionName: first.functionName, argumentCount: first.args.length } : null;
   return {
     id: givenId,
     source: givenId,
@@ -91,7 +89,7 @@ function problemOf(question: string, tests: readonly NormalizedTest[]): Problem 
     starterCode: null,
     metadata: {},
     testsBytes: 0,
-    facts: { call },
+    facts: { call: callOf(tests) },
     loadTests: () => Promise.resolve("[]"),
     loadSolutions: () => Promise.resolve([]),
   };

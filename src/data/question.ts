@@ -4,6 +4,7 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { ConfigError, messageOf } from "../core/errors.ts";
+import type { Signature } from "../core/languages/call.ts";
 import { type LanguageName, languageOf } from "../core/languages/languages.ts";
 
 const text = z.string().min(1);
@@ -34,8 +35,8 @@ export interface Question {
   starterCode?: string | null;
   /** Languages that the answer may be in; default Python. */
   languages?: readonly LanguageName[] | undefined;
-  /** The function that the tests call; named in the prompt when there is no starter code. */
-  call?: { functionName: string; argumentCount: number } | null;
+  /** The function that the tests call; named in the prompt when there is no starter code, and declared where the language wants its types. */
+  call?: { functionName: string; argumentCount: number; signature?: Signature | undefined } | null;
 }
 
 /** A chat message that a question is made of. */
@@ -99,7 +100,7 @@ export function buildMessages(problem: Question, options: QuestionOptions = {}):
 /** Everything after the role sentence. */
 function buildTask(problem: Question, template: QuestionTemplate): string {
   const { languages = [] } = problem;
-  const starter = hasStarterCode(problem) ? problem.starterCode : inWords(template.placeholder, languages);
+  const starter = starterOf(problem) ?? inWords(template.placeholder, languages);
   const tag = languages.length > 1 ? "LANGUAGE" : languageOf(languages[0]).tags[0];
   const fence = `\`\`\`${tag}\n${starter}\n\`\`\``;
   return `${problem.question}\n\n### Format: ${formatSentence(problem, template)}\n${fence}\n\n${template.answer}\n\n`;
@@ -125,12 +126,14 @@ function formatSentence(problem: Question, template: QuestionTemplate): string {
 }
 
 function taskSentence(problem: Question, template: QuestionTemplate): string {
-  if (hasStarterCode(problem)) return template.starter;
+  if (starterOf(problem) !== undefined) return template.starter;
   if (!problem.call) return template.stdin;
   const { functionName, argumentCount } = problem.call;
   return template.function.replaceAll("{name}", () => functionName).replaceAll("{count}", () => String(argumentCount));
 }
 
-function hasStarterCode(problem: Question): problem is Question & { starterCode: string } {
-  return typeof problem.starterCode === "string" && problem.starterCode.trim() !== "";
+/** Code to complete: the problem's own, or the function that is asked for. */
+function starterOf({ starterCode, call, languages = [] }: Question): string | undefined {
+  if (typeof starterCode === "string" && starterCode.trim() !== "") return starterCode;
+  return call?.signature && languages.length === 1 ? languageOf(languages[0]).stub?.(call.signature) : undefined;
 }

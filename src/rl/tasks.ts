@@ -5,6 +5,7 @@ import { type Dataset, type LoadProgress, loadDataset, type Problem, type Split 
 import { buildMessages } from "../data/question.ts";
 import { testsHint } from "../grading/hints.ts";
 import { type DropReason, dropReasonTexts, type NormalizedTest, normalizeTests } from "../grading/index.ts";
+import { callOf, hinted } from "../grading/signature.ts";
 import type { Renderer } from "../renderers/index.ts";
 import type { TrainConfig } from "./config.ts";
 import type { Demonstration } from "./demonstrations.ts";
@@ -39,11 +40,11 @@ export interface TaskSource {
 
 /** What the check of a problem's tests keeps: the function they call, if they call one. */
 interface TestFacts {
-  call: { functionName: string; argumentCount: number } | null;
+  call: ReturnType<typeof callOf>;
 }
 
 /** The version of the rules behind `checkTests`; findings of another version are made again. */
-const checkVersion = "normalize-1";
+const checkVersion = "normalize-2";
 
 export interface TaskOptions {
   renderer: Renderer;
@@ -74,10 +75,7 @@ export function loadProblems(config: DataConfig, split: Split, options: TaskOpti
     blockedIds: config.blocked_ids,
     checkTests: (raw, { source, metadata }) => {
       const { tests, reason } = normalizeTests(raw, { source, metadata });
-      const [first] = tests;
-      const call =
-        first?.kind === "functional" ? { functionName: first.functionName, argumentCount: first.args.length } : null;
-      return { reason, facts: { call } satisfies TestFacts };
+      return { reason, facts: { call: callOf(tests) } satisfies TestFacts };
     },
     checkVersion,
     explainReason: (reason) => (reason in dropReasonTexts ? dropReasonTexts[reason as DropReason] : undefined),
@@ -209,5 +207,7 @@ export function messagesOf(problem: Problem, config: Asking) {
   const { call } = problem.facts as TestFacts;
   // Starter code is Python, unless the problem itself says what it is.
   const starterCode = problem.languages || languages?.join() === "python" ? problem.starterCode : null;
-  return buildMessages({ question, starterCode, call, languages }, { systemRole: config.system_role });
+  const signature = call?.signature && hinted(call.signature, problem.starterCode);
+  const asked = call && { ...call, signature };
+  return buildMessages({ question, starterCode, call: asked, languages }, { systemRole: config.system_role });
 }

@@ -26,7 +26,16 @@ import {
 } from "./outer.ts";
 import type { Pool } from "./pool.ts";
 import { type PoolParts, Pools } from "./pools.ts";
-import { callsOf, named, notMade, type Program, Programs, proveLanguage, pythonProgram, requiredTools } from "./programs.ts";
+import {
+  callsOf,
+  named,
+  notMade,
+  type Program,
+  Programs,
+  proveLanguage,
+  pythonProgram,
+  requiredTools,
+} from "./programs.ts";
 import {
   defaultLimits,
   type Job,

@@ -3,7 +3,14 @@
 import { createHash } from "node:crypto";
 import { messageOf } from "../core/errors.ts";
 import type { Call, Called } from "../core/languages/call.ts";
-import { type Held, type Language, ProgramError, type Runtime, type Tools, type Translated } from "../core/languages/language.ts";
+import {
+  type Held,
+  type Language,
+  ProgramError,
+  type Runtime,
+  type Tools,
+  type Translated,
+} from "../core/languages/language.ts";
 import { type LanguageName, languageOf, toolsOf } from "../core/languages/languages.ts";
 import type { ExecuteRequest, ExecuteResult } from "./execute.ts";
 import {
@@ -148,11 +155,13 @@ export class Programs {
   async #compile(language: Language, tools: Tools, source: string, isCall: boolean): Promise<Compiled> {
     const compile = tools.compile!;
     await compile.prepare?.().catch((error: unknown) => unprepared(language, error));
+    const name = compile.fileName?.(source) ?? language.fileName;
+    const beside = isCall ? {} : (compile.beside ?? {});
     const program: Program = {
       bytes: Buffer.from(source),
-      name: compile.fileName?.(source) ?? language.fileName,
-      command: compile.command({ call: isCall }),
-      beside: isCall ? {} : (compile.beside ?? {}),
+      name,
+      command: compile.command({ names: [name, ...Object.keys(beside)] }),
+      beside,
       environment: compile.environment ?? {},
       addressBytes: 16 * 1024 * megabyte,
       stackBytes: 64 * megabyte,

@@ -42,3 +42,36 @@ export function spelled(source: string, name: string): string {
 /** The numbers from 0, each as a text, with commas. */
 export const listed = (count: number, text: (index: number) => string): string =>
   Array.from({ length: count }, (_, index) => text(index)).join(", ");
+
+/** What a function takes and gives. "null": nothing is known, as of the items of an empty list. */
+export type ValueType =
+  | "null"
+  | "bool"
+  | "int"
+  | "long"
+  | "double"
+  | "string"
+  | { kind: "list" | "map"; of: ValueType };
+
+/** A function as it is asked for. */
+export interface Signature {
+  name: string;
+  parameters: readonly { name: string; type: ValueType }[];
+  result: ValueType;
+}
+
+/** How a language names types; keys of maps are texts. */
+export interface TypeWords {
+  bool: string;
+  int: string;
+  long: string;
+  double: string;
+  string: string;
+  list(of: string): string;
+  map(of: string): string;
+}
+
+export function typeIn(words: TypeWords, type: ValueType): string {
+  if (typeof type !== "string") return words[type.kind](typeIn(words, type.of));
+  return words[type === "null" ? "int" : type];
+}

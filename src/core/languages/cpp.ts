@@ -1,7 +1,18 @@
 import { createHash } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Call, type Called, harnessOf, listed, type Report, reportFile, spelled, withoutTexts } from "./call.ts";
+import {
+  type Call,
+  type Called,
+  harnessOf,
+  listed,
+  type Report,
+  reportFile,
+  spelled,
+  type TypeWords,
+  typeIn,
+  withoutTexts,
+} from "./call.ts";
 import { headerFiles, linkerFiles } from "./gcc.ts";
 import type { Language, Tools } from "./language.ts";
 import { findOnPath, made, madeFolder, said } from "./machine.ts";
@@ -54,7 +65,8 @@ async function find(): Promise<Tools | string> {
 /** How a function of so many arguments is taken, whatever their types: a pointer to it, or to a method. Overloads of other lengths do not fit. */
 function takers(count: number): string {
   const types = listed(count, (index) => `A${index}`);
-  const some = (before: string) => `template <${[before, ...(count > 0 ? [listed(count, (index) => `class A${index}`)] : [])].join(", ")}>`;
+  const some = (before: string) =>
+    `template <${[before, ...(count > 0 ? [listed(count, (index) => `class A${index}`)] : [])].join(", ")}>`;
   const given = listed(count, (index) => `static_cast<A${index}&&>(a${index})`);
   const rest = count > 0 ? `, ${types}` : "";
   const numbers = `std::make_index_sequence<${count}>{}`;
@@ -89,11 +101,19 @@ function call(source: string, calls: readonly Call[], report: Report): Called {
   };
 }
 
+const types: TypeWords = {
+  ...{ bool: "bool", int: "int", long: "long long", double: "double", string: "string" },
+  list: (of) => `vector<${of}>`,
+  map: (of) => `map<string, ${of}>`,
+};
+
 export const cpp: Language = {
   title: "C++",
   tags: ["cpp", "c++", "cc", "cxx", "cpp17", "cpp20", "c++17", "c++20"],
   fusion: "cpp",
   fileName: "solution.cpp",
+  stub: ({ name, parameters, result }) =>
+    `${typeIn(types, result)} ${name}(${parameters.map((one) => `${typeIn(types, one.type)} ${one.name}`).join(", ")}) {\n    // YOUR CODE HERE\n}`,
   comment: "//",
   startMs: 250,
   note: "It is compiled by g++ with -O2, in C++20.",

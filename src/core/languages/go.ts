@@ -1,6 +1,16 @@
 import { cpSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Call, type Called, harnessOf, type Report, reportFile, spelled, withoutTexts } from "./call.ts";
+import {
+  type Call,
+  type Called,
+  harnessOf,
+  type Report,
+  reportFile,
+  spelled,
+  type TypeWords,
+  typeIn,
+  withoutTexts,
+} from "./call.ts";
 import type { Language, Tools } from "./language.ts";
 import { findOnPath, linesOf, made, madeFolder, said } from "./machine.ts";
 
@@ -48,7 +58,10 @@ async function find(): Promise<Tools | string> {
 const harness = harnessOf("call.go");
 const harnessImports = "encoding/json io os reflect strconv strings unicode/utf8".split(" ");
 /** What contest sites import for those who write only the function. */
-const usual = "bufio bytes container/heap container/list errors fmt math math/bits math/rand os regexp slices sort strconv strings unicode".split(" ");
+const usual =
+  "bufio bytes container/heap container/list errors fmt math math/bits math/rand os regexp slices sort strconv strings unicode".split(
+    " ",
+  );
 const lastWord = (path: string) => path.replace(/.*\//, "");
 
 /** Behind the program, in an init function that runs after its own; a main of the program's own is not run. */
@@ -59,14 +72,19 @@ function call(source: string, calls: readonly Call[], report: Report): Called {
     return `whetstone${word[0]!.toUpperCase()}${word.slice(1)} "${path}"`;
   });
   if (!/^import\b/m.test(plain))
-    imports.push(...usual.filter((path) => new RegExp(`\\b${lastWord(path)}\\.\\w`).test(plain)).map((path) => `"${path}"`));
+    imports.push(
+      ...usual.filter((path) => new RegExp(`\\b${lastWord(path)}\\.\\w`).test(plain)).map((path) => `"${path}"`),
+    );
   const functions = calls.map(({ name }) => {
     const own = spelled(source, name);
     const isMethod = new RegExp(`\\bfunc\\s*\\(\\s*(?:\\w+\\s+)?\\*?\\s*Solution\\s*\\)\\s*${own}\\b`).test(plain);
     return `${JSON.stringify(name)}: ${isMethod ? "new(Solution)." : ""}${own}`;
   });
   const names = calls.map(({ name }) => spelled(source, name)).join("|");
-  const file = report === "descriptor" ? 'whetstoneOs.NewFile(3, "report")' : `whetstoneCreated(whetstoneOs.Create("${reportFile}"))`;
+  const file =
+    report === "descriptor"
+      ? 'whetstoneOs.NewFile(3, "report")'
+      : `whetstoneCreated(whetstoneOs.Create("${reportFile}"))`;
   return {
     source: [
       `package main; import (${imports.join("; ")}); ${source.replace(/^[ \t]*package\s+\w+[ \t]*;?/m, "")}`,
@@ -81,11 +99,19 @@ function call(source: string, calls: readonly Call[], report: Report): Called {
   };
 }
 
+const types: TypeWords = {
+  ...{ bool: "bool", int: "int", long: "int64", double: "float64", string: "string" },
+  list: (of) => `[]${of}`,
+  map: (of) => `map[string]${of}`,
+};
+
 export const go: Language = {
   title: "Go",
   tags: ["go", "golang"],
   fusion: "go",
   fileName: "solution.go",
+  stub: ({ name, parameters, result }) =>
+    `func ${name}(${parameters.map((one) => `${one.name} ${typeIn(types, one.type)}`).join(", ")}) ${typeIn(types, result)} {\n\t// YOUR CODE HERE\n}`,
   comment: "//",
   startMs: 250,
   note: "It is package main, and only the standard library is there.",

@@ -1,18 +1,38 @@
-import { realpathSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { appendFileSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { type Call, type Called, harnessOf, type Report, reportFile, spelled, withoutTexts } from "./call.ts";
+import {
+  type Call,
+  type Called,
+  harnessOf,
+  type Report,
+  reportFile,
+  spelled,
+  type TypeWords,
+  typeIn,
+  withoutTexts,
+} from "./call.ts";
 import type { Language, Tools } from "./language.ts";
-import { filesIn, findOnPath, said } from "./machine.ts";
+import { filesIn, findOnPath, made, madeFolder, said } from "./machine.ts";
 
 const megabyte = 1024 ** 2;
 /** Windows, sound, debuggers and sources. */
 const leftOut =
   /^(?!src\.zip|ct\.sym|psfont|lib(?:awt|font|free|splash|lcms|mlib|jsound|javajpeg|saproc|jdwp|dt_|atk|jawt).*)/;
-const small = [
-  "-XX:+UseSerialGC",
-  "-XX:-UsePerfData",
-  "-XX:CompressedClassSpaceSize=64m",
-  "-XX:ReservedCodeCacheSize=64m",
+const builder = harnessOf("WhetstoneBuild.java");
+const placeOfArchive = "/opt/java";
+const archive = "classes.jsa";
+/** Of the heap: objects of the archive lie where they are wanted when it is the one that programs have by default. */
+const size = "-Xmx4g";
+/**
+ * Half of a short program's time is the start. G1 takes objects from an archive of classes that were loaded before, at the address that they have
+ * there; one thread of each kind is enough for it.
+ */
+const quick = [
+  ...["-XX:+UseG1GC", "-XX:ParallelGCThreads=1", "-XX:ConcGCThreads=1", "-XX:-UsePerfData"],
+  ...["-XX:CompressedClassSpaceSize=64m", "-XX:ReservedCodeCacheSize=64m"],
+  ...["-XX:+IgnoreUnrecognizedVMOptions", "-XX:+UnlockDiagnosticVMOptions", "-XX:ArchiveRelocationMode=0"],
+  `-XX:SharedArchiveFile=${placeOfArchive}/${archive}`,
 ];
 
 async function find(): Promise<Tools | string> {
@@ -32,30 +52,82 @@ async function find(): Promise<Tools | string> {
       }
     },
   );
-  const tools = ["java", "javac", "jar"].map((name) => join(home, "bin", name));
+  const name = `java-${version}-${createHash("sha256")
+    .update(JSON.stringify([home, usual, builder, size]))
+    .digest("hex")
+    .slice(0, 16)}`;
+  /** What compiles, and the classes of the library that it and programs use, as they are in memory. */
+  const prepare = async (folder: string) => {
+    const [build, list, program] = ["WhetstoneBuild.java", "list", "program.jar"].map((one) => join(folder, one)) as [
+      string,
+      string,
+      string,
+    ];
+    writeFileSync(build, builder);
+    writeFileSync(join(folder, "Usual.java"), usual);
+    await said(compiler, "-d", folder, build);
+    const run = (...args: readonly string[]) =>
+      said("/bin/sh", "-c", 'cd "$0" && echo 1 | "$@"', folder, java, `-XX:DumpLoadedClassList=${list}`, ...args);
+    await run("-cp", folder, "WhetstoneBuild", "Usual.java");
+    const ofCompiler = readFileSync(list, "utf8");
+    await run("-cp", program, "Usual");
+    appendFileSync(list, ofCompiler);
+    await said(
+      java,
+      "-Xshare:dump",
+      size,
+      `-XX:SharedClassListFile=${list}`,
+      `-XX:SharedArchiveFile=${join(folder, archive)}`,
+    );
+  };
   // One copy for both: most of the compiler is in the library of the runtime.
-  const files = [...tools, ...filesIn(library, leftOut), join(home, "conf"), ...configuration];
-  const build = `${join(home, "bin", "javac")} -J-Xmx1g -J-XX:+UseSerialGC -J-XX:TieredStopAtLevel=1 -J-XX:-UsePerfData -nowarn -proc:none -d classes *.java`;
-  const pack = `${join(home, "bin", "jar")} -J-XX:+UseSerialGC -J-XX:TieredStopAtLevel=1 -J-XX:-UsePerfData -c -0 -f program.jar -C classes .`;
+  const own = [madeFolder(name), placeOfArchive] as const;
+  const files = [java, ...filesIn(library, leftOut), join(home, "conf"), ...configuration, own];
   return {
     version: `javac ${version}`,
     files,
     compile: {
       files,
+      prepare: () => made(name, prepare),
       fileName,
       beside: { "WhetstoneStart.java": start },
-      command: () => ["/bin/sh", "-c", `${build} && ${pack}`],
+      command: ({ names }) => [java, ...quick, "-Xmx1g", "-cp", placeOfArchive, "WhetstoneBuild", ...names],
       output: "program.jar",
       wallMs: 30_000,
     },
-    command: ({ memoryBytes }) => [
-      ...[java, ...small, `-Xmx${Math.max(16, Math.floor(memoryBytes / megabyte))}m`, "-Xss256m"],
-      ...["-cp", "program.jar", "WhetstoneStart"],
+    command: ({ memoryBytes, call }) => [
+      ...[java, ...quick, `-Xmx${Math.max(16, Math.floor(memoryBytes / megabyte))}m`, "-Xss256m"],
+      ...["-cp", "program.jar", call ? "WhetstoneCall" : "WhetstoneStart"],
     ],
     addressBytes: 8192 * megabyte,
     stackBytes: 64 * megabyte,
   };
 }
+
+/** What most programs of contests use. */
+const usual = `import java.io.*;
+import java.util.*;
+import java.util.stream.*;
+
+public class Usual {
+  public static void main(String[] args) throws IOException {
+    Scanner in = new Scanner("3 4 4.5 word line");
+    System.out.println(in.nextInt() + in.nextLong() * in.nextDouble() + in.next() + in.nextLine() + in.hasNext());
+    BufferedReader reader = new BufferedReader(new InputStreamReader(System.in));
+    StringTokenizer words = new StringTokenizer(reader.readLine() + " a b");
+    Map<String, List<Integer>> map = new HashMap<>(new TreeMap<>(Map.of("a", List.of(1))));
+    map.computeIfAbsent(words.nextToken(), key -> new ArrayList<>()).add(Integer.parseInt("7"));
+    PriorityQueue<long[]> queue = new PriorityQueue<>((a, b) -> Long.compare(a[0], b[0]));
+    queue.add(new long[] {1, 2});
+    Deque<Integer> deque = new ArrayDeque<>(new HashSet<>(List.of(1)));
+    PrintWriter out = new PrintWriter(System.out);
+    out.println(IntStream.range(0, 3).mapToObj(String::valueOf).collect(Collectors.joining(" ")) + new StringBuilder("x").reverse());
+    out.printf("%.3f %d%n", 1.5, deque.pop());
+    out.println(Arrays.toString(Arrays.stream(new int[] {2, 1}).sorted().toArray()) + map + queue.poll().length);
+    out.flush();
+  }
+}
+`;
 
 /** A public class wants a file of its name. */
 function fileName(source: string): string {
@@ -100,12 +172,16 @@ class WhetstoneStart {
 const harness = harnessOf("Call.java");
 const kinds = "class|interface|enum|record";
 
-/** The class that the process starts with, in the place of the one above; it finds the function by its name. */
+/** A class behind the program, which the process starts with; it finds the function by its name. */
 function call(source: string, calls: readonly Call[], report: Report): Called {
   const plain = withoutTexts(source);
-  let program = source.replace(/^[ \t]*package\s+[\w.]+\s*;/m, "").replaceAll(new RegExp(`\\bpublic\\s+((?:(?:final|abstract|strictfp|sealed)\\s+)*(?:${kinds})\\s)`, "g"), "$1");
+  let program = source
+    .replace(/^[ \t]*package\s+[\w.]+\s*;/m, "")
+    .replaceAll(new RegExp(`\\bpublic\\s+((?:(?:final|abstract|strictfp|sealed)\\s+)*(?:${kinds})\\s)`, "g"), "$1");
   if (report === "file") program = program.replaceAll(/\bMain\b/g, "ProgramMain"); // the name of the class that is started there
-  const declared = [...withoutTexts(program).matchAll(new RegExp(`\\b(?:${kinds})\\s+(\\w+)`, "g"))].map(([, name]) => name!);
+  const declared = [...withoutTexts(program).matchAll(new RegExp(`\\b(?:${kinds})\\s+(\\w+)`, "g"))].map(
+    ([, name]) => name!,
+  );
   const names = ["Solution", ...declared.filter((name) => name !== "Solution")];
   const words = calls.map(({ name }) => `case "${name}" -> "${spelled(source, name)}";`).join(" ");
   const to = report === "descriptor" ? reportToDescriptor : `return new java.io.FileOutputStream("${reportFile}");`;
@@ -114,12 +190,16 @@ function call(source: string, calls: readonly Call[], report: Report): Called {
     `  static String spelled(String name) {\n    return switch (name) { ${words} default -> name; };\n  }`,
     `  static java.io.OutputStream report() throws java.io.IOException {\n    ${to}\n  }`,
   ];
-  const usual = /^\s*import\b/m.test(plain) ? "" : "import java.util.*; import java.util.function.*; import java.util.stream.*; ";
+  const usual = /^\s*import\b/m.test(plain)
+    ? ""
+    : "import java.util.*; import java.util.function.*; import java.util.stream.*; ";
   return {
     source: [
       `${usual}${program}`,
       harness.replace(/\}\s*$/, `\n${own.join("\n")}\n}\n`),
-      report === "file" ? "class Main {\n  public static void main(String[] words) throws Throwable {\n    WhetstoneStart.main(words);\n  }\n}\n" : "",
+      report === "file"
+        ? "class Main {\n  public static void main(String[] words) throws Throwable {\n    WhetstoneCall.main(words);\n  }\n}\n"
+        : "",
     ].join("\n"),
   };
 }
@@ -136,11 +216,20 @@ const reportToDescriptor = `try {
       throw new java.io.IOException(error);
     }`;
 
+const boxed: Readonly<Record<string, string>> = { boolean: "Boolean", int: "Integer", long: "Long", double: "Double" };
+const types: TypeWords = {
+  ...{ bool: "boolean", int: "int", long: "long", double: "double", string: "String" },
+  list: (of) => `${of}[]`,
+  map: (of) => `Map<String, ${boxed[of] ?? of}>`,
+};
+
 export const java: Language = {
   title: "Java",
   tags: ["java"],
   fusion: "java",
   fileName: "Main.java",
+  stub: ({ name, parameters, result }) =>
+    `class Solution {\n    public ${typeIn(types, result)} ${name}(${parameters.map((one) => `${typeIn(types, one.type)} ${one.name}`).join(", ")}) {\n        // YOUR CODE HERE\n    }\n}`,
   comment: "//",
   startMs: 1500,
   note: "It has one class with public static void main.",

@@ -76,7 +76,7 @@ function tree(value, depth) {
   else for (const key of keys(value)) pairs.push('[["s",' + stringify(key) + "]," + tree(value[key], depth + 1) + "]");
   return '["d",[' + pairs.join(",") + "]]";
 }
-const file = path.resolve(process.argv[2] ?? "solution.js");
+const file = path.resolve(process.argv[2] ?? "program.js");
 const source = readFileSync(file, "utf8");
 let request;
 try {
@@ -121,9 +121,11 @@ const name = request.function;
 
 /** The harness beside the program; where only one file is run, that one starts it. */
 function call(source: string, _calls: readonly Call[], report: Report): Called {
-  const beside = { "call.cjs": harness.replace("REPORT", report === "file" ? `fs.openSync("${reportFile}", "w")` : "3") };
+  const beside = {
+    "call.cjs": harness.replace("REPORT", report === "file" ? `fs.openSync("${reportFile}", "w")` : "3"),
+  };
   if (report === "descriptor") return { source, beside };
-  return { source: 'require("./call.cjs");', beside: { ...beside, "solution.js": source } };
+  return { source: 'require("./call.cjs");', beside: { ...beside, "program.js": source } };
 }
 
 export const nodeRuntime = {

@@ -1,7 +1,7 @@
 // A language that programs are written in: what people call it, how a program of it is made ready and how it begins. Every folder may read this;
 // the sandbox does the starting. A new language is a file beside python.ts and a line in languages.ts.
 
-import type { Call, Called, Report } from "./call.ts";
+import type { Call, Called, Report, Signature } from "./call.ts";
 
 export interface Language {
   /** What people call it. */
@@ -18,6 +18,8 @@ export interface Language {
   startMs: number;
   /** Said in a question, after how input arrives: what a judge would say of the file. */
   note?: string;
+  /** The function that a question asks for, to be completed; without it the question only names it. */
+  stub?(asked: Signature): string;
   /** A program that prints the sum of two numbers: it tells whether programs of the language work. */
   sum: string;
   /** How a process of its own is started for every test; null: a fork of the interpreter that is warm already. */
@@ -66,9 +68,9 @@ export interface Compile {
   prepare?(): Promise<void>;
   /** What the program's file has to be called, where its text says so. */
   fileName?(source: string): string;
-  /** Files of ours that are compiled with it. */
+  /** Files of ours that are compiled with it, unless functions are called. */
   beside?: Readonly<Record<string, string>>;
-  command(start: { call: boolean }): readonly string[];
+  command(start: { names: readonly string[] }): readonly string[];
   /** What is run, with its name. */
   output: string;
   environment?: Readonly<Record<string, string>>;

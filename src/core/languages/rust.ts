@@ -1,5 +1,16 @@
-import { join } from "node:path";
-import { type Call, type Called, harnessOf, listed, type Report, reportFile, spelled, withoutTexts } from "./call.ts";
+import { dirname, join } from "node:path";
+import {
+  type Call,
+  type Called,
+  harnessOf,
+  listed,
+  type Report,
+  reportFile,
+  spelled,
+  type TypeWords,
+  typeIn,
+  withoutTexts,
+} from "./call.ts";
 import { linkerFiles } from "./gcc.ts";
 import type { Language, Tools } from "./language.ts";
 import { findOnPath, said } from "./machine.ts";
@@ -11,8 +22,10 @@ async function find(): Promise<Tools | string> {
   if (named === undefined) return "rustc";
   const linker = findOnPath("gcc") ?? findOnPath("cc");
   if (linker === undefined) return "gcc, which links";
-  // The command may be rustup's, which starts the compiler that it stands for.
-  const root = (await said(named, "--print", "sysroot")).trim();
+  // The command may be rustup's, which starts the compiler that it stands for. Where HOME is another, it is told where it lies.
+  const rustup = join(dirname(dirname(dirname(named))), ".rustup");
+  const asked = ["--print", "sysroot"];
+  const root = (await said(named, ...asked).catch(() => said("env", `RUSTUP_HOME=${rustup}`, named, ...asked))).trim();
   const compiler = join(root, "bin", "rustc");
   const [, version] = (await said(compiler, "--version")).split(" ");
   return {
@@ -51,7 +64,12 @@ function call(source: string, calls: readonly Call[], report: Report): Called {
   const plain = withoutTexts(source);
   const has = (pattern: string) => new RegExp(pattern).test(plain);
   const inImpl = has("\\bimpl\\s+Solution\\b");
-  const solution = has("\\bstruct\\s+Solution\\s*(?:;|\\{\\s*\\})") || !has("\\bstruct\\s+Solution\\b") ? "(super::Solution {})" : has("\\bfn\\s+new\\s*\\(\\s*\\)") ? "super::Solution::new()" : "<super::Solution as Default>::default()";
+  const solution =
+    has("\\bstruct\\s+Solution\\s*(?:;|\\{\\s*\\})") || !has("\\bstruct\\s+Solution\\b")
+      ? "(super::Solution {})"
+      : has("\\bfn\\s+new\\s*\\(\\s*\\)")
+        ? "super::Solution::new()"
+        : "<super::Solution as Default>::default()";
   const lines = calls.map(({ name, count }) => {
     const own = spelled(source, name);
     const takesSelf = has(`\\bfn\\s+${own}\\s*(?:<[^()]*>)?\\(\\s*(?:&\\s*)?(?:'\\w+\\s+)?(?:mut\\s+)?self\\b`);
@@ -75,11 +93,19 @@ function call(source: string, calls: readonly Call[], report: Report): Called {
   };
 }
 
+const types: TypeWords = {
+  ...{ bool: "bool", int: "i32", long: "i64", double: "f64", string: "String" },
+  list: (of) => `Vec<${of}>`,
+  map: (of) => `std::collections::HashMap<String, ${of}>`,
+};
+
 export const rust: Language = {
   title: "Rust",
   tags: ["rust", "rs"],
   fusion: "rust",
   fileName: "solution.rs",
+  stub: ({ name, parameters, result }) =>
+    `fn ${name}(${parameters.map((one) => `${one.name}: ${typeIn(types, one.type)}`).join(", ")}) -> ${typeIn(types, result)} {\n    // YOUR CODE HERE\n}`,
   comment: "//",
   startMs: 250,
   note: "It is compiled by rustc with -O, in edition 2021, without other crates.",

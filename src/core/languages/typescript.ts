@@ -1,5 +1,6 @@
 import { SourceMap } from "node:module";
 import { findEsbuild, installEsbuild } from "../esbuild.mjs";
+import { type TypeWords, typeIn } from "./call.ts";
 import { esbuild } from "./esbuild.ts";
 import { javascript, nodeRuntime, nodeTools } from "./javascript.ts";
 import { type Language, ProgramError, type Translated } from "./language.ts";
@@ -33,24 +34,35 @@ const placesFirst = (found: string): string =>
     .replaceAll(/^\S+ \[ERROR\] (.*)\n\n +(solution\.ts:\d+:\d+:)$/gm, "$2 $1");
 
 function withPlaces(text: string, code: string): string {
-  if (!/solution\.js/.test(text)) return text;
+  if (!/(?:solution|program)\.js/.test(text)) return text;
   const [, json = ""] = /\n\/\/# sourceMappingURL=data:application\/json;base64,(\S+)\s*$/.exec(code) ?? [];
   const map = new SourceMap(JSON.parse(Buffer.from(json, "base64").toString("utf8")));
-  return text.replaceAll(/solution\.js:(\d+)(:(\d+))?/g, (place, line: string, _, column: string | undefined) => {
-    const { originalLine, originalColumn } = map.findEntry(Number(line) - 1, Number(column ?? 1) - 1) as {
-      originalLine?: number;
-      originalColumn?: number;
-    };
-    if (originalLine === undefined) return place;
-    return `solution.ts:${originalLine + 1}${column === undefined ? "" : `:${originalColumn! + 1}`}`;
-  });
+  return text.replaceAll(
+    /(?:solution|program)\.js:(\d+)(:(\d+))?/g,
+    (place, line: string, _, column: string | undefined) => {
+      const { originalLine, originalColumn } = map.findEntry(Number(line) - 1, Number(column ?? 1) - 1) as {
+        originalLine?: number;
+        originalColumn?: number;
+      };
+      if (originalLine === undefined) return place;
+      return `solution.ts:${originalLine + 1}${column === undefined ? "" : `:${originalColumn! + 1}`}`;
+    },
+  );
 }
+
+const types: TypeWords = {
+  ...{ bool: "boolean", int: "number", long: "number", double: "number", string: "string" },
+  list: (of) => `${of}[]`,
+  map: (of) => `Record<string, ${of}>`,
+};
 
 export const typescript: Language = {
   title: "TypeScript",
   tags: ["typescript", "ts", "mts", "cts", "tsx"],
   fusion: "typescript",
   fileName: "solution.ts",
+  stub: ({ name, parameters, result }) =>
+    `function ${name}(${parameters.map((one) => `${one.name}: ${typeIn(types, one.type)}`).join(", ")}): ${typeIn(types, result)} {\n  // YOUR CODE HERE\n}`,
   comment: "//",
   startMs: javascript.startMs,
   note: "It is run by Node; types are not checked.",

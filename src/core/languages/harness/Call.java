@@ -1,7 +1,7 @@
 
 // One call of a function: {"function": …, "arguments": [JSON texts]} on descriptor 0, the value as a tagged tree where report() says (sandbox/frame.md).
 // A class of its own behind the program; types are the ones that the function declares.
-class WhetstoneStart {
+class WhetstoneCall {
   static final class Bad extends RuntimeException {
     Bad(String why) {
       super(why);
@@ -230,7 +230,7 @@ class WhetstoneStart {
   static java.lang.reflect.Method find(String name, int count) {
     for (String className : CLASSES) {
       try {
-        Class<?> type = Class.forName(className, false, WhetstoneStart.class.getClassLoader());
+        Class<?> type = Class.forName(className, false, WhetstoneCall.class.getClassLoader());
         for (java.lang.reflect.Method method : type.getDeclaredMethods())
           if (method.getName().equals(name) && method.getParameterCount() == count && !method.isBridge()) return method;
       } catch (ClassNotFoundException | LinkageError none) {
