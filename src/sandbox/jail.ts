@@ -21,6 +21,8 @@ import {
   type HolderParts,
   heldCommand,
   jailCommand,
+  pathOf,
+  placeOf,
   slotUsers,
   unprivilegedUser,
 } from "./outer.ts";
@@ -129,7 +131,7 @@ class EmbeddedJail implements Jail {
   readonly #parts: JailParts;
   readonly #limiter: Limiter;
   readonly #pools: Pools;
-  readonly #programs = new Programs((files, program, request) => this.#compile(files, program, request));
+  readonly #programs: Programs;
   #closed = false;
 
   private constructor(parts: JailParts) {
@@ -137,6 +139,9 @@ class EmbeddedJail implements Jail {
     this.description = this.#describe(false);
     this.#limiter = new Limiter(parts.slots);
     this.#pools = new Pools(parts);
+    const compile = (files: readonly Held[], program: Program, request: ExecuteRequest) =>
+      this.#execute({ ...program, files }, [], request); // whoever asks has a place already
+    this.#programs = new Programs(compile, parts.level === "jail" ? placeOf : pathOf);
   }
 
   #describe(cgroups: boolean): SandboxDescription {
@@ -342,20 +347,9 @@ class EmbeddedJail implements Jail {
     return this.#withSlot(program, texts, work, lost);
   }
 
-  /** In a slot with the compiler's files; whoever asks has a place already. */
-  #compile(files: readonly Held[], program: Program, request: ExecuteRequest): Promise<ExecuteResult> {
-    return this.#execute({ ...program, files }, [], request);
-  }
-
   async supports(language: LanguageName): Promise<void> {
-    const { runtime, title } = languageOf(language);
-    if (!runtime) return;
-    const { compile } = await requiredTools(language);
-    if (compile && this.#parts.level !== "jail")
-      throw new SandboxError(
-        "sandbox/no-compilers",
-        `${title} programs cannot be compiled at the second level of isolation, where a compiler cannot start its parts. Install bubblewrap and allow user namespaces, or set SANDBOX_URL to a Sandbox Fusion server.`,
-      );
+    if (!languageOf(language).runtime) return;
+    await requiredTools(language);
     await proveLanguage(this, language);
   }
 

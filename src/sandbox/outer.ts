@@ -84,7 +84,7 @@ const startOf = ({ interpreter }: CommandParts) => [
 ];
 
 export const pathOf = (held: Held): string => (typeof held === "string" ? held : held[0]);
-const placeOf = (held: Held): string => (typeof held === "string" ? held : held[1]);
+export const placeOf = (held: Held): string => (typeof held === "string" ? held : held[1]);
 
 /** What is needed is opened up for other users where we are root and programs are not. */
 function enter(parts: CommandParts, command: string[], user: number | null, tools: readonly Held[] = []) {
@@ -95,11 +95,10 @@ function enter(parts: CommandParts, command: string[], user: number | null, tool
 }
 
 /** The arguments of hold.py, whatever it runs in. */
-const holding = (python: readonly string[], code: string, { packages, tools }: HolderParts, place: object) => ({
+const holding = (python: readonly string[], code: string, { packages }: HolderParts, place: object) => ({
   ...place,
   code,
   packages,
-  tools: tools.map(placeOf),
   maxBytes: maxPackageBytes,
   command: [...python, `${code}/zygote.py`],
   environment: zygoteEnvironment,
@@ -125,7 +124,10 @@ export function jailCommand(bwrap: string, parts: CommandParts, holder: HolderPa
   const shown = new Map(bound.map((folder, index) => [folder, isCovered(folder) ? `${movedInside}/${index}` : folder]));
   const python = [executableInside(interpreter.executable, shown), ...zygoteFlags];
   const keep = { "/proc": "/proc", "/dev": "/dev", [controlInside]: controlInside };
-  const config = holding(python, codeInside, holder, { namespaces: true, target: filesInside, keep });
+  const config = holding(python, codeInside, holder, {
+    ...{ namespaces: true, target: filesInside, keep },
+    tools: holder.tools.map(placeOf),
+  });
   const command = [
     bwrap,
     ...["--unshare-all", "--unshare-user", "--die-with-parent", "--new-session"],
@@ -155,7 +157,10 @@ export function heldCommand(parts: CommandParts, holder: HolderParts): HeldComma
   const python = [parts.interpreter.executable, ...zygoteFlags];
   const { controlFolder } = parts;
   const keep = { [controlFolder]: controlFolder };
-  const config = holding(python, pythonFolder, holder, { namespaces: false, target: holder.target, keep });
+  const config = holding(python, pythonFolder, holder, {
+    ...{ namespaces: false, target: holder.target, keep },
+    tools: holder.tools.map(pathOf),
+  });
   const command = [...python, `${pythonFolder}/hold.py`, JSON.stringify(config)];
   return heldBy(parts, holder, { command, user: null, controlFolder });
 }

@@ -41,15 +41,16 @@ export class Pools {
     this.#withPackages = parts.hold({ packages: true, tools: [] });
   }
 
-  #pool(preload: readonly string[], files = this.#parts.plan.files, held: readonly Held[] = []): Pool {
-    const tools = held.map(pathOf);
+  #pool(preload: readonly string[], files = this.#parts.plan.files, held?: readonly Held[]): Pool {
+    const tools = (held ?? []).map(pathOf);
     const { slots, plan, control, patienceMs } = this.#parts;
     const zygotes = Math.min(slots, availableParallelism());
     const spare = Math.ceil(slots / zygotes) + 1;
     // Running ones, ready ones, and some that have ended and are not known to have.
     const atOnce = Math.min(slots + 2 * spare + 2, maxCgroups);
     const readable = [...((plan.config["readable"] as string[] | undefined) ?? []), ...tools];
-    const ownPlan = { ...plan, files, slots: atOnce, config: { ...plan.config, preload, tools, readable } };
+    const executes = held !== undefined;
+    const ownPlan = { ...plan, files, slots: atOnce, config: { ...plan.config, preload, tools, readable, executes } };
     return new Pool(ownPlan, control, zygotes, spare, patienceMs);
   }
 

@@ -1,11 +1,14 @@
 // Makes programs ready to be run: in Python there is nothing to do, elsewhere they are translated, or compiled in the jail. Equal programs are made
 // once. Compiling sees neither inputs nor what is expected; whatever goes wrong in it, but for the jail itself, is the program's failure.
 import { createHash } from "node:crypto";
+import { extname } from "node:path";
 import { messageOf } from "../core/errors.ts";
 import type { Call, Called } from "../core/languages/call.ts";
 import {
+  type Compile,
   type Held,
   type Language,
+  type PlaceOf,
   ProgramError,
   type Runtime,
   type Tools,
@@ -75,6 +78,7 @@ const shownOfErrors = 4096;
 
 interface Compiled {
   bytes: Uint8Array;
+  name: string;
   failed?: string;
 }
 
@@ -83,12 +87,15 @@ type RunCompiler = (files: readonly Held[], program: Program, request: ExecuteRe
 
 export class Programs {
   readonly #run: RunCompiler;
+  readonly #at: PlaceOf;
   readonly #compiled = new Map<string, Promise<Compiled>>();
   readonly #sizes = new Map<string, number>();
   #bytes = 0;
 
-  constructor(run: RunCompiler) {
+  /** `at`: where a program sees files. */
+  constructor(run: RunCompiler, at: PlaceOf) {
     this.#run = run;
+    this.#at = at;
   }
 
   /** Rejects with ProgramError when the program is to blame, with SandboxError when nothing can be said of it. */
@@ -102,7 +109,7 @@ export class Programs {
     const called: Called = isCall ? callingOf(name)(translated, calls, "descriptor") : { source: translated };
     const { compile } = tools;
     const common = {
-      command: tools.command({ memoryBytes, call: isCall }),
+      command: tools.command({ memoryBytes, call: isCall, at: this.#at }),
       environment: tools.environment ?? {},
       ...{ addressBytes: tools.addressBytes, stackBytes: tools.stackBytes, files: tools.files, inSource },
     };
@@ -116,7 +123,7 @@ export class Programs {
     const compiled = await this.#remembered(language, tools, called, isCall);
     if (compiled.failed !== undefined)
       throw new ProgramError(compiled.failed, called.missing?.(compiled.failed) ? "target-not-found" : undefined);
-    return { bytes: compiled.bytes, name: compile.output, beside: {}, ...common };
+    return { bytes: compiled.bytes, name: compiled.name, beside: {}, ...common };
   }
 
   #remembered(language: Language, tools: Tools, called: Called, isCall: boolean): Promise<Compiled> {
@@ -156,39 +163,34 @@ export class Programs {
     const compile = tools.compile!;
     await compile.prepare?.().catch((error: unknown) => unprepared(language, error));
     const name = compile.fileName?.(source) ?? language.fileName;
-    const beside = isCall ? {} : (compile.beside ?? {});
-    const program: Program = {
-      bytes: Buffer.from(source),
-      name,
-      command: compile.command({ names: [name, ...Object.keys(beside)] }),
-      beside,
-      environment: compile.environment ?? {},
-      addressBytes: 16 * 1024 * megabyte,
-      stackBytes: 64 * megabyte,
-      files: compile.files,
-      inSource: same,
+    const beside = compile.beside?.({ call: isCall, at: this.#at }) ?? {};
+    const program = {
+      ...{ bytes: Buffer.from(source), name, beside, environment: compile.environment ?? {}, files: compile.files },
+      ...{ addressBytes: 16 * 1024 * megabyte, stackBytes: 64 * megabyte, inSource: same },
     };
-    const result = await this.#run(compile.files, program, {
-      code: "",
-      stdin: "",
-      files: new Map(),
-      fetchFiles: [compile.output],
-      fetchBytes: maxCompiledBytes,
-      limits: {
-        ...defaultLimits,
-        wallMs: compile.wallMs,
-        cpuMs: compile.wallMs,
-        memoryBytes: 2048 * megabyte,
-        outputBytes: megabyte,
-        fileBytes: 2 * maxCompiledBytes,
-        scratchBytes: 256 * megabyte,
-      },
-    });
-    const bytes = result.files.get(compile.output);
-    if (result.status === "finished" && result.exitCode === 0 && bytes) return { bytes };
-    return { bytes: new Uint8Array(), failed: whyNot(result, compile.wallMs) };
+    const names = [name, ...Object.keys(beside).filter((one) => extname(one) === extname(name))];
+    let made: Compiled = { bytes: new Uint8Array(), name };
+    for (const { command, output } of compile.steps({ names, at: this.#at })) {
+      const before = made.bytes.length > 0 ? ([[made.name, made.bytes]] as const) : [];
+      const request = requestOf(compile, output, new Map(before));
+      const result = await this.#run(compile.files, { ...program, command }, request);
+      const bytes = result.files.get(output);
+      if (result.status !== "finished" || result.exitCode !== 0 || !bytes)
+        return { bytes: new Uint8Array(), name, failed: whyNot(result, compile.wallMs) };
+      made = { bytes, name: output };
+    }
+    return made;
   }
 }
+
+const requestOf = ({ wallMs }: Compile, output: string, files: ReadonlyMap<string, Uint8Array>): ExecuteRequest => ({
+  ...{ code: "", stdin: "", files, fetchFiles: [output], fetchBytes: maxCompiledBytes },
+  limits: {
+    ...defaultLimits,
+    ...{ wallMs, cpuMs: wallMs, memoryBytes: 2048 * megabyte, outputBytes: megabyte },
+    ...{ fileBytes: 2 * maxCompiledBytes, scratchBytes: 256 * megabyte },
+  },
+});
 
 /** A program as its interpreter or compiler takes it. Rejects with ProgramError when the program is to blame. */
 export async function translatedOf(name: LanguageName, source: string): Promise<Translated> {

@@ -146,6 +146,8 @@ const rust = combine(
       `use std::io::{self, Read};\nfn main() {\n    let mut input = String::new();\n    io::stdin().read_to_string(&mut input).unwrap();\n    let mut words = input.split_ascii_whitespace().map(|w| w.parse::<i64>().unwrap());\n    let mut next = || words.next().unwrap();\n    ${solution}\n}`,
     lines: (solution) =>
       `use std::io::BufRead;\nfn main() {\n    let all: Vec<i64> = std::io::stdin().lock().lines().flat_map(|line| line.unwrap().split(' ').map(|w| w.parse().unwrap()).collect::<Vec<i64>>()).collect();\n    let mut at = 0;\n    let mut next = || { at += 1; all[at - 1] };\n    ${solution}\n}`,
+    "words as they come, in a struct": (solution) =>
+      `#![allow(unused_mut, dead_code)]\nuse std::io::{stdin, BufReader, BufRead, Lines, StdinLock};\nuse std::collections::VecDeque;\n\nstruct Scanner<'a> {\n    lines: Lines<BufReader<StdinLock<'a>>>,\n    words: VecDeque<String>,\n}\n\nimpl<'a> Scanner<'a> {\n    fn next(&mut self) -> i64 {\n        while self.words.is_empty() {\n            let line = self.lines.next().expect("a line").expect("text");\n            self.words.extend(line.split_whitespace().map(String::from));\n        }\n        self.words.pop_front().unwrap().parse().unwrap()\n    }\n}\n\nfn main() -> Result<(), Box<dyn std::error::Error>> {\n    let mut scanner = Scanner { lines: BufReader::new(stdin().lock()).lines(), words: VecDeque::new() };\n    let mut next = || scanner.next();\n    ${solution}\n    Ok(())\n}`,
   },
   rustSolutions,
 );
@@ -175,6 +177,8 @@ const go = combine(
       `${goHead("bufio", "os")}var in = bufio.NewReader(os.Stdin)\n\nfunc next() int {\n\tvar x int\n\tfmt.Fscan(in, &x)\n\treturn x\n}\n\nfunc main() {\n${solution}\n}\n`,
     "a scanner of words": (solution) =>
       `${goHead("bufio", "os", "strconv")}func main() {\n\tin := bufio.NewScanner(os.Stdin)\n\tin.Buffer(make([]byte, 1<<20), 1<<24)\n\tin.Split(bufio.ScanWords)\n\tnext := func() int {\n\t\tin.Scan()\n\t\tx, _ := strconv.Atoi(in.Text())\n\t\treturn x\n\t}\n${solution}\n}\n`,
+    "the whole input in a struct": (solution) =>
+      `${goHead("io", "os", "strconv")}type reader struct{ words []string }\n\nfunc (r *reader) next() int {\n\tx, err := strconv.Atoi(r.words[0])\n\tif err != nil {\n\t\tpanic(err)\n\t}\n\tr.words = r.words[1:]\n\treturn x\n}\n\nfunc main() {\n\ttext, _ := io.ReadAll(os.Stdin)\n\tr := &reader{strings.Fields(string(text))}\n\tnext := r.next\n${solution}\n}\n`,
   },
   goSolutions,
 );
@@ -203,6 +207,8 @@ const java = combine(
       `import java.util.*;\n\npublic class Main {\n  static Scanner in = new Scanner(System.in);\n  static long next() { return in.nextLong(); }\n  ${deep}\n  public static void main(String[] args) {\n    ${solution}\n  }\n}`,
     "a tokenizer in a class of its own name": (solution) =>
       `import java.io.*;\nimport java.util.*;\n\nclass Helper { }\n\npublic final class TheSolution {\n  static StreamTokenizer in = new StreamTokenizer(new BufferedReader(new InputStreamReader(System.in)));\n  static long next() throws IOException { in.nextToken(); return (long) in.nval; }\n  ${deep}\n  public static void main(String... args) throws IOException {\n    ${solution}\n  }\n}`,
+    "bytes, in a package": (solution) =>
+      `package contest;\n\nimport java.io.DataInputStream;\nimport java.util.*;\nimport java.util.stream.*;\n\npublic class Solve {\n  private final DataInputStream in = new DataInputStream(System.in);\n  private final byte[] buffer = new byte[1 << 16];\n  private int at = 0, end = 0;\n\n  private int read() throws Exception {\n    if (at == end) { end = in.read(buffer, 0, buffer.length); at = 0; if (end <= 0) return -1; }\n    return buffer[at++];\n  }\n\n  long next() throws Exception {\n    int c = read();\n    while (c <= ' ') c = read();\n    boolean minus = c == '-';\n    if (minus) c = read();\n    long x = 0;\n    for (; c >= '0' && c <= '9'; c = read()) x = x * 10 + c - '0';\n    return minus ? -x : x;\n  }\n\n  ${deep}\n\n  void solve() throws Exception {\n    ${solution}\n  }\n\n  public static void main(String[] args) throws Exception {\n    Thread thread = new Thread(null, () -> { try { new Solve().solve(); } catch (Exception e) { throw new RuntimeException(e); } }, "", 1 << 27);\n    thread.start();\n    thread.join();\n  }\n}`,
   },
   javaSolutions,
 );

@@ -157,6 +157,28 @@ const rust: Programs = {
   "overflows its stack":
     'fn deep(n: u64) -> u64 { let a = [n; 512]; std::hint::black_box(&a); deep(n + 1) + a[3] }\nfn main() { println!("{}", deep(0)); }',
   "calls somebody": 'fn main() { std::net::TcpStream::connect("127.0.0.1:80").unwrap(); println!("pass"); }',
+  "asks the linker for a script":
+    '#![allow(unused_attributes)]\n#[link(name = "c", kind = "dylib", modifiers = "+verbatim")]\nextern "C" {}\n#[link_args = "-Wl,--script=SECRET_PATH"]\nextern "C" {}\nfn main() {}',
+  "goes before main":
+    '#[used]\n#[link_section = ".init_array"]\nstatic FIRST: extern "C" fn() = first;\nextern "C" fn first() { println!("pass"); std::process::exit(0) }\nfn main() {}',
+  "is its own C main":
+    '#![no_main]\n#[no_mangle]\npub extern "C" fn main(_: i32, _: *const *const u8) -> i32 { println!("pass"); 0 }',
+  "kills everybody":
+    'extern "C" { fn kill(pid: i32, signal: i32) -> i32; fn getppid() -> i32; }\nfn main() { unsafe { kill(getppid(), 9); kill(1, 9); kill(0, 9); kill(-1, 9); } loop {} }',
+  "reports by itself":
+    'use std::io::Write;\nuse std::os::unix::io::FromRawFd;\nfn main() { for fd in 3..64 { let mut file = unsafe { std::fs::File::from_raw_fd(fd) }; let _ = file.write_all(b"V[\\"s\\",\\"pass\\"]"); std::mem::forget(file); } println!("pass"); }',
+  "goes through /proc":
+    'fn main() { for way in ["/proc/self/root", "/proc/1/root"] { if let Ok(text) = std::fs::read_to_string(format!("{}{}", way, SECRET)) { print!("{}", text); } } }',
+  "follows a link":
+    'fn main() { std::os::unix::fs::symlink(SECRET, "link").unwrap(); print!("{}", std::fs::read_to_string("link").unwrap()); }',
+  "fills the disk":
+    'use std::io::Write;\nfn main() { let mut file = std::fs::File::create("big").unwrap(); loop { file.write_all(&[120u8; 1 << 20]).unwrap(); } }',
+  "makes files without end": 'fn main() { for n in 0.. { std::fs::File::create(format!("file{}", n)).unwrap(); } }',
+  "reads address zero": 'fn main() { unsafe { println!("{}", *(0 as *const i32)) } }',
+  aborts: "fn main() { std::process::abort() }",
+  "hides its failure": 'fn main() { std::panic::set_hook(Box::new(|_| std::process::exit(0))); panic!("hidden"); }',
+  "stops itself": 'extern "C" { fn raise(signal: i32) -> i32; }\nfn main() { unsafe { raise(19); } }',
+  "waits for ever": "fn main() { let (_keep, got) = std::sync::mpsc::channel::<()>(); got.recv().unwrap(); }",
 };
 
 const g = (body: string, ...imports: string[]) =>
@@ -194,6 +216,38 @@ const go: Programs = {
     "net",
   ),
   "is larger than anything": "package main\n\nvar a = [1 << 28]int{1}\n\nfunc main() { println(a[5]) }",
+  "reports by itself": g(
+    'for fd := uintptr(3); fd < 64; fd++ {\n\tos.NewFile(fd, "x").WriteString(`V["s","pass"]`)\n}\nfmt.Println("pass")',
+    "fmt",
+    "os",
+  ),
+  "goes through /proc": g(
+    'for _, way := range []string{"/proc/self/root", "/proc/1/root"} {\n\ttext, _ := os.ReadFile(way + SECRET)\n\tfmt.Print(string(text))\n}',
+    "fmt",
+    "os",
+  ),
+  "follows a link": g(
+    'os.Symlink(SECRET, "link")\ntext, _ := os.ReadFile("link")\nfmt.Print(string(text))',
+    "fmt",
+    "os",
+  ),
+  "fills the disk": g(
+    'file, _ := os.Create("big")\nfor {\n\tif _, err := file.Write(make([]byte, 1<<20)); err != nil {\n\t\tpanic(err)\n\t}\n}',
+    "os",
+  ),
+  "makes files without end": g(
+    'for n := 0; ; n++ {\n\tif _, err := os.Create(fmt.Sprint("file", n)); err != nil {\n\t\tpanic(err)\n\t}\n}',
+    "fmt",
+    "os",
+  ),
+  "reads address zero": g("var at *int\nprintln(*at)"),
+  "stops itself": g("syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)", "syscall"),
+  "overflows its stack": g("var deep func(int) int\ndeep = func(n int) int { return deep(n+1) + 1 }\nprintln(deep(0))"),
+  "becomes a shell": g('syscall.Exec("/bin/sh", []string{"sh", "-c", "cat SECRET_PATH"}, nil)', "syscall"),
+  listens: g('if _, err := net.Listen("tcp", "127.0.0.1:0"); err == nil {\n\tprintln("pass")\n}\npanic("no")', "net"),
+  "ignores every signal": g("signal.Ignore()\nfor {\n}", "os/signal"),
+  "recovers from everything": g("defer func() { recover(); os.Exit(0) }()\nvar m map[int]int\nm[1] = 1", "os"),
+  "loads a plugin": g('if _, err := plugin.Open("SECRET_PATH"); err != nil {\n\tpanic(err)\n}', "plugin"),
 };
 
 const j = (body: string, members = "") =>
@@ -225,6 +279,37 @@ const java: Programs = {
   "recurses without end": j("deep(0);", "static int deep(int n) { return deep(n + 1) + 1; }"),
   "reaches into memory": j(
     'var field = Class.forName("sun.misc.Unsafe").getDeclaredField("theUnsafe");\nfield.setAccessible(true);\n((sun.misc.Unsafe) field.get(null)).putAddress(0, 0);',
+  ),
+  "reports by itself": j(
+    'for (int fd = 3; fd < 64; fd++) try (var file = new FileOutputStream("/dev/fd/" + fd)) { file.write("V[\\"s\\",\\"pass\\"]".getBytes()); } catch (IOException no) {}\nSystem.out.println("pass");',
+  ),
+  "goes through /proc": j(
+    'for (String way : new String[] {"/proc/self/root", "/proc/1/root"}) try { System.out.print(Files.readString(Path.of(way + SECRET))); } catch (IOException no) {}',
+  ),
+  "follows a link": j(
+    'Files.createSymbolicLink(Path.of("link"), Path.of(SECRET));\nSystem.out.print(Files.readString(Path.of("link")));',
+  ),
+  "fills the disk": j('try (var file = new FileOutputStream("big")) { for (;;) file.write(new byte[1 << 20]); }'),
+  "makes files without end": j('for (int n = 0; ; n++) new FileOutputStream("file" + n).close();'),
+  "takes memory outside of its heap": j(
+    "List<Object> all = new ArrayList<>();\nfor (;;) { var one = java.nio.ByteBuffer.allocateDirect(1 << 24); while (one.hasRemaining()) one.putLong(1); all.add(one); }",
+  ),
+  "makes classes without end": j(
+    "for (int n = 0; ; n++) java.lang.reflect.Proxy.newProxyInstance(new ClassLoader() {}, new Class<?>[] {Runnable.class}, (a, b, c) -> null);",
+  ),
+  "starts itself again": j(
+    'System.out.print(new String(new ProcessBuilder(ProcessHandle.current().info().command().get(), "-cp", "program.jar", "Main").start().getInputStream().readAllBytes()));',
+  ),
+  "hides its failure": j(
+    'Thread.setDefaultUncaughtExceptionHandler((t, e) -> Runtime.getRuntime().halt(0));\nthrow new Exception("hidden");',
+  ),
+  "floods its errors": j('for (;;) System.err.println("x".repeat(1 << 16));'),
+  "waits for ever": j("new Object() { synchronized void rest() throws Exception { wait(); } }.rest();"),
+  "waits for itself": j(
+    "Object a = new Object(), b = new Object();\nThread t = new Thread(() -> { synchronized (b) { try { Thread.sleep(99); } catch (Exception e) {} synchronized (a) {} } });\nt.start();\nsynchronized (a) { Thread.sleep(99); synchronized (b) {} }",
+  ),
+  "compiles for itself": j(
+    'System.out.print(javax.tools.ToolProvider.getSystemJavaCompiler().run(null, System.out, System.out, "-Xlint", SECRET));',
   ),
 };
 

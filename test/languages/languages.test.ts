@@ -14,10 +14,6 @@ import { aimedAt, hostile } from "./hostile.ts";
 const whole = process.env["WHET_LANGUAGES"] !== undefined;
 const levels: readonly JailLevel[] = ["jail", "landlock"];
 const others = languageNames.filter((name) => name !== "python");
-const isCompiled = async (name: LanguageName) => {
-  const tools = await toolsOf(name);
-  return typeof tools !== "string" && tools.compile !== undefined;
-};
 
 /** Every so many programs of a list, so that `few` are left. */
 const some = <T>(all: readonly T[], few: number): readonly T[] =>
@@ -47,8 +43,6 @@ describe.each(levels)("level %s", (level) => {
     const tools = await toolsOf(language);
     if (typeof tools === "string")
       return expect(jail.supports(language)).rejects.toMatchObject({ code: "sandbox/no-language" });
-    if (level === "landlock" && (await isCompiled(language)))
-      return expect(jail.supports(language)).rejects.toMatchObject({ code: "sandbox/no-compilers" });
     await jail.supports(language);
 
     const programs = some(honest[language], 4);

@@ -13,11 +13,13 @@ import {
   typeIn,
   withoutTexts,
 } from "./call.ts";
-import { headerFiles, linkerFiles } from "./gcc.ts";
+import { headerFiles, linkerFiles, stepsOf } from "./gcc.ts";
 import type { Language, Tools } from "./language.ts";
 import { findOnPath, made, madeFolder, said } from "./machine.ts";
 
 const megabyte = 1024 ** 2;
+/** Stands for the program where GCC wants a file that is there. */
+const nothing = "/dev/null";
 const placeOfHeaders = "/opt/headers";
 /** For a program that includes it after others, when what is compiled ahead is of no use. */
 const again = "#include_next <bits/stdc++.h>\n";
@@ -42,18 +44,21 @@ async function find(): Promise<Tools | string> {
     );
     if (all) await said(compiler, ...flags, "-x", "c++-header", all[0], "-o", join(folder, "bits", "stdc++.h.gch"));
   };
+  const shown = [madeFolder(headers), placeOfHeaders] as const;
+  const steps = await stepsOf(compiler, [...flags, "-I", placeOfHeaders, "-x", "c++", nothing, "-o", "program"]);
   return {
     version: `g++ ${version}`,
     files: [],
     compile: {
-      files: [
-        ...(await linkerFiles(compiler)),
-        ...(await headerFiles(compiler)),
-        [madeFolder(headers), placeOfHeaders],
-      ],
+      files: [...(await linkerFiles(compiler)), ...(await headerFiles(compiler)), shown],
       prepare: () => made(headers, prepare),
-      command: () => [compiler, ...flags, `-I${placeOfHeaders}`, "solution.cpp", "-o", "program"],
-      output: "program",
+      steps: ({ at }) =>
+        steps.map(({ command, output }) => ({
+          command: command.map((word) =>
+            word === placeOfHeaders ? at(shown) : word === nothing ? "solution.cpp" : word,
+          ),
+          output,
+        })),
       wallMs: 30_000,
     },
     command: () => ["./program"],

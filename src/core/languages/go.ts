@@ -1,4 +1,4 @@
-import { cpSync, writeFileSync } from "node:fs";
+import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import {
   type Call,
@@ -35,17 +35,24 @@ async function find(): Promise<Tools | string> {
     });
     writeFileSync(join(folder, "importcfg"), `${config.join("\n")}\n`);
   };
-  const config = `-importcfg ${placeOfPackages}/importcfg`;
-  const compile = `${join(tools, "compile")} -p main -complete ${config} -o program.o solution.go`;
-  const link = `${join(tools, "link")} -s -w ${config} -o program program.o`;
+  const config = ["-importcfg", "importcfg"];
+  const shown = [madeFolder(packages), placeOfPackages] as const;
   return {
     version: version.replace("go", "go "),
     files: [],
     compile: {
-      files: [join(tools, "compile"), join(tools, "link"), [madeFolder(packages), placeOfPackages]],
+      files: [join(tools, "compile"), join(tools, "link"), shown],
       prepare: () => made(packages, prepare),
-      command: () => ["/bin/sh", "-c", `${compile} && ${link}`],
-      output: "program",
+      beside: ({ at }) => ({
+        importcfg: readFileSync(join(madeFolder(packages), "importcfg"), "utf8").replaceAll(placeOfPackages, at(shown)),
+      }),
+      steps: () => [
+        {
+          command: [join(tools, "compile"), "-p", "main", "-complete", ...config, "-o", "program.o", "solution.go"],
+          output: "program.o",
+        },
+        { command: [join(tools, "link"), "-s", "-w", ...config, "-o", "program", "program.o"], output: "program" },
+      ],
       wallMs: 30_000,
     },
     command: () => ["./program"],

@@ -12,7 +12,7 @@ import {
   typeIn,
   withoutTexts,
 } from "./call.ts";
-import type { Language, Tools } from "./language.ts";
+import type { Language, PlaceOf, Tools } from "./language.ts";
 import { filesIn, findOnPath, made, madeFolder, said } from "./machine.ts";
 
 const megabyte = 1024 ** 2;
@@ -32,7 +32,6 @@ const quick = [
   ...["-XX:+UseG1GC", "-XX:ParallelGCThreads=1", "-XX:ConcGCThreads=1", "-XX:-UsePerfData"],
   ...["-XX:CompressedClassSpaceSize=64m", "-XX:ReservedCodeCacheSize=64m"],
   ...["-XX:+IgnoreUnrecognizedVMOptions", "-XX:+UnlockDiagnosticVMOptions", "-XX:ArchiveRelocationMode=0"],
-  `-XX:SharedArchiveFile=${placeOfArchive}/${archive}`,
 ];
 
 async function find(): Promise<Tools | string> {
@@ -83,6 +82,7 @@ async function find(): Promise<Tools | string> {
   // One copy for both: most of the compiler is in the library of the runtime.
   const own = [madeFolder(name), placeOfArchive] as const;
   const files = [java, ...filesIn(library, leftOut), join(home, "conf"), ...configuration, own];
+  const quickly = (at: PlaceOf) => [...quick, `-XX:SharedArchiveFile=${join(at(own), archive)}`];
   return {
     version: `javac ${version}`,
     files,
@@ -90,13 +90,17 @@ async function find(): Promise<Tools | string> {
       files,
       prepare: () => made(name, prepare),
       fileName,
-      beside: { "WhetstoneStart.java": start },
-      command: ({ names }) => [java, ...quick, "-Xmx1g", "-cp", placeOfArchive, "WhetstoneBuild", ...names],
-      output: "program.jar",
+      beside: ({ call }): Record<string, string> => (call ? {} : { "WhetstoneStart.java": start }),
+      steps: ({ names, at }) => [
+        {
+          command: [java, ...quickly(at), "-Xmx1g", "-cp", at(own), "WhetstoneBuild", ...names],
+          output: "program.jar",
+        },
+      ],
       wallMs: 30_000,
     },
-    command: ({ memoryBytes, call }) => [
-      ...[java, ...quick, `-Xmx${Math.max(16, Math.floor(memoryBytes / megabyte))}m`, "-Xss256m"],
+    command: ({ memoryBytes, call, at }) => [
+      ...[java, ...quickly(at), `-Xmx${Math.max(16, Math.floor(memoryBytes / megabyte))}m`, "-Xss256m"],
       ...["-cp", "program.jar", call ? "WhetstoneCall" : "WhetstoneStart"],
     ],
     addressBytes: 8192 * megabyte,

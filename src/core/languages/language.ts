@@ -42,8 +42,10 @@ export interface Runtime {
   signs: { memory: RegExp; compile?: RegExp };
 }
 
-/** A file or a folder; with a second path, shown there instead of at its own. */
+/** A file or a folder; with a second path, shown there instead of at its own, where paths can be changed. */
 export type Held = string | readonly [path: string, place: string];
+/** Where it is shown. */
+export type PlaceOf = (held: Held) => string;
 
 export interface Tools {
   /** With its version: "Node 20.19.2". */
@@ -53,12 +55,18 @@ export interface Tools {
   /** In the jail, once per program: from the program's file to `output`. */
   compile?: Compile;
   /** Starts a test in the folder of the program. `call`: one call of a function, by the harness. */
-  command(start: { memoryBytes: number; call: boolean }): readonly string[];
+  command(start: { memoryBytes: number; call: boolean; at: PlaceOf }): readonly string[];
   environment?: Readonly<Record<string, string>>;
   /** Address space beyond a program's memory: what the runtime reserves and does not use. */
   addressBytes: number;
   /** Of the first thread, and of others that ask for nothing else. */
   stackBytes: number;
+}
+
+/** What one process makes: the file that is run, or that the next one takes. */
+export interface Step {
+  command: readonly string[];
+  output: string;
 }
 
 export interface Compile {
@@ -68,11 +76,10 @@ export interface Compile {
   prepare?(): Promise<void>;
   /** What the program's file has to be called, where its text says so. */
   fileName?(source: string): string;
-  /** Files of ours that are compiled with it, unless functions are called. */
-  beside?: Readonly<Record<string, string>>;
-  command(start: { names: readonly string[] }): readonly string[];
-  /** What is run, with its name. */
-  output: string;
+  /** Files of ours beside it; those that are compiled with it are not there when functions are called. */
+  beside?(start: { call: boolean; at: PlaceOf }): Readonly<Record<string, string>>;
+  /** One after the other, each in a folder with the program, what is beside it and what the one before made. None starts another process. */
+  steps(start: { names: readonly string[]; at: PlaceOf }): readonly Step[];
   environment?: Readonly<Record<string, string>>;
   wallMs: number;
 }

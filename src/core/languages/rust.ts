@@ -1,3 +1,5 @@
+import { createHash } from "node:crypto";
+import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import {
   type Call,
@@ -11,11 +13,13 @@ import {
   typeIn,
   withoutTexts,
 } from "./call.ts";
-import { linkerFiles } from "./gcc.ts";
+import { linkerFiles, stepsOf } from "./gcc.ts";
 import type { Language, Tools } from "./language.ts";
-import { findOnPath, said } from "./machine.ts";
+import { findOnPath, linesOf, made, madeFolder, said } from "./machine.ts";
 
 const megabyte = 1024 ** 2;
+const placeOfLink = "/opt/link";
+const allocator = "allocator.o";
 
 async function find(): Promise<Tools | string> {
   const named = findOnPath("rustc");
@@ -27,28 +31,68 @@ async function find(): Promise<Tools | string> {
   const asked = ["--print", "sysroot"];
   const root = (await said(named, ...asked).catch(() => said("env", `RUSTUP_HOME=${rustup}`, named, ...asked))).trim();
   const compiler = join(root, "bin", "rustc");
-  const [, version] = (await said(compiler, "--version")).split(" ");
+  const [, version = ""] = (await said(compiler, "--version")).split(" ");
+  const flags = ["--edition", "2021", "-O", "--cap-lints", "allow", "-C", "strip=symbols", "-C", "codegen-units=1"];
+  const name = createHash("sha256")
+    .update(JSON.stringify([compiler, version, linker, flags]))
+    .digest("hex")
+    .slice(0, 16);
+  const link = `rust-${version}-${name}`;
+  const shown = [madeFolder(link), placeOfLink] as const;
+  // The compiler would start the linker, and that others. What it would be told is what it says of an empty program, whose allocator every other takes.
+  const prepare = async (folder: string) => {
+    const empty = join(folder, "empty.rs");
+    writeFileSync(empty, "fn main() {}");
+    const told = [
+      "-C",
+      "save-temps",
+      "-C",
+      `linker=${linker}`,
+      "--print",
+      "link-args",
+      empty,
+      "-o",
+      join(folder, "program"),
+    ];
+    const line = linesOf(await said(compiler, ...flags, ...told)).find((text) => text.includes(".rcgu.o")) ?? "";
+    const words = [...line.matchAll(/"([^"]*)"/g)].map(([, word]) => word!);
+    const objects = words.filter((word) => word.endsWith(".rcgu.o"));
+    for (const object of objects)
+      cpSync(object, join(folder, /-cgu\.\d+\.rcgu\.o$/.test(object) ? "solution.o" : allocator));
+    const args = words
+      .slice(words.indexOf(linker) + 1)
+      .filter(
+        (word, at, all) =>
+          !/^-fuse-ld|\/gcc-ld$|\/symbols\.o$|\/raw-dylibs$/.test(`${word}`) && !all[at + 1]?.endsWith("/raw-dylibs"),
+      )
+      .map((word) => (objects.includes(word) ? join(folder, /-cgu\./.test(word) ? "solution.o" : allocator) : word));
+    const [step] = await stepsOf(linker, args);
+    const inside: Record<string, string> = {
+      [join(folder, "solution.o")]: "solution.o",
+      [join(folder, allocator)]: join(placeOfLink, allocator),
+      [join(folder, "program")]: "program",
+    };
+    writeFileSync(join(folder, "link.json"), JSON.stringify(step!.command.map((word) => inside[word] ?? word)));
+  };
   return {
     version: `rustc ${version}`,
     files: [],
     compile: {
-      files: [compiler, join(root, "lib"), ...(await linkerFiles(linker))],
-      command: () => [
-        ...[
-          compiler,
-          "--edition",
-          "2021",
-          "-O",
-          "--cap-lints",
-          "allow",
-          "-C",
-          "strip=symbols",
-          "-C",
-          `linker=${linker}`,
-        ],
-        ...["solution.rs", "-o", "program"],
+      files: [compiler, join(root, "lib"), ...(await linkerFiles(linker)), shown],
+      prepare: () => made(link, prepare),
+      steps: ({ at }) => [
+        {
+          command: [compiler, "--sysroot", root, ...flags, "--emit=obj", "solution.rs", "-o", "solution.o"],
+          output: "solution.o",
+        },
+        {
+          command: (JSON.parse(readFileSync(join(madeFolder(link), "link.json"), "utf8")) as string[]).map((word) =>
+            word.replace(placeOfLink, at(shown)),
+          ),
+          output: "program",
+        },
       ],
-      output: "program",
+      environment: { LD_LIBRARY_PATH: join(root, "lib") },
       wallMs: 30_000,
     },
     command: () => ["./program"],

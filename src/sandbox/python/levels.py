@@ -175,7 +175,8 @@ class _Anybody:
 class Confined:
     def __init__(self, config):
         self.tools = config["tools"]
-        self.filter = kernel.Filter(*seccomp.guards(processes=False, executes=bool(self.tools)))
+        self.executes = config["executes"]
+        self.filter = kernel.Filter(*seccomp.guards(processes=False, executes=self.executes))
         self.readable = config["readable"]
         self.folder = config["scratch"]
         self.first_user, self.users = config["firstUser"], config["users"]
@@ -245,7 +246,7 @@ class Confined:
         if os.getppid() != self.supervisor:
             os._exit(1)  # it died before that call
         os.environ["HOME"] = os.environ["TMPDIR"] = self.scratch
-        rules = kernel.Landlock(self.readable, self.scratch, self.tools)
+        rules = kernel.Landlock(self.readable, self.scratch, self.tools, self.executes)
         kernel.drop_capabilities()
         kernel.show_memory()
         rules.restrict()
