@@ -47,7 +47,7 @@ test("names and what no value says come from Python starter code; what its hints
 
 test("values of no one type give no signature", () => {
   expect(callsOf("f", [[[1, "a"]]], [1]).signature).toBeUndefined();
-  expect(callsOf("f", [[1]], [10 ** 25]).signature).toBeUndefined();
+  expect(callsOf("f", [[1]], [`1${"0".repeat(25)}`]).signature).toBeUndefined();
   expect(callsOf("f", [[1], [1, 2]], [1, 2]).signature).toBeUndefined();
   expect(callOf(normalizeTests({ inputs: ["1"], outputs: ["1"] }).tests)).toBeNull();
 });
