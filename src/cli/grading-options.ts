@@ -5,6 +5,7 @@ import { type LanguageName, languageNames, languagesNamed } from "../core/langua
 import { whet } from "../core/program.ts";
 import { describeProblem } from "../data/left-out.ts";
 import { languagesOf } from "../data/problem.ts";
+import { halvesOfTests, testsNames } from "../data/rows.ts";
 import { testsHint } from "../grading/hints.ts";
 import {
   type Comparator,
@@ -87,7 +88,8 @@ export async function supported(sandbox: Sandbox, languages: readonly LanguageNa
 }
 
 /** The languages that a row names; undefined where it names none, null where it names one in which no programs are run. */
-export const languagesOfRow = (row: JsonObject) => languagesOf({ language: row.get("language") });
+export const languagesOfRow = (row: JsonObject) =>
+  languagesOf({ language: row.get("language"), task_id: row.get("task_id") });
 
 /** The one file that `command` is given. */
 export function oneFile([file, ...more]: readonly string[], command: string, what: string): string {
@@ -100,19 +102,30 @@ export const textField = (row: JsonObject, key: string): string | undefined => {
   return typeof value === "string" ? value : undefined;
 };
 
-/** A row's tests; `tests`, or `ground_truth` as some copies of the data call it. `source`: where the row itself does not say. */
+/** What a row has for tests, in the first of the columns that data sets call them. */
+export function rawTestsOf(row: JsonObject): Json | undefined {
+  for (const name of testsNames) {
+    const value = row.get(name);
+    if (value !== undefined && value !== null) return value;
+  }
+  const halves = halvesOfTests.flatMap((name): [string, Json][] => (row.has(name) ? [[name, row.get(name)!]] : []));
+  return halves.length > 0 ? new Map(halves) : undefined;
+}
+
+/** A row's tests. `source`: where the row itself does not say. */
 export function testsOfRow(row: JsonObject, source?: string): NormalizedTests {
   // A row without tests has no test, as a run's loader says; that is another thing than tests that cannot be read.
-  return normalizeTests(row.get("tests") ?? row.get("ground_truth") ?? [], {
+  const entry = row.get("entry_point");
+  return normalizeTests(rawTestsOf(row) ?? [], {
     source: textField(row, "source") ?? source,
-    metadata: row.get("metadata"),
+    metadata: row.get("metadata") ?? (typeof entry === "string" ? { func_name: entry } : undefined),
   });
 }
 
 /** What is wrong with a row's tests, in words that name its columns where none holds tests, and how to write them. */
 export function whyNoTests(row: JsonObject, reason: DropReason): string {
   const columns = [...row.keys()];
-  const hint = testsHint(row.get("tests") ?? row.get("ground_truth"), columns);
+  const hint = testsHint(rawTestsOf(row), columns);
   return describeProblem(
     { fields: {}, where: "", columns },
     reason,

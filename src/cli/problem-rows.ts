@@ -16,6 +16,8 @@ export interface ProblemRow extends JsonRow {
   file: string | undefined;
   /** Where it comes from where the row itself does not say; the shape of tests may depend on it. */
   source: string | undefined;
+  /** Languages of its answers where the row itself does not say. */
+  languages: ProblemFile["languages"];
   /** Rows of one part of the data must have ids of their own. */
   part: string;
 }
@@ -24,7 +26,8 @@ export interface ProblemRow extends JsonRow {
 export async function* problemRows(word: string, maxTestsBytes: number): AsyncGenerator<ProblemRow> {
   if (word === "-" || isLines(word)) {
     const file = word === "-" ? {} : { path: word, source: sourceOf(word.replace(/\.gz$/i, "")) };
-    yield* inFile(readRows(word), { path: undefined, source: undefined, split: "", ...file }, 0, 1);
+    const nothing = { path: undefined, source: undefined, split: "", languages: undefined };
+    yield* inFile(readRows(word), { ...nothing, ...file }, 0, 1);
     return;
   }
   const files = await filesOf(word);
@@ -55,13 +58,18 @@ async function filesOf(word: string): Promise<ProblemFile[]> {
 
 async function* inFile(
   rows: AsyncIterable<JsonRow>,
-  { path, source, split }: { path: string | undefined; source: string | undefined; split: string },
+  {
+    path,
+    source,
+    split,
+    languages,
+  }: Pick<ProblemFile, "split" | "languages"> & { path: string | undefined; source: string | undefined },
   index: number,
   files: number,
 ): AsyncGenerator<ProblemRow> {
   for await (const row of rows) {
     const fraction = row.fraction === undefined ? undefined : (index + row.fraction) / files;
-    yield { ...row, fraction, file: path, source, part: split };
+    yield { ...row, fraction, file: path, source, languages, part: split };
   }
 }
 

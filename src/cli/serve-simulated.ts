@@ -5,6 +5,7 @@ import { resolve } from "node:path";
 import { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
 import { readJsonLines } from "../core/jsonl.ts";
+import { languageNamed } from "../core/languages/languages.ts";
 import { decodeSimulatedTokens, SimulatedEngine, type SimulatedEngineOptions } from "../engine/simulated/engine.ts";
 import { hashOf } from "../engine/simulated/script.ts";
 import { modelText, type ServerOptions } from "../server/index.ts";
@@ -70,7 +71,7 @@ function scriptOf(options: Options, tokenizer: Tokenizer): NonNullable<Simulated
   // Words only: filler must not open a code block or a thought.
   for (let id = 0; id < tokenizer.vocabSize; id++)
     if (!tokenizer.isSpecial(id) && /^ ?[a-z]+$/i.test(tokenizer.decode([id]))) filler.push(id);
-  const fenced = (code: string) => tokenizer.encode(`\n\`\`\`python\n${code}\n\`\`\``);
+  const fenced = (code: string, tag = "python") => tokenizer.encode(`\n\`\`\`${tag}\n${code}\n\`\`\``);
   return {
     length: options.completion_tokens,
     solveRate: options.solve_rate,
@@ -86,7 +87,7 @@ function scriptOf(options: Options, tokenizer: Tokenizer): NonNullable<Simulated
 function solutionsIn(
   path: string,
   tokenizer: Tokenizer,
-  fenced: (code: string) => number[],
+  fenced: (code: string, tag?: string) => number[],
 ): (prompt: Int32Array) => readonly (readonly number[])[] {
   if (!existsSync(path)) throw new ConfigError("config/bad-value", `answers=${path} does not exist. Name a file.`);
   const problems = readJsonLines(path).flatMap((line) => {
@@ -112,7 +113,10 @@ function solutionsIn(
         (best, entry) => (best && best.problem.length >= entry.problem.length ? best : entry),
         undefined,
       );
-    const answers = (found?.solutions ?? []).map(fenced);
+    // The fence that the question shows says which language is wanted.
+    const tag = /\n```(\w+)\n(?![\s\S]*\n```\w)/.exec(text)?.[1];
+    const named = tag !== undefined && languageNamed(tag) !== undefined ? tag : undefined;
+    const answers = (found?.solutions ?? []).map((code) => fenced(code, named));
     known.set(key, answers);
     return answers;
   };

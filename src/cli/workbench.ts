@@ -66,6 +66,17 @@ export class Workbench {
     };
   }
 
+  /** What runs programs, with the languages of the problems; undefined where an environment of somebody's own may ask for none. */
+  async programs(
+    { languages }: Work,
+    code: () => Promise<{ grading: GraderConnection }>,
+  ): Promise<GraderConnection | undefined> {
+    if (this.#environment) return undefined;
+    const { grading } = await code();
+    for (const language of languages) await grading.supports(language);
+    return grading;
+  }
+
   /** Loads the module that env= names, if it names one: true where what is asked and judged is its own. */
   async environment(): Promise<boolean> {
     const { env } = this.#config;

@@ -1,10 +1,11 @@
 // One step, group or answer of a run as the page gets it.
-import { type LanguageName, languageNamed } from "../core/languages/languages.ts";
+import { languageNamed, languageOf } from "../core/languages/languages.ts";
 import { extractAnswer } from "../grading/extract.ts";
 import { type BatchGroup, carriedInto, type Phase, readBatch } from "../runs/batch.ts";
 import type { Grade } from "../runs/events.ts";
 import { writtenOf } from "../runs/rollouts.ts";
 import { episodeLine, type SaidTurn, talkOf } from "../runs/talk.ts";
+import type { Syntax } from "./page/text.js";
 import type { RunIndex } from "./run-index.ts";
 
 /** Texts are cut to this in a group; the whole is read for one answer. */
@@ -36,8 +37,8 @@ export interface SampleDetail extends SampleSummary {
   textLength: number;
   /** The program that was judged; null: the answer has none. */
   code: string | null;
-  /** Of the program, as the fence has it. */
-  language: LanguageName;
+  /** Of the program's language: the one in which it was judged, else what its fence says. */
+  syntax: Syntax;
   message: string | undefined;
   failure: Grade["failure"];
   wallMs: number | undefined;
@@ -130,12 +131,17 @@ function detailOf(summary: SampleSummary, group: BatchGroup, longest: number): S
     text: text.slice(0, longest),
     textLength: text.length,
     code: code === null ? null : code.slice(0, longest),
-    language: languageNamed(/^\S*/.exec(answer?.info ?? "")![0]) ?? "python",
+    syntax: syntaxOf(grade?.language ?? /^\S*/.exec(answer?.info ?? "")![0]),
     message: grade?.message,
     failure: grade?.failure,
     wallMs: figure(grade?.wallMs) ?? undefined,
     cached: grade?.cached,
   };
+}
+
+function syntaxOf(name: string): Syntax {
+  const { comment, keywords } = languageOf(languageNamed(name));
+  return { comment, ...(keywords === undefined ? {} : { keywords }) };
 }
 
 /** A figure that JSON can carry. */

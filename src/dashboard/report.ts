@@ -255,7 +255,7 @@ function programOf(sample: SampleDetail, group: BatchGroup): string {
   return [
     `<article class="${kindOf(sample)}"><p><b>${signs[kindOf(sample)]} ${untrustedHtml(sample.status)}</b> reward ${number(sample.reward)} · advantage ${number(sample.advantage)} · ${sample.tokens} tokens</p>`,
     sample.episode === null ? "" : conversationOf(sample.episode, group, sample.sample),
-    `<pre>${sample.code === null ? untrustedHtml(sample.text) : codeHtml(sample.code, sample.language)}</pre>`,
+    `<pre>${sample.code === null ? untrustedHtml(sample.text) : codeHtml(sample.code, sample.syntax)}</pre>`,
     sample.message ? `<p class="bad">${untrustedHtml(sample.message, 500)}</p>` : "",
     failure
       ? `<p>Test ${failure.testIndex} failed</p><dl>${row("input", failure.input)}${row("expected", failure.expected)}${row("printed", failure.printed)}${failure.stderr === "" ? "" : row("stderr", failure.stderr)}</dl>`

@@ -37,7 +37,7 @@ test("the pieces of any text, joined, are the text", () => {
     fc.property(programs, (text) => {
       const joined = codePieces(text).map((piece) => piece.text);
       expect(joined.join("")).toBe(text);
-      expect(codePieces(text, "cpp").reduce((all, piece) => all + piece.text, "")).toBe(text);
+      expect(codePieces(text, { comment: "//" }).reduce((all, piece) => all + piece.text, "")).toBe(text);
     }),
   );
 });
@@ -94,10 +94,26 @@ test("strings, comments and numbers are where Python's own tokenizer finds them"
 });
 
 test("programs of languages with braces have their own comments, strings and words", () => {
-  const source = '#include <x>\nint main() { // it\'s\n  auto s = "a // b"; /* c */ return 0x1F; }';
-  const found = codePieces(source, "cpp").filter(({ kind }) => kind !== "" && kind !== "operator");
+  const source = '#include <x>\nint main() { // it\'s\n  auto s = "a // b"; /* c\n d */ return 0x1F; }';
+  const found = codePieces(source, { comment: "//" }).filter(({ kind }) => kind !== "" && kind !== "operator");
   expect(found.map(({ kind, text }) => `${kind} ${text}`)).toEqual([
-    ...["comment #include <x>", "keyword int", "comment // it's", "keyword auto", 'string "a // b"', "comment /* c */"],
+    ...[
+      "comment #include <x>",
+      "keyword int",
+      "comment // it's",
+      "keyword auto",
+      'string "a // b"',
+      "comment /* c\n d */",
+    ],
     ...["keyword return", "number 0x1F"],
   ]);
+});
+
+test("a language has comments and words of its own where it says so", () => {
+  const source = "--[[ two\nlines ]] local end_ = 1 -- one\nif x // 2 then s = '--' end";
+  const found = codePieces(source, { comment: "--", keywords: "local if then end" });
+  const texts = (wanted: string) => found.filter(({ kind }) => kind === wanted).map(({ text }) => text);
+  expect(texts("comment")).toEqual(["--[[ two\nlines ]]", "-- one"]);
+  expect(texts("keyword")).toEqual(["local", "if", "then", "end"]);
+  expect(texts("string")).toEqual(["'--'"]);
 });

@@ -45,7 +45,7 @@ export interface IndexedFile {
 }
 
 /** Part of the key of kept notes: raised when their meaning changes. */
-const formatVersion = 1;
+const formatVersion = 2;
 
 /** The file with a note for every row. */
 export async function indexFile(file: ProblemFile, options: IndexOptions): Promise<IndexedFile> {

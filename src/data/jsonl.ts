@@ -8,10 +8,12 @@ import { topLevelSlices } from "./json-slices.ts";
 import {
   type Fields,
   fieldNames,
+  halvesOfTests,
   type Place,
   type RowFile,
   type RowHead,
   type ScannedRow,
+  solutionsOf,
   testsNames,
 } from "./rows.ts";
 
@@ -58,9 +60,11 @@ export class JsonLinesFile implements RowFile {
   }
 
   async loadSolutions(place: Place): Promise<string[]> {
-    const slice = topLevelSlices(await this.#line(place)).get("solutions");
-    const value: unknown = slice ? JSON.parse(slice.toString("utf8")) : [];
-    return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
+    const slices = topLevelSlices(await this.#line(place));
+    return solutionsOf((name) => {
+      const slice = slices.get(name);
+      return slice && (JSON.parse(slice.toString("utf8")) as unknown);
+    });
   }
 
   async #line([offset = 0, length = 0]: Place): Promise<Buffer> {
@@ -94,7 +98,9 @@ function testsOf(slices: ReadonlyMap<string, Buffer>): string | undefined {
     if (text === undefined || text === "null") continue;
     return text.startsWith('"') ? (JSON.parse(text) as string) : text;
   }
-  return undefined;
+  const halves = halvesOfTests.filter((name) => slices.has(name));
+  if (halves.length === 0) return undefined;
+  return `{${halves.map((name) => `"${name}":${slices.get(name)!.toString("utf8")}`).join(",")}}`;
 }
 
 /** In words, with the column. Only the start of a long line is looked at. */

@@ -98,12 +98,15 @@ class Selection {
       if (!note) break;
       const index = row++;
       const source = sourceOfRow(fields.source, file);
+      const own = languagesOf(fields);
+      // Starter code is Python, unless the row itself says what it is.
+      const isOther = own === undefined && file.languages !== undefined && file.languages.join() !== "python";
       const problem: Problem = {
         id: idOf(fields) ?? this.#number(file),
         source,
         question: questionOf(fields) ?? "",
-        starterCode: starterCodeOf(fields),
-        languages: languagesOf(fields) ?? undefined,
+        starterCode: isOther ? null : starterCodeOf(fields),
+        languages: own ?? file.languages,
         metadata: metadataOf(fields),
         testsBytes: note.testsBytes,
         facts: note.facts,
@@ -111,8 +114,8 @@ class Selection {
         loadSolutions: () => rows.loadSolutions(note.place, index),
       };
       this.#summary.read++;
-      const own = languagesOf(fields) === null ? "unknown_language" : note.reason;
-      const reason = note.reason === "bad_row" ? "bad_row" : await this.#reasonToDrop(problem, own);
+      const wrong = own === null && note.reason !== "bad_row" ? "unknown_language" : note.reason;
+      const reason = wrong === "bad_row" ? "bad_row" : await this.#reasonToDrop(problem, wrong);
       if (reason === null) this.#keep(problem);
       else await this.#leaveOut(reason, file, head, problem);
       this.#options.signal?.throwIfAborted();
@@ -172,7 +175,7 @@ class Selection {
               "docs/data.md has an example of a row for each kind of problem.",
       );
     }
-    const hashes = files.map((file) => file.hash);
+    const hashes = files.map(({ hash, languages }) => (languages ? `${hash} in ${languages.join()}` : hash));
     return new Dataset(this.#problems, this.#summary, hashes, { shuffle, seed });
   }
 }

@@ -22,6 +22,8 @@ import {
   type RowFile,
   type RowHead,
   type ScannedRow,
+  solutionNames,
+  solutionsOf,
   testsNames,
 } from "./rows.ts";
 import type { Spill } from "./spill.ts";
@@ -85,10 +87,11 @@ export class ParquetFile implements RowFile {
 
   async loadSolutions(_place: Place, row: number): Promise<string[]> {
     const { metadata } = await this.#open();
-    if (!parquetSchema(metadata).children.some((child) => child.element.name === "solutions")) return [];
-    const [values] = await this.#rows(["solutions"], row, row + 1);
-    const solutions: unknown = values?.["solutions"];
-    return Array.isArray(solutions) ? solutions.filter((item) => typeof item === "string") : [];
+    const present = parquetSchema(metadata).children.map((child) => child.element.name);
+    const columns = solutionNames.filter((name) => present.includes(name));
+    if (columns.length === 0) return [];
+    const [values] = await this.#rows(columns, row, row + 1);
+    return solutionsOf((name) => values?.[name]);
   }
 
   async *#tests(column: TestsColumn | undefined): AsyncGenerator<{ place: Place; tests: RawTests | null }> {

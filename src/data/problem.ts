@@ -1,6 +1,6 @@
 // One programming problem, and how the columns that data sets use for it are read.
-import { type LanguageName, languagesNamed } from "../core/languages/languages.ts";
-import type { Fields } from "./rows.ts";
+import { type LanguageName, languageNamed, languagesNamed } from "../core/languages/languages.ts";
+import { type Fields, questionNames } from "./rows.ts";
 
 /** A problem without its tests and solutions, which are read from disk when they are asked for. */
 export interface Problem {
@@ -28,7 +28,7 @@ export interface Problem {
 
 /** The statement: the first of these columns that is a text and not empty; undefined when it is blank or there is none. */
 export function questionOf(fields: Fields): string | undefined {
-  for (const value of [fields.question, fields.prompt, fields.problem]) {
+  for (const value of questionNames.map((name) => fields[name])) {
     if (typeof value === "string" && value !== "") return value.trim() === "" ? undefined : value;
   }
   return undefined;
@@ -40,14 +40,23 @@ export function starterCodeOf(fields: Fields): string | null {
   return typeof value === "string" && value.trim() !== "" ? value : null;
 }
 
-/** The languages that the row names: one, several with commas, or any; null where one is unknown. */
-export function languagesOf({ language }: Fields): readonly LanguageName[] | undefined | null {
-  if (language === undefined || language === null || language === "") return undefined;
+/** The languages that the row names: one, several with commas, or any; null where one is unknown. HumanEval-X has it in "JavaScript/0". */
+export function languagesOf({ language, task_id }: Fields): readonly LanguageName[] | undefined | null {
+  if (language === undefined || language === null || language === "") {
+    const [, prefix] = /^([^/]+)\/\d+$/.exec(typeof task_id === "string" ? task_id : "") ?? [];
+    const named = prefix === undefined ? undefined : languageNamed(prefix);
+    return named && [named];
+  }
   return (typeof language === "string" ? languagesNamed(language) : undefined) ?? null;
 }
 
-/** An object, or the JSON text of one; anything else is nothing. */
+/** An object, or the JSON text of one; anything else is nothing. HumanEval names the function in a column of its own. */
 export function metadataOf(fields: Fields): Record<string, unknown> {
+  const { entry_point } = fields;
+  return typeof entry_point === "string" ? { func_name: entry_point, ...ownMetadata(fields) } : ownMetadata(fields);
+}
+
+function ownMetadata(fields: Fields): Record<string, unknown> {
   let value = fields.metadata;
   if (typeof value === "string") {
     try {

@@ -9,18 +9,40 @@ export const fieldNames = [
   "question",
   "prompt",
   "problem",
+  "question_content",
   "starter_code",
   "metadata",
+  "entry_point",
   "language",
+  "task_id",
 ] as const;
 
 export type Fields = Partial<Record<(typeof fieldNames)[number], unknown>>;
 
 /** The column of the statement: the first of these that a row has. */
-export const questionNames = ["question", "prompt", "problem"] as const;
+export const questionNames = ["question", "prompt", "problem", "question_content"] as const;
 
 /** The column of the tests: the first of these that a row has. */
-export const testsNames = ["tests", "ground_truth"] as const;
+export const testsNames = ["tests", "ground_truth", "test", "full_test_func"] as const;
+
+/** LiveCodeBench's columns of tests, which are one object of both in JSON lines. */
+export const halvesOfTests = ["public_test_cases", "private_test_cases"] as const;
+
+/** The columns that reference solutions are read from. */
+export const solutionNames = ["solutions", "solution", "canonical_solution", "declaration", "entry_point", "prompt"];
+
+/** Reference solutions: a list, one, or what completes a declaration (HumanEval-X) or a prompt (HumanEval). */
+export function solutionsOf(column: (name: string) => unknown): string[] {
+  const canonical = column("canonical_solution");
+  const declared = column("declaration") ?? (typeof column("entry_point") === "string" ? column("prompt") : "");
+  const whole =
+    typeof canonical === "string" ? `${typeof declared === "string" ? declared : ""}${canonical}` : undefined;
+  const given = column("solutions") ?? column("solution") ?? whole;
+  return (Array.isArray(given) ? given : [given]).flatMap((item: unknown) => {
+    const code = item instanceof Map ? (item.get("code") as unknown) : item;
+    return typeof code === "string" ? [code] : [];
+  });
+}
 
 /** Where a row's tests are; numbers that only the file's reader understands. */
 export type Place = readonly number[];

@@ -4,6 +4,7 @@ import { createReadStream, existsSync } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { basename, dirname, extname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { type LanguageName, languagesNamed } from "../core/languages/languages.ts";
 import { Hub, type HubFile, type HubProgress, type HubSnapshot, isHubId } from "../hub/hub.ts";
 import { DataError } from "./errors.ts";
 import { extensions, isProblemFile } from "./formats.ts";
@@ -18,6 +19,8 @@ export interface ProblemFile {
   split: string;
   /** Of its content. */
   hash: string;
+  /** Languages of the answers, where the source was named with one. */
+  languages?: readonly LanguageName[] | undefined;
 }
 
 export interface SourceOptions {
@@ -64,17 +67,29 @@ export async function findFiles(
   const files: ProblemFile[] = [];
   for (const part of specification.split(",").map((text) => text.trim())) {
     if (part === "") continue;
-    const find = Object.hasOwn(named, part) ? named[part] : undefined;
-    files.push(...(await (find ? find(split, options) : fromPathOrHub(part, split, options))));
+    const { place, languages } = takenApart(part);
+    const find = Object.hasOwn(named, place) ? named[place] : undefined;
+    const found = await (find ? find(split, options) : fromPathOrHub(place, split, options));
+    files.push(...(languages ? found.map((file) => ({ ...file, languages })) : found));
   }
   if (files.length > 0) return files;
   throw notFound(`No data was named (${JSON.stringify(specification)}).`);
 }
 
+/** A source and the languages of its answers: "mine.jsonl:javascript". */
+function takenApart(part: string): { place: string; languages?: readonly LanguageName[] } {
+  const [, place, name] = /^(.+):([^:/]+)$/.exec(part) ?? [];
+  const languages = place === undefined || existsSync(part) ? undefined : languagesNamed(name!);
+  return languages ? { place: place!, languages } : { place: part };
+}
+
 /** The same sources, named so that they are found from any folder. */
 export function fromAnywhere(specification: string): string {
   const parts = specification.split(",").map((text) => text.trim());
-  const isHere = (part: string) => part !== "" && !Object.hasOwn(named, part) && existsSync(part);
+  const isHere = (part: string) => {
+    const { place } = takenApart(part);
+    return place !== "" && !Object.hasOwn(named, place) && existsSync(place);
+  };
   return parts.some(isHere) ? parts.map((part) => (isHere(part) ? resolve(part) : part)).join(",") : specification;
 }
 

@@ -12,7 +12,7 @@ const assertColumns = ["test_list", "test", "test_code", "unit_tests", "asserts"
 /** How to write the tests of a row, from what its tests are and which columns it has; undefined where nothing is recognized. */
 export function testsHint(raw: unknown, columns: readonly string[]): string | undefined {
   const tests = typeof raw === "string" ? (readJson(raw) ?? raw) : toJson(raw);
-  if (!columns.includes("tests") && !columns.includes("ground_truth")) return columnsHint(columns);
+  if (tests === undefined || tests === null) return columnsHint(columns);
   return assertHint(tests) ?? namesHint(tests) ?? argumentsHint(tests);
 }
 

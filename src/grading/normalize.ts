@@ -69,6 +69,11 @@ const namePattern = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 /** Normalizes a row's tests: a JSON text (also encoded as LiveCodeBench does), or a value. Never throws. */
 export function normalizeTests(raw: unknown, context: TestContext = {}): NormalizedTests {
+  const value = parseTests(raw);
+  if (value instanceof Map && (value.has("public_test_cases") || value.has("private_test_cases"))) {
+    const [first, rest] = [value.get("public_test_cases"), value.get("private_test_cases")];
+    return normalizeLiveCodeBench({ public_test_cases: first, private_test_cases: rest, metadata: context.metadata });
+  }
   const dropped: Partial<Record<DropReason, number>> = {};
   const drop = (reason: DropReason, count = 1) => {
     dropped[reason] = (dropped[reason] ?? 0) + count;
@@ -76,7 +81,6 @@ export function normalizeTests(raw: unknown, context: TestContext = {}): Normali
   let tests: NormalizedTest[] = [];
   let reason: DropReason | null = null;
   try {
-    const value = parseTests(raw);
     tests = readCalls(value ?? raw, context) ?? sameKind(readTests(value, context, drop), drop);
     if (tests.length === 0) throw new RowDropped("no_tests");
   } catch (error) {

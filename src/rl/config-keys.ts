@@ -262,7 +262,7 @@ export const configGroups = {
   Problems: {
     train_data: setting(
       z.string().default("deepcoder"),
-      "starter, deepcoder, or a path to JSONL or Parquet (commas separate several)",
+      "starter, deepcoder, or a path to JSONL or Parquet (commas separate several); with a language: starter:javascript",
       { path: "data" },
     ),
     test_data: setting(z.string().default("deepcoder"), "problems for evaluation, in the same forms", {

@@ -3,6 +3,7 @@
 import { existsSync } from "node:fs";
 import { ConfigError } from "../core/errors.ts";
 import { readJsonLines } from "../core/jsonl.ts";
+import { languageOf, languagesNamed } from "../core/languages/languages.ts";
 import type { Problem } from "../data/index.ts";
 import type { Message, Renderer } from "../renderers/index.ts";
 import type { Grade } from "../runs/events.ts";
@@ -133,8 +134,8 @@ export async function solvedProblems(problems: readonly Problem[], config: Limit
   for (const problem of problems) {
     const [solution] = await problem.loadSolutions();
     if (solution === undefined) continue;
-    const content = `\`\`\`python\n${solution.trim()}\n\`\`\``;
-    const { id, source } = problem;
+    const { id, source, languages = languagesNamed(config.language) } = problem;
+    const content = `\`\`\`${languageOf(languages?.[0]).tags[0]}\n${solution.trim()}\n\`\`\``;
     rows.push({ id, source, messages: [...messagesOf(problem, config), { role: "assistant", content }] });
   }
   return rows;

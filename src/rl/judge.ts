@@ -103,7 +103,7 @@ const sandboxAway = (patienceMs: number, reason: string) =>
 
 /** What the loop keeps of a verdict. */
 function gradeOf(result: GradeResult, isWeak: boolean): Grade {
-  const { verdict, status, reward, formatOk, passed, total, ran, wallMs, queueMs, cached, code } = result;
+  const { verdict, status, reward, formatOk, passed, total, ran, wallMs, queueMs, cached, code, language } = result;
   // The problem's and not the program's: training on it rewards programs that solve nothing.
   const flags = isWeak ? [...result.flags, weakTestsFlag] : result.flags;
   return {
@@ -119,6 +119,7 @@ function gradeOf(result: GradeResult, isWeak: boolean): Grade {
     cached,
     flags,
     codeHash: code === null ? null : createHash("sha256").update(code).digest("hex"),
+    ...(language === "python" ? {} : { language }),
     ...(result.message === undefined ? {} : { message: result.message }),
     ...(result.failure === undefined ? {} : { failure: result.failure }),
   };

@@ -89,6 +89,8 @@ export const Grade = z.object({
   cached: z.boolean(),
   flags: z.array(z.string()),
   codeHash: z.string().nullable(),
+  /** Of the program, unless it is Python. */
+  language: z.string().optional(),
   message: z.string().optional(),
   failure: Failure.optional(),
   /** Undefined: the one answer of the group's request is all there was. */

@@ -1,5 +1,6 @@
 // Programs as people write them in contests: ten tasks about whole numbers, each in several ways of reading them, in each language.
 import type { LanguageName } from "../../src/core/languages/languages.ts";
+import { luaReaders, luaSolutions } from "./lua.ts";
 
 export interface Task {
   inputs: readonly string[];
@@ -220,4 +221,5 @@ export const honest: Readonly<Record<Exclude<LanguageName, "python">, ReturnType
   rust,
   go,
   java,
+  lua: combine(luaReaders, luaSolutions),
 };

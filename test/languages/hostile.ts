@@ -1,6 +1,7 @@
 // Programs that want more than they are given, in each language: to read SECRET (the host's file, whose content is what the test expects), to get out, to
 // hurt whoever watches or runs beside them, to pass without an answer. Names are unique in a language; those that come first are run by default.
 import type { LanguageName } from "../../src/core/languages/languages.ts";
+import { luaHostile } from "./lua.ts";
 
 export type Programs = Readonly<Record<string, string>>;
 
@@ -320,6 +321,7 @@ export const hostile: Readonly<Record<Exclude<LanguageName, "python">, Programs>
   rust,
   go,
   java,
+  lua: luaHostile,
 };
 
 /** A program that looks for the file at `path`. */

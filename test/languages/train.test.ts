@@ -46,5 +46,7 @@ test("a run in JavaScript is asked, sampled, graded, trained, certified and repo
   const out = join(folder, "report.html");
   const reported = await runWhet(["report", path, `out=${out}`]);
   expect(reported.code, reported.stderr).toBe(0);
-  expect(readFileSync(out, "utf8")).toContain("readFileSync");
+  const page = readFileSync(out, "utf8");
+  expect(page).toContain("readFileSync");
+  expect(page).toContain('<span class="py-keyword">const</span>');
 });

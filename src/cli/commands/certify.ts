@@ -5,7 +5,7 @@ import { countOf } from "../../core/count.ts";
 import { isProblemFile } from "../../data/formats.ts";
 import { describeProblem } from "../../data/left-out.ts";
 import { idOf, languagesOf, questionOf } from "../../data/problem.ts";
-import { type Fields, fieldNames } from "../../data/rows.ts";
+import { type Fields, fieldNames, solutionsOf } from "../../data/rows.ts";
 import { type Certificate, certify } from "../../grading/certify.ts";
 import { type Json, JsonNumber, type JsonObject, writeJson } from "../../grading/index.ts";
 import { TrainConfig } from "../../rl/config.ts";
@@ -18,6 +18,7 @@ import {
   languagesOfRow,
   oneFile,
   openGrading,
+  rawTestsOf,
   testsOfRow,
   textField,
   whyNoTests,
@@ -99,9 +100,9 @@ async function certifyFile(
           return { cells: [name, ...Array(6).fill("-"), verdict], good: false, leftOut: drop.reason, details: [] };
         }
         const { tests } = testsOfRow(row.value!, row.source);
-        const languages = languagesOfRow(row.value!) ?? undefined;
+        const languages = languagesOfRow(row.value!) ?? row.languages;
         const problem = { id: name, tests, languages, comparator: comparatorOfRow(row.value!) ?? options.comparator };
-        const solutions = solutionsOf(row.value!).slice(0, options.max_solutions);
+        const solutions = solutionsOf((name) => row.value!.get(name)).slice(0, options.max_solutions);
         const certificate = await certify(grader, { problem, solutions, repeats: options.repeats }, { signal });
         return rowOf(name, tests.length, certificate, limitS);
       },
@@ -149,7 +150,7 @@ function reasonToDrop(
   const head = { fields, where: "", columns: [...value.keys()] };
   const { reason } = testsOfRow(value, row.source);
   if (questionOf(fields) === undefined) return { reason: "no_question", why: describeProblem(head, "no_question") };
-  const tests = value.get("tests") ?? value.get("ground_truth");
+  const tests = rawTestsOf(value);
   const bytes = typeof tests === "string" ? tests : tests === undefined ? "" : writeJson(tests);
   if (Buffer.byteLength(bytes) > maxTestsBytes)
     return { reason: "tests_too_big", why: describeProblem(head, "tests_too_big") };
@@ -196,12 +197,3 @@ const tableLine = (cells: readonly string[]) =>
     .join("  ");
 
 const nameOf = (row: JsonObject, line: number) => textField(row, "id") ?? idOfRow(row, line);
-
-/** `solutions` as texts or as objects with `code`, or one `solution`. */
-function solutionsOf(row: JsonObject): string[] {
-  const list = row.get("solutions") ?? row.get("solution");
-  return (Array.isArray(list) ? list : [list]).flatMap((item) => {
-    const code = item instanceof Map ? item.get("code") : item;
-    return typeof code === "string" ? [code] : [];
-  });
-}

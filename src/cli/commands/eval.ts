@@ -24,6 +24,7 @@ import { Progress } from "../progress.ts";
 import { askedRun, askedRunKey, askingKeys, settingsOfRun } from "../run-settings.ts";
 import { describeRunOptions } from "../shown-defaults.ts";
 import type { Work } from "../work.ts";
+import type { Workbench } from "../workbench.ts";
 
 const EvalOptions = TrainConfig.pick({
   ...askingKeys,
@@ -87,7 +88,8 @@ async function evaluateAll(options: EvalOptions, given: ReadonlySet<string>, sig
     for (const each of plans) sides.push(await openSide(asked, each));
     logger.info(`test     ${sides[0]!.work.summary.test}`);
     const results: Evaluation[] = [];
-    for (const side of onShared(sides, comparedFile)) results.push(await measure(side, config, signal));
+    keepShared(sides, comparedFile);
+    for (const side of sides) results.push(await measure(side, config, signal));
     if (options.out !== "") writeFileAtomic(options.out, results[0]!.outcomes.map(toJsonLine).join(""));
     const other = comparedFile ?? results[1]?.outcomes;
     if (other) printComparison(options.compare, other, results[0]!.outcomes, config);
@@ -101,16 +103,26 @@ async function evaluateAll(options: EvalOptions, given: ReadonlySet<string>, sig
 interface Side extends Asked {
   tasks: Task[];
   work: Work;
+  code: ReturnType<Workbench["code"]>;
+  /** Where an outage is told of, once there is progress. */
+  progress?: Progress;
 }
 
 async function openSide(weights: AskedWeights, plan: AskPlan): Promise<Side> {
   const asked = await weights.open(plan);
-  const work = await asked.bench.work(asked.renderer, { splits: ["test"] });
-  return { ...asked, work, tasks: work.test };
+  const { bench, renderer } = asked;
+  const work = await bench.work(renderer, { splits: ["test"] });
+  const code = bench.code({
+    patienceMs: 60_000,
+    onOutage: (news) => news.due && side.progress?.print(describeOutage(news, ", then this ends")),
+  });
+  const side: Side = { ...asked, work, tasks: work.test, code };
+  await bench.programs(work, code);
+  return side;
 }
 
-/** The sides with the problems that all of them can answer; `known` are outcomes of an earlier evaluation to compare with. */
-function onShared(sides: readonly Side[], known: readonly ProblemOutcome[] | undefined): Side[] {
+/** Leaves the sides the problems that all of them can answer; `known` are outcomes of an earlier evaluation to compare with. */
+function keepShared(sides: readonly Side[], known: readonly ProblemOutcome[] | undefined): void {
   const [first, ...others] = [...sides.map(({ tasks }) => tasks), ...(known ? [known] : [])].map(
     (list) => new Set(list.map(({ id }) => id)),
   );
@@ -127,7 +139,7 @@ function onShared(sides: readonly Side[], known: readonly ProblemOutcome[] | und
     logger.warn(`only ${shared.size} of ${most} test problems can be compared: the others are not in both`);
   const models = [...new Set(sides.map(({ bench }) => bench.config.model_name))];
   if (models.length > 1) logger.warn(`two base models are compared: ${models.join(" and ")}`);
-  return sides.map((side) => ({ ...side, tasks: side.tasks.filter(({ id }) => shared.has(id)) }));
+  for (const side of sides) side.tasks = side.tasks.filter(({ id }) => shared.has(id));
 }
 
 function printComparison(
@@ -159,19 +171,13 @@ function printComparison(
 
 const rateOf = ({ passed, samples }: ProblemOutcome) => (samples === 0 ? Number.NaN : passed / samples);
 
-async function measure(
-  { label, sampler, renderer, engine, bench, work, tasks }: Side,
-  config: TrainConfig,
-  signal: AbortSignal,
-): Promise<Evaluation> {
+async function measure(side: Side, config: TrainConfig, signal: AbortSignal): Promise<Evaluation> {
+  const { label, sampler, renderer, engine, bench, work, tasks, code } = side;
   const policy: Policy = { version: 0, open: () => Promise.resolve({ sampler, version: 0 }) };
   const progress = new Progress({ label, total: tasks.length * config.eval_num_samples });
+  side.progress = progress;
   let graded = 0;
   try {
-    const code = bench.code({
-      patienceMs: 60_000,
-      onOutage: (news) => news.due && progress.print(describeOutage(news, ", then this ends")),
-    });
     const rollOuts = work.rollOuts(renderer, bench.config, code);
     const rollOut = rollOuts({
       record: async (event) => {

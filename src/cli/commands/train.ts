@@ -188,7 +188,7 @@ async function trainInto(
   });
   try {
     // Everything that can be wrong is found here, before the first billed call; what a name can be wrong in first, the sandbox's trial last.
-    const isOwn = await bench.environment();
+    await bench.environment();
     const engine = await bench.engine();
     logger.info(`engine   ${engine.description}`);
     bench.model(engine);
@@ -196,12 +196,10 @@ async function trainInto(
     const { renderer, made } = await bench.renderer(dry ? undefined : { engine, path: run.path });
     const work = await loadWork(run, bench, renderer);
     const code = bench.code(outage);
-    // Whether an environment of somebody's own grades programs is seen when it does.
-    const grading = isOwn ? undefined : (await code()).grading;
+    const grading = await bench.programs(work, code);
     if (grading) {
       logger.info(`sandbox  ${grading.description.summary}`);
       for (const lack of grading.description.lacks) logger.warn(`this sandbox level lacks: ${lack}`);
-      for (const language of work.languages) await grading.supports(language);
       await grading.check(drain);
     }
     const resolved = bench.config;

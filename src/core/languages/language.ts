@@ -1,5 +1,5 @@
 // A language that programs are written in: what people call it, how a program of it is made ready and how it begins. Every folder may read this;
-// the sandbox does the starting. A new language is a file beside python.ts and a line in languages.ts.
+// the sandbox does the starting. A new language is a file beside python.ts: npm run docs puts it into list.ts.
 
 import type { Call, Called, Report, Signature } from "./call.ts";
 
@@ -14,6 +14,8 @@ export interface Language {
   fileName: string;
   /** Begins a comment that ends with the line. */
   comment: string;
+  /** Its words, with blanks, where they are not those of languages with braces: for those who look at programs. */
+  keywords?: string;
   /** What a start takes on a busy machine; added to the wall limit of each test. */
   startMs: number;
   /** Said in a question, after how input arrives: what a judge would say of the file. */

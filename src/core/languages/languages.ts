@@ -1,15 +1,9 @@
-// The languages of programs. A new one is its file and a line here.
+// What is asked of the languages of programs, by name.
 import { messageOf } from "../errors.ts";
-import { cpp } from "./cpp.ts";
-import { go } from "./go.ts";
-import { java } from "./java.ts";
-import { javascript } from "./javascript.ts";
 import type { Language, Tools } from "./language.ts";
-import { python } from "./python.ts";
-import { rust } from "./rust.ts";
-import { typescript } from "./typescript.ts";
+import { languages } from "./list.ts";
 
-export const languages = { python, javascript, typescript, cpp, rust, go, java } satisfies Record<string, Language>;
+export { languages };
 
 /** A language that programs can be written in. */
 export type LanguageName = keyof typeof languages;

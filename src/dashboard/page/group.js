@@ -212,7 +212,7 @@ function card(sample, same, href, boxes, onChoose) {
       : textBlock(sample.code, {
           class: "code",
           label: `program of answer ${sample.sample}`,
-          render: codeNodes(sample.language),
+          render: codeNodes(sample.syntax),
           first: 4000,
         }),
     failure(sample),

@@ -53,7 +53,7 @@ const scanner =
 
 /** The same for languages with braces, whose comments begin with // or stand between slashes and stars. */
 const scannerOfBraces =
-  /(?<comment>\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|^[ \t]*#[ \t]*(?:include|define|pragma|if|else|endif|undef)\b[^\n]*)|(?<string>"(?:\\[\s\S]|[^"\\\n])*(?:"|(?=\n)|$)|`(?:\\[\s\S]|[^`\\])*(?:`|$)|'(?:\\[\s\S]|[^'\\\n]){0,80}')|(?<number>\b(?:0[xXoObB][\da-fA-F_']+|\d[\d_]*(?:\.[\d_]+)?(?:[eE][+-]?\d+)?)[\w]*)|(?<name>[\p{L}_$][\p{L}\p{N}_$]*)|(?<operator>[-+*/%@&|^~<>=!:?]+)/gmu;
+  /(?<comment>\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|(?![\s\S]))|^[ \t]*#[ \t]*(?:include|define|pragma|if|else|endif|undef)\b[^\n]*)|(?<string>"(?:\\[\s\S]|[^"\\\n])*(?:"|(?=\n)|$)|`(?:\\[\s\S]|[^`\\])*(?:`|(?![\s\S]))|'(?:\\[\s\S]|[^'\\\n]){0,80}')|(?<number>\b(?:0[xXoObB][\da-fA-F_']+|\d[\d_]*(?:\.[\d_]+)?(?:[eE][+-]?\d+)?)[\w]*)|(?<name>[\p{L}_$][\p{L}\p{N}_$]*)|(?<operator>[-+*/%@&|^~<>=!:?]+)/gmu;
 const keywordsOfBraces = words(
   "abstract as async auto await bool boolean break byte case catch chan char class const continue crate declare default defer delete do double dyn else " +
     "enum export extends extern false final finally float fn for func function go goto if impl implements import in inline instanceof int interface " +
@@ -61,6 +61,14 @@ const keywordsOfBraces = words(
     "record ref return select self short signed sizeof static string struct super switch template this throw throws trait true try type typedef " +
     "typename typeof undefined union unsafe unsigned use using var virtual void volatile where while yield",
 );
+
+/** What begins a comment elsewhere, in place of the slashes; Lua's may have an end. */
+const scannerOf = (/** @type {string} */ comment) => {
+  if (comment === "//") return scannerOfBraces;
+  const begin = comment.replace(/[$()*+.?[\\\]^{|}]/g, "\\$&");
+  const long = comment === "--" ? "--\\[\\[[\\s\\S]*?(?:\\]\\]|(?![\\s\\S]))|" : "";
+  return new RegExp(scannerOfBraces.source.replace("\\/\\/[^\\n]*", `${long}${begin}[^\\n]*`), scannerOfBraces.flags);
+};
 const definingWords = words("def class function fn func struct enum interface trait record type");
 
 /** A scanner that looks at more than this could be made slow on purpose. */
@@ -68,19 +76,21 @@ const longest = 200_000;
 
 /**
  * The pieces of a program: kind and text. Joined they are the program.
- * @param {string} source @param {string} [language] as Whetstone names it; default Python
+ * @param {string} source
+ * @param {{ comment: string, keywords?: string }} [syntax] what begins a comment, and the words where they are not those of braces; default Python
  * @returns {{ kind: string, text: string }[]}
  */
-export function codePieces(source, language = "python") {
+export function codePieces(source, syntax) {
   if (source.length > longest)
-    return [...codePieces(source.slice(0, longest), language), { kind: "", text: source.slice(longest) }];
-  const isPython = language === "python";
-  const known = isPython ? keywords : keywordsOfBraces;
+    return [...codePieces(source.slice(0, longest), syntax), { kind: "", text: source.slice(longest) }];
+  const { comment, keywords: own } = syntax ?? { comment: "#" };
+  const isPython = comment === "#" && own === undefined;
+  const known = isPython ? keywords : own === undefined ? keywordsOfBraces : words(own);
   /** @type {{ kind: string, text: string }[]} */
   const pieces = [];
   let from = 0;
   let previous = "";
-  for (const match of source.matchAll(isPython ? scanner : scannerOfBraces)) {
+  for (const match of source.matchAll(isPython ? scanner : scannerOf(comment))) {
     if (match[0] === "") continue;
     if (match.index > from) pieces.push({ kind: "", text: source.slice(from, match.index) });
     const groups = match.groups ?? {};
