@@ -2,6 +2,7 @@
 // none of them is run. One assert that is something else, and nothing is read: half of the tests would be another problem.
 import { type Json, readJson } from "./json.ts";
 import { readPythonLiteral } from "./python-literal.ts";
+import { readTypedLiteral } from "./typed-literal.ts";
 
 export interface AssertedCall {
   name: string;
@@ -9,15 +10,19 @@ export interface AssertedCall {
   expected: Json;
 }
 
-const start = /^\s*(?:assert\s+|assert\.\w*[eE]qual\w*\(|console\.assert\()\s*(JSON\.stringify\()?\s*([A-Za-z_]\w*)\(/;
-const isAssert = /(?:^|[^\w.'"])(?:console\.)?assert\b(?!\s*=|['"])/;
-const renamed = /\bcandidate\s*=\s*(\w+)|^\s*check\((\w+)\)/m;
+const start =
+  /^\s*(?:assert\s*\(|assert_eq!\(|lu\.assertEquals\(|assert\s+|assert\.\w*[eE]qual\w*\(|console\.assert\()\s*(JSON\.stringify\()?\s*([A-Za-z_]\w*)\(/;
+const isAssert = /(?:^|[^\w.'"])(?:console\.)?assert(?:_\w+!|\b)(?!\s*=|['"])|\blu\.assert/;
+/** Lines that name a library of asserts, and comments. */
+const isOther = /\brequire\(|^\s*(?:import|use|#|\/\/)/;
+const renamed = /\bcandidate\s*:?=\s*(\w+)|^\s*check\((\w+)\)/m;
 
 /** The calls that a text asserts; undefined when one of its asserts is not a call with a literal result, or it has none. */
 export function readAsserts(text: string): AssertedCall[] | undefined {
   const calls: AssertedCall[] = [];
-  for (const line of text.split("\n")) {
-    if (!isAssert.test(line) || /\brequire\(|^\s*import\b/.test(line)) continue;
+  for (const written of text.split("\n")) {
+    const line = withoutRow(written.trim());
+    if (!isAssert.test(line) || isOther.test(line)) continue;
     const call = readAssert(line);
     if (!call) return undefined;
     calls.push(call);
@@ -28,13 +33,21 @@ export function readAsserts(text: string): AssertedCall[] | undefined {
   return calls.map((call) => (call.name === "candidate" && name !== undefined ? { ...call, name } : call));
 }
 
+/** A row of the table that MultiPL-E's tests in Go go through, as an assert. */
+function withoutRow(line: string): string {
+  const cut = line.lastIndexOf(", expected:");
+  if (!line.startsWith("{ actual:") || cut < 0) return line;
+  const expected = line.slice(cut + ", expected:".length).replace(/\},?$/, "");
+  return `assert ${line.slice("{ actual:".length, cut).trim()} == ${expected.trim()}`;
+}
+
 function readAssert(line: string): AssertedCall | undefined {
   const head = start.exec(line);
   if (!head) return undefined;
   const [whole, asJson, name] = head;
   const end = closing(line, whole.length);
   const args = end < 0 ? undefined : literal(`[${line.slice(whole.length, end)}]`);
-  const after = /^\s*(\))?\s*(?:,|={2,3})\s*(JSON\.stringify\()?/.exec(line.slice(end + 1));
+  const after = /^\s*(\))?\s*(?:,|={2,3}|(\.equals\())\s*(JSON\.stringify\()?/.exec(line.slice(end + 1));
   if (!Array.isArray(args) || !after || (asJson === undefined) !== (after[1] === undefined)) return undefined;
   let rest = line.slice(end + 1 + after[0].length).replace(/;?\s*$/, "");
   // What the assert itself opened.
@@ -46,7 +59,9 @@ function readAssert(line: string): AssertedCall | undefined {
           .replace("JSON.stringify(", "")
           .trimEnd(),
       ),
-    ) + Number(after[2] !== undefined);
+    ) +
+    Number(after[2] !== undefined) +
+    Number(after[3] !== undefined);
   for (let left = opened; left > 0; left--) {
     if (!rest.endsWith(")")) return undefined;
     rest = rest.slice(0, -1).trimEnd();
@@ -56,7 +71,7 @@ function readAssert(line: string): AssertedCall | undefined {
   return expected === undefined ? undefined : { name: name!, args, expected };
 }
 
-const literal = (text: string): Json | undefined => readJson(text) ?? readPythonLiteral(text);
+const literal = (text: string): Json | undefined => readJson(text) ?? readPythonLiteral(text) ?? readTypedLiteral(text);
 
 /** Where the bracket closes that was opened before `from`; -1 where it does not. */
 function closing(text: string, from: number): number {
