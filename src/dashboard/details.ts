@@ -1,6 +1,7 @@
 // One step, group or answer of a run as the page gets it.
-import { languageNamed, languageOf } from "../core/languages/languages.ts";
+import { type LanguageName, languageNamed, languageOf } from "../core/languages/languages.ts";
 import { extractAnswer } from "../grading/extract.ts";
+import { failedLine } from "../grading/failed-line.ts";
 import { type BatchGroup, carriedInto, type Phase, readBatch } from "../runs/batch.ts";
 import type { Grade } from "../runs/events.ts";
 import { writtenOf } from "../runs/rollouts.ts";
@@ -41,6 +42,8 @@ export interface SampleDetail extends SampleSummary {
   syntax: Syntax;
   message: string | undefined;
   failure: Grade["failure"];
+  /** Of the program, where the failure names one. */
+  failedLine: number | undefined;
   wallMs: number | undefined;
   cached: boolean | undefined;
 }
@@ -126,21 +129,23 @@ function detailOf(summary: SampleSummary, group: BatchGroup, longest: number): S
   const grade = group.graded[summary.sample]?.grade;
   const answer = extractAnswer(text, { thinking: true });
   const code = answer?.code ?? null;
+  const language = languageNamed(grade?.language ?? /^\S*/.exec(answer?.info ?? "")![0]);
   return {
     ...summary,
     text: text.slice(0, longest),
     textLength: text.length,
     code: code === null ? null : code.slice(0, longest),
-    syntax: syntaxOf(grade?.language ?? /^\S*/.exec(answer?.info ?? "")![0]),
+    syntax: syntaxOf(language),
     message: grade?.message,
     failure: grade?.failure,
+    failedLine: grade?.failure && failedLine(grade.failure.stderr, language),
     wallMs: figure(grade?.wallMs) ?? undefined,
     cached: grade?.cached,
   };
 }
 
-function syntaxOf(name: string): Syntax {
-  const { comment, keywords } = languageOf(languageNamed(name));
+function syntaxOf(language: LanguageName | undefined): Syntax {
+  const { comment, keywords } = languageOf(language);
   return { comment, ...(keywords === undefined ? {} : { keywords }) };
 }
 

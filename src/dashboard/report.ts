@@ -258,7 +258,7 @@ function programOf(sample: SampleDetail, group: BatchGroup): string {
     `<pre>${sample.code === null ? untrustedHtml(sample.text) : codeHtml(sample.code, sample.syntax)}</pre>`,
     sample.message ? `<p class="bad">${untrustedHtml(sample.message, 500)}</p>` : "",
     failure
-      ? `<p>Test ${failure.testIndex} failed</p><dl>${row("input", failure.input)}${row("expected", failure.expected)}${row("printed", failure.printed)}${failure.stderr === "" ? "" : row("stderr", failure.stderr)}</dl>`
+      ? `<p>Test ${failure.testIndex} failed${sample.failedLine === undefined ? "" : `, at line ${sample.failedLine}`}</p><dl>${row("input", failure.input)}${row("expected", failure.expected)}${row("printed", failure.printed)}${failure.stderr === "" ? "" : row("stderr", failure.stderr)}</dl>`
       : "",
     "</article>",
   ].join("\n");

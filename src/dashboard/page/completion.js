@@ -122,7 +122,7 @@ function judgement(sample) {
       h("h2", {}, sample.code === null ? "Answer" : "Program"),
       sample.code === null
         ? textBlock(sample.text, { label: "answer", total: sample.textLength })
-        : textBlock(sample.code, { class: "code", label: "program", render: codeNodes(sample.syntax) }),
+        : textBlock(sample.code, { class: "code", label: "program", render: codeNodes(sample) }),
     ),
     h(
       "section",

@@ -212,7 +212,7 @@ function card(sample, same, href, boxes, onChoose) {
       : textBlock(sample.code, {
           class: "code",
           label: `program of answer ${sample.sample}`,
-          render: codeNodes(sample.syntax),
+          render: codeNodes(sample),
           first: 4000,
         }),
     failure(sample),
@@ -247,7 +247,11 @@ export function failure(sample) {
       ),
     ];
     parts.push(
-      h("h3", {}, `Test ${failed.testIndex} failed`),
+      h(
+        "h3",
+        {},
+        `Test ${failed.testIndex} failed${sample.failedLine ? `, at line ${sample.failedLine} of the program` : ""}`,
+      ),
       h(
         "dl",
         { class: "failure" },
