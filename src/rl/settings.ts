@@ -114,7 +114,7 @@ export interface TrainSettings {
   mismatch?: "none" | "token_cap" | "sequence_mask";
   /** the largest ratio of trainer and sampler. Default 2. */
   mismatch_cap?: number;
-  /** starter, deepcoder, or a path to JSONL or Parquet (commas separate several). Default "deepcoder", nano "starter". */
+  /** starter, deepcoder, or a path to JSONL or Parquet (commas separate several); with a language: starter:javascript. Default "deepcoder", nano "starter". */
   train_data?: string;
   /** problems for evaluation, in the same forms. Default "deepcoder", nano "starter". */
   test_data?: string;
@@ -122,7 +122,7 @@ export interface TrainSettings {
   max_tests_bytes?: number;
   /** ids of problems to leave out, separated by commas. Default []. */
   blocked_ids?: string[];
-  /** language of the programs (python, javascript, typescript, cpp, rust, go, java), several with commas, or any: then the answer's fence says which; a problem's column language goes before. Default "python". */
+  /** language of the programs (python, cpp, go, java, javascript, lua, rust, typescript), several with commas, or any: then the answer's fence says which; a problem's column language goes before. Default "python". */
   language?: string;
   /** put the prompt's first paragraph into a system message. Default false. */
   system_role?: boolean;

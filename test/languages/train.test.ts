@@ -3,7 +3,9 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { readJsonLines } from "../../src/core/jsonl.ts";
+import { startDashboard } from "../../src/dashboard/server.ts";
 import { startServe } from "../contract/serve-process.ts";
+import { chromiumPath, launch, visit, watchedPage } from "../dashboard/browser.ts";
 import { foldersInMemory } from "../support/folders.ts";
 import { runWhet } from "../support/whet.ts";
 import { honest, tasks } from "./honest.ts";
@@ -49,4 +51,24 @@ test("a run in JavaScript is asked, sampled, graded, trained, certified and repo
   const page = readFileSync(out, "utf8");
   expect(page).toContain("readFileSync");
   expect(page).toContain('<span class="py-keyword">const</span>');
+  expect(page).toMatch(/Test \d+ failed, at line 1</);
+
+  if (!chromiumPath) return;
+  const dashboard = await startDashboard({ roots: [folder], port: 0 });
+  const browser = await launch();
+  try {
+    const { page: shown, complaints } = await watchedPage(browser);
+    await visit(shown, dashboard.url, "#/run/run/step/1/group/0");
+    // A wrong answer is a name that JavaScript does not know; its line is marked, and numbers are no part of the text.
+    const wrong = shown.locator("article.program.fail", { hasText: "at line 1 of the program" }).first();
+    expect(await wrong.locator(".line.failed").getAttribute("data-line")).toBe("1");
+    expect(await wrong.locator(".code").textContent()).toBe("pass");
+    expect(await shown.locator("article.program.pass .py-keyword", { hasText: "const" }).count()).toBeGreaterThan(0);
+    const shot = process.env["WHET_SHOT"];
+    if (shot) await shown.screenshot({ path: shot, fullPage: true });
+    expect(complaints).toEqual([]);
+  } finally {
+    await browser.close();
+    await dashboard.close();
+  }
 });

@@ -1,4 +1,5 @@
 import { realpathSync } from "node:fs";
+import { type Call, type Called, type Report, reportFile } from "./call.ts";
 import type { Language, Tools } from "./language.ts";
 import { findOnPath, said } from "./machine.ts";
 
@@ -9,7 +10,7 @@ const megabyte = 1024 ** 2;
  * nowhere. A table is a list unless it has other keys; null is nil.
  */
 const harness = String.raw`
-local report, input = io.stdout, io.stdin:read("a")
+local report, input = REPORT, io.stdin:read("a")
 io.stdout, print, io.write = io.stderr, function() end, function() end
 local exit, type, tostring, pairs, kind, format = os.exit, type, tostring, pairs, math.type, string.format
 local function finish(text)
@@ -103,7 +104,7 @@ if ready then
   end)
 end
 if not ready then fail("bad-arguments", request) end
-local program, wrong = loadfile("solution.lua")
+local program, wrong = loadfile("PROGRAM")
 if not program then fail("compile-error", wrong) end
 local worked, exported = xpcall(program, debug.traceback)
 if not worked then fail("runtime-error", exported) end
@@ -115,6 +116,15 @@ local built, frame = pcall(tree, value, 0)
 if not built then fail("unserialisable", frame) end
 finish("V" .. frame)
 `;
+
+/** The harness beside the program; where only one file is run, that one starts it. */
+function call(source: string, _calls: readonly Call[], report: Report): Called {
+  const isOne = report === "file";
+  const place = isOne ? `assert(io.open("${reportFile}", "w"))` : "io.stdout";
+  const made = harness.replace("REPORT", place).replace("PROGRAM", isOne ? "program.lua" : "solution.lua");
+  if (!isOne) return { source, beside: { "call.lua": made } };
+  return { source: 'dofile("call.lua")', beside: { "call.lua": made, "program.lua": source } };
+}
 
 async function find(): Promise<Tools | string> {
   const named = findOnPath("lua5.4") ?? findOnPath("lua5.3") ?? findOnPath("lua");
@@ -145,7 +155,7 @@ export const lua: Language = {
   runtime: {
     find,
     install: "apt-get install lua5.4",
-    harness: { "call.lua": harness },
+    call,
     signs: { memory: /not enough memory/, compile: /^\S*lua\S*: solution\.lua:\d+: [^\n]* (?:near|expected|at line) / },
   },
 };
