@@ -1,5 +1,5 @@
 // `./whet eval` and `./whet doctor` on a short real run of the bundled model.
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { readJsonLines } from "../../src/core/jsonl.ts";
@@ -49,6 +49,17 @@ test("a run's last checkpoint is evaluated and compared with the base model", as
   const several = ["eval_max_problems=3", "eval_num_samples=4", "eval_temperature=1"];
   const sampled = await runWhet(["eval", `base_url=${engine.baseUrl}`, ...several]);
   expect(sampled.stdout).toMatch(/nano-coder\n[\s\S]*pass@4/);
+});
+
+test("a language that is not here is said before anything is asked", async () => {
+  const data = join(newFolder(), "mine.jsonl");
+  writeFileSync(data, JSON.stringify({ question: "Print 1.", tests: [{ input: "", output: "1" }] }));
+  const folders = process.env["PATH"]!.split(":").filter((folder) => !existsSync(join(folder, "go")));
+  const env = { TINKER_API_KEY: engine.apiKey, PATH: folders.join(":") };
+  const asked = await runAnyWhet(["eval", `base_url=${engine.baseUrl}`, `test_data=${data}:go`], { env });
+  expect(asked).toMatchObject({ code: 1, stdout: "" });
+  expect(asked.stderr).toMatch(/Go programs cannot run here: go was not found\. .*\[sandbox\/no-language\]/);
+  expect(asked.stderr).not.toContain("Pass@1");
 });
 
 test("another run's directory is compared with, problem by problem", async () => {
