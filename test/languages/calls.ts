@@ -2,6 +2,7 @@
 // programs that want more than to be called. NAME is the function that the tests call.
 import type { LanguageName } from "../../src/core/languages/languages.ts";
 import type { Programs } from "./hostile.ts";
+import { luaCalls, luaHostileCalls } from "./lua.ts";
 
 export interface CallTask {
   name: string;
@@ -199,10 +200,12 @@ export const honestCalls: Readonly<Record<Exclude<LanguageName, "python">, Hones
   rust,
   go,
   java,
+  lua: Object.entries(luaCalls).flatMap(([task, code]) => all(task as CallTaskName, { "a function": code })),
 };
 
 /** Asked for is f(x), with answers that no program here gives. */
 export const hostileCalls: Readonly<Record<Exclude<LanguageName, "python" | "javascript" | "typescript">, Programs>> = {
+  lua: luaHostileCalls,
   cpp: {
     "leaves before main":
       '#include <bits/stdc++.h>\n__attribute__((constructor)) void first() { puts("[\\"i\\",\\"5\\"]"); fflush(stdout); _Exit(0); }\nint f(int x) { return x; }',

@@ -67,3 +67,30 @@ export const luaHostile: Programs = {
   "runs bytecode that is broken": "load('\\27Lua\\x54\\0\\x19\\x93\\r\\n\\x1a\\n' .. string.rep('\\255', 100))()",
   "makes a string without end": "local s = 'x'\nwhile true do s = s .. s end",
 };
+
+/** Functions for calls.ts, by its tasks. */
+export const luaCalls = {
+  pair: "function twoSum(nums, target)\n  for i = 1, #nums do\n    for j = i + 1, #nums do\n      if nums[i] + nums[j] == target then return {i - 1, j - 1} end\n    end\n  end\n  return {}\nend",
+  total:
+    "local M = {}\nfunction M.total_cost(edges, factor)\n  local s = 0\n  for _, e in ipairs(edges) do s = s + e[1] + e[2] end\n  return s * factor\nend\nreturn M",
+  mean: "function meanOf(v)\n  local s = 0\n  for _, x in ipairs(v) do s = s + x end\n  return s / #v\nend",
+  count:
+    "function countWords(words, extra)\n  local m = {[extra] = 0}\n  for _, w in ipairs(words) do m[w] = (m[w] or 0) + 1 end\n  return m\nend",
+  even: "print('loaded')\nfunction isEven(m, k) print(m[k]) return m[k] % 2 == 0 end",
+} as const;
+
+export const luaHostileCalls: Programs = {
+  "leaves at once": "os.exit(0)",
+  "reports a guess by itself":
+    'for level = 1, 20 do pcall(function()\n  for i = 1, 50 do local n, v = debug.getlocal(level, i) if n == "report" then v:write(\'V["i","7"]\') v:close() os.exit(0) end end\nend) end\nfunction f(x) return x end',
+  "changes what the harness uses":
+    "string.format = function() return '5' end\ntable.concat = string.format\ntostring = string.format\npairs = nil\nfunction f(x) return x end",
+  "returns itself without end": "function f(x) local t = {} t[1] = t return t end",
+  "answers without end": "function f(x) return string.rep('x', 1 << 27) end",
+  throws: "function f(x) error(x) end",
+  "never ends": "function f(x) while true do end end",
+  "returns a function": "function f(x) return f end",
+  "has another type's length":
+    "function f(x) return setmetatable({}, {__len = function() return 5 end, __index = function() return 5 end}) end",
+  "prints only": "function f(x) io.stdout:write(5) print(5) end",
+};
