@@ -65,7 +65,7 @@ function tornBytes(bytes: Buffer): number {
 /** The lines of a stream, without their newlines. Reads no further than its consumer: a line can be megabytes, so none is kept in reserve. */
 export async function* linesOf(
   stream: AsyncIterable<Uint8Array | string>,
-  { maxLineBytes = Number.POSITIVE_INFINITY, tooLong = () => new RangeError("a line is too long") } = {},
+  limit?: { maxLineBytes: number; tooLong(): Error },
 ): AsyncGenerator<Buffer, void, void> {
   let pieces: Buffer[] = [];
   let pending = 0;
@@ -82,7 +82,7 @@ export async function* linesOf(
     if (rest.length === 0) continue;
     pieces.push(rest);
     pending += rest.length;
-    if (pending > maxLineBytes) throw tooLong();
+    if (limit && pending > limit.maxLineBytes) throw limit.tooLong();
   }
   if (pieces.length > 0) yield Buffer.concat(pieces);
 }
