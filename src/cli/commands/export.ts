@@ -12,16 +12,19 @@ import { version, whet } from "../../core/program.ts";
 import { extractTar } from "../../core/tar.ts";
 import { Adapter, adapterFiles } from "../../export/adapter.ts";
 import { type BaseModel, licenceOf, openBaseModel } from "../../export/base-model.ts";
+import { type Checked, checkExport } from "../../export/check.ts";
 import { downloadAdapter } from "../../export/download.ts";
 import { ExportError } from "../../export/errors.ts";
 import { MergePlan, mergedTypes } from "../../export/merge.ts";
 import { modelCard } from "../../export/model-card.ts";
 import { checkPlace, explainDisk, megabytes, writeFolder } from "../../export/new-folder.ts";
+import { converterName, findConverter, writeGguf } from "../../export/to-gguf.ts";
 import { isHubId } from "../../hub/hub.ts";
 import { runChart } from "../../runs/chart.ts";
 import type { CheckpointRecord } from "../../runs/checkpoints.ts";
 import { runFiles } from "../../runs/directory.ts";
 import { RunView } from "../../runs/view.ts";
+import { findOnPath } from "../../sandbox/interpreter.ts";
 import { checkpointFolder } from "../borrow-checkpoint.ts";
 import { commandOf } from "../command.ts";
 import { connectEngine, engineFiles } from "../connect.ts";
@@ -30,6 +33,7 @@ import { engineOfRun, findWeights } from "../find-weights.ts";
 import { interruptible } from "../interrupt.ts";
 import { stderrLogger as logger, say } from "../loggers.ts";
 import { Progress, showDownload } from "../progress.ts";
+import { checkPush, isExport, push } from "../push-export.ts";
 
 const ExportOptions = z.strictObject({
   run: runKey,
@@ -49,6 +53,19 @@ const ExportOptions = z.strictObject({
     .positive()
     .default(5000)
     .describe("merge=true: largest file; more are written with an index"),
+  gguf: z
+    .boolean()
+    .default(false)
+    .describe("merge=true: a GGUF file too, by llama.cpp's converter (LLAMA_CPP, or on the PATH)"),
+  python: z
+    .string()
+    .default("python3")
+    .describe("Python whose transformers and peft, where it has them, load what was written; none: no such check"),
+  push: z
+    .string()
+    .default("")
+    .describe("OWNER/NAME: a model repository of the Hugging Face hub to put it into, new or not; needs HF_TOKEN"),
+  private: z.boolean().default(true).describe("push=: a new repository is to be seen by its owner only"),
   base_url: z.string().default("").describe("the server that has the checkpoint; the one that trained it unless given"),
 });
 type ExportOptions = z.output<typeof ExportOptions>;
@@ -63,8 +80,18 @@ export const command = commandOf(ExportOptions, {
   async run({ options, words }) {
     options.run = runOf(options.run, words, `${whet} export`);
     if (options.out === "") throw new ConfigError("config/no-out", "No folder to write was named. Write out=DIR.");
+    checkPush(options);
+    if (options.push !== "" && isExport(options.out)) {
+      say(`out=${options.out} is there already and is pushed as it is`);
+      return interruptible((signal) => push(options, signal));
+    }
     checkPlace(options.out);
-    return interruptible((signal) => exportRun(options, signal));
+    if (options.gguf && !options.merge)
+      throw new ConfigError("config/conflict", "gguf=true is of a whole model. Add merge=true.");
+    return interruptible(async (signal) => {
+      await exportRun(options, signal);
+      return options.push === "" ? 0 : push(options, signal);
+    });
   },
 });
 
@@ -87,6 +114,7 @@ async function exportRun(options: ExportOptions, signal: AbortSignal): Promise<n
   if (holder !== undefined)
     say(`run=${options.run} is live (process ${holder}); ${weights.label} is exported as it is now`);
   const baseName = baseNameOf(options, modelName);
+  const converter = options.gguf ? findConverter(findOnPath(converterName)) : undefined;
 
   const scratch = scratchFolder("export");
   try {
@@ -94,7 +122,7 @@ async function exportRun(options: ExportOptions, signal: AbortSignal): Promise<n
     const adapter = new Adapter(source);
     try {
       const base = await openBase(baseName, modelName, options, signal);
-      await write(options, { view, record, adapter, base, modelName, signal });
+      await write(options, { view, record, adapter, base, modelName, converter, signal });
     } finally {
       adapter.close();
     }
@@ -197,6 +225,7 @@ async function write(
     adapter,
     base,
     modelName,
+    converter,
     signal,
   }: {
     view: RunView;
@@ -204,11 +233,13 @@ async function write(
     adapter: Adapter;
     base: BaseModel;
     modelName: string;
+    converter: string | undefined;
     signal: AbortSignal;
   },
 ): Promise<void> {
   const plan = options.merge ? new MergePlan(base, adapter, options.dtype) : undefined;
   const progress = new Progress({ label: "merging" });
+  let checked: Checked = { done: [], left: [] };
   // What other programs load the base from: a name that only this installation knows is none.
   const loadable = bundledModel(base.name) ?? base.name;
   const hubBase = isHubId(base.name) ? base.name : isHubId(modelName) ? modelName : undefined;
@@ -252,13 +283,39 @@ async function write(
         }),
       );
       signal.throwIfAborted();
+      progress.end();
+      checked = await check(options, folder, existsSync(join(loadable, "config.json")) ? loadable : undefined, signal);
+      if (converter !== undefined) {
+        const { python, dtype } = options;
+        const name = `${basename(resolve(options.out))}.gguf`;
+        say(`converting to ${name}`);
+        const made = await writeGguf(folder, name, {
+          converter,
+          python: python === "none" ? "python3" : python,
+          dtype,
+          signal,
+        });
+        checked.done.push(made);
+      }
     });
-    progress.end();
     report(options, record, adapter, plan, bytes, loadable);
+    for (const line of checked.done) say(`checked  ${line}`);
+    for (const line of checked.left) say(`not checked ${line}`);
   } finally {
     progress.end();
     plan?.close();
   }
+}
+
+function check(
+  { python }: ExportOptions,
+  folder: string,
+  base: string | undefined,
+  signal: AbortSignal,
+): Promise<Checked> {
+  if (python === "none") return Promise.resolve({ done: [], left: ["with any library: python=none"] });
+  say("checking that it loads");
+  return checkExport(folder, { python, base, signal });
 }
 
 function report(
