@@ -70,7 +70,8 @@ const shipped: Readonly<Record<string, CommandEntry>> = {
   },
   eval: {
     group: "Use what was trained",
-    summary: "Pass@1 and pass@k of a model or checkpoint, with intervals; compares two",
+    summary:
+      "Pass@1 and pass@k on test problems or a published suite, with intervals; compares two models or checkpoints",
     load: () => import("./commands/eval.ts"),
   },
   sample: {

@@ -13,7 +13,7 @@ import { type OfferedModel, offeredModels, offerOf } from "../rl/offered.ts";
 import type { EngineName } from "../rl/prices.ts";
 import { type Logger, redact } from "../runs/log.ts";
 import { auditedSandbox } from "../sandbox/audited.ts";
-import type { SandboxDescription } from "../sandbox/sandbox.ts";
+import type { Sandbox, SandboxDescription } from "../sandbox/sandbox.ts";
 import { bundledName, isMissing } from "./embedded-model.ts";
 import type { RunningEngine } from "./engines/engine.ts";
 import { isLocal, localEngines } from "./engines/index.ts";
@@ -202,6 +202,8 @@ function commandAgain(changes: Readonly<Record<string, string | undefined>>): st
 export interface GraderConnection {
   grader: Grader;
   description: SandboxDescription;
+  /** What it runs programs in. */
+  sandbox: Sandbox;
   /** Grades programs whose verdicts are known; rejects when one comes out wrong. */
   check(signal: AbortSignal): Promise<void>;
   /** Rejects where programs of a language cannot run. */
@@ -253,6 +255,7 @@ export async function openGrader(
   return {
     grader: createGrader(audit ? { ...rules, sandbox: auditedSandbox(sandbox, audit) } : rules),
     description: sandbox.description,
+    sandbox,
     check: async (signal) => {
       const { surprises } = await runCanary(
         createGrader({ ...rules, comparator: "tolerant", tests: {}, cacheSize: 0 }),

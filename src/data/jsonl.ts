@@ -110,7 +110,7 @@ function whyUnreadable(line: Buffer): string {
 }
 
 /** The lines of a file that are not blank, as bytes without their newline; a byte-order mark is no part of the first one. */
-async function* lines(path: string): AsyncGenerator<{ line: Buffer; offset: number; number: number }> {
+export async function* lines(path: string): AsyncGenerator<{ line: Buffer; offset: number; number: number }> {
   let offset = 0;
   let number = 0;
   const tooLong = () =>

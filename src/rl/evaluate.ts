@@ -87,12 +87,13 @@ function meansOf(all: readonly Readonly<Record<string, number>>[]): Record<strin
 /** The seed of a problem's evaluation: the same at every step, so that two evaluations differ by the policy alone. */
 export const evaluationSeed = (seed: number, task: Task) => new Random("evaluation", seed, task.id).uint32();
 
-/** All figures from the outcomes alone. */
-export function summarizeOutcomes(outcomes: ProblemOutcome[]): Evaluation {
+/** All figures from the outcomes alone; `wanted` are the k of pass@k, powers of two unless given. */
+export function summarizeOutcomes(outcomes: ProblemOutcome[], wanted?: readonly number[]): Evaluation {
   const graded = outcomes.filter(({ samples }) => samples > 0);
   const fewest = Math.min(...graded.map(({ samples }) => samples));
   const ks: number[] = [];
-  for (let k = 1; graded.length > 0 && k <= fewest; k *= 2) ks.push(k);
+  if (graded.length > 0 && wanted) ks.push(...wanted.filter((k) => k <= fewest));
+  else for (let k = 1; graded.length > 0 && k <= fewest; k *= 2) ks.push(k);
   const total = (value: (outcome: ProblemOutcome) => number) =>
     outcomes.reduce((sum, outcome) => sum + value(outcome), 0);
   const sampled = total(({ samples, ungraded }) => samples + ungraded);

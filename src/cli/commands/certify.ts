@@ -2,14 +2,16 @@
 
 import { z } from "zod";
 import { countOf } from "../../core/count.ts";
+import { whet } from "../../core/program.ts";
 import { isProblemFile } from "../../data/formats.ts";
 import { describeProblem } from "../../data/left-out.ts";
 import { idOf, languagesOf, questionOf } from "../../data/problem.ts";
 import { type Fields, fieldNames, solutionsOf } from "../../data/rows.ts";
-import { type Certificate, certify } from "../../grading/certify.ts";
+import { certify } from "../../grading/certify.ts";
 import { type Json, JsonNumber, type JsonObject, writeJson } from "../../grading/index.ts";
 import { TrainConfig } from "../../rl/config.ts";
-import { describeFailed } from "../certify-text.ts";
+import { certifySuite } from "../certify-suite.ts";
+import { type CertifyRow, header, rowOf, tableLine } from "../certify-table.ts";
 import { commandOf } from "../command.ts";
 import {
   comparatorOfRow,
@@ -25,6 +27,7 @@ import {
 } from "../grading-options.ts";
 import { interruptible } from "../interrupt.ts";
 import { mapInOrder } from "../json-rows.ts";
+import { refuseWords } from "../options.ts";
 import { type ProblemRow, problemRows } from "../problem-rows.ts";
 import { Progress } from "../progress.ts";
 import { presetOf } from "../shown-defaults.ts";
@@ -40,19 +43,8 @@ const CertifyOptions = z.strictObject({
   max_solutions: z.int().min(1).default(3).describe("reference solutions tried per problem"),
   max_tests_bytes: TrainConfig.shape.max_tests_bytes,
   show: z.enum(["all", "bad"]).default("all").describe("rows of the table"),
+  suite: z.string().default("").describe("instead of PROBLEMS: a suite, as ./whet eval suite= names it"),
 });
-
-interface Row {
-  cells: string[];
-  good: boolean;
-  /** Why training leaves it out; undefined when it does not. */
-  leftOut?: string;
-  /** What is printed below it. */
-  details: string[];
-}
-
-const widths = [28, 6, 6, 6, 6, 9, 7];
-const header = ["problem", "tests", "gold", "empty", "echo", "constant", "repeat", "verdict"];
 
 export const command = commandOf(CertifyOptions, {
   usage: "certify PROBLEMS [key=value …]",
@@ -64,7 +56,11 @@ export const command = commandOf(CertifyOptions, {
     "what else is bad it would use. Exit code 1 when one is bad.",
   ],
   maxWords: Number.POSITIVE_INFINITY,
-  async run({ options, words }) {
+  async run({ options, given, words }) {
+    if (options.suite !== "") {
+      refuseWords(words, `${whet} certify`);
+      return interruptible((signal) => certifySuite(options, given, signal));
+    }
     const file = oneFile(words, "certify", "problems, a folder of them");
     return interruptible((signal) => certifyFile(file, options, signal));
   },
@@ -92,7 +88,7 @@ async function certifyFile(
     await mapInOrder(
       withFirst(first, rows),
       2 * programsAtOnce,
-      async (row): Promise<Row> => {
+      async (row): Promise<CertifyRow> => {
         const name = row.value ? nameOf(row.value, row.line) : `line ${row.line}`;
         const drop = reasonToDrop(row, ids, options.max_tests_bytes);
         if (drop) {
@@ -171,29 +167,5 @@ async function* withFirst<T>(first: IteratorResult<T, unknown>, rest: AsyncGener
 }
 
 const plain = (value: Json | undefined): unknown => (value instanceof JsonNumber ? Number(value.text) : value);
-
-function rowOf(name: string, tests: number, certificate: Certificate, limitS: number): Row {
-  const fails = (program: string) => (certificate.fooledBy.includes(program) ? "PASSES" : "fails");
-  const good = certificate.problems.length === 0;
-  return {
-    good,
-    details: certificate.failed.flatMap((failed) => describeFailed(failed, limitS)),
-    cells: [
-      name,
-      String(tests),
-      `${certificate.goldPassed}/${certificate.gold}`,
-      fails("empty"),
-      fails("echo"),
-      fails("constant"),
-      certificate.repeatable ? "same" : "DIFFER",
-      good ? "good" : `bad: ${certificate.problems.join("; ")}`,
-    ],
-  };
-}
-
-const tableLine = (cells: readonly string[]) =>
-  cells
-    .map((cell, index) => (widths[index] === undefined ? cell : cell.slice(0, widths[index]).padEnd(widths[index])))
-    .join("  ");
 
 const nameOf = (row: JsonObject, line: number) => textField(row, "id") ?? idOfRow(row, line);

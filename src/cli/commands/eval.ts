@@ -5,12 +5,13 @@ import { countOf, percent } from "../../core/count.ts";
 import { ConfigError } from "../../core/errors.ts";
 import { writeFileAtomic } from "../../core/files.ts";
 import { readJsonLines, toJsonLine } from "../../core/jsonl.ts";
-import { describeOutage } from "../../core/outage.ts";
+import { describeOutage, type OutageNews } from "../../core/outage.ts";
 import { whet } from "../../core/program.ts";
 import { visible } from "../../core/visible.ts";
 import { TrainConfig } from "../../rl/config.ts";
-import { compareEvaluations, type Evaluation, evaluate, evaluationSeed } from "../../rl/evaluate.ts";
+import { compareEvaluations, type Evaluation, evaluate, evaluationSeed, summarizeOutcomes } from "../../rl/evaluate.ts";
 import type { Policy } from "../../rl/policies.ts";
+import type { RollOuts } from "../../rl/rollout.ts";
 import type { Task } from "../../rl/tasks.ts";
 import { ProblemOutcome } from "../../runs/events.ts";
 import { type Rate, rateText } from "../../runs/rates.ts";
@@ -23,8 +24,8 @@ import { refuseWords } from "../options.ts";
 import { Progress } from "../progress.ts";
 import { askedRun, askedRunKey, askingKeys, settingsOfRun } from "../run-settings.ts";
 import { describeRunOptions } from "../shown-defaults.ts";
-import type { Work } from "../work.ts";
-import type { Workbench } from "../workbench.ts";
+import { evaluateSamples } from "../suite-samples.ts";
+import { loadNamed, type OpenSuite, openSuite, suiteRollOuts, suiteSettings, suiteTasks } from "../suite-work.ts";
 
 const EvalOptions = TrainConfig.pick({
   ...askingKeys,
@@ -49,7 +50,19 @@ const EvalOptions = TrainConfig.pick({
     .string()
     .default("")
     .describe("a second one to compare with, in the same forms, problem by problem; or a file written by out="),
-  out: z.string().default("").describe("file for one JSON line per problem"),
+  out: z.string().default("").describe("file for one JSON line per problem; with samples=, per sample"),
+  suite: z
+    .string()
+    .default("")
+    .describe(
+      "instead of the run's test problems: humaneval, humaneval+, mbpp, mbpp+, bigcodebench, livecodebench:2025-01..2025-05, or a file of such rows",
+    ),
+  samples: z
+    .string()
+    .default("")
+    .describe(
+      'suite=: judge these instead of a model: JSON lines with task_id and completion or solution, "-" for stdin',
+    ),
 });
 type EvalOptions = z.output<typeof EvalOptions>;
 
@@ -70,55 +83,82 @@ export const command = commandOf(EvalOptions, {
 
 function runOfWords(options: EvalOptions, given: ReadonlySet<string>, words: readonly string[]): string {
   refuseWords(options.run === "" ? words.slice(1) : words, `${whet} eval`);
+  // No model is asked.
+  if (options.samples !== "") return "";
   return askedRun(options.run || (words[0] ?? ""), [options.checkpoint], given);
 }
 
 async function evaluateAll(options: EvalOptions, given: ReadonlySet<string>, signal: AbortSignal): Promise<number> {
-  // Both are found before anything is started, and both are opened before anything is sampled.
-  const config = await settingsOfRun(options.run, options, given);
+  const { suite: name, samples } = options;
+  if (samples !== "" && name === "")
+    throw new ConfigError("config/conflict", "samples= are judged by a suite. Name it: suite=humaneval, or another.");
+  // All are found before anything is started, and opened before anything is sampled.
+  let config = await settingsOfRun(options.run, options, given);
+  const loaded = name === "" ? undefined : await loadNamed(name, config, signal);
+  if (loaded) config = suiteSettings(loaded, config, given);
+  else if (name !== "" && samples !== "")
+    throw new ConfigError("config/conflict", `${name} has plain problems: ${whet} grade judges programs for those.`);
+  // A file of problems as training reads them.
+  else if (name !== "") config = { ...config, test_data: name };
   const plan = (which: string) => planAsking(which, options.run, config, options, given);
-  const plans = [await plan(options.checkpoint)];
+  const plans = samples === "" ? [await plan(options.checkpoint)] : [];
   const comparedFile = options.compare.endsWith(".jsonl") ? readOutcomes(options.compare) : undefined;
   if (options.compare !== "" && !comparedFile) plans.push(await plan(options.compare));
 
+  const suite = loaded && (await openSuite({ name, loaded, config, samples, logger, signal }));
   const asked = new AskedWeights(logger, signal);
   try {
+    if (suite) console.log(suite.notes.join("\n"));
+    if (suite && samples !== "") return await evaluateSamples(suite, options, print, signal);
     asked.find(plans);
     const sides: Side[] = [];
-    for (const each of plans) sides.push(await openSide(asked, each));
-    logger.info(`test     ${sides[0]!.work.summary.test}`);
+    for (const each of plans) sides.push(await openSide(asked, each, suite));
+    if (sides[0]!.summary !== undefined) logger.info(`test     ${sides[0]!.summary}`);
     const results: Evaluation[] = [];
     keepShared(sides, comparedFile);
-    for (const side of sides) results.push(await measure(side, config, signal));
+    for (const side of sides) results.push(await measure(side, config, loaded?.form.ks, signal));
     if (options.out !== "") writeFileAtomic(options.out, results[0]!.outcomes.map(toJsonLine).join(""));
     const other = comparedFile ?? results[1]?.outcomes;
     if (other) printComparison(options.compare, other, results[0]!.outcomes, config);
     return 0;
   } finally {
     await asked.close();
+    await suite?.close();
   }
 }
 
 /** Weights with the test problems that they can answer. */
 interface Side extends Asked {
   tasks: Task[];
-  work: Work;
-  code: ReturnType<Workbench["code"]>;
+  rollOuts: RollOuts;
+  /** What was read, where that is not said already. */
+  summary?: string | undefined;
   /** Where an outage is told of, once there is progress. */
   progress?: Progress;
 }
 
-async function openSide(weights: AskedWeights, plan: AskPlan): Promise<Side> {
+async function openSide(weights: AskedWeights, plan: AskPlan, suite: OpenSuite | undefined): Promise<Side> {
   const asked = await weights.open(plan);
   const { bench, renderer } = asked;
-  const work = await bench.work(renderer, { splits: ["test"] });
-  const code = bench.code({
-    patienceMs: 60_000,
-    onOutage: (news) => news.due && side.progress?.print(describeOutage(news, ", then this ends")),
-  });
-  const side: Side = { ...asked, work, tasks: work.test, code };
-  await bench.programs(work, code);
+  const print = (line: string) => side.progress?.print(line);
+  const parts = suite
+    ? {
+        tasks: suiteTasks(suite, renderer, bench.config.context_window, logger),
+        rollOuts: suiteRollOuts(suite, renderer, print),
+      }
+    : await dataOf(asked, print);
+  const side: Side = { ...asked, ...parts };
   return side;
+}
+
+/** The run's own test problems. */
+async function dataOf({ bench, renderer }: Asked, print: (line: string) => void) {
+  const work = await bench.work(renderer, { splits: ["test"] });
+  const onOutage = (news: OutageNews) => news.due && print(describeOutage(news, ", then this ends"));
+  const code = bench.code({ patienceMs: 60_000, onOutage });
+  await bench.programs(work, code);
+  const { summary, test: tasks } = work;
+  return { tasks, rollOuts: work.rollOuts(renderer, bench.config, code), summary: summary.test };
 }
 
 /** Leaves the sides the problems that all of them can answer; `known` are outcomes of an earlier evaluation to compare with. */
@@ -171,14 +211,18 @@ function printComparison(
 
 const rateOf = ({ passed, samples }: ProblemOutcome) => (samples === 0 ? Number.NaN : passed / samples);
 
-async function measure(side: Side, config: TrainConfig, signal: AbortSignal): Promise<Evaluation> {
-  const { label, sampler, renderer, engine, bench, work, tasks, code } = side;
+async function measure(
+  side: Side,
+  config: TrainConfig,
+  ks: readonly number[] | undefined,
+  signal: AbortSignal,
+): Promise<Evaluation> {
+  const { label, sampler, engine, tasks, rollOuts } = side;
   const policy: Policy = { version: 0, open: () => Promise.resolve({ sampler, version: 0 }) };
   const progress = new Progress({ label, total: tasks.length * config.eval_num_samples });
   side.progress = progress;
   let graded = 0;
   try {
-    const rollOuts = work.rollOuts(renderer, bench.config, code);
     const rollOut = rollOuts({
       record: async (event) => {
         if (event.type === "graded") progress.update(++graded);
@@ -187,7 +231,8 @@ async function measure(side: Side, config: TrainConfig, signal: AbortSignal): Pr
       temperature: config.eval_temperature,
       seedFor: (_, task) => (engine.kind === "hosted" ? undefined : evaluationSeed(config.seed, task)),
     });
-    const evaluation = await evaluate(tasks, policy, rollOut, signal);
+    const { outcomes } = await evaluate(tasks, policy, rollOut, signal);
+    const evaluation = summarizeOutcomes(outcomes, ks);
     progress.end();
     print(label, evaluation);
     return evaluation;
