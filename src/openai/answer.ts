@@ -98,7 +98,8 @@ async function complete(message: IncomingMessage, response: ServerResponse, mode
     if (!isDelivered) gone.abort();
   });
   const bytes = await readBody(message, maxBodyBytes, (count) => tooLarge(count));
-  const request = readRequest(parsed(bytes));
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
+  const request = readRequest(parsed(text), text);
   const isStream = request.stream === true;
   const begin = () => {
     if (response.headersSent) return;
@@ -138,9 +139,9 @@ async function stream(response: ServerResponse, reply: Reply, withUsage: boolean
   response.end("data: [DONE]\n\n");
 }
 
-function parsed(bytes: Uint8Array<ArrayBuffer>): unknown {
+function parsed(text: string): unknown {
   try {
-    return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8"));
+    return JSON.parse(text);
   } catch (error) {
     throw new EndpointError(400, "endpoint/bad-json", `The body is no JSON: ${messageOf(error)}. Send a JSON object.`);
   }

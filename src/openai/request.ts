@@ -1,5 +1,7 @@
 // A request for a chat completion as it comes over the wire, and what of it is refused.
 import { z } from "zod";
+import type { ToolDeclaration } from "../renderers/index.ts";
+import { parseJson, spacedJson } from "../renderers/template/json-values.ts";
 import { EndpointError } from "./errors.ts";
 
 const Part = z.looseObject({ type: z.string() });
@@ -43,10 +45,11 @@ export const ChatRequest = z.looseObject({
   top_logprobs: z.int().min(0).nullish(),
   response_format: z.looseObject({ type: z.string() }).nullish(),
 });
-export type ChatRequest = z.output<typeof ChatRequest>;
+/** `declared`: its tools, as text where JavaScript would spell their numbers otherwise. */
+export type ChatRequest = z.output<typeof ChatRequest> & { declared?: readonly ToolDeclaration[] };
 
-/** Reads a body; what no server of an open model does either is refused with a sentence. */
-export function readRequest(body: unknown): ChatRequest {
+/** Reads a body, which is `text`; what no server of an open model does either is refused with a sentence. */
+export function readRequest(body: unknown, text = JSON.stringify(body)): ChatRequest {
   const read = ChatRequest.safeParse(body);
   if (!read.success) {
     const { path, message } = read.error.issues[0]!;
@@ -67,9 +70,20 @@ export function readRequest(body: unknown): ChatRequest {
       "endpoint/tool-choice",
       `tool_choice ${JSON.stringify(choice)} would force tokens that the model did not choose. Use "auto" or "none".`,
     );
-  return request;
+  return { ...request, declared: exactTools(request, text) };
+}
+
+/** The tools as they were spelled: `1.0` and integers beyond 2^53 are not what JavaScript writes of them. */
+function exactTools({ tools }: ChatRequest, text: string): readonly ToolDeclaration[] {
+  if (!tools || text.includes(JSON.stringify(tools))) return tools ?? [];
+  const whole = parseJson(text, "The body");
+  const spelled = whole instanceof Map ? whole.get("tools") : undefined;
+  return tools.map((tool, index) => {
+    const exact = spacedJson((spelled as readonly unknown[])[index]);
+    return exact === spacedJson(tool) ? tool : exact;
+  });
 }
 
 /** The tools that the model is told of. */
-export const toolsOf = ({ tools, tool_choice: choice }: ChatRequest): readonly Readonly<Record<string, unknown>>[] =>
-  choice === "none" ? [] : (tools ?? []);
+export const toolsOf = ({ declared = [], tool_choice: choice }: ChatRequest): readonly ToolDeclaration[] =>
+  choice === "none" ? [] : declared;

@@ -17,9 +17,10 @@ import { readAssistant, untilStop } from "./parse.ts";
 import { isQuery, splitReasoning, thinkBlock, thinkTags, trimStartNewlines } from "./reasoning.ts";
 import type { Renderer, RendererFormat } from "./renderer.ts";
 import { type Segment, warningsOf, weigh } from "./segments.ts";
+import { spacedJson } from "./template/json-values.ts";
 import { checkRole } from "./template/wire-messages.ts";
 import { type CallFormat, callFormatOf } from "./tool-calls.ts";
-import { spacedJson, withToolDeclarations } from "./tools.ts";
+import { withToolDeclarations } from "./tools.ts";
 
 export interface Qwen3Options {
   /** `never`: the model has no think blocks. `on`: it opens one itself. `off`: the prompt holds an empty one. */

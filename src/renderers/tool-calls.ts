@@ -2,6 +2,7 @@
 // characters written out in an answer are text. What looks like a call and cannot be read is kept as it stands.
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import type { RenderOptions, ToolCall, ToolDeclaration } from "./messages.ts";
+import { type JsonValue, parseJson, spacedJson } from "./template/json-values.ts";
 
 /** One family's way of writing calls. */
 export interface CallFormat {
@@ -32,19 +33,46 @@ function parsed(json: string): unknown {
   }
 }
 
+/** The same with each number as it is spelled. */
+function exact(json: string): JsonValue | undefined {
+  try {
+    return parseJson(json, "");
+  } catch {
+    return undefined;
+  }
+}
+
+/** Arguments as an object, or as JSON text where JavaScript would change them: `12345678901234567890`, `1.0`, keys that are numbers. */
+function argumentsOf(value: JsonValue | undefined): ToolCall["arguments"] | undefined {
+  if (!(value instanceof Map)) return undefined;
+  try {
+    const text = spacedJson(value);
+    const plain = JSON.parse(text) as Json;
+    return spacedJson(plain) === text ? plain : text;
+  } catch {
+    return undefined; // nested deeper than the stack is
+  }
+}
+
 /** `{"name": …, "arguments": {…}}` */
-function jsonCall(value: unknown, key = "arguments"): ToolCall | undefined {
-  if (!isObject(value)) return undefined;
-  const { name, [key]: parameters } = value;
-  return typeof name === "string" && name !== "" && isObject(parameters) ? { name, arguments: parameters } : undefined;
+function jsonCall(value: JsonValue | undefined, key = "arguments"): ToolCall | undefined {
+  if (!(value instanceof Map)) return undefined;
+  const name = value.get("name");
+  const parameters = argumentsOf(value.get(key));
+  return typeof name === "string" && name !== "" && parameters !== undefined
+    ? { name, arguments: parameters }
+    : undefined;
 }
 
 const list = (call: ToolCall | undefined) => call && [call];
 
-/** Arguments as JSON; undefined where the text is none. */
-export function jsonArguments(text: string): Json | undefined {
-  const value = parsed(text);
-  return isObject(value) ? value : undefined;
+/** Arguments as they are called with; undefined where the text says none. */
+export const jsonArguments = (text: string): ToolCall["arguments"] | undefined => argumentsOf(exact(text));
+
+/** Arguments as JavaScript has them. */
+export function plainArguments(given: ToolCall["arguments"]): Json {
+  const value = typeof given === "string" ? parsed(given) : given;
+  return isObject(value) ? value : {};
 }
 
 /** A text before and after a mark; nothing after one that is not there. */
@@ -56,25 +84,25 @@ function cutAt(text: string, mark: string): [before: string, after: string] {
 /** A name before its JSON arguments. */
 function named(name: string, json: string, id?: string): ToolCall[] | undefined {
   const parameters = jsonArguments(json);
-  if (name === "" || !parameters) return undefined;
+  if (name === "" || parameters === undefined) return undefined;
   return [{ name, arguments: parameters, ...(id !== undefined && { id }) }];
 }
 
 /** A parameter written as text: what its schema says it is. Where nothing is known it stays text. */
-function typed(text: string, schema: Json | undefined): unknown {
+function typed(text: string, schema: Json | undefined): JsonValue {
   const types = [schema?.["type"]].flat();
   if (schema === undefined || types.includes("string") || types[0] === undefined) return text;
   const bare = text.trim();
   // Python's spelling, where a template prints values as Python does.
   const spelled = { True: true, False: false, None: null, null: null }[bare];
-  return spelled === undefined ? (parsed(bare) ?? text) : spelled;
+  return spelled === undefined ? (exact(bare) ?? text) : spelled;
 }
 
 /** Hermes and Qwen: JSON between two tags. */
 const hermes: CallFormat = {
   open: "<tool_call>",
   close: "</tool_call>",
-  read: (inside) => list(jsonCall(parsed(inside))),
+  read: (inside) => list(jsonCall(exact(inside))),
 };
 
 /** Qwen3-Coder, Qwen3.5 and later, Nemotron 3: `<function=name>` with `<parameter=key>` in it. */
@@ -83,15 +111,15 @@ const functionTags: CallFormat = {
   read: (inside, schemaOf) => {
     const [, name, body] = /^\s*<function=([^>\n]+)>([\s\S]*?)<\/function>\s*$/.exec(inside) ?? [];
     if (name === undefined || body === undefined) return undefined;
-    const parameters: [string, unknown][] = [];
+    const parameters = new Map<string, JsonValue>();
     const rest = body.replaceAll(
       /<parameter=([^>\n]+)>\n?([\s\S]*?)\n?<\/parameter>/g,
       (_, key: string, text: string) => {
-        parameters.push([key, typed(text, schemaOf(name, key))]);
+        parameters.set(key, typed(text, schemaOf(name, key)));
         return "";
       },
     );
-    return rest.trim() === "" ? [{ name, arguments: Object.fromEntries(parameters) }] : undefined;
+    return rest.trim() === "" ? [{ name, arguments: argumentsOf(parameters)! }] : undefined;
   },
 };
 
@@ -101,14 +129,14 @@ const argumentPairs: CallFormat = {
   read: (inside, schemaOf) => {
     const [, name, body] = /^\s*([^\s<]+)\s*([\s\S]*)$/.exec(inside) ?? [];
     if (name === undefined || body === undefined) return undefined;
-    const parameters: [string, unknown][] = [];
+    const parameters = new Map<string, JsonValue>();
     const pair = /<arg_key>([\s\S]*?)<\/arg_key>\s*<arg_value>([\s\S]*?)<\/arg_value>/g;
     const rest = body.replaceAll(pair, (_, key: string, text: string) => {
       const schema = schemaOf(name, key);
-      parameters.push([key, schema ? typed(text, schema) : (parsed(text) ?? text)]);
+      parameters.set(key, schema ? typed(text, schema) : (exact(text) ?? text));
       return "";
     });
-    return rest.trim() === "" ? [{ name, arguments: Object.fromEntries(parameters) }] : undefined;
+    return rest.trim() === "" ? [{ name, arguments: argumentsOf(parameters)! }] : undefined;
   },
 };
 
@@ -130,13 +158,13 @@ const dsml: CallFormat = {
   read: (inside) => {
     const [, name, body] = /^ name="([^"]+)">([\s\S]*)$/.exec(inside) ?? [];
     if (name === undefined || body === undefined) return undefined;
-    const parameters: [string, unknown][] = [];
+    const parameters = new Map<string, JsonValue>();
     const tag = /<｜DSML｜parameter name="([^"]+)" string="(true|false)">([\s\S]*?)<\/｜DSML｜parameter>/g;
     const rest = body.replaceAll(tag, (_, key: string, isText: string, text: string) => {
-      parameters.push([key, isText === "true" ? text : (parsed(text) ?? text)]);
+      parameters.set(key, isText === "true" ? text : (exact(text) ?? text));
       return "";
     });
-    return rest.trim() === "" ? [{ name, arguments: Object.fromEntries(parameters) }] : undefined;
+    return rest.trim() === "" ? [{ name, arguments: argumentsOf(parameters)! }] : undefined;
   },
 };
 
@@ -156,11 +184,11 @@ const kimi: CallFormat = {
 const mistral: CallFormat = {
   open: "[TOOL_CALLS]",
   read: (inside) => {
-    const calls = parsed(inside);
+    const calls = exact(inside);
     if (Array.isArray(calls)) {
       const read = calls.map((call) => {
         const plain = jsonCall(call);
-        const { id } = call as Json;
+        const id = call instanceof Map ? call.get("id") : undefined;
         return plain && (typeof id === "string" ? { ...plain, id } : plain);
       });
       return read.length > 0 && read.every((call) => call !== undefined) ? read : undefined;
@@ -179,7 +207,7 @@ const llama: CallFormat = {
 
 function llamaCalls(text: string): ToolCall[] | undefined {
   const read = (part: string) => {
-    const value = parsed(part);
+    const value = exact(part);
     return jsonCall(value, "parameters") ?? jsonCall(value);
   };
   const whole = read(text);

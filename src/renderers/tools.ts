@@ -41,13 +41,3 @@ export function withToolDeclarations(
   const content = text.slice(header.length, end);
   return system === undefined ? content : content.replace(systemMark, () => system);
 }
-
-/** JSON with a space after each comma and colon and without ASCII escaping: what the models' templates write. */
-export function spacedJson(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(spacedJson).join(", ")}]`;
-  if (typeof value === "object" && value !== null) {
-    const entries = Object.entries(value).filter(([, item]) => item !== undefined);
-    return `{${entries.map(([key, item]) => `${JSON.stringify(key)}: ${spacedJson(item)}`).join(", ")}}`;
-  }
-  return JSON.stringify(value) ?? "null";
-}

@@ -51,3 +51,13 @@ export function parseJson(text: string, what: string): JsonValue {
   };
   return read();
 }
+
+/** JSON with a space after each comma and colon and without ASCII escaping: what the models' templates write. */
+export function spacedJson(value: unknown): string {
+  if (value instanceof JsonNumber) return value.text;
+  if (Array.isArray(value)) return `[${value.map(spacedJson).join(", ")}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
+  const entries: [string, unknown][] = value instanceof Map ? [...value] : Object.entries(value);
+  const said = entries.filter(([, item]) => item !== undefined);
+  return `{${said.map(([key, item]) => `${JSON.stringify(key)}: ${spacedJson(item)}`).join(", ")}}`;
+}

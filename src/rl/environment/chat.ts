@@ -1,6 +1,6 @@
 // The conversation as an environment sees it: replies to read, messages to add, and an end at the limits.
 import type { Message } from "../../renderers/index.ts";
-import { jsonArguments } from "../../renderers/tool-calls.ts";
+import { plainArguments } from "../../renderers/tool-calls.ts";
 import type { StopReason } from "../../runs/events.ts";
 import { type Conversation, EpisodeOver, type Turn } from "../conversation.ts";
 import type { Call, Toolbox } from "./tools.ts";
@@ -184,8 +184,7 @@ export class Chat implements AsyncIterable<Reply> {
 function replyOf({ answer, truncated, index }: Turn, turn: number): Reply {
   const { content, reasoning = "", toolCalls = [], unparsedToolCalls = [] } = answer;
   const calls = toolCalls.map((call, position): Call => {
-    const { arguments: given } = call;
-    const read = typeof given === "string" ? (jsonArguments(given) ?? {}) : given;
+    const read = plainArguments(call.arguments);
     return { id: call.id ?? `call_${index}_${position}`, name: call.name, arguments: read };
   });
   return { text: content, reasoning, toolCalls: calls, malformed: unparsedToolCalls, truncated, turn };
