@@ -83,14 +83,18 @@ export const agents = (folder: string): Record<string, Agent> => ({
   },
 });
 
-function aiTools({ tool, jsonSchema }: Untyped, look: AgentTask["look"]) {
+export function aiTools({ tool, jsonSchema }: Untyped, look: AgentTask["look"]) {
   const execute = async ({ key }: { key: string }) => look(key);
   return { look: tool({ description, inputSchema: jsonSchema(parameters), execute }) };
 }
 
-async function aiModel(folder: string, { baseURL, apiKey, model }: AgentTask["endpoint"]): Promise<unknown> {
+export async function aiModel(
+  folder: string,
+  { baseURL, apiKey, model }: AgentTask["endpoint"],
+  more: object = {},
+): Promise<unknown> {
   const { createOpenAICompatible } = await importFrom<Untyped>(folder, "@ai-sdk/openai-compatible");
-  return createOpenAICompatible({ name: "whet", baseURL, apiKey, includeUsage: true })(model);
+  return createOpenAICompatible({ name: "whet", baseURL, apiKey, includeUsage: true, ...more })(model);
 }
 
 /** With the `openai` package of Python; the tool gives its key in capitals. */

@@ -19,11 +19,12 @@ beforeAll(async () => {
 });
 afterAll(() => policy.close());
 
-/** Thinks, calls twice at once, then twice more and once with odd arguments, and answers: five answers. */
+/** Thinks, calls twice at once, then twice more and once with arguments that clients spell otherwise, and answers: five answers. */
 function answers(prompt: string): string[] {
   const said = lastSaid(prompt);
   if (said.includes("GAMMA")) return [called("look", '{ "key":"delta" }')];
-  if (said.includes("DELTA")) return [`Once more.\n${called("look", '{"key": "\\u00e9\\n"}')}`];
+  if (said.includes("DELTA"))
+    return [`Once more.\n${called("look", '{"key": "\\u00e9\\n", "n": 12345678901234567890, "x": 1.0}')}`];
   if (said.includes("ALPHA")) return [`<think>\nSo far so good.\n</think>\n\n${called("look", '{"key":"gamma"}')}`];
   if (said.includes("É")) return ["It is right.", "It is wrong."];
   return [
