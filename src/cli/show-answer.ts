@@ -1,5 +1,7 @@
 // One answer as text: what the model wrote, the program in it, why it failed, and how sure the model was.
+import { languageNamed } from "../core/languages/languages.ts";
 import { visibleLine } from "../core/visible.ts";
+import { failedLine } from "../grading/failed-line.ts";
 import { extractCode } from "../grading/index.ts";
 import type { AnswerLogprobs, Batch, BatchGroup } from "../runs/batch.ts";
 import type { Episode } from "../runs/events.ts";
@@ -52,7 +54,11 @@ export function describeSample(
   const code = extractCode(text);
   if (code !== null || !episode)
     lines.push("", ...(code === null ? ["program: none, there is no closed code block"] : ["program", ...block(code)]));
-  if (grade?.failure) lines.push("", "first failing test", describeFailure(grade.failure, grade.total));
+  if (grade?.failure) {
+    const line = failedLine(grade.failure.stderr, languageNamed(grade.language ?? ""));
+    const place = line === undefined ? "" : `, at line ${line} of the program`;
+    lines.push("", `first failing test${place}`, describeFailure(grade.failure, grade.total));
+  }
   const others = sampled.samples.length > 1 ? `sample=${(sample + 1) % sampled.samples.length}` : "";
   if (others) lines.push("", `  the next: ${showCommand(run, batchKey(batch), `group=${sampled.group}`, others)}`);
   return lines.join("\n");
