@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type LanguageName, languageNames, languageOf, toolsOf } from "../../src/core/languages/languages.ts";
 import { createGrader, type Grader, normalizeTests } from "../../src/grading/index.ts";
 import { type Jail, type JailLevel, openJail } from "../../src/sandbox/jail.ts";
+import { defaultLimits } from "../../src/sandbox/sandbox.ts";
 import { honest, tasks } from "./honest.ts";
 import { aimedAt, hostile } from "./hostile.ts";
 
@@ -73,5 +74,23 @@ describe.each(levels)("level %s", (level) => {
     );
     expect(bad).toEqual((whole ? names : names.slice(0, 7)).map((name) => `${name}: fail; beside it pass`));
     return undefined;
+  });
+
+  test("a compiled program cannot become what it wrote, at the second level", { timeout: 60_000 }, async () => {
+    if (level === "jail" || typeof (await toolsOf("cpp")) === "string") return;
+    const source = `#include <cerrno>\n#include <fstream>\n#include <iostream>\n#include <fcntl.h>\n#include <unistd.h>
+int main(int argc, char**) {
+  if (argc > 1) { std::cout << "again"; return 0; }
+  close(open("copy", O_CREAT | O_WRONLY, 0777));
+  std::ofstream("copy", std::ios::binary) << std::ifstream("program", std::ios::binary).rdbuf();
+  execl("./copy", "copy", "x", nullptr);
+  std::cout << errno;
+}`;
+    const tests = [{ kind: "stdin", stdin: "" } as const];
+    const [outcome] = await jail.run(
+      { language: "cpp", source, tests, limits: defaultLimits, preamble: true },
+      () => "stop",
+    );
+    expect(Buffer.from(outcome!.stdout).toString()).toBe("13");
   });
 });

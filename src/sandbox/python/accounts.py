@@ -125,7 +125,8 @@ def hidden_files(pid, seen, device, unknown):
                 status = os.stat("/proc/%s/fd/%s" % (pid, name))
             except OSError:
                 continue
-            if stat.S_ISREG(status.st_mode) and status.st_dev == device and status.st_ino not in seen:
+            # One with a name lies in the folder that was looked through, or elsewhere, where nothing can be written: Java holds its library open.
+            if stat.S_ISREG(status.st_mode) and status.st_nlink == 0 and status.st_dev == device and status.st_ino not in seen:
                 seen.add(status.st_ino)
                 used += status.st_blocks * 512
         own = "%02x:%02x" % (os.major(device), os.minor(device))

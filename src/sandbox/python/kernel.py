@@ -225,10 +225,9 @@ class Apart:
 
 
 class Landlock(_Rules):
-    """Read access below some paths, everything below one scratch folder, nothing elsewhere, no TCP. Where anything is executed, it is one of
-    `tools`, or without any the program itself."""
+    """Read access below some paths, everything below one scratch folder, nothing elsewhere, no TCP. `tools` can be executed."""
 
-    def __init__(self, readable, writable, tools=(), executes=False):
+    def __init__(self, readable, writable, tools=()):
         version = landlock_version()
         if version < 1:
             raise OSError(38, "Landlock is not available")
@@ -247,11 +246,9 @@ class Landlock(_Rules):
         super().__init__(fields)
         for path in readable:
             self.allow(path, _READ_FILE | _READ_DIR | (_WRITE_FILE if path == os.devnull else 0))
-        for path in (*tools, *(_LOADERS if executes else ())):
+        for path in (*tools, *(_LOADERS if tools else ())):
             self.allow(path, _EXECUTE | _READ_FILE | _READ_DIR)
-        everything = files & ~(1 << 6) & ~(1 << 11)  # no device nodes
-        if tools or not executes:
-            everything &= ~_EXECUTE
+        everything = files & ~(1 << 0) & ~(1 << 6) & ~(1 << 11)  # no exec, no device nodes
         self.allow(writable, everything)
 
 

@@ -176,6 +176,7 @@ class Confined:
     def __init__(self, config):
         self.tools = config["tools"]
         self.executes = config["executes"]
+        self.own = ()
         self.filter = kernel.Filter(*seccomp.guards(processes=False, executes=self.executes))
         self.readable = config["readable"]
         self.folder = config["scratch"]
@@ -215,13 +216,15 @@ class Confined:
     def shuffle_pids(self):
         """Process ids are the host's here."""
 
-    def fresh_scratch(self, _job, _input_bytes):
+    def fresh_scratch(self, job, _input_bytes):
         self.supervisor = os.getpid()
         self.remove_scratch()
         scratch = os.path.join(self.folder, "slot-" + os.urandom(8).hex())
         os.mkdir(scratch, 0o700)
         self.scratch = scratch
         self.device = os.stat(self.scratch).st_dev
+        # A compiled program is executed itself, and nothing that it writes: what its user may not read, its supervisor could not look at.
+        self.own = (os.path.join(scratch, job["name"]),) if self.executes and job is not None else ()
         os.chdir(self.scratch)
 
     def input_file(self):
@@ -246,7 +249,7 @@ class Confined:
         if os.getppid() != self.supervisor:
             os._exit(1)  # it died before that call
         os.environ["HOME"] = os.environ["TMPDIR"] = self.scratch
-        rules = kernel.Landlock(self.readable, self.scratch, self.tools, self.executes)
+        rules = kernel.Landlock(self.readable, self.scratch, self.tools or self.own)
         kernel.drop_capabilities()
         kernel.show_memory()
         rules.restrict()
