@@ -212,6 +212,12 @@ export const hostileCalls: Readonly<Record<Exclude<LanguageName, "python" | "jav
     "reports a guess by itself":
       '#include <unistd.h>\nstruct S { S() { write(3, "V[\\"i\\",\\"7\\"]", 10); _exit(0); } } s;\nint f(int x) { return x; }',
     "reports twice": '#include <unistd.h>\nint f(int x) { write(3, "V[\\"i\\",\\"1\\"]", 10); return x; }',
+    "defines away what everybody needs":
+      "#define int\n#define return\n#define printf\n#define std\n#define void\nint f(int x) { return x; }",
+    "names symbols in assembler":
+      '__asm__(".globl _ZN9whetstone5callsEv\\n_ZN9whetstone5callsEv: mov $60, %eax\\nxor %edi, %edi\\nsyscall\\n");\nint f(int x) { return x; }',
+    "is another function's alias":
+      'extern "C" void mine(int) {}\nextern "C" void _exit(int) __attribute__((alias("mine")));\nint f(int x) { return x; }',
     "is its own main":
       '#undef main\nextern "C" int puts(const char*);\nint main() { puts("5"); return 0; }\nint f(int x) { return x; }',
     "renames what the harness says":
@@ -242,6 +248,8 @@ export const hostileCalls: Readonly<Record<Exclude<LanguageName, "python" | "jav
     "writes values in its own way":
       'pub struct Any;\nimpl whetstone_call::ToFrame for Any { fn to_frame(&self, out: &mut String) { out.push_str("[\\"i\\",\\"5\\"],[") } }\nfn f(x: i32) -> Any { Any }',
     panics: "fn f(x: i32) -> i32 { panic!() }",
+    "is a procedural macro":
+      '#![crate_type = "proc-macro"]\nextern crate proc_macro;\n#[proc_macro]\npub fn read(_: proc_macro::TokenStream) -> proc_macro::TokenStream { std::process::exit(0) }\nfn f(x: i32) -> i32 { x }',
     "goes before main":
       '#[used]\n#[link_section = ".init_array"]\nstatic FIRST: extern "C" fn() = first;\nextern "C" fn first() { std::process::exit(0) }\nfn f(x: i32) -> i32 { x }',
     "replaces the function that ends":
@@ -267,6 +275,8 @@ export const hostileCalls: Readonly<Record<Exclude<LanguageName, "python" | "jav
   },
   java: {
     "goes before the call": "class Solution { static { System.exit(0); } public int f(int x) { return x; } }",
+    "ends in another thread":
+      "class Solution { public int f(int x) throws Exception { new Thread(() -> System.exit(0)).start(); Thread.sleep(5000); return x; } }",
     halts: "class Solution { public int f(int x) { Runtime.getRuntime().halt(0); return x; } }",
     "brings its own start":
       'class WhetstoneCall { public static void main(String[] args) { System.out.println("5"); } }\nclass Solution { public int f(int x) { return x; } }',

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import {
@@ -15,7 +14,7 @@ import {
 } from "./call.ts";
 import { headerFiles, linkerFiles, stepsOf } from "./gcc.ts";
 import type { Language, Tools } from "./language.ts";
-import { findOnPath, made, madeFolder, said } from "./machine.ts";
+import { findOnPath, made, madeFolder, nameFor, said } from "./machine.ts";
 
 const megabyte = 1024 ** 2;
 /** Stands for the program where GCC wants a file that is there. */
@@ -31,11 +30,7 @@ async function find(): Promise<Tools | string> {
   const standard = Number.parseInt(version, 10) > 10 ? "gnu++20" : "gnu++17";
   const flags = [`-std=${standard}`, "-O2", "-w", "-fmax-errors=5"];
   // Most programs include one header with all others in it, which takes longer to read than to compile the rest.
-  const name = createHash("sha256")
-    .update(JSON.stringify([compiler, version, flags, again]))
-    .digest("hex")
-    .slice(0, 16);
-  const headers = `cpp-${version}-${name}`;
+  const headers = nameFor(`cpp-${version}`, compiler, flags, again);
   const prepare = async (folder: string) => {
     mkdirSync(join(folder, "bits"));
     writeFileSync(join(folder, "bits", "stdc++.h"), again);

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { appendFileSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import {
@@ -13,7 +12,7 @@ import {
   withoutTexts,
 } from "./call.ts";
 import type { Language, PlaceOf, Tools } from "./language.ts";
-import { filesIn, findOnPath, made, madeFolder, said } from "./machine.ts";
+import { filesIn, findOnPath, made, madeFolder, nameFor, said } from "./machine.ts";
 
 const megabyte = 1024 ** 2;
 /** Windows, sound, debuggers and sources. */
@@ -51,10 +50,7 @@ async function find(): Promise<Tools | string> {
       }
     },
   );
-  const name = `java-${version}-${createHash("sha256")
-    .update(JSON.stringify([home, usual, builder, size]))
-    .digest("hex")
-    .slice(0, 16)}`;
+  const name = nameFor(`java-${version}`, home, usual, builder, size);
   /** What compiles, and the classes of the library that it and programs use, as they are in memory. */
   const prepare = async (folder: string) => {
     const [build, list, program] = ["WhetstoneBuild.java", "list", "program.jar"].map((one) => join(folder, one)) as [

@@ -1,6 +1,6 @@
 // What languages ask this machine: which commands there are, what they say about themselves, and what has to be made once.
 import { execFile } from "node:child_process";
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { accessSync, constants, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
@@ -47,6 +47,10 @@ export const filesIn = (folder: string, names: RegExp): string[] =>
         .filter((name) => names.test(name))
         .map((name) => join(folder, name))
     : [];
+
+/** A name for what is made, another one where anything is that it is made of. */
+export const nameFor = (name: string, ...made: readonly unknown[]): string =>
+  `${name}-${createHash("sha256").update(JSON.stringify(made)).digest("hex").slice(0, 16)}`;
 
 /** Where a folder lies that is made once and kept in the cache. */
 export const madeFolder = (name: string): string => join(cacheFolder(), "languages", name);

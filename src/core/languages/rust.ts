@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import {
@@ -15,7 +14,7 @@ import {
 } from "./call.ts";
 import { linkerFiles, stepsOf } from "./gcc.ts";
 import type { Language, Tools } from "./language.ts";
-import { findOnPath, linesOf, made, madeFolder, said } from "./machine.ts";
+import { findOnPath, linesOf, made, madeFolder, nameFor, said } from "./machine.ts";
 
 const megabyte = 1024 ** 2;
 const placeOfLink = "/opt/link";
@@ -33,11 +32,7 @@ async function find(): Promise<Tools | string> {
   const compiler = join(root, "bin", "rustc");
   const [, version = ""] = (await said(compiler, "--version")).split(" ");
   const flags = ["--edition", "2021", "-O", "--cap-lints", "allow", "-C", "strip=symbols", "-C", "codegen-units=1"];
-  const name = createHash("sha256")
-    .update(JSON.stringify([compiler, version, linker, flags]))
-    .digest("hex")
-    .slice(0, 16);
-  const link = `rust-${version}-${name}`;
+  const link = nameFor(`rust-${version}`, compiler, linker, flags);
   const shown = [madeFolder(link), placeOfLink] as const;
   // The compiler would start the linker, and that others. What it would be told is what it says of an empty program, whose allocator every other takes.
   const prepare = async (folder: string) => {
