@@ -12,7 +12,7 @@ import { callTasks, honestCalls, hostileCalls } from "./calls.ts";
 const whole = process.env["WHET_LANGUAGES"] !== undefined;
 const names = Object.keys(honestCalls) as (keyof typeof honestCalls)[];
 
-/** Without sides that only its own tests know. */
+/** As data sets write calls. */
 const testsOf = ({
   name,
   inputs,
