@@ -46,7 +46,7 @@ describe.each(levels)("level %s", (level) => {
       return expect(jail.supports(language)).rejects.toMatchObject({ code: "sandbox/no-language" });
     await jail.supports(language);
 
-    const programs = some(honest[language], 4);
+    const programs = some(honest[language], level === "jail" ? 4 : 2);
     const good = await Promise.all(
       programs.map(async ({ name, task, code }) => {
         const { verdict, status, failure } = await gradeIn(language, code, tasks[task]);
@@ -55,9 +55,9 @@ describe.each(levels)("level %s", (level) => {
     );
     expect(good).toEqual(programs.map(() => "pass"));
 
-    const names = Object.keys(hostile[language]);
+    const names = Object.keys(hostile[language]).slice(0, whole ? undefined : level === "jail" ? 7 : 3);
     const bad = await Promise.all(
-      (whole ? names : names.slice(0, 7)).map(async (name) => {
+      names.map(async (name) => {
         const code = aimedAt(hostile[language][name]!, secret);
         const wanted = { inputs: ["", "x\n"], outputs: [content, content] };
         const [result, sibling] = await Promise.all([
@@ -72,7 +72,7 @@ describe.each(levels)("level %s", (level) => {
         return `${name}: ${result.verdict}${leaked ? ", leaked" : ""}; beside it ${sibling.verdict}`;
       }),
     );
-    expect(bad).toEqual((whole ? names : names.slice(0, 7)).map((name) => `${name}: fail; beside it pass`));
+    expect(bad).toEqual(names.map((name) => `${name}: fail; beside it pass`));
     return undefined;
   });
 
