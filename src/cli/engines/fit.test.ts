@@ -10,6 +10,7 @@ const qwen4b: Sizes = {
   adapterPerRank: 36 * (2 * (2560 + 4096) + 2 * (2560 + 1024) + 3 * (2560 + 9728)),
   tokenNumbers: 2 * 36 * 8 * 128,
   layers: 36,
+  heads: 32,
   hidden: 2560,
   inner: 9728,
   vocabulary: 151_936,
@@ -33,4 +34,21 @@ test("more memory takes more sequences at once, never more than a step has", () 
 
 test("a model that does not fit is given no sequence", () => {
   expect(fitInto(8 * gib, qwen4b, wanted)).toMatchObject({ sampled: 0, trained: 0 });
+});
+
+test("a pass that took 26 GiB on an H200 is not tried in 24, and is in 40", () => {
+  const smollm2: Sizes = {
+    parameters: 134.5e6,
+    width: 4,
+    adapterPerRank: 30 * (2 * (576 + 576) + 2 * (576 + 192) + 3 * (576 + 1536)),
+    tokenNumbers: 2 * 30 * 3 * 64,
+    layers: 30,
+    heads: 9,
+    hidden: 576,
+    inner: 1536,
+    vocabulary: 49_152,
+  };
+  const trained = (memory: number) => fitInto(memory * gib, smollm2, { ...wanted, window: 512 });
+  expect(trained(24)).toMatchObject({ trained: 8, checkpointing: false });
+  expect(trained(40)).toMatchObject({ trained: 16, checkpointing: false });
 });

@@ -21,6 +21,7 @@ export interface Sizes {
   /** Keys and values of a token. */
   tokenNumbers: number;
   layers: number;
+  heads: number;
   hidden: number;
   inner: number;
   vocabulary: number;
@@ -69,6 +70,7 @@ export function sizesOf(folder: string): Sizes | undefined {
     adapterPerRank: ofLayer * config.numLayers,
     tokenNumbers: 2 * config.numLayers * count([config.numKvHeads, config.headDim]),
     layers: config.numLayers,
+    heads: config.numHeads,
     hidden: config.hiddenSize,
     inner: config.intermediateSize,
     vocabulary: config.vocabSize,
@@ -81,15 +83,17 @@ const usable = 0.85;
 const logitsAtOnce = 1024;
 
 export function fitInto(bytes: number, sizes: Sizes, wanted: Wanted): Fit {
-  const { width, layers, hidden, inner, vocabulary } = sizes;
+  const { width, layers, heads, hidden, inner, vocabulary } = sizes;
   const { window, rank, adapters, answers, group } = wanted;
   // An adapter with its gradient, and Adam's two averages of the one in training.
   const fixedBytes = width * (sizes.parameters + sizes.adapterPerRank * rank * (2 * adapters + 2));
   const room = bytes * usable - fixedBytes - 8 * logitsAtOnce * vocabulary;
   const perSampled = window * sizes.tokenNumbers * width + 8 * vocabulary;
-  const layer = window * (8 * hidden + 3 * inner);
-  const perTrained = (everything: boolean) =>
-    width * (everything ? layers * layer : layers * window * hidden + 2 * layer);
+  // What XLA keeps of a layer for its gradient: activations, once more in the order of the adapters; in float32, which has no fused
+  // attention there, two numbers for every pair of tokens.
+  const scores = width === 4 ? 2 * heads * window : 0;
+  const layer = window * (15 * hidden + 6.5 * inner + scores);
+  const perTrained = (everything: boolean) => width * (everything ? layers * layer : layers * window * hidden + layer);
   const power = (most: number, each: number) => {
     const fitting = Math.min(most, Math.floor(room / each));
     return fitting < 1 ? 0 : 2 ** Math.floor(Math.log2(fitting));
