@@ -23,12 +23,13 @@ export function match<Node extends Spoken>(
   used: (node: Node) => number = () => 0,
 ): Match<Node> {
   const named = new Set(said.flatMap(({ calls }) => calls.flatMap(({ id }) => placeOfCall(id)?.turn ?? [])));
-  const found = nodes.filter((node) => isBeginning(node.said, said));
-  const rank = (node: Node) => [node.said.length, Number(named.has(node.index)), -used(node), -node.index];
-  const from = found.reduce<Node | undefined>(
-    (best, node) => (best && compare(rank(best), rank(node)) >= 0 ? best : node),
-    undefined,
-  );
+  const rank = (node: Node) => [Number(named.has(node.index)), -used(node), -node.index];
+  let from: Node | undefined;
+  // The longest beginning: of a conversation of a thousand turns the first that is looked at.
+  for (const node of nodes.toSorted((a, b) => b.said.length - a.said.length)) {
+    if (from && node.said.length < from.said.length) break;
+    if (isBeginning(node.said, said) && (!from || compare(rank(node), rank(from)) > 0)) from = node;
+  }
   if (from) return { from, added: said.slice(from.said.length), changed: undefined };
   return { from, added: said, changed: changeOf(nodes, said) };
 }

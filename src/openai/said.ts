@@ -110,11 +110,12 @@ const sameId = (a: string | undefined, b: string | undefined) => a === undefined
 
 /** Some clients write reasoning into the text, between tags. */
 function isSameText(ours: Said, theirs: Said): boolean {
-  const [, moved, text] = /^\s*<think>([\s\S]*?)<\/think>([\s\S]*)$/.exec(theirs.content) ?? [];
   const same = (content: string, reasoning: string | undefined) =>
     content.trim() === ours.content.trim() &&
     ((reasoning ?? "").trim() === "" || reasoning!.trim() === (ours.reasoning ?? "").trim());
-  return same(theirs.content, theirs.reasoning) || (moved !== undefined && same(text!, theirs.reasoning ?? moved));
+  if (same(theirs.content, theirs.reasoning)) return true;
+  const [, moved, text] = /^\s*<think>([\s\S]*?)<\/think>([\s\S]*)$/.exec(theirs.content) ?? [];
+  return moved !== undefined && same(text!, theirs.reasoning ?? moved);
 }
 
 function isSameCalls(ours: readonly Called[], theirs: readonly Called[]): boolean {
@@ -127,6 +128,7 @@ function isSameCalls(ours: readonly Called[], theirs: readonly Called[]): boolea
 
 /** Whether two texts are the same JSON; what is none is compared as text. */
 export function isSameJson(a: string, b: string): boolean {
+  if (a === b) return true;
   const [ours, theirs] = [jsonOf(a), jsonOf(b)];
   return ours && theirs ? isDeepStrictEqual(ours.value, theirs.value) : a.trim() === b.trim();
 }

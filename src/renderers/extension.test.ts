@@ -10,7 +10,7 @@ import { rewrites } from "./extension.ts";
 import type { Message, RenderOptions, Thinking, ToolCall } from "./messages.ts";
 import { getRenderer } from "./registry.ts";
 import type { Renderer } from "./renderer.ts";
-import { scaffoldless } from "./template/extend.ts";
+import { extendTemplate, scaffoldless } from "./template/extend.ts";
 import { TemplateRenderer } from "./template/template-renderer.ts";
 import { callFormatOf } from "./tool-calls.ts";
 
@@ -62,7 +62,15 @@ const said = fc.array(fc.constantFrom("alpha", "b c", "x = 1", "é 漢", "<b>", 
   maxLength: 4,
 });
 
-function talks({ reasons, callsTools }: { reasons: boolean; callsTools: boolean }) {
+function talks({
+  reasons,
+  callsTools,
+  length = [1, 5],
+}: {
+  reasons: boolean;
+  callsTools: boolean;
+  length?: [number, number];
+}) {
   const reasoning = fc.option(
     text.map((thought) => thought.trim()),
     { nil: undefined },
@@ -87,7 +95,7 @@ function talks({ reasons, callsTools }: { reasons: boolean; callsTools: boolean 
     .record({
       system: fc.option(text, { nil: undefined }),
       user: text,
-      exchanges: fc.array(exchange, { minLength: 1, maxLength: 5 }),
+      exchanges: fc.array(exchange, { minLength: length[0], maxLength: length[1] }),
     })
     .map(({ system, user, exchanges }): Talk => {
       const first: Message[] = system === undefined ? [] : [{ role: "system", content: system }];
@@ -242,6 +250,36 @@ function count(renderer: Renderer, reasons: boolean, callsTools: boolean): Count
   return counts;
 }
 
+/** Long conversations go on by a part of them as they do by all of it. */
+function goOnByPart(renderer: TemplateRenderer, kind: { reasons: boolean; callsTools: boolean }): void {
+  for (const { opening, exchanges, options } of fc.sample(talks({ ...kind, length: [18, 40] }), {
+    numRuns: Math.ceil(runs / 6),
+    seed,
+  })) {
+    let messages = opening;
+    for (const [index, exchange] of exchanges.entries()) {
+      const sampled = orRefused(() => sample(renderer, messages, exchange, options));
+      if (sampled === "refused") continue;
+      const { tokens, message } = sampled;
+      const answered = [...messages, message];
+      messages = [...answered, ...exchange.added];
+      if (index < 17 || index % 3 > 0) continue;
+      const slow = orRefused(() => extendTemplate(renderer, answered, tokens, exchange.added, options));
+      expect(orRefused(() => renderer.extend(answered, tokens, exchange.added, options))).toEqual(slow);
+      if (slow === "refused") break;
+    }
+  }
+}
+
+function orRefused<Result>(extend: () => Result): Result | "refused" {
+  try {
+    return extend();
+  } catch (error) {
+    if (error instanceof WhetstoneError && error.code.startsWith("renderer/")) return "refused";
+    throw error;
+  }
+}
+
 test("the formats made by hand", async () => {
   const chatml = await loadTokenizer(tinyTokenizerFolder());
   // Both that read reasoning take what looks like it out of an answer's text.
@@ -270,6 +308,7 @@ describe.skipIf(!templatesAreThere)("every template", () => {
       const reasons = mode !== "off";
       const plain = count(renderer, reasons, false);
       const calling = count(renderer, reasons, true);
+      for (const callsTools of [false, true]) goOnByPart(renderer, { reasons, callsTools });
       if (process.env["WHETSTONE_EXTENSION_RUNS"]) console.log(name, mode, JSON.stringify({ plain, calling }));
       expect(plain.extended + plain.rewritten + plain.refused).toBeGreaterThanOrEqual(runs);
       // Without reasoning and tools nothing is left out.

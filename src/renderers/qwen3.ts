@@ -65,21 +65,21 @@ export class Qwen3Renderer implements Renderer {
   ): Extension {
     if (answer[answer.length - 1] !== this.#end) return { tokens: undefined, rewritten: rewrites.unfinished };
     if (added.length === 0) return { tokens: undefined, rewritten: rewrites.nothingAdded };
-    const whole = [...messages, ...added];
-    const behind = this.#render(whole, options).filter(({ message }) => message >= messages.length);
     const last = messages.length - 1;
-    const shows = (all: readonly Message[], index: number) => this.#showsBlock(all, index, all[index]!.reasoning ?? "");
+    const whole = [...messages, ...added];
+    const behind = this.#render(whole, options, { from: last }).filter(({ message }) => message > last);
+    const [showed, shows] = [this.#blocksOf(messages.slice(0, -1)), this.#blocksOf(whole)];
     // The format takes what looks like reasoning out of an answer's text.
     const cut =
       this.#thinking !== "never" &&
       messages[last]!.reasoning === undefined &&
       contentOf(messages[last]!).includes(thinkTags.close);
     const hidden = messages.some(
-      ({ role, reasoning }, index) =>
+      ({ role, reasoning = "" }, index) =>
         role === "assistant" &&
         !isBlank(reasoning) &&
-        (index === last || shows(messages.slice(0, -1), index)) &&
-        !shows(whole, index),
+        (index === last || showed(index, reasoning)) &&
+        !shows(index, reasoning),
     );
     return {
       tokens: [...behind.flatMap(({ tokens }) => tokens), ...this.#prompt(false)],
@@ -100,18 +100,21 @@ export class Qwen3Renderer implements Renderer {
     return { ...readAssistant(ids, this.tokenizer, { tags, tail, calls: this.#calls, tools }), termination };
   }
 
-  #render(messages: readonly Message[], options: RenderOptions, { supervised = false } = {}): Segment[] {
+  /** `from`: the messages from there on; those before them are in the tokens already. */
+  #render(messages: readonly Message[], options: RenderOptions, { supervised = false, from = 0 } = {}): Segment[] {
     const segments: Segment[] = [];
-    const declarations = this.#toolDeclarations(messages, options);
+    const declarations = from === 0 ? this.#toolDeclarations(messages, options) : undefined;
     const opensWithSystem = messages[0]?.role === "system";
     if (declarations !== undefined && !opensWithSystem) this.#write(segments, -1, "system", declarations);
-    for (const [index, message] of messages.entries()) {
+    const shows = this.#blocksOf(messages);
+    for (const [place, message] of messages.slice(from).entries()) {
+      const index = from + place;
       if (index === 0 && opensWithSystem) {
         this.#write(segments, 0, "system", declarations ?? message.content);
         continue;
       }
       checkRole(message, index);
-      if (message.role === "assistant") this.#writeAssistant(segments, messages, index, supervised);
+      if (message.role === "assistant") this.#writeAssistant(segments, message, index, { shows, supervised });
       else if (message.role === "tool") this.#writeToolResult(segments, messages, index);
       else this.#write(segments, index, message.role, message.content);
     }
@@ -123,10 +126,15 @@ export class Qwen3Renderer implements Renderer {
     segments.push({ message, part: "content", tokens: [...this.tokenizer.encode(content), this.#end] });
   }
 
-  #writeAssistant(segments: Segment[], messages: readonly Message[], index: number, supervised: boolean): void {
-    const message = { ...messages[index]!, content: contentOf(messages[index]!) };
+  #writeAssistant(
+    segments: Segment[],
+    given: Message,
+    index: number,
+    { shows, supervised }: { shows: ShowsBlock; supervised: boolean },
+  ): void {
+    const message = { ...given, content: contentOf(given) };
     const { reasoning, text } = this.#reasoningOf(message, index);
-    const showsBlock = this.#thinking !== "never" && this.#showsBlock(messages, index, reasoning);
+    const showsBlock = this.#thinking !== "never" && shows(index, reasoning);
     const calls = (message.toolCalls ?? []).map(toolCallText).join("\n");
     const body = (showsBlock ? trimStartNewlines(text) : text) + (text !== "" && calls !== "" ? "\n" : "") + calls;
     segments.push({ message: index, part: "header", tokens: this.#header("assistant", segments.length === 0) });
@@ -164,11 +172,12 @@ export class Qwen3Renderer implements Renderer {
     );
   }
 
-  /** Whether an assistant turn is written with its think block, which may be empty. */
-  #showsBlock(messages: readonly Message[], index: number, reasoning: string): boolean {
-    if (!this.#strip) return messages.slice(0, index).some(isQuery);
-    const query = messages.findLastIndex(isQuery);
-    return query >= 0 && index > query && (index === messages.length - 1 || reasoning !== "");
+  /** Which of the assistant turns are written with their think block. */
+  #blocksOf(messages: readonly Message[]): ShowsBlock {
+    const query = this.#strip ? messages.findLastIndex(isQuery) : messages.findIndex(isQuery);
+    const isShown = (index: number, reasoning: string) =>
+      !this.#strip || index === messages.length - 1 || reasoning !== "";
+    return (index, reasoning) => query >= 0 && index > query && isShown(index, reasoning);
   }
 
   #toolDeclarations(messages: readonly Message[], { tools }: RenderOptions): string | undefined {
@@ -198,6 +207,9 @@ export class Qwen3Renderer implements Renderer {
     );
   }
 }
+
+/** Whether an assistant turn is written with its think block, which may be empty. */
+type ShowsBlock = (index: number, reasoning: string) => boolean;
 
 function toolCallText(call: ToolCall): string {
   const parameters = typeof call.arguments === "string" ? call.arguments : spacedJson(call.arguments);

@@ -6,7 +6,7 @@ import { tinyTokenizerFolder } from "../../test/data/tiny-tokenizer.ts";
 import { getRenderer, type Message, type Renderer } from "../renderers/index.ts";
 import { TemplateRenderer } from "../renderers/template/template-renderer.ts";
 import { loadTokenizer } from "../tokenizer/index.ts";
-import { Conversation, type Draw, type Limits } from "./conversation.ts";
+import { Conversation, type Draw, type Limits, messagesTo } from "./conversation.ts";
 
 const limits: Limits = { max_tokens: 50, context_window: 2000, min_generation: 1, history: "template" };
 const user = (content: string): Message => ({ role: "user", content });
@@ -50,7 +50,7 @@ test("reasoning that the format drops begins a sequence anew, or is kept: then i
     const sent = renderer.tokenizer.decode(asked[1]!.prompt);
     expect(sent.includes("hm")).toBe(isKept);
     if (isKept) expect([...asked[1]!.prompt].slice(0, -second.context.length)).toEqual([...conversation.pathOf(first)]);
-    else expect([...asked[1]!.prompt]).toEqual(renderer.buildGenerationPrompt([...first.messages!, user("and?")]));
+    else expect([...asked[1]!.prompt]).toEqual(renderer.buildGenerationPrompt([...messagesTo(first), user("and?")]));
   }
 });
 
@@ -71,7 +71,7 @@ test("after results of tools alone the reasoning stays; each turn is sent behind
 });
 
 test.each<[string, Message[], object]>([
-  ["the list of tools is another", [user("!")], { tools: [{ type: "function", function: { name: "f" } }] }],
+  ["the list of tools is another: f added", [user("!")], { tools: [{ type: "function", function: { name: "f" } }] }],
   ["an answer was added that the model did not give", [{ role: "assistant", content: "no" }, user("!")], {}],
   ["a system message was added", [{ role: "system", content: "be short" }], {}],
 ])("%s: a sequence begins anew", async (why, added, options) => {

@@ -2,12 +2,12 @@
 // it; sampled tokens are never rendered, decoded or parsed again into tokens. Each junction between two turns is decided by itself: what
 // is said next is appended to the tokens that are there, or, where the chat format writes earlier turns otherwise, a new sequence begins.
 
-import { isDeepStrictEqual } from "node:util";
 import { concat } from "../core/arrays.ts";
 import { WhetstoneError } from "../core/errors.ts";
 import type { Message, Renderer, RenderOptions, ToolDeclaration } from "../renderers/index.ts";
 import type { StopReason } from "../runs/events.ts";
 import type { TrainConfig } from "./config.ts";
+import { toolChanges } from "./tool-changes.ts";
 
 /** One answer of the policy, and what it was shown before. */
 export interface Turn {
@@ -19,8 +19,10 @@ export interface Turn {
   readonly context: Int32Array;
   readonly tokens: Int32Array;
   readonly logprobs: Float32Array;
-  /** The conversation up to here, this answer included; undefined where its prompt was given as tokens. */
-  readonly messages: readonly Message[] | undefined;
+  /** The turn that its conversation goes on from, whether its tokens do or not. */
+  readonly after: Turn | undefined;
+  /** What was said since then; undefined where its prompt was given as tokens. */
+  readonly added: readonly Message[] | undefined;
   readonly answer: Message;
   readonly truncated: boolean;
   /** Why it begins a sequence although it goes on from another turn. */
@@ -88,7 +90,6 @@ export class Conversation {
   readonly #renderer: Renderer;
   readonly #draw: (request: Draw) => Promise<Drawn>;
   readonly #limits: Limits;
-  readonly #paths = new WeakMap<Turn, Int32Array>();
   readonly #tools = new WeakMap<Turn, readonly ToolDeclaration[] | undefined>();
   /** In the order in which they came. */
   readonly turns: Turn[] = [];
@@ -103,51 +104,46 @@ export class Conversation {
   async ask({ after, added, tools, maxTokens, signal, isDelivered = true, rewritten }: Ask): Promise<Turn> {
     const bytes = added.reduce((sum, { content }) => sum + content.length, 0);
     if (bytes > bytesPerToken * this.#limits.context_window) throw new EpisodeOver("context");
-    const messages = [...(after?.messages ?? []), ...added];
-    const going = this.#junction(after, added, messages, tools);
+    const going = this.#junction(after, added, tools);
     const junction = after ? going : { ...going, rewritten };
     const { context, parent } = junction;
-    const prompt = parent ? concat(Int32Array, [this.pathOf(parent), context]) : context;
+    const prompt = parent ? concat(Int32Array, [...pathTo(parent), context]) : context;
     const { max_tokens: limit, min_generation: least, context_window: window } = this.#limits;
     const most = Math.min(maxTokens ?? limit, limit);
     const room = window - prompt.length;
     if (room < Math.min(least, most)) throw new EpisodeOver("context");
-    const request = { ...junction, prompt, messages, added, tools, signal, isDelivered };
-    return this.#sample({ ...request, maxTokens: Math.min(most, room) });
+    const request = { ...junction, prompt, added, tools, signal, maxTokens: Math.min(most, room) };
+    return this.#sample(request, { after, added, isDelivered });
   }
 
   /** The first turn, for a prompt that is tokens already. */
   askTokens(prompt: Int32Array, maxTokens: number, signal?: AbortSignal): Promise<Turn> {
-    const nothing = { parent: undefined, rewritten: undefined, messages: undefined, tools: undefined };
-    return this.#sample({ ...nothing, context: prompt, prompt, added: [], maxTokens, signal, isDelivered: true });
+    const nothing = { parent: undefined, rewritten: undefined, tools: undefined };
+    const request = { ...nothing, context: prompt, prompt, added: [], maxTokens, signal };
+    return this.#sample(request, { after: undefined, added: undefined, isDelivered: true });
   }
 
   /** All tokens up to a turn's end. */
   pathOf(turn: Turn): Int32Array {
-    const known = this.#paths.get(turn);
-    if (known) return known;
-    const before = turn.parent ? this.pathOf(turn.parent) : new Int32Array();
-    const path = concat(Int32Array, [before, turn.context, turn.tokens]);
-    this.#paths.set(turn, path);
-    return path;
+    return concat(Int32Array, pathTo(turn));
   }
 
   /** What to show the model next, and which tokens it stands behind. */
   #junction(
     after: Turn | undefined,
     added: readonly Message[],
-    messages: readonly Message[],
     tools: readonly ToolDeclaration[] | undefined,
   ): Pick<Turn, "context" | "parent" | "rewritten"> {
     const options = tools && tools.length > 0 ? { tools } : {};
+    const said = after ? messagesTo(after) : [];
     try {
-      const begins = after ? this.#extend(after, added, tools, options) : undefined;
+      const begins = after ? this.#extend(after, said, added, tools) : undefined;
       if (typeof begins === "object") return begins;
-      const context = promptOf(this.#renderer, messages, options);
+      const context = promptOf(this.#renderer, [...said, ...added], options);
       return { context, parent: undefined, rewritten: begins };
     } catch (error) {
       // A format that refuses what the model wrote ends the conversation; the caller must correct what the caller wrote.
-      if (after?.messages && isRefusal(error) && refuses(this.#renderer, answered(after.messages), options))
+      if (after && isRefusal(error) && refuses(this.#renderer, answered(said), options))
         throw new EpisodeOver("malformed", error.message);
       throw error;
     }
@@ -156,35 +152,48 @@ export class Conversation {
   /** What is appended to a turn; or why nothing is, in words. */
   #extend(
     after: Turn,
+    said: readonly Message[],
     added: readonly Message[],
-    tools: readonly ToolDeclaration[] | undefined,
-    options: RenderOptions,
+    tools: readonly ToolDeclaration[] = [],
   ): Pick<Turn, "context" | "parent" | "rewritten"> | string {
-    if (!after.messages) throw new Error("a turn whose prompt was given as tokens cannot be gone on from");
-    if (!isDeepStrictEqual(tools ?? [], this.#tools.get(after) ?? [])) return "the list of tools is another";
+    const changes = toolChanges(this.#tools.get(after) ?? [], tools);
+    if (changes !== undefined) return `the list of tools is another: ${changes}`;
     if (added.some(({ role }) => role === "assistant")) return "an answer was added that the model did not give";
     if (added.some(({ role }) => role === "system")) return "a system message was added";
-    const { tokens, rewritten } = this.#renderer.extend(after.messages, after.tokens, added, options);
+    const { tokens, rewritten } = this.#renderer.extend(said, after.tokens, added, tools.length > 0 ? { tools } : {});
     if (tokens && (rewritten === undefined || this.#limits.history === "keep"))
       return { context: Int32Array.from(tokens), parent: after, rewritten: undefined };
     return rewritten ?? "the new messages cannot be appended";
   }
 
-  async #sample({
-    context,
-    parent,
-    messages,
-    isDelivered,
-    ...request
-  }: Pick<Turn, "parent" | "messages" | "isDelivered"> & Omit<Draw, "parent">): Promise<Turn> {
-    const drawn = await this.#draw({ ...request, context, parent: parent?.index ?? null });
-    const said = messages && [...messages, drawn.answer];
-    const { rewritten, tools } = request;
-    const turn: Turn = { ...drawn, parent, context, messages: said, rewritten, isDelivered };
+  async #sample(
+    { parent, ...request }: Pick<Turn, "parent"> & Omit<Draw, "parent">,
+    place: Pick<Turn, "after" | "added" | "isDelivered">,
+  ): Promise<Turn> {
+    const drawn = await this.#draw({ ...request, parent: parent?.index ?? null });
+    const { context, rewritten, tools } = request;
+    const turn: Turn = { ...drawn, ...place, parent, context, rewritten };
     this.#tools.set(turn, tools);
     this.turns.push(turn);
     return turn;
   }
+}
+
+/** The tokens up to a turn's end, piece by piece: of a thousand turns, none keeps those of all before it. */
+function pathTo(turn: Turn): Int32Array[] {
+  const pieces: Int32Array[] = [];
+  for (let at: Turn | undefined = turn; at; at = at.parent) pieces.push(at.tokens, at.context);
+  return pieces.reverse();
+}
+
+/** The conversation up to a turn, its answer included. */
+export function messagesTo(turn: Turn): Message[] {
+  const pieces: (readonly Message[])[] = [];
+  for (let at: Turn | undefined = turn; at; at = at.after) {
+    if (!at.added) throw new Error("a turn whose prompt was given as tokens cannot be gone on from");
+    pieces.push([at.answer], at.added);
+  }
+  return pieces.reverse().flat();
 }
 
 const isRefusal = (error: unknown): error is WhetstoneError =>

@@ -37,13 +37,19 @@ export function rowsOf({ sampled, arrays, turns }: Pick<RememberedGroup, "sample
 export const isEqual = (a: Int32Array, b: Int32Array): boolean =>
   a === b || (a.length === b.length && a.every((id, at) => id === b[at]));
 
+/** Rows are mostly in the order of their turns. */
+function rowOf(rows: readonly Row[], turn: number | null): Row | undefined {
+  if (turn === null) return undefined;
+  return rows[turn]?.turn === turn ? rows[turn] : rows.find((row) => row.turn === turn);
+}
+
 /** What is known of prompts' lengths: of a thousand turns that all say the same, one is as long as what is asked. */
 const lengths = new WeakMap<Row, number>();
 
 function promptLength(rows: readonly Row[], row: Row): number {
   const known = lengths.get(row);
   if (known !== undefined) return known;
-  const before = rows.find(({ turn }) => turn === row.parent);
+  const before = rowOf(rows, row.parent);
   const length = row.context.length + (before ? promptLength(rows, before) + before.tokens.length : 0);
   lengths.set(row, length);
   return length;
@@ -56,7 +62,7 @@ export function isPrompt(prompt: Int32Array, rows: readonly Row[], row: Row): bo
   const start = prompt.length - context.length;
   if (start < 0 || !isEqual(prompt.subarray(start), context)) return false;
   if (parent === null) return start === 0;
-  const before = rows.find(({ turn }) => turn === parent);
+  const before = rowOf(rows, parent);
   if (!before) return false;
   const end = start - before.tokens.length;
   return (

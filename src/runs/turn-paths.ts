@@ -17,18 +17,18 @@ export interface TurnPath {
 /** The sequences of the turns that count; the others are shown where one that counts goes on from them, and trained on nowhere. */
 export function turnPaths(turns: readonly TurnPlace[], counted: readonly number[]): TurnPath[] {
   const parents = new Map(turns.map(({ turn, parent }) => [turn, parent]));
-  const pathTo = (leaf: number): number[] => {
-    const path: number[] = [];
-    for (let turn: number | null | undefined = leaf; turn !== null && turn !== undefined; turn = parents.get(turn))
-      path.unshift(turn);
-    return path;
-  };
-  const paths = [...counted].sort((a, b) => a - b).map(pathTo);
-  const inside = new Set(paths.flatMap((path) => path.slice(0, -1)));
+  const inside = new Set<number>();
+  for (const turn of counted)
+    for (let at = parents.get(turn) ?? null; at !== null && !inside.has(at); at = parents.get(at) ?? null)
+      inside.add(at);
   const left = new Set(counted);
-  return paths
-    .filter((path) => !inside.has(path.at(-1)!))
-    .map((path) => {
+  return counted
+    .filter((turn) => !inside.has(turn))
+    .sort((a, b) => a - b)
+    .map((leaf) => {
+      const path: number[] = [];
+      for (let at: number | null = leaf; at !== null; at = parents.get(at) ?? null) path.push(at);
+      path.reverse();
       const own = new Set(path.filter((turn) => left.delete(turn)));
       return { path, own };
     });

@@ -162,7 +162,7 @@ test("another list of tools begins a sequence, and the reason is written down", 
     const first = await say(endpoint, [user("?")], { tools: [tool("f")] });
     await say(endpoint, [user("?"), first, user("And?")], { tools: [tool("f"), tool("g")] });
   });
-  expect(episodes[0]).toMatchObject({ turns: [0, 1], rewrites: ["the list of tools is another"] });
+  expect(episodes[0]).toMatchObject({ turns: [0, 1], rewrites: ["the list of tools is another: g added"] });
   expect(sequences).toBe(2);
 });
 

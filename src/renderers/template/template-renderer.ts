@@ -8,6 +8,7 @@ import { untilStop } from "../parse.ts";
 import type { Renderer, RendererFormat, RendererSettings } from "../renderer.ts";
 import { callFormatOf } from "../tool-calls.ts";
 import type { Piece } from "./control-text.ts";
+import { decidingPart } from "./deciding.ts";
 import { extendTemplate } from "./extend.ts";
 import { ChatTemplate, type TemplateOptions } from "./jinja.ts";
 import {
@@ -90,7 +91,7 @@ export class TemplateRenderer implements Renderer {
     added: readonly Message[],
     options: RenderOptions = {},
   ): Extension {
-    return extendTemplate(this, messages, answer, added, options);
+    return extendTemplate(this, decidingPart(messages), answer, added, options);
   }
 
   buildSupervisedExample(messages: readonly Message[], options: SupervisedOptions = {}): SupervisedExample {

@@ -4,9 +4,8 @@ import { contentOf, type Message, type ToolCall, type ToolDeclaration } from "..
 import { parseJson } from "./json-values.ts";
 
 export function toWireMessages(messages: readonly Message[], argumentsAsText: boolean): Record<string, unknown>[] {
-  let calls = 0;
-  const pending: string[] = [];
-  return messages.map((message, index) => {
+  let pending: (string | undefined)[] = [];
+  return withCallIds(messages).map((message, index) => {
     checkRole(message, index);
     const wire: Record<string, unknown> = { role: message.role, content: contentOf(message) };
     if (message.reasoning !== undefined) {
@@ -14,12 +13,12 @@ export function toWireMessages(messages: readonly Message[], argumentsAsText: bo
       wire["thinking"] = message.reasoning;
     }
     if (message.toolCalls?.length) {
-      wire["tool_calls"] = message.toolCalls.map((call) => {
-        const id = call.id ?? `functions.${call.name}:${calls}`;
-        calls++;
-        pending.push(id);
-        return { id, type: "function", function: { name: call.name, arguments: argumentsOf(call, argumentsAsText) } };
-      });
+      wire["tool_calls"] = message.toolCalls.map((call) => ({
+        id: call.id,
+        type: "function",
+        function: { name: call.name, arguments: argumentsOf(call, argumentsAsText) },
+      }));
+      pending = message.toolCalls.map(({ id }) => id);
     }
     if (message.role === "tool") {
       const id = message.toolCallId ?? pending[0];
@@ -27,6 +26,18 @@ export function toWireMessages(messages: readonly Message[], argumentsAsText: bo
       if (pending[0] === id) pending.shift();
     }
     return wire;
+  });
+}
+
+/** Calls that have no id get one by their name and their place among all calls. */
+export function withCallIds(messages: readonly Message[]): readonly Message[] {
+  let calls = 0;
+  return messages.map((message) => {
+    if (!message.toolCalls?.length) return message;
+    const before = calls;
+    calls += message.toolCalls.length;
+    const named = (call: ToolCall, place: number) => ({ id: `functions.${call.name}:${before + place}`, ...call });
+    return { ...message, toolCalls: message.toolCalls.map(named) };
   });
 }
 

@@ -2,7 +2,7 @@
 import type { Message } from "../../renderers/index.ts";
 import { plainArguments } from "../../renderers/tool-calls.ts";
 import type { StopReason } from "../../runs/events.ts";
-import { type Conversation, EpisodeOver, type Turn } from "../conversation.ts";
+import { type Conversation, EpisodeOver, messagesTo, type Turn } from "../conversation.ts";
 import type { Call, Toolbox } from "./tools.ts";
 
 /** One answer of the model. */
@@ -32,7 +32,8 @@ export interface Counts {
 /** What the chats of an episode share. */
 export interface ChatParts {
   conversation: Conversation;
-  tools: Toolbox | undefined;
+  /** The tools as they are now. */
+  tools(): Promise<Toolbox | undefined>;
   maxTurns: number;
   maxToolCalls: number;
   /** Aborted when the episode is over. */
@@ -54,6 +55,8 @@ export class Chat implements AsyncIterable<Reply> {
   #turns = 0;
   #malformedInARow = 0;
   #last: Reply | undefined;
+  /** What the last answer was told of. */
+  #tools: Toolbox | undefined;
   /** Calls whose results are there. */
   readonly #answered = new Set<string>();
 
@@ -67,7 +70,7 @@ export class Chat implements AsyncIterable<Reply> {
 
   /** Everything that was said so far, as a view. */
   get messages(): readonly Message[] {
-    return [...(this.#after?.messages ?? []), ...this.#added];
+    return [...(this.#after ? messagesTo(this.#after) : []), ...this.#added];
   }
 
   /** Whether the model was asked here. */
@@ -109,9 +112,10 @@ export class Chat implements AsyncIterable<Reply> {
 
   /** Asks the model. Rejects with EpisodeOver at a limit; `for await` ends there. */
   async reply(options: { maxTokens?: number } = {}): Promise<Reply> {
-    const { conversation, tools, signal, counts, maxTurns } = this.#parts;
+    const { conversation, signal, counts, maxTurns } = this.#parts;
     signal.throwIfAborted();
     if (this.#turns >= maxTurns) throw this.#over("max_turns");
+    const tools = await this.#parts.tools();
     const added = this.#added;
     this.#added = [];
     const asked = performance.now();
@@ -131,6 +135,7 @@ export class Chat implements AsyncIterable<Reply> {
       counts.sampledMs += performance.now() - asked;
     }
     this.#after = turn;
+    this.#tools = tools;
     this.#turns++;
     this.#last = replyOf(turn, this.#turns);
     if (this.#last.malformed.length > 0) counts.malformed++;
@@ -149,12 +154,11 @@ export class Chat implements AsyncIterable<Reply> {
 
   /** Answers what the last reply asked for; false where nothing is left to answer. */
   async #goesOn(last: Reply): Promise<boolean> {
-    const { tools } = this.#parts;
     if (last.truncated) throw this.#over("truncated");
     if (last.malformed.length > 0 && this.#added.length === 0) {
       if (this.#malformedInARow > maxCorrections) throw this.#over("malformed");
       this.user(`Your call could not be read: ${last.malformed[0]!.trim().slice(0, 500)}\nWrite it again.`);
-    } else if (last.toolCalls.length > 0 && tools) await this.#runTools(last.toolCalls, tools);
+    } else if (last.toolCalls.length > 0 && this.#tools) await this.#runTools(last.toolCalls, this.#tools);
     return this.#added.length > 0;
   }
 

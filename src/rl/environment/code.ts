@@ -27,8 +27,7 @@ const repair = environment<TrainingProblem>({
     for await (const { text, turn } of chat) {
       graded = await grade(text);
       if (turn === 1) log("first_correct", Number(graded.correct));
-      const feedback =
-        graded.correct || graded.reward === null ? undefined : await feedbackOn(text, graded, tryExamples);
+      const feedback = graded.correct ? undefined : await feedbackOn(text, graded, tryExamples);
       if (feedback === undefined) break;
       chat.user(feedback);
     }
@@ -44,7 +43,7 @@ async function feedbackOn(
   if (status === "format_error") return texts.noProgram;
   const tried = await tryExamples(answer);
   if (!tried) return texts.failed.replace("{status}", wordsOf(status));
-  if (tried.correct || tried.reward === null) return undefined;
+  if (tried.correct) return undefined;
   const { failure } = tried;
   if (tried.status !== "wrong_answer" || !failure) return texts.failed.replace("{status}", wordsOf(tried.status));
   const { input, expected, printed } = failure;

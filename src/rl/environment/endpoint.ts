@@ -196,7 +196,7 @@ export class EpisodeEndpoint implements ChatModel {
       const answer = toSaid(turn.answer, (position) => callId(turn.index, position));
       counts.toolCalls += answer.calls.length;
       if (turn.answer.unparsedToolCalls) counts.malformed++;
-      const node = { index: turn.index, turn, said: [...said, answer], used: 0 };
+      const node = { index: turn.index, turn, said: [...(from?.said ?? []), ...added, answer], used: 0 };
       this.#nodes.push(node);
       return node;
     } catch (error) {

@@ -76,10 +76,10 @@ export type ToolEpisode<Problem extends TrainingProblem = TrainingProblem> = Omi
   "chat" | "endpoint"
 >;
 
-/** A verdict of the product's own grader. */
+/** A verdict of the product's own grader. Where the sandbox gives none, the episode ends without one. */
 export interface Graded {
-  /** null: the sandbox gave no verdict. */
-  reward: number | null;
+  /** What the answer is worth. */
+  reward: number;
   /** Whether every test passed. */
   correct: boolean;
   /** Whether the code stood in the answer as it was asked for. */
@@ -118,7 +118,10 @@ export interface EnvironmentOptions<Problem extends TrainingProblem = TrainingPr
   problems: readonly Problem[] | (() => readonly Problem[] | Promise<readonly Problem[]>);
   /** Measured every `eval_every` steps and at the end. */
   testProblems?: readonly Problem[] | (() => readonly Problem[] | Promise<readonly Problem[]>) | undefined;
-  /** Tools that the model may call; a function where each episode has its own, with state or with what the episode offers. */
+  /**
+   * Tools that the model may call; a function where each episode has its own, with state or with what the episode offers. Those of an
+   * episode are read again for each answer: one that they gain, lose or change begins a new sequence.
+   */
   tools?: ToolSet | ((problem: Problem, episode: ToolEpisode<Problem>) => ToolSet | Promise<ToolSet>) | undefined;
   /** What happens in an episode. Left out: the model answers, tools run as it calls them, and `reward` judges the end. */
   run?: ((episode: Episode<Problem>) => Promise<Ran> | Ran) | undefined;

@@ -8,7 +8,7 @@ import type { EndpointServer } from "../../openai/index.ts";
 import type { Grade, StopReason } from "../../runs/events.ts";
 import { linkedController } from "../cancellation.ts";
 import type { TrainConfig } from "../config.ts";
-import { type Conversation, EpisodeOver, type Turn } from "../conversation.ts";
+import { type Conversation, EpisodeOver, messagesTo, type Turn } from "../conversation.ts";
 import { messagesOf, type TrainingProblem } from "../own-problems.ts";
 import { TrainError } from "../resume.ts";
 import type { Played, Player, Seat } from "../rollout.ts";
@@ -18,8 +18,8 @@ import { EpisodeEndpoint } from "./endpoint.ts";
 import { type Ending, type Environment, type Episode, maxTurnsOf, type ToolEpisode } from "./environment.ts";
 import { EpisodeLog } from "./episode-log.ts";
 import { withPlace } from "./place.ts";
-import { isUnavailable, readTools, type Toolbox, type ToolSet } from "./tools.ts";
-import { gradeOf, type Reward, readVerdict, ungraded } from "./verdict.ts";
+import { isUnavailable, readCommonTools, readTools, type Toolbox, type ToolSet } from "./tools.ts";
+import { gradeOf, NoVerdict, type Reward, readVerdict, ungraded } from "./verdict.ts";
 
 /** What episodes may use of the run. */
 export interface EnvironmentServices<Problem extends TrainingProblem = TrainingProblem> {
@@ -96,6 +96,7 @@ class Play<Problem extends TrainingProblem> {
   readonly #rewards = new Map<Turn, number>();
   #conversation: Conversation;
   #stop: StopReason = "done";
+  #trouble: Error | undefined;
 
   constructor(
     environment: Environment<Problem>,
@@ -118,12 +119,16 @@ class Play<Problem extends TrainingProblem> {
     try {
       for (let attempt = 1; ; attempt++) {
         try {
-          return await untilAborted(this.#once(own.signal), own.signal);
-        } catch (error) {
+          const played = await untilAborted(this.#once(own.signal), own.signal);
+          if (this.#trouble) throw this.#trouble;
+          return played;
+        } catch (caught) {
           signal.throwIfAborted();
+          const error = this.#trouble ?? caught;
           if (own.signal.aborted)
             return this.#left("timeout", `the episode took longer than ${this.#config.episode_timeout} s`);
           if (error instanceof TrainError) throw error;
+          if (error instanceof NoVerdict) return this.#left(error.status, error.message);
           if (!isUnavailable(error)) return this.#left("error", withPlace(error));
           if (attempt === maxAttempts) return this.#left("unavailable", messageOf(error));
         }
@@ -193,9 +198,30 @@ class Play<Problem extends TrainingProblem> {
       random: () => random.float(),
       once: this.#seat.once,
       log: (key, value) => this.#log.write(key, value),
-      grade: this.#services.grade(this.#seat),
-      tryExamples: this.#services.tryExamples(this.#seat),
-      python: this.#services.python(this.#seat),
+      grade: this.#kept(this.#services.grade(this.#seat)),
+      tryExamples: this.#kept(this.#services.tryExamples(this.#seat)),
+      python: this.#kept(this.#services.python(this.#seat)),
+    };
+  }
+
+  /** What gives the tools as they are now: an episode's own may change on the way. */
+  async #toolsOf(episode: ToolEpisode<Problem>): Promise<() => Promise<Toolbox | undefined>> {
+    const { tools } = this.#environment;
+    if (typeof tools !== "function")
+      return () => (tools ? readCommonTools(tools as ToolSet) : Promise.resolve(undefined));
+    const own = await tools(episode.problem, episode);
+    return () => readTools(own);
+  }
+
+  /** What is the run's own trouble stays that, whatever the environment makes of it. */
+  #kept<Given extends unknown[], Result>(call: (...given: Given) => Promise<Result>) {
+    return async (...given: Given): Promise<Result> => {
+      try {
+        return await call(...given);
+      } catch (error) {
+        if (error instanceof TrainError || error instanceof NoVerdict) this.#trouble ??= error;
+        throw error;
+      }
     };
   }
 
@@ -229,7 +255,7 @@ class Play<Problem extends TrainingProblem> {
     return new Chat(
       {
         conversation: this.#conversation,
-        tools: await toolboxOf(environment, episode),
+        tools: this.#kept(await this.#toolsOf(episode)),
         maxTurns: maxTurnsOf(environment, config),
         maxToolCalls: config.max_tool_calls || (environment.maxToolCalls ?? 30),
         signal: episode.signal,
@@ -251,7 +277,7 @@ class Play<Problem extends TrainingProblem> {
       text: said ?? last?.answer.content ?? "",
       tokens: last?.tokens ?? new Int32Array(),
       truncated: last?.truncated ?? false,
-      messages: chat.isBegun ? chat.messages : (last?.messages ?? chat.messages),
+      messages: chat.isBegun || !last ? chat.messages : messagesTo(last),
       stop: this.#stop,
       turns: turns.length,
       signal,
@@ -295,13 +321,4 @@ class Play<Problem extends TrainingProblem> {
       log: this.#log.texts,
     };
   }
-}
-
-async function toolboxOf<Problem extends TrainingProblem>(
-  { tools }: Environment<Problem>,
-  episode: ToolEpisode<Problem>,
-): Promise<Toolbox | undefined> {
-  return readTools(
-    typeof tools === "function" ? await tools(episode.problem, episode) : (tools as ToolSet | undefined),
-  );
 }

@@ -13,7 +13,7 @@ import type { Task } from "../tasks.ts";
 import type { Environment, Graded } from "./environment.ts";
 import { playerOf } from "./play.ts";
 import { Unavailable } from "./tools.ts";
-import { verdictOf } from "./verdict.ts";
+import { NoVerdict, verdictOf } from "./verdict.ts";
 
 /** What judges and runs programs. */
 export interface CodeServices {
@@ -73,10 +73,11 @@ const taskOf = (problem: TrainingProblem | undefined, { task }: Seat): Task =>
     ? task
     : { ...task, id: problem.id, problem, loadTests: async () => testsOf(problem) };
 
-const gradedOf = (grade: Grade): Graded => {
+function gradedOf(grade: Grade): Graded {
   const { status, passed, total } = grade;
+  if (grade.reward === null) throw new NoVerdict(grade);
   return Object.assign(verdictOf(grade), { status, passed, total }) as Graded;
-};
+}
 
 const answerOf = (answer: string | { code: string }) => ({
   text: typeof answer === "string" ? answer : `\`\`\`python\n${answer.code}\n\`\`\``,

@@ -3,6 +3,7 @@
 import { messageOf } from "../../core/errors.ts";
 import type { ToolDeclaration } from "../../renderers/index.ts";
 import { TrainError } from "../resume.ts";
+import { toolChanges } from "../tool-changes.ts";
 import { type ReadSchema, readSchema } from "./schemas.ts";
 
 /** One tool. `inputSchema` may be Zod 3 or 4, an AI SDK schema, a Standard Schema with JSON, or JSON Schema itself. */
@@ -56,10 +57,10 @@ export async function readTools(given: ToolSet | undefined): Promise<Toolbox | u
   if (entries.length === 0) return undefined;
   const tools = new Map<string, ReadTool>();
   for (const [name, tool] of entries) {
+    checkTool(name, tool, tools);
     const { description = "" } = tool;
     const schema = await readSchema(tool.inputSchema ?? tool.parameters).catch((error: unknown) => {
-      throw new TrainError(
-        "rl/bad-tool",
+      throw bad(
         `The schema of the tool ${JSON.stringify(name)} cannot be read: ${messageOf(error)}. Give inputSchema as Zod, as a Standard Schema, or as JSON Schema.`,
       );
     });
@@ -88,6 +89,41 @@ export async function readTools(given: ToolSet | undefined): Promise<Toolbox | u
   };
 }
 
+const bad = (what: string) => new TrainError("rl/bad-tool", what);
+
+function checkTool(name: string, tool: unknown, others: ReadonlyMap<string, unknown>): void {
+  const called = `The tool ${JSON.stringify(name)}`;
+  if (name === "") throw bad('A tool is called "". Give it the name by which the model is to call it.');
+  if (others.has(name)) throw bad(`Two tools are called ${JSON.stringify(name)}. Give each a name of its own.`);
+  if (typeof tool !== "object" || tool === null)
+    throw bad(
+      `${called} is ${typeof tool === "function" ? "a function" : String(tool)}. Give { description, inputSchema, execute }.`,
+    );
+  const { description, execute } = tool as Record<string, unknown>;
+  if (description !== undefined && typeof description !== "string")
+    throw bad(
+      `The description of the tool ${JSON.stringify(name)} is ${JSON.stringify(description)}. Give text, which the model reads.`,
+    );
+  if (execute !== undefined && typeof execute !== "function")
+    throw bad(`${called} has execute=${JSON.stringify(execute)}. Give a function.`);
+}
+
+/** What the episodes of an environment have in common, as it was first read. */
+const common = new WeakMap<object, Promise<Toolbox | undefined>>();
+
+/** Reads tools that all episodes have in common: one that changed them would change what the others see, and no seed would know when. */
+export async function readCommonTools(given: ToolSet): Promise<Toolbox | undefined> {
+  const first = common.get(given) ?? readTools(given);
+  common.set(given, first);
+  const [before, now] = [await first, await readTools(given)];
+  const changes = toolChanges(before?.declarations ?? [], now?.declarations ?? []);
+  if (changes === undefined) return now;
+  throw bad(
+    `The environment's tools, which all episodes have in common, are no longer what they were: ${changes}. ` +
+      "Make them for each episode, which may then change its own: tools: () => ({ … }).",
+  );
+}
+
 /** An outage of the environment's: thrown by a tool or a run, the episode is begun again, and left out where that does not help. */
 export class Unavailable extends Error {
   /** By this it is recognised. */
@@ -102,7 +138,7 @@ function namedTools(given: ToolSet): [string, Tool][] {
     return (given as readonly (Tool & { name?: string; id?: string })[]).map((tool, index) => {
       const name = tool.name ?? tool.id;
       if (name !== undefined) return [name, tool];
-      throw new TrainError("rl/bad-tool", `Tool ${index} of the list has neither a name nor an id. Give it one.`);
+      throw bad(`Tool ${index} of the list has neither a name nor an id. Give it one.`);
     });
   if ("callTool" in given && typeof given.callTool === "function" && Array.isArray(given.tools)) {
     const client = given as Extract<ToolSet, { callTool: unknown }>;

@@ -30,6 +30,16 @@ export function verdictOf(grade: Grade): Reward {
   return verdict;
 }
 
+/** The sandbox gave no verdict: the episode has none either. */
+export class NoVerdict extends Error {
+  /** What the sandbox says of it. */
+  readonly status: string;
+  constructor({ status, message = status }: Grade) {
+    super(`the sandbox gave no verdict: ${message}`);
+    this.status = status;
+  }
+}
+
 /** Reads what a function returned; `who` and `id` name it in the error that refuses what is no verdict. */
 export function readVerdict(given: unknown, who: string, id: string): Reward {
   const refuse = (what: string, remedy: string): never => {
