@@ -313,7 +313,7 @@ function legendOf(by, data, sample) {
     const gaps = data.logprobs.map((/** @type {number} */ own, /** @type {number} */ index) =>
       own === null || data.trained[index] === null ? null : own - data.trained[index],
     );
-    const largest = Math.max(0, ...known(gaps).map(Math.abs));
+    const largest = known(gaps).reduce((most, gap) => Math.max(most, Math.abs(gap)), 0);
     return `Sampler minus trainer, full colour at 0.5; mean ${signed(mean(known(gaps)))}, largest ${show(largest)}. Blue: the sampler found it likelier.${notes}`;
   }
   const shown = lengthOf(/context/);

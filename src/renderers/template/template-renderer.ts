@@ -129,15 +129,11 @@ export class TemplateRenderer implements Renderer {
   /** The tokens of a rendered text, or of a part of one; `continues` where the part does not begin the sequence. */
   encode(rendered: string, { continues = false } = {}): number[] {
     const pieces = this.template.controls.split(rendered);
-    const tokens: number[] = [];
-    for (const [index, piece] of pieces.entries()) {
-      if ("token" in piece) tokens.push(this.#added.get(piece.token)!.id);
-      else {
-        const text = this.#withoutBlanks(piece.text, pieces[index - 1], pieces[index + 1]);
-        tokens.push(...this.tokenizer.encode(text, { continues: continues || index > 0 }));
-      }
-    }
-    return tokens;
+    return pieces.flatMap((piece, index) => {
+      if ("token" in piece) return [this.#added.get(piece.token)!.id];
+      const text = this.#withoutBlanks(piece.text, pieces[index - 1], pieces[index + 1]);
+      return this.tokenizer.encode(text, { continues: continues || index > 0 });
+    });
   }
 
   /** Some tokens take the blanks beside them with them. */
