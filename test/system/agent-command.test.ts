@@ -1,5 +1,6 @@
 // `./whet train agent=…` as a person types it: the agent is a program of theirs with not one line of ours.
 import type { ChildProcess } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
@@ -116,6 +117,51 @@ test("an agent of the AI SDK is judged by the tests of the bundled problems", as
   }
 });
 
+/** The processes of the agents that wait for this file. */
+const agentsAt = (gate: string): number[] =>
+  readdirSync("/proc").flatMap((name) => {
+    try {
+      const isAgent = readFileSync(`/proc/${name}/cmdline`, "utf8").startsWith(`node\0agent.cjs\0${gate}`);
+      return /^\d+$/.test(name) && isAgent ? [Number(name)] : [];
+    } catch {
+      return [];
+    }
+  });
+
+test("one agent killed: its episode is left out and said, what it had started is gone, and the others are trained", async () => {
+  const cwd = newFolder();
+  const gate = join(cwd, "gate");
+  const word = String(randomInt(1e8, 1e9));
+  writeFileSync(join(cwd, "agent.cjs"), plainAgent);
+  writeFileSync(join(cwd, "score.ts"), environmentFile);
+  const path = join(newFolder(), "run");
+  const command = `agent=sleep ${word} & exec node agent.cjs ${gate}`;
+  const running = train([command, "env=./score.ts", "completions_per_prompt=6"], cwd, { path });
+  const isSampled = () => existsSync(path) && eventsNamed(eventsOf(path), "group-sampled").length > 0;
+  await vi.waitFor(() => expect(isSampled()).toBe(true), { timeout: 60_000, interval: 100 });
+  expect(agentsAt(gate)).toHaveLength(6);
+  process.kill(agentsAt(gate)[0]!, "SIGKILL");
+  await vi.waitFor(() => expect(eventsNamed(eventsOf(path), "graded")).toHaveLength(1), { timeout: 20_000 });
+  writeFileSync(gate, "");
+  const { code, stderr, events } = await running;
+  expect([code, stderr]).toEqual([0, expect.any(String)]);
+  const grades = eventsNamed(events(), "graded").map(({ grade }) => grade);
+  expect(grades).toHaveLength(6);
+  const [killed, ...others] = grades.toSorted((a, b) => Number(a.reward !== null) - Number(b.reward !== null));
+  expect(killed).toMatchObject({ verdict: "ungraded", reward: null, message: "the agent was killed (SIGKILL)" });
+  for (const grade of others) expect(grade.episode).toMatchObject({ turns: [0, 1], diverged: 0 });
+  const [done] = eventsNamed(events(), "step-done");
+  expect(done!.metrics["n_datums"]).toBe(5);
+  const left = readdirSync("/proc").filter((name) => {
+    try {
+      return readFileSync(`/proc/${name}/cmdline`, "utf8").includes(word);
+    } catch {
+      return false;
+    }
+  });
+  expect(left).toEqual([]);
+});
+
 test("killed in the middle of episodes: the agents are gone, and nothing is sampled or trained twice", async () => {
   const cwd = newFolder();
   const gate = join(cwd, "gate");
@@ -123,16 +169,6 @@ test("killed in the middle of episodes: the agents are gone, and nothing is samp
   writeFileSync(join(cwd, "score.ts"), environmentFile);
   const args = [`agent=node agent.cjs ${gate}`, "env=./score.ts"];
   const path = join(newFolder(), "run");
-  const agents = () =>
-    readdirSync("/proc").filter((name) => {
-      try {
-        return (
-          /^\d+$/.test(name) && readFileSync(`/proc/${name}/cmdline`, "utf8").startsWith(`node\0agent.cjs\0${gate}`)
-        );
-      } catch {
-        return false;
-      }
-    });
   let child: ChildProcess | undefined;
   const first = train(args, cwd, {
     path,
@@ -142,10 +178,10 @@ test("killed in the middle of episodes: the agents are gone, and nothing is samp
   });
   const isSampled = () => existsSync(path) && eventsNamed(eventsOf(path), "group-sampled").length > 0;
   await vi.waitFor(() => expect(isSampled()).toBe(true), { timeout: 60_000, interval: 100 });
-  expect(agents()).toHaveLength(4);
+  expect(agentsAt(gate)).toHaveLength(4);
   child!.kill("SIGKILL");
   await first;
-  await vi.waitFor(() => expect(agents()).toEqual([]), { timeout: 10_000 });
+  await vi.waitFor(() => expect(agentsAt(gate)).toEqual([]), { timeout: 10_000 });
   writeFileSync(gate, "");
   const { code, stderr, events } = await train(args, cwd, { path });
   expect([code, stderr]).toEqual([0, expect.any(String)]);
