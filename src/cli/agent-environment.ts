@@ -21,8 +21,7 @@ export function agentEnvironment(config: TrainConfig, own?: Environment): Enviro
   const cwd = process.cwd();
   // What a jail lacks is said before anything is asked of a model.
   if (sandbox) jailProgram(cwd);
-  // A group begins when all of its episodes have asked: fewer places than it has episodes would wait for each other.
-  const limiter = new Limiter(Math.max(config.max_agents, config.completions_per_prompt, config.eval_num_samples));
+  const limiter = new Limiter(agentsAtOnce(config));
   const play = async ({ problem, endpoint, signal, log, grade }: Episode) => {
     const prompt = messagesOf(problem)
       .map(({ content }) => content)
@@ -49,6 +48,11 @@ export function agentEnvironment(config: TrainConfig, own?: Environment): Enviro
     run: (episode) => limiter.run(() => play(episode), { signal: episode.signal }),
   });
 }
+
+/** A group begins when all of its episodes have asked: fewer places than it has episodes would wait for each other. */
+export const agentsAtOnce = (
+  config: Pick<TrainConfig, "max_agents" | "completions_per_prompt" | "eval_num_samples">,
+): number => Math.max(config.max_agents, config.completions_per_prompt, config.eval_num_samples);
 
 function howItEnded({ code, signal, tooMuch }: Awaited<ReturnType<typeof runAgent>>): string {
   if (tooMuch) return "printed more than is kept";

@@ -55,7 +55,7 @@ export class ServedChat implements ChatModel {
       throw new EndpointError(
         400,
         "endpoint/context-length-exceeded",
-        `The prompt has ${prompt.length} tokens, and the window is ${window}. Shorten the conversation.`,
+        `The prompt has ${prompt.length} tokens and exceeds the maximum context length, ${window}. Shorten the conversation.`,
       );
     const { sequences } = await sampler.sample({
       prompt,

@@ -10,6 +10,7 @@ import { TrainConfig, validateConfig } from "../rl/config.ts";
 import { configGroups, configKeys } from "../rl/config-keys.ts";
 import { keysWith } from "../rl/config-roles.ts";
 import { codeEnvironment } from "../rl/environment/code.ts";
+import { verifiersPrefix } from "../rl/environment/environment.ts";
 import { completionsPerStep, olderSizes, resolveSizes } from "../rl/sizes.ts";
 import { isRunDirectory } from "../runs/directory.ts";
 import { runKey } from "./find-run.ts";
@@ -103,8 +104,15 @@ export function resolveConfig(
     );
   for (const key of keysWith("path"))
     if (configKeys[key].path === "data") config[key] = fromAnywhere(config[key]);
-    else if (/\/|\.(gguf|[cm]?[jt]s)$/.test(config[key]) && existsSync(config[key])) config[key] = resolve(config[key]);
+    else config[key] = fileFromAnywhere(config[key]);
   return { config, warnings: validateConfig(config) };
+}
+
+/** A file or folder that is there, behind what says what it is of. */
+function fileFromAnywhere(named: string): string {
+  const prefix = named.startsWith(verifiersPrefix) ? verifiersPrefix : "";
+  const path = named.slice(prefix.length);
+  return /\/|\.(gguf|py|[cm]?[jt]s)$/.test(path) && existsSync(path) ? prefix + resolve(path) : named;
 }
 
 /** The keys with what this invocation would use: after preset or run, environment, config files and what was typed. */

@@ -6,7 +6,8 @@ import type { Dataset, LoadProgress, Split } from "../data/index.ts";
 import type { Renderer } from "../renderers/index.ts";
 import type { TrainConfig } from "../rl/config.ts";
 import { codeEnvironment } from "../rl/environment/code.ts";
-import { type LoadedEnvironment, loadEnvironment } from "../rl/environment/module.ts";
+import { verifiersPrefix } from "../rl/environment/environment.ts";
+import { type LoadedEnvironment, loadEnvironment, whileTelling } from "../rl/environment/module.ts";
 import type { CodeServices } from "../rl/environment/roll-outs.ts";
 import { withinServer } from "../rl/frozen-samplers.ts";
 import { type JudgeOptions, judgeByTests } from "../rl/judge.ts";
@@ -17,6 +18,7 @@ import { loadProblems } from "../rl/tasks.ts";
 import type { Logger } from "../runs/log.ts";
 import { checkModel, connectEngine, type EngineConnection, type GraderConnection, openGrader } from "./connect.ts";
 import { tellStrayErrors } from "./stray-errors.ts";
+import { loadVerifiers } from "./verifiers-environment.ts";
 import { dataWork, ownWork, supervisedWork, type Work, type WorkOptions } from "./work.ts";
 
 export interface WorkbenchOptions {
@@ -82,14 +84,23 @@ export class Workbench {
     const { env } = this.#config;
     if (env === "" || codeEnvironment(env)) return false;
     const warn = (line: string) => this.#options.logger.warn(line);
-    const loaded = await loadEnvironment(env, warn);
+    const loaded = env.startsWith(verifiersPrefix) ? await this.#python(warn) : await this.#module(env, warn);
     this.#environment = loaded;
-    const stop = tellStrayErrors(loaded.file, warn);
-    this.#keep({ close: async () => stop() });
     const isMeasured = loaded.testProblems.length > 0;
     const { eval_every } = this.#config;
     this.#config = { ...this.#config, train_data: "", test_data: "", eval_every: isMeasured ? eval_every : 0 };
     return true;
+  }
+
+  async #module(env: string, warn: (line: string) => void): Promise<LoadedEnvironment> {
+    const loaded = await loadEnvironment(env, warn);
+    const stop = tellStrayErrors(loaded.file, warn);
+    this.#keep({ close: async () => stop() });
+    return loaded;
+  }
+
+  async #python(warn: (line: string) => void): Promise<LoadedEnvironment> {
+    return this.#keep(await whileTelling(this.#config.env, warn, () => loadVerifiers(this.#config, warn)));
   }
 
   /** What the model is put to. */

@@ -138,8 +138,23 @@ export const configGroups = {
   Episodes: {
     env: place(
       z.string().default(""),
-      "tasks of one's own: a TypeScript or JavaScript module, or an npm package, whose default export is an environment",
+      "tasks of one's own: a TypeScript or JavaScript module, or an npm package, whose default export is an environment; or verifiers:NAME, a Python environment of the verifiers package: an installed module, a .py file or a project's folder",
       { shown: "both", asking: true, path: "file" },
+    ),
+    env_args: place(
+      z.record(z.string(), z.unknown()).default({}),
+      'what env=verifiers:NAME is loaded with, as JSON: arguments of load_environment, or the config of a taskset\'s environment, e.g. {"taskset":{"split":"train"}}',
+      { asking: true },
+    ),
+    env_packages: place(
+      z.string().default(""),
+      'packages to install for env=verifiers:NAME, separated by commas; "" takes verifiers and what the environment\'s pyproject.toml names',
+      { asking: true },
+    ),
+    env_python: place(
+      z.string().default(""),
+      'the Python of env=verifiers:NAME: an interpreter or a virtual environment that has it; "" makes one',
+      { asking: true, path: "file" },
     ),
     agent: answers(
       z.string().default(""),

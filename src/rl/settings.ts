@@ -54,8 +54,14 @@ export interface TrainSettings {
   min_generation?: number;
   /** sampling temperature while training. Default 1. */
   temperature?: number;
-  /** tasks of one's own: a TypeScript or JavaScript module, or an npm package, whose default export is an environment. Default "". */
+  /** tasks of one's own: a TypeScript or JavaScript module, or an npm package, whose default export is an environment; or verifiers:NAME, a Python environment of the verifiers package: an installed module, a .py file or a project's folder. Default "". */
   env?: string;
+  /** what env=verifiers:NAME is loaded with, as JSON: arguments of load_environment, or the config of a taskset's environment, e.g. {"taskset":{"split":"train"}}. Default {}. */
+  env_args?: Record<string, unknown>;
+  /** packages to install for env=verifiers:NAME, separated by commas; "" takes verifiers and what the environment's pyproject.toml names. Default "". */
+  env_packages?: string;
+  /** the Python of env=verifiers:NAME: an interpreter or a virtual environment that has it; "" makes one. Default "". */
+  env_python?: string;
   /** a command that plays the episodes over an OpenAI-compatible endpoint, with the problem on its input; what it prints is judged. Default "". */
   agent?: string;
   /** run the agent in a jail that reaches the endpoint alone. Default false. */

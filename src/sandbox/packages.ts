@@ -16,14 +16,25 @@ const installTimeoutMs = 20 * 60_000;
 const requirement =
   /^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?(?:\[[A-Za-z0-9._,-]+\])?(?:(?:==|>=|<=|~=|!=|<|>)[A-Za-z0-9.*+!]+)?$/;
 
+/** What packages are for, in messages. */
+interface Use {
+  /** Who imports them. */
+  of: string;
+  /** The key that names an interpreter. */
+  python: string;
+  /** Whether packages that have to be built are taken, which runs code of theirs. */
+  sources: boolean;
+}
+const programs: Use = { of: "programs", python: "sandbox_python", sources: false };
+
 /** The packages of a list separated by commas or spaces; throws sandbox/packages for what is no package name. */
-export function packageList(text: string): string[] {
+export function packageList(text: string, key = "sandbox_packages"): string[] {
   const names = text.split(/[,\s]+/).filter((name) => name !== "");
   const wrong = names.find((name) => !requirement.test(name));
   if (wrong !== undefined)
     throw new SandboxError(
       "sandbox/packages",
-      `sandbox_packages holds ${JSON.stringify(wrong)}, which is no package name. Write names as pip takes them, separated by commas: sandbox_packages=numpy,sortedcontainers==2.4.0.`,
+      `${key} holds ${JSON.stringify(wrong)}, which is no package name. Write names as pip takes them, separated by commas: ${key}=numpy,sortedcontainers==2.4.0.`,
     );
   return [...new Set(names)].sort();
 }
@@ -33,18 +44,20 @@ export async function environmentWith(
   packages: readonly string[],
   python: string | undefined,
   say: (line: string) => void = () => {},
+  { of, python: key, sources }: Use = programs,
 ): Promise<string> {
   const interpreter = await findInterpreter(python);
   const folder = join(cacheFolder(), "packages", nameOf(packages, interpreter));
   if (existsSync(join(folder, "complete"))) return folder;
   const building = `${folder}.${process.pid}-${randomBytes(4).toString("hex")}`;
-  say(`installing ${packages.join(", ")} for programs (first use): ${folder}`);
+  say(`installing ${packages.join(", ")} for ${of} (first use): ${folder}`);
   try {
     await mkdir(join(folder, ".."), { recursive: true });
     const python = join(building, "bin", "python");
     await run(interpreter.executable, "-m", "venv", "--without-pip", building);
     const pip = await pipFor(interpreter.executable, python);
-    const quietly = ["--quiet", "--disable-pip-version-check", "--no-input", "--only-binary", ":all:"];
+    const quietly = ["--quiet", "--disable-pip-version-check", "--no-input"];
+    if (!sources) quietly.push("--only-binary", ":all:");
     await run(...pip, "install", ...quietly, "--", ...packages);
     await writeFile(join(building, "complete"), `${packages.join("\n")}\n`);
     await rename(building, folder).catch((error: unknown) => {
@@ -55,7 +68,7 @@ export async function environmentWith(
     const reason = (error as { stderr?: string }).stderr?.trim() || messageOf(error);
     throw new SandboxError(
       "sandbox/packages",
-      `${packages.join(", ")} could not be installed for programs (${reason.slice(-600)}). Check the names and the network, or name an environment that has them with sandbox_python=PATH.`,
+      `${packages.join(", ")} could not be installed for ${of} (${reason.slice(-600)}). Check the names and the network, or name an environment that has them with ${key}=PATH.`,
       { cause: error },
     );
   } finally {

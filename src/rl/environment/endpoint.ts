@@ -207,7 +207,7 @@ export class EpisodeEndpoint implements ChatModel {
         new EndpointError(
           400,
           "endpoint/context-length-exceeded",
-          `The conversation leaves no room for an answer in the window that the run has (context_window). Shorten it, or train with a larger one.`,
+          "The conversation exceeds the maximum context length: it leaves no room for an answer in the window that the run has (context_window). Shorten it, or train with a larger one.",
         ),
       );
     } finally {

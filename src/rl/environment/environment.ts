@@ -135,6 +135,9 @@ export interface EnvironmentOptions<Problem extends TrainingProblem = TrainingPr
   maxToolCalls?: number | undefined;
 }
 
+/** What env= begins with where it names a Python environment. */
+export const verifiersPrefix = "verifiers:";
+
 /** Recognises environments of other copies of this package. */
 const mark = Symbol.for("whetstone.environment");
 

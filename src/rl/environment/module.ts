@@ -30,6 +30,22 @@ const tellMs = 20_000;
 /** Loads the module; `tell` is called where that takes long. */
 export async function loadEnvironment(named: string, tell: (line: string) => void): Promise<LoadedEnvironment> {
   const file = fileOf(named);
+  return whileTelling(named, tell, async () => {
+    const environment = await defaultExportOf(named, file);
+    const problems = await checkedIn(environment).catch((error: unknown) => {
+      if (!(error instanceof WhetstoneError)) throw error;
+      throw new ConfigError(error.code, `${file}: ${error.message}`, { cause: error });
+    });
+    return { environment, ...problems, file, fingerprint: fingerprintOf(file) };
+  });
+}
+
+/** Calls `tell` now and then while an environment is loaded. */
+export async function whileTelling<Loaded>(
+  named: string,
+  tell: (line: string) => void,
+  load: () => Promise<Loaded>,
+): Promise<Loaded> {
   const started = performance.now();
   // It also keeps the process up where nothing but the module's own promise is waited for.
   const waiting = setInterval(
@@ -37,12 +53,7 @@ export async function loadEnvironment(named: string, tell: (line: string) => voi
     tellMs,
   );
   try {
-    const environment = await defaultExportOf(named, file);
-    const problems = await checkedIn(environment).catch((error: unknown) => {
-      if (!(error instanceof WhetstoneError)) throw error;
-      throw new ConfigError(error.code, `${file}: ${error.message}`, { cause: error });
-    });
-    return { environment, ...problems, file, fingerprint: fingerprintOf(file) };
+    return await load();
   } finally {
     clearInterval(waiting);
   }
