@@ -45,7 +45,7 @@ export async function certifySuite(
     await mapInOrder(
       asyncOf(suite.problems),
       16,
-      async ({ id, tests, solutions }) => {
+      async ({ id, tests, solutions, check }) => {
         const problem = { id, tests: await tests(), languages: ["python"] as const };
         const chosen = solutions.slice(0, options.max_solutions);
         const certificate = await certify(
@@ -55,7 +55,7 @@ export async function certifySuite(
         );
         // Some suites are published without any.
         const problems = certificate.problems.filter((one) => solutions.length > 0 || one !== "no reference solution");
-        return rowOf(id, problem.tests.length, { ...certificate, problems }, config.reward_timeout);
+        return rowOf(id, problem.tests.length, { ...certificate, problems }, check?.timeoutS ?? config.reward_timeout);
       },
       (row) => {
         counts[row.good ? "good" : "bad"]++;

@@ -49,7 +49,7 @@ export async function loadSuite(named: NamedSuite, options: FindOptions = {}): P
       options.signal?.throwIfAborted();
     }
   if (form && problems.length > 0)
-    return { form, problems, from: found.from, published: datesOf(problems) ?? suite?.published ?? "an unknown day" };
+    return { form, problems, from: found.from, published: datesOf(problems) ?? form.published };
   throw new DataError(
     "data/bad-suite",
     `suite=${word} has no problem${window ? ` of ${window.from} to ${window.to}` : ""} in ${found.from}. ${window ? "Only suites whose problems have days can be cut by them: name other days." : "Name another file."}`,

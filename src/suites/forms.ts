@@ -19,6 +19,7 @@ const greedy = { samples: 1, temperature: 0, ks: [1, 10, 100] } as const;
 /** HumanEval's rows, and HumanEval+'s, which have the same columns. */
 export const humanEval = ({ plus }: { plus: boolean }): Form => ({
   ...greedy,
+  published: plus ? "2021-07, more tests 2023-05" : "2021-07",
   maxTokens: 768,
   ...(plus && { packages: "numpy" }),
   protocol: plus
@@ -53,6 +54,7 @@ export const humanEval = ({ plus }: { plus: boolean }): Form => ({
 /** MBPP's rows; MBPP+ adds a test of its own. */
 export const mbpp = ({ plus }: { plus: boolean }): Form => ({
   ...greedy,
+  published: plus ? "2021-08, more tests 2023-11" : "2021-08",
   maxTokens: 768,
   ...(plus && { packages: "numpy" }),
   protocol: plus
@@ -99,6 +101,7 @@ const lcbSystem =
   "You are an expert Python programmer. You will be given a question (problem specification) and will generate a correct Python program that matches the specification and passes all tests.";
 
 export const liveCodeBench: Form = {
+  published: "each on the day of its contest",
   samples: 10,
   temperature: 0.2,
   ks: [1, 5, 10],
@@ -133,6 +136,7 @@ export const liveCodeBench: Form = {
 
 export const bigCodeBench: Form = {
   ...greedy,
+  published: "2024-06",
   maxTokens: 1280,
   protocol: {
     asked: `the instruct split, asked as BigCodeBench asks chat models; ${lastBlock}`,

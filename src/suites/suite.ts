@@ -35,6 +35,8 @@ export interface Form {
   maxTokens: number;
   /** The k of pass@k. */
   ks: readonly number[];
+  /** When the problems were published, where each has no day of its own. */
+  published: string;
 }
 
 export interface Suite {
@@ -42,8 +44,6 @@ export interface Suite {
   hub: { id: string; files(paths: readonly string[], window: Window | undefined): readonly string[] };
   /** A package that carries the problems: its name for Python and for pip, and the file in it. */
   pip?: { module: string; name: string; file: string };
-  /** When the problems were published. */
-  published: string;
 }
 
 /** Days from and to, both included; months stand for all of their days. */

