@@ -54,6 +54,12 @@ test("errors are where the source has them", async () => {
   expect(await run(source)).toMatch(/at Object\.<anonymous> \(\S*solution\.ts:8:\d+\)/);
 });
 
+test("a large program keeps the places of its translation, for nobody waits for its map", async () => {
+  const { source, inSource } = await translate("{ let a: number; }\n".repeat(20_000));
+  expect(source).not.toContain("sourceMappingURL");
+  expect(inSource("at solution.js:4:1")).toBe("at solution.js:4:1");
+});
+
 test("a text that no translator comes to an end with is the program's failure, and harms none beside it", async () => {
   const bombs = [
     `let x = ${"a ? (b) : c => ".repeat(30)}1;`,

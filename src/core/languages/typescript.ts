@@ -10,6 +10,10 @@ const flags = [
   ...["--sourcemap=inline", "--sources-content=false", "--log-limit=5", "--color=false"],
 ];
 
+const mapBegins = "\n//# sourceMappingURL=data:application/json;base64,";
+/** That of a program of some 50,000 characters; reading it takes as long as a frame of a film. */
+const longestMap = 256 * 1024;
+
 const transform = (source: string, format: "cjs" | "esm") =>
   esbuild(source, [...flags, `--format=${format}`]).catch((error: unknown) => {
     throw error instanceof ProgramError ? new ProgramError(placesFirst(error.message)) : error;
@@ -23,7 +27,8 @@ async function translate(source: string): Promise<Translated> {
   });
   const isModule = made?.warnings.includes("[empty-import-meta]") ?? true;
   const { code } = isModule ? await transform(source, "esm") : made!;
-  return { source: code, inSource: (text) => withPlaces(text, code) };
+  const cut = code.lastIndexOf(mapBegins);
+  return { source: code.slice(0, cut), inSource: placesIn(code.slice(cut + mapBegins.length)) };
 }
 
 /** What esbuild found, as compilers say it: the place first, with columns from 1. */
@@ -33,21 +38,25 @@ const placesFirst = (found: string): string =>
     .replaceAll(/^( +solution\.ts:\d+):(\d+):$/gm, (_, place: string, column) => `${place}:${Number(column) + 1}:`)
     .replaceAll(/^\S+ \[ERROR\] (.*)\n\n +(solution\.ts:\d+:\d+:)$/gm, "$2 $1");
 
-function withPlaces(text: string, code: string): string {
-  if (!/(?:solution|program)\.js/.test(text)) return text;
-  const [, json = ""] = /\n\/\/# sourceMappingURL=data:application\/json;base64,(\S+)\s*$/.exec(code) ?? [];
-  const map = new SourceMap(JSON.parse(Buffer.from(json, "base64").toString("utf8")));
-  return text.replaceAll(
-    /(?:solution|program)\.js:(\d+)(:(\d+))?/g,
-    (place, line: string, _, column: string | undefined) => {
-      const { originalLine, originalColumn } = map.findEntry(Number(line) - 1, Number(column ?? 1) - 1) as {
-        originalLine?: number;
-        originalColumn?: number;
-      };
-      if (originalLine === undefined) return place;
-      return `solution.ts:${originalLine + 1}${column === undefined ? "" : `:${originalColumn! + 1}`}`;
-    },
-  );
+/** Puts the places of the source into a text. The map is read in our process, so a large one is not: then the places stay those of the translation. */
+function placesIn(encoded: string): Translated["inSource"] {
+  let map: SourceMap | undefined;
+  return (text) => {
+    if (encoded.length > longestMap || !/(?:solution|program)\.js/.test(text)) return text;
+    map ??= new SourceMap(JSON.parse(Buffer.from(encoded, "base64").toString("utf8")));
+    const known = map;
+    return text.replaceAll(
+      /(?:solution|program)\.js:(\d+)(:(\d+))?/g,
+      (place, line: string, _, column: string | undefined) => {
+        const { originalLine, originalColumn } = known.findEntry(Number(line) - 1, Number(column ?? 1) - 1) as {
+          originalLine?: number;
+          originalColumn?: number;
+        };
+        if (originalLine === undefined) return place;
+        return `solution.ts:${originalLine + 1}${column === undefined ? "" : `:${originalColumn! + 1}`}`;
+      },
+    );
+  };
 }
 
 const types: TypeWords = {
