@@ -10,8 +10,8 @@ const flags = [
   ...["--sourcemap=inline", "--sources-content=false", "--log-limit=5", "--color=false"],
 ];
 
-const mapBegins = "\n//# sourceMappingURL=data:application/json;base64,";
-/** That of a program of some 50,000 characters; reading it takes as long as a frame of a film. */
+const mapBegins = "//# sourceMappingURL=data:application/json;base64,";
+/** That of a program of some 50,000 characters; reading it takes 20 ms. */
 const longestMap = 256 * 1024;
 
 const transform = (source: string, format: "cjs" | "esm") =>
