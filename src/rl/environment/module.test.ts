@@ -29,6 +29,8 @@ export default environment({ problems, reward: ({ problem, text }) => Number(tex
   "key.ts": `${importing}export default environment({ problem: [] } as never);\n`,
   "problem.ts": `${importing}export default environment({ problems: [{ id: 1, prompt: "x" }], reward: () => 1 } as never);\n`,
   "problems.ts": `${importing}export default environment({\n  problems: () => {\n    throw new Error("no disk");\n  },\n  reward: () => 1,\n});\n`,
+  "promise.ts": `${importing}export default Promise.resolve(environment({ problems: [{ id: "a", prompt: "x" }], reward: () => 1 }));\n`,
+  "tools.ts": `${importing}export default environment({ problems: [{ id: "a", prompt: "x" }], tools: "search" as never, reward: () => 1 });\n`,
   "schema.ts": `${importing}export default environment({ problems: [{ id: "a", prompt: "x" }], tools: { t: { inputSchema: { type: "string" } } }, reward: () => 1 });\n`,
 };
 
@@ -97,6 +99,8 @@ test.each([
     /problems\.ts: .*problems\(\) failed: no disk \(.*problems\.ts:4:\d+\)\. Nothing was asked/,
   ],
   ["./schema.ts", "bad-tool", /schema\.ts: The schema of the tool "t" cannot be read: its type is "string"/],
+  ["./promise.ts", "environment-module", /The default export of .*promise\.ts is a promise\. Await it there/],
+  ["./tools.ts", "bad-tool", /tools\.ts: tools is "search"\. Give tools by their names/],
   ["./gone.ts", "environment-module", /there is no file .*gone\.ts\. .* init --env writes an example/],
   [
     "no-such-package",
@@ -106,6 +110,13 @@ test.each([
 ])("%s", (name, code, message) => {
   expect(outcomes[name]!.message).toMatch(message);
   expect(outcomes[name]!.code).toMatch(new RegExp(`/${code}$`));
+});
+
+test("a module that ends the process does not end it as if all were well", () => {
+  writeFileSync(join(place, "ends.ts"), "process.exit(0);\n");
+  expect(() => load(["./ends.ts"])).toThrow(
+    /ends\.ts ended the process while it was loaded \(process\.exit\): leave that out/,
+  );
 });
 
 test("a module that says something else has another fingerprint, and so has one that it imports", () => {

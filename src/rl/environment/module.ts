@@ -68,16 +68,24 @@ async function checkedIn(environment: Environment): Promise<Pick<LoadedEnvironme
 
 async function defaultExportOf(named: string, file: string): Promise<Environment> {
   let exported: Readonly<Record<string, unknown>>;
+  const ended = () => {
+    process.stderr.write(`${file} ended the process while it was loaded (process.exit): leave that out.\n`);
+    process.exitCode = 1;
+  };
+  process.once("exit", ended);
   try {
     exported = await importModule(file);
   } catch (cause) {
     const place = placeIn(cause, dirname(file));
     const what = messageOf(cause).replace(/\.$/, "");
     throw bad(`env=${named} cannot be loaded: ${what}${place === undefined ? "" : ` (${place})`}. Mend it`, cause);
+  } finally {
+    process.off("exit", ended);
   }
   const { default: environment } = exported;
   if (isEnvironment(environment)) return environment;
   const remedy = "End the module with: export default environment({ problems, reward })";
+  if (environment instanceof Promise) throw bad(`The default export of ${file} is a promise. Await it there`);
   if (environment !== undefined)
     throw bad(`The default export of ${file} is ${kindOf(environment)} and no environment. ${remedy}`);
   const names = Object.keys(exported);
