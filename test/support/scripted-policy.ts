@@ -83,7 +83,7 @@ export async function scriptedPolicy(): Promise<ScriptedPolicy> {
     createEngine: async () =>
       new SimulatedEngine({
         vocabSize: tokenizer.vocabSize,
-        maxContextLength: 65_536,
+        maxContextLength: 2_000_000,
         script,
       }),
     apiKey,

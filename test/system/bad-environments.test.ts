@@ -1,6 +1,6 @@
 // Environments that misbehave in every way that one can in this process: each comes to a clear end, and of the others nothing is lost.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Episode, environment, type ToolSet, type TrainSettings, Unavailable } from "whetstone/rl";
+import { type Episode, environment, type Tool, type ToolSet, type TrainSettings, Unavailable } from "whetstone/rl";
 import type { Grade } from "../../src/runs/events.ts";
 import { eventsNamed } from "../support/environment-runs.ts";
 import { called, type ScriptedPolicy, scriptedPolicy } from "../support/scripted-policy.ts";
@@ -138,29 +138,140 @@ test("a megabyte from a tool does not fit the window: the episode ends there, an
   }
 });
 
-test("tools that change begin a new sequence, which says why", async () => {
-  policy.answers = () => [called("read", "{}")];
-  let read = 0;
-  const tools = () => ({
-    read: { description: `for the ${++read}. time`, execute: () => "a line" },
-  });
-  const grade = await oneBad(
-    async ({ chat }) => {
-      chat.user("go on");
-      await chat.reply();
-      return -1;
+/** What a model with a tool `open` does: it opens, saves where it may, and says that it is done. */
+const openThenSave = (prompt: string): string[] => {
+  if (!prompt.includes("it is open")) return [called("open", "{}")];
+  return [prompt.includes("<tool_response>\nit is saved") ? "Done." : called("save", '{"as": "a"}')];
+};
+const schema = (...names: string[]) => ({
+  type: "object",
+  properties: Object.fromEntries(names.map((name) => [name, { type: "string" }])),
+});
+const save = { description: "Saves.", inputSchema: schema("as"), execute: () => "it is saved" };
+
+test.each<[string, (tools: Record<string, Tool>) => void, string, string]>([
+  ["gains a tool", (tools) => Object.assign(tools, { save }), "save added", "Done."],
+  [
+    "renames its tool",
+    (tools) => {
+      tools["save"] = { ...save, description: tools["open"]!.description };
+      delete tools["open"];
     },
-    { tools },
-  );
-  expect(read).toBe(8);
-  expect(grade.episode!.turns).toHaveLength(2);
+    "save added; open removed",
+    "Done.",
+  ],
+  [
+    "changes a schema in its place",
+    (tools) => {
+      (tools["open"]!.inputSchema as ReturnType<typeof schema>).properties["page"] = { type: "number" };
+    },
+    "open changed",
+    "",
+  ],
+])(
+  "a tool that %s on the way: a new sequence, which says why, and the model may call what it was told of",
+  async (...given) => {
+    const [, change, reason, text] = given;
+    policy.answers = (prompt) => openThenSave(prompt);
+    const tools = () => {
+      const own: Record<string, Tool> = {
+        open: {
+          description: "Opens.",
+          inputSchema: schema("name"),
+          execute: () => {
+            change(own);
+            return "it is open";
+          },
+        },
+      };
+      return own;
+    };
+    let ended = "?";
+    const changing = environment({
+      problems,
+      tools,
+      maxTurns: 3,
+      reward: (ending) => {
+        ended = ending.text;
+        return ending.messages.length + Math.random();
+      },
+    });
+    const { events } = await policy.train(changing);
+    for (const { grade } of eventsNamed(events, "graded"))
+      expect(grade.episode).toMatchObject({ turns: [0, 1, 2], rewrites: [`the list of tools is another: ${reason}`] });
+    expect(ended).toBe(text);
+    expect(policy.prompts.at(-1)!.split("Tools:")).toHaveLength(2);
+    // Both sequences are trained on, and the trainer finds in them what was sampled.
+    const [{ metrics }] = eventsNamed(events, "step-done") as [{ metrics: Record<string, number> }];
+    expect(Math.abs(metrics["optim/kl_sample_train_v1"]!)).toBeLessThan(1e-6);
+  },
+);
+
+test("a megabyte from a tool that does fit is read and answered", async () => {
+  policy.answers = (prompt) => [prompt.includes("line\n".repeat(9)) ? "Long." : called("read", "{}")];
+  const tools = { read: { execute: () => "line\n".repeat(200_000) } };
+  const reader = environment({
+    problems,
+    tools,
+    reward: ({ text, messages }) => text.length + messages[2]!.content.length,
+  });
+  const { events } = await policy.train(reader, { config: { context_window: 2_000_000, completions_per_prompt: 2 } });
+  for (const { grade } of eventsNamed(events, "graded")) {
+    expect(grade.reward).toBe(1_000_005);
+    expect(grade.episode).toMatchObject({ stop: "done", rewrites: [], turns: [0, 1] });
+  }
 });
 
-test("a thousand turns are as many as the window has room for, or as the run allows", async () => {
+test("tools that all episodes have in common may not change: the run says which did, and goes on when that is mended", async () => {
+  policy.answers = (prompt) => openThenSave(prompt);
+  const tools: Record<string, Tool> = {
+    open: {
+      execute: () => {
+        tools["save"] = save;
+        return "it is open";
+      },
+    },
+  };
+  const shared = environment({
+    problems,
+    tools,
+    // Whatever an environment makes of it.
+    run: async ({ chat }) => {
+      try {
+        for await (const _ of chat);
+      } catch {}
+      return 0;
+    },
+  });
+  await expect(policy.train(shared)).rejects.toMatchObject({
+    code: "rl/bad-tool",
+    message: expect.stringMatching(/no longer what they were: save added\. Make them for each episode/),
+  });
+});
+
+test.each<[string, unknown, RegExp]>([
+  ["a function", () => "", /The tool "read" is a function. Give \{ description/],
+  ["nothing", undefined, /The tool "read" is undefined/],
+  ["executed by text", { execute: "read" }, /The tool "read" has execute="read". Give a function/],
+  ["described by a list", { description: [] }, /The description of the tool "read" is \[\]/],
+])("a tool that is %s ends the run before anything is sampled", async (_, tool, message) => {
+  const asked = policy.prompts.length;
+  const wrong = environment({ problems, tools: { read: tool } as ToolSet, reward: () => 1 });
+  await expect(policy.train(wrong)).rejects.toMatchObject({
+    code: "rl/bad-tool",
+    message: expect.stringMatching(message),
+  });
+  expect(policy.prompts).toHaveLength(asked);
+});
+
+/** WHET_TURNS=1000 plays more. */
+const manyTurns = Number(process.env["WHET_TURNS"] ?? 150);
+
+test(`${manyTurns} turns are as many as the window has room for, or as the run allows`, async () => {
   policy.answers = () => ["ok"];
   const talker = environment({
     problems,
-    maxTurns: 1000,
+    maxTurns: manyTurns,
     async run({ chat, random }) {
       for await (const _ of chat) chat.user("on");
       return random();
@@ -170,11 +281,11 @@ test("a thousand turns are as many as the window has room for, or as the run all
     const { events } = await policy.train(talker, {
       config: { completions_per_prompt: 2, max_tokens: 8, min_generation: 8, ...config },
     });
-    return eventsNamed(events, "graded").map(({ grade }) => [grade.episode!.stop, grade.episode!.turns.length]);
+    return eventsNamed(events, "graded").map(({ grade: { episode } }) => [episode!.stop, episode!.turns.length]);
   };
-  expect(await played({ max_turns: 100 })).toEqual([
-    ["max_turns", 100],
-    ["max_turns", 100],
+  expect(await played({})).toEqual([
+    ["max_turns", manyTurns],
+    ["max_turns", manyTurns],
   ]);
   for (const [stop, turns] of await played({ context_window: 2_000 })) {
     expect(stop).toBe("context");

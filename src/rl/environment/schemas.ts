@@ -35,7 +35,7 @@ export async function readSchema(given: unknown): Promise<ReadSchema> {
   const standard = whole["~standard"] as StandardSchema | undefined;
   if (!standard) {
     if (isZod3(whole)) return { json: zod3Json(whole), check: checkWithZod3(whole) };
-    const json = whole as JsonSchema;
+    const json = copied(whole);
     if (json["type"] !== undefined && json["type"] !== "object")
       throw new TypeError(`its type is ${JSON.stringify(json["type"])}, and a tool's parameters are an object`);
     return { json, check: async (value) => checkPlain(value, json) };
@@ -44,7 +44,7 @@ export async function readSchema(given: unknown): Promise<ReadSchema> {
 }
 
 async function readAiSchema(schema: Anything): Promise<ReadSchema> {
-  const json = (await schema["jsonSchema"]) as JsonSchema;
+  const json = copied(await schema["jsonSchema"]);
   const validate = schema["validate"] as ((value: unknown) => Promise<AiChecked> | AiChecked) | undefined;
   if (!validate) return { json, check: async (value) => checkPlain(value, json) };
   return {
@@ -57,6 +57,9 @@ async function readAiSchema(schema: Anything): Promise<ReadSchema> {
     },
   };
 }
+/** As it is now: whoever has it may go on changing it. */
+const copied = (json: unknown): JsonSchema => JSON.parse(JSON.stringify(json)) as JsonSchema;
+
 type AiChecked = { success: true; value: unknown } | { success: false; error?: Error };
 
 function standardJson(schema: Anything, standard: StandardSchema): JsonSchema {
@@ -122,6 +125,7 @@ function zod3Json(schema: Anything): JsonSchema {
     case "Record":
       return described({ type: "object", additionalProperties: inner("valueType") });
     case "Union":
+    case "DiscriminatedUnion":
       return described({ anyOf: (definition["options"] as Anything[]).map(zod3Json) });
     case "Nullable":
       return described({ anyOf: [inner("innerType"), { type: "null" }] });

@@ -134,6 +134,10 @@ export class Unavailable extends Error {
 export const isUnavailable = (error: unknown): boolean => error instanceof Error && error.name === "Unavailable";
 
 function namedTools(given: ToolSet): [string, Tool][] {
+  if (typeof given !== "object" || given === null)
+    throw bad(
+      `tools is ${JSON.stringify(given)}. Give tools by their names, such as { search: { description, inputSchema, execute } }.`,
+    );
   if (Array.isArray(given))
     return (given as readonly (Tool & { name?: string; id?: string })[]).map((tool, index) => {
       const name = tool.name ?? tool.id;
