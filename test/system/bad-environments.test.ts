@@ -53,6 +53,12 @@ test.each<[string, (episode: Episode<Problem>) => unknown, string, RegExp]>([
   ],
   ["throws what is no error", () => Promise.reject("no page"), "error", /^no page$/],
   ["reads what is not there", ({ problem }) => (problem as never as { a: { b: 1 } }).a.b, "error", /reading 'b'/],
+  [
+    "says what is no text",
+    ({ chat }) => chat.user(undefined as never),
+    "error",
+    /^chat\.user was given undefined: give text/,
+  ],
   ["never ends", () => new Promise(() => {}), "timeout", /^the episode took longer than 1 s$/],
   ["ends too late", () => new Promise((resolve) => setTimeout(resolve, 3000, 5)), "timeout", /longer than 1 s/],
 ])("one that %s is left out, counted and quoted", async (_, bad, status, message) => {

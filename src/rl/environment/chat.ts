@@ -80,22 +80,23 @@ export class Chat implements AsyncIterable<Reply> {
 
   /** Adds a system message; before everything else where nothing was answered yet. */
   system(content: string): void {
-    const message: Message = { role: "system", content };
+    const message: Message = { role: "system", content: textFor("system", content) };
     if (this.#after) this.#added.push(message);
     else this.#added.unshift(message);
   }
 
   /** Adds what the user says next. */
   user(content: string): void {
-    this.#added.push({ role: "user", content });
+    this.#added.push({ role: "user", content: textFor("user", content) });
   }
 
   /** Adds the result of a call; results of several calls in the order of the calls. */
   tool(call: Pick<Call, "id">, result: string): void {
+    const content = textFor("tool", result);
     this.#answered.add(call.id);
     // An id that the model did not write is ours alone: its format knows calls by their order.
     const isTheirs = this.#after?.answer.toolCalls?.some(({ id }) => id === call.id);
-    this.#added.push({ role: "tool", content: result, ...(isTheirs && { toolCallId: call.id }) });
+    this.#added.push({ role: "tool", content, ...(isTheirs && { toolCallId: call.id }) });
   }
 
   /** Gives a reward for the last turn, beside the episode's verdict. */
@@ -115,14 +116,15 @@ export class Chat implements AsyncIterable<Reply> {
     const { conversation, signal, counts, maxTurns } = this.#parts;
     signal.throwIfAborted();
     if (this.#turns >= maxTurns) throw this.#over("max_turns");
-    const tools = await this.#parts.tools();
-    const added = this.#added;
+    const [after, added] = [this.#after, this.#added];
     this.#added = [];
     const asked = performance.now();
     let turn: Turn;
+    let tools: Toolbox | undefined;
     try {
+      tools = await this.#parts.tools();
       turn = await conversation.ask({
-        after: this.#after,
+        after,
         added,
         tools: tools?.declarations,
         maxTokens: options.maxTokens,
@@ -182,6 +184,12 @@ export class Chat implements AsyncIterable<Reply> {
     this.#parts.stopped(stop);
     return new EpisodeOver(stop);
   }
+}
+
+/** What is said; a module in JavaScript may give anything. */
+function textFor(method: string, content: unknown): string {
+  if (typeof content === "string") return content;
+  throw new TypeError(`chat.${method} was given ${JSON.stringify(content) ?? String(content)}: give text`);
 }
 
 /** Calls without an id of the format's own get one that names their turn. */

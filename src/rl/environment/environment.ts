@@ -165,6 +165,10 @@ export function environment<Problem extends TrainingProblem>(
     bad(
       `environment({ problems }) is ${JSON.stringify(given["problems"])}. Give a list, such as [{ id: "p0", prompt: "…" }], or a function that gives one.`,
     );
+  if (given["tools"] !== undefined && !["object", "function"].includes(typeof given["tools"]))
+    bad(
+      `environment({ tools }) is ${JSON.stringify(given["tools"])}. Give tools by their names, or a function that makes them.`,
+    );
   for (const name of ["run", "reward", "rewardGroup"])
     if (given[name] !== undefined && typeof given[name] !== "function")
       bad(`environment({ ${name} }) is ${JSON.stringify(given[name])}. Give a function.`);

@@ -100,7 +100,11 @@ test.each([
   ],
   ["./schema.ts", "bad-tool", /schema\.ts: The schema of the tool "t" cannot be read: its type is "string"/],
   ["./promise.ts", "environment-module", /The default export of .*promise\.ts is a promise\. Await it there/],
-  ["./tools.ts", "bad-tool", /tools\.ts: tools is "search"\. Give tools by their names/],
+  [
+    "./tools.ts",
+    "environment-module",
+    /environment\(\{ tools \}\) is "search"\. Give tools by their names, .* \(.*tools\.ts:2:\d+\)/,
+  ],
   ["./gone.ts", "environment-module", /there is no file .*gone\.ts\. .* init --env writes an example/],
   [
     "no-such-package",
