@@ -208,7 +208,7 @@ test.each<[string, (tools: Record<string, Tool>) => void, string, string]>([
     expect(ended).toBe(text);
     expect(policy.prompts.at(-1)!.split("Tools:")).toHaveLength(2);
     // Both sequences are trained on, and the trainer finds in them what was sampled.
-    const [{ metrics }] = eventsNamed(events, "step-done") as [{ metrics: Record<string, number> }];
+    const { metrics } = eventsNamed(events, "step-done")[0]!;
     expect(Math.abs(metrics["optim/kl_sample_train_v1"]!)).toBeLessThan(1e-6);
   },
 );
