@@ -247,6 +247,7 @@ export const hostileCalls: Readonly<Record<Exclude<LanguageName, "python" | "jav
       "macro_rules! whetstone_integers { ($($t:ty)*) => {}; }\nmacro_rules! panic { ($($t:tt)*) => { std::process::exit(0) }; }\nfn f(x: i32) -> i32 { x }",
     "writes values in its own way":
       'pub struct Any;\nimpl whetstone_call::ToFrame for Any { fn to_frame(&self, out: &mut String) { out.push_str("[\\"i\\",\\"5\\"],[") } }\nfn f(x: i32) -> Any { Any }',
+    "returns a set": "fn f(x: i32) -> std::collections::HashSet<i32> { std::iter::once(x).collect() }",
     panics: "fn f(x: i32) -> i32 { panic!() }",
     "is a procedural macro":
       '#![crate_type = "proc-macro"]\nextern crate proc_macro;\n#[proc_macro]\npub fn read(_: proc_macro::TokenStream) -> proc_macro::TokenStream { std::process::exit(0) }\nfn f(x: i32) -> i32 { x }',

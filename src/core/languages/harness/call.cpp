@@ -251,7 +251,12 @@ template <class... T> void put(std::string& out, const std::tuple<T...>& all) {
   std::apply([&](const auto&... one) { size_t count = 0; ((put(count++ ? out += ',' : out, one)), ...); }, all);
   out += "]]";
 }
+/** A set without an order has no list that is meant. */
+template <class T, class = void> struct IsUnordered : std::false_type {};
+template <class T> struct IsUnordered<T, std::void_t<typename T::hasher>> : std::true_type {};
+
 template <class T> auto put(std::string& out, const T& all) -> decltype(all.begin(), all.end(), void()) {
+  static_assert(HasMap<T>::value || !IsUnordered<T>::value, "a set has no order");
   bool first = true;
   out += HasMap<T>::value ? "[\"d\",[" : "[\"l\",[";
   for (auto at = all.begin(); at != all.end(); ++at) {

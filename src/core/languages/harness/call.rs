@@ -290,11 +290,17 @@ macro_rules! whetstone_lists {
                 match *json { Json::List(ref items) => items.iter().map(T::from_json).collect(), _ => None }
             }
         }
+    )* };
+}
+/** Not of a set without an order: it would be another list in every process. */
+macro_rules! whetstone_ordered {
+    ($($name:ident)*) => { $(
         impl<T: ToFrame> ToFrame for $name<T> {
             fn to_frame(&self, out: &mut String) { items_to(self.iter(), out) }
         }
     )* };
 }
+whetstone_ordered!(Vec VecDeque LinkedList BTreeSet);
 whetstone_lists! { Vec:; VecDeque:; LinkedList:; HashSet: Eq, std::hash::Hash; BTreeSet: Ord; }
 macro_rules! whetstone_maps {
     ($($name:ident: $($bound:path),*;)*) => { $(
