@@ -7,6 +7,7 @@ export const otherTools = ["TRL", "verl", "SkyRL", "tinker-cookbook"] as const;
 export const elsewhere: Readonly<
   Partial<Record<keyof typeof configKeys, Partial<Record<(typeof otherTools)[number], string>>>>
 > = {
+  from: { "tinker-cookbook": "load_checkpoint_path" },
   prompts_per_step: {
     verl: "data.train_batch_size",
     SkyRL: "trainer.train_batch_size",

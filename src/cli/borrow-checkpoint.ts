@@ -1,5 +1,6 @@
 // Checkpoints that the embedded engine of a run left on this machine, found without starting it: the run's own process may be live.
-import { cpSync, existsSync, readdirSync, readFileSync } from "node:fs";
+import { randomUUID } from "node:crypto";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { parseTinkerPath } from "../client/index.ts";
 import { ConfigError } from "../core/errors.ts";
@@ -7,10 +8,19 @@ import { checkpointFolders } from "../protocol/index.ts";
 import { runsFolder } from "../runs/directory.ts";
 import { engineFiles } from "./connect.ts";
 
-/** Copies the checkpoint at a tinker:// path into another engine's `stateDir`. */
+/** Copies the checkpoint at a tinker:// path into another engine's `stateDir`, where it stays; it appears there in one step. */
 export function borrowCheckpoint(path: string, run: string, stateDir: string): void {
   const inside = folderInside(path);
-  cpSync(join(stateOf(path, run), inside), join(stateDir, inside), { recursive: true });
+  const target = join(stateDir, inside);
+  if (existsSync(target)) return;
+  const source = join(stateOf(path, run), inside);
+  // What is left of it by a kill is removed when the engine starts.
+  const temporary = join(stateDir, "incoming", randomUUID());
+  cpSync(source, temporary, { recursive: true });
+  const record = join(temporary, "checkpoint.json");
+  writeFileSync(record, JSON.stringify({ ...JSON.parse(readFileSync(record, "utf8")), expiresAt: null }));
+  mkdirSync(dirname(target), { recursive: true });
+  renameSync(temporary, target);
 }
 
 /** The folder with the files of the checkpoint at a tinker:// path. */

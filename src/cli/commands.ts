@@ -13,6 +13,11 @@ const shipped: Readonly<Record<string, CommandEntry>> = {
     summary: "trains on answers that are given: conversations, or problems' reference solutions",
     load: () => import("./commands/sft.ts"),
   },
+  collect: {
+    group: "Train",
+    summary: "asks a model the training problems and writes what passes as answers to learn from",
+    load: () => import("./commands/collect.ts"),
+  },
   resume: {
     group: "Train",
     summary: "goes on with a run where it ended, with its own settings",

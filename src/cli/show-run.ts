@@ -10,6 +10,7 @@ import { type Problem, problemsOf } from "../runs/problems.ts";
 import { rateText } from "../runs/rates.ts";
 import { readJournal } from "../runs/read-journal.ts";
 import type { MetricsRecord } from "../runs/records.ts";
+import { startedFrom } from "../runs/started-from.ts";
 import type { Tokenizer } from "../tokenizer/index.ts";
 import { block, percent, statusesOf, wordFor } from "./show-batch.ts";
 import { showCommand } from "./show-command.ts";
@@ -24,6 +25,7 @@ export function describeRun(run: string, readable: ReadableRun): string {
   const meter = Meter.over(readJournal(run));
   const steps = view.records.filter((record) => record["groups_total"] !== undefined);
   const evaluations = [...view.evaluations.values()].sort((a, b) => a.step - b.step);
+  const from = startedFrom(view.config);
   const started = view.sessions.filter((session) => session.started);
   const last = started.at(-1);
   const state = last?.outcome
@@ -33,6 +35,7 @@ export function describeRun(run: string, readable: ReadableRun): string {
       : "did not begin";
   const lines = [
     `${run}: ${visibleLine(String(view.config["model_name"] ?? "?"), 80)} on ${visibleLine(String(view.config["engine"] ?? "?"), 20)}`,
+    ...(from === undefined ? [] : [`  began with ${visibleLine(from, 200)}`]),
     `  ${steps.length} steps in ${clock(view.seconds)}${started.length > 1 ? ` over ${started.length} starts` : ""}; ${state}`,
     "",
   ];

@@ -1,6 +1,7 @@
 // What the head of a run's page shows, and the figures of its steps, as the page gets them.
 import { metricCharts, metricMeaning } from "../runs/metric-names.ts";
 import { stateOf, writerOf } from "../runs/overview.ts";
+import { startedFrom } from "../runs/started-from.ts";
 import type { DoneStep } from "../runs/view.ts";
 import type { RunIndex } from "./run-index.ts";
 
@@ -31,6 +32,7 @@ export function pulseOf(index: RunIndex) {
 export function infoOf({ view }: RunIndex) {
   return {
     config: view.config,
+    from: startedFrom(view.config) ?? null,
     charts: metricCharts,
     sessions: view.sessions,
     seconds: view.seconds,

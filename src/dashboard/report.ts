@@ -53,7 +53,7 @@ function page(index: RunIndex, now: Date): string {
 }
 
 function headOf(index: RunIndex, now: Date): string {
-  const { config, seconds, evaluations, sessions } = infoOf(index);
+  const { config, from, seconds, evaluations, sessions } = infoOf(index);
   const pulse = pulseOf(index);
   const measured = evaluations.filter(({ metrics }) => metrics["eval/pass@1"] !== undefined);
   const pass1 = (at: number) => measured.at(at)?.metrics;
@@ -70,7 +70,7 @@ function headOf(index: RunIndex, now: Date): string {
   const used = sessions.filter(({ started }) => started).length;
   return [
     `<header><h1>${untrustedHtml(basename(index.path))}</h1>`,
-    `<p>${untrustedHtml(String(config["model_name"] ?? ""))} · ${escapeHtml(pulse.state)} · ${used} ${used === 1 ? "session" : "sessions"} · written ${escapeHtml(now.toISOString().slice(0, 16).replace("T", " "))} UTC by Whetstone</p></header>`,
+    `<p>${untrustedHtml(String(config["model_name"] ?? ""))} · ${escapeHtml(pulse.state)} · ${used} ${used === 1 ? "session" : "sessions"} · written ${escapeHtml(now.toISOString().slice(0, 16).replace("T", " "))} UTC by Whetstone</p>${from === null ? "" : `<p>began with ${untrustedHtml(from)}</p>`}</header>`,
     reasonOf(
       index.problem ?? (pulse.state === "failed" ? (sessions.at(-1)?.error ?? "it did not say why") : undefined),
     ),

@@ -43,6 +43,11 @@ export const configGroups = {
       "base model to train a LoRA adapter on: a name of the server's; on this machine a folder, a GGUF file or a hub id",
       { shown: "start", asking: true, path: "file" },
     ),
+    from: identity(
+      z.string().default(""),
+      "weights to begin with, with a fresh optimizer: those of a run (its last checkpoint), of RUN/CHECKPOINT, or at a tinker:// path; model, rank and chat format are theirs",
+      { shown: "card", path: "file" },
+    ),
     method: identity(
       z.enum(["rl", "sft"]).default("rl"),
       "how it learns: from rewards for its own answers (rl), or from answers that train_data gives (sft)",
@@ -253,12 +258,13 @@ export const configGroups = {
     ),
     kl_reference: setting(
       z.string().default(""),
-      'where that distance is from: a model or a tinker:// path; "" is model_name',
+      'where that distance is from: a model, or weights in the forms of from; "" is where training began',
+      { path: "file" },
     ),
     teacher: setting(
       z.string().default(""),
-      "on-policy distillation: a model, or a tinker:// path of one, whose log-probabilities less the policy's are added to the advantages",
-      { shown: "both" },
+      "on-policy distillation: a model, or weights in the forms of from, whose log-probabilities less the policy's are added to the advantages",
+      { shown: "both", path: "file" },
     ),
     teacher_coef: setting(positive.default(1), "what that difference is multiplied by", { shown: "card" }),
     teacher_mode: setting(

@@ -15,6 +15,7 @@ export const recordedFacts = {
   eval_problems: { role: "setting" },
   eval_ids_hash: { role: "evaluations" },
   train_test_overlap: { role: "setting" },
+  weights: { role: "place" },
   frozen_samplers: { role: "setting" },
   wandb_run_id: { role: "place" },
   started_at: { role: "place" },

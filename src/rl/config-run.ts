@@ -22,10 +22,6 @@ export const runGroups = {
       "what to do with a run directory that exists; without a terminal, ask means: resume the same run, else stop",
     ),
     force_resume: start(z.boolean().default(false), "resume although model, rank, renderer, seed or data changed"),
-    load_checkpoint_path: setting(
-      z.string().default(""),
-      "tinker:// path of weights to start from, with a fresh optimizer",
-    ),
     keep_journal: setting(
       z.enum(["all", "checkpoint"]).default("all"),
       "checkpoint: tokens and logprobs of steps before the newest checkpoint are dropped from the journal",

@@ -4,6 +4,7 @@ import { createHash } from "node:crypto";
 import type { ServiceClient, TrainingClient } from "../client/index.ts";
 import { countOf } from "../core/count.ts";
 import { ConfigError, messageOf, WhetstoneError } from "../core/errors.ts";
+import { whet } from "../core/program.ts";
 import type { CheckpointRecord } from "../runs/checkpoints.ts";
 import type { Journal } from "../runs/journal.ts";
 import type { Run } from "../runs/run.ts";
@@ -160,7 +161,7 @@ async function openTraining(
       "rl/checkpoints-gone",
       `None of the ${records.length} checkpoints of ${run.path} is on the server any more (the newest was ${records[0]!.name}, step ${records[0]!.step}). ` +
         "Is this the server and the account that trained it? If they have expired, start a new run in another log_path; " +
-        "load_checkpoint_path= starts it from weights that were kept. Nothing was changed.",
+        "from= starts it from weights that were kept. Nothing was changed.",
     );
   }
   return { training: made ?? (await freshTraining(service, config, options)), from: undefined };
@@ -172,8 +173,40 @@ export function freshTraining(
   config: TrainConfig,
   options: MakingOptions,
 ): Promise<TrainingClient> {
-  if (config.load_checkpoint_path !== "")
-    return service.createTrainingClientFromState(config.load_checkpoint_path, options);
+  if (config.from !== "") return fromWeights(service, config, options);
   const { model_name: baseModel, lora_rank: rank, train_unembed: trainUnembed, seed } = config;
   return service.createLoraTrainingClient({ baseModel, rank, trainUnembed, seed, ...options });
+}
+
+/** Given weights, if they are an adapter of the shape that the config says. */
+async function fromWeights(
+  service: ServiceClient,
+  config: TrainConfig,
+  options: MakingOptions,
+): Promise<TrainingClient> {
+  const { from, model_name: model, lora_rank: rank, train_unembed: unembed } = config;
+  const rest = service.createRestClient();
+  // Not every server says what it has; then loading decides.
+  const info = await rest.getWeightsInfoByTinkerPath(from, { signal: options.signal }).catch(() => undefined);
+  options.signal.throwIfAborted();
+  const other = [
+    { key: "model_name", is: info?.baseModel, asked: model },
+    { key: "lora_rank", is: info?.loraRank, asked: rank },
+    { key: "train_unembed", is: info?.trainUnembed, asked: unembed },
+  ].find(({ is, asked }) => is !== undefined && is !== asked);
+  if (other)
+    throw new ConfigError(
+      "config/other-start",
+      `from=${from} was trained with ${other.key}=${String(other.is)}, and ${other.key}=${String(other.asked)} is asked for. Set ${other.key}=${String(other.is)}, or leave from out.`,
+    );
+  try {
+    return await service.createTrainingClientFromState(from, options);
+  } catch (error) {
+    if (!(await isGone(error, service))) throw error;
+    throw new TrainError(
+      "rl/start-gone",
+      `from=${from} is not on this server (${messageOf(error)}). Nothing was trained. Name a checkpoint that it has (${whet} checkpoints lists them), or the server that has this one.`,
+      { cause: error },
+    );
+  }
 }

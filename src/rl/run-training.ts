@@ -218,6 +218,17 @@ function resolveConfig<Problem extends TrainingProblem>(
   // Nothing to measure on is no reason to fail.
   const given = resolveSettings(options.config);
   const config = testProblems.length > 0 ? given : { ...given, eval_every: 0 };
+  const { from, kl_coef, kl_reference } = config;
+  if (from !== "" && !from.startsWith("tinker://"))
+    throw new ConfigError(
+      "config/bad-value",
+      `config.from=${from} is no tinker:// path. Give the state that a checkpoint of the run has there (checkpoint.state of a result).`,
+    );
+  if (from !== "" && kl_coef > 0 && kl_reference === "")
+    throw new ConfigError(
+      "config/no-reference",
+      `config.kl_coef=${kl_coef} is a penalty for the distance from the start, and from=${from} cannot be sampled. Give kl_reference the sampler weights of the same checkpoint.`,
+    );
   return { config, warnings: validateConfig(config) };
 }
 

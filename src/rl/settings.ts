@@ -6,6 +6,8 @@ export interface TrainSettings {
   preset?: "nano" | "small" | "deepcoder" | "dapo" | "dr_grpo";
   /** base model to train a LoRA adapter on: a name of the server's; on this machine a folder, a GGUF file or a hub id. Default "Qwen/Qwen3-8B", nano "nano-coder". */
   model_name?: string;
+  /** weights to begin with, with a fresh optimizer: those of a run (its last checkpoint), of RUN/CHECKPOINT, or at a tinker:// path; model, rank and chat format are theirs. Default "". */
+  from?: string;
   /** how it learns: from rewards for its own answers (rl), or from answers that train_data gives (sft). Default "rl". */
   method?: "rl" | "sft";
   /** chat format, e.g. template (the model's own); "" takes the one that fits the model. Default "", nano "qwen3_instruct". */
@@ -108,9 +110,9 @@ export interface TrainSettings {
   grad_clip_norm?: number;
   /** penalty for the distance from kl_reference: this times the difference of log-probabilities is taken off each token's advantage. Default 0. */
   kl_coef?: number;
-  /** where that distance is from: a model or a tinker:// path; "" is model_name. Default "". */
+  /** where that distance is from: a model, or weights in the forms of from; "" is where training began. Default "". */
   kl_reference?: string;
-  /** on-policy distillation: a model, or a tinker:// path of one, whose log-probabilities less the policy's are added to the advantages. Default "". */
+  /** on-policy distillation: a model, or weights in the forms of from, whose log-probabilities less the policy's are added to the advantages. Default "". */
   teacher?: string;
   /** what that difference is multiplied by. Default 1. */
   teacher_coef?: number;
@@ -174,8 +176,6 @@ export interface TrainSettings {
   behavior_if_log_dir_exists?: "ask" | "resume" | "delete" | "raise";
   /** resume although model, rank, renderer, seed or data changed. Default false. */
   force_resume?: boolean;
-  /** tinker:// path of weights to start from, with a fresh optimizer. Default "". */
-  load_checkpoint_path?: string;
   /** checkpoint: tokens and logprobs of steps before the newest checkpoint are dropped from the journal. Default "all". */
   keep_journal?: "all" | "checkpoint";
   /** seconds without progress after which a stage is named; after twice that the run ends; 0: never. Default 1800. */

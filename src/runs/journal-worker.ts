@@ -154,7 +154,7 @@ function refuseLost(
   throw new RunError(
     "runs/no-journal",
     `${runPath} holds what a run has written (${[...left, runFiles.config].slice(0, 3).join(", ")}), but its journal is missing or has no start of a run, so it cannot be resumed. ` +
-      `Restore ${join(runPath, runFiles.journal)} from a copy, or start a new run in another log_path; load_checkpoint_path= takes its weights along (a state_path of ${checkpoints}). Nothing was changed.`,
+      `Restore ${join(runPath, runFiles.journal)} from a copy, or start a new run in another log_path; from= takes its weights along (a state_path of ${checkpoints}). Nothing was changed.`,
   );
 }
 

@@ -37,7 +37,7 @@ beforeAll(async () => {
   });
   root = newFolder();
   path = join(root, "doubles");
-  const config = { load_checkpoint_path: taught, max_tokens: 40, max_steps: 2, max_lag: 0 } as const;
+  const config = { from: taught, max_tokens: 40, max_steps: 2, max_lag: 0 } as const;
   ({ events } = await trainOn(doubles, { renderer, path, config }));
   const called = eventsNamed(events, "turn-sampled").filter(({ added }) => added.some(({ role }) => role === "tool"));
   const graded = eventsNamed(events, "graded");

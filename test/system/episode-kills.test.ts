@@ -56,7 +56,7 @@ const settings = (path: string, name: EnvironmentName, lag: number) => ({
   max_tokens: name === "tools" ? 40 : 64,
   context_window: 512,
   tensorboard: false,
-  ...(name === "tools" && { load_checkpoint_path: taught, learning_rate: 1e-4 }),
+  ...(name === "tools" && { from: taught, learning_rate: 1e-4 }),
 });
 
 /** Trains; resolves to the exit code, null when it was killed. */

@@ -28,6 +28,7 @@ import { defaultRunPath, openRunDirectory, readRunConfig, resumeCommand } from "
 import { Display } from "../../runs/display.ts";
 import { outageTeller, patienceOf } from "../../runs/outages.ts";
 import { Run } from "../../runs/run.ts";
+import { startedFrom } from "../../runs/started-from.ts";
 import { RunView } from "../../runs/view.ts";
 import { agreesToCost } from "../agree.ts";
 import { askAboutRun } from "../ask.ts";
@@ -35,6 +36,7 @@ import type { Command } from "../command.ts";
 import { chargedAs, engineFiles, engineKind, presetFor } from "../connect.ts";
 import { engineOfRun } from "../find-weights.ts";
 import { type Interrupts, interruptible } from "../interrupt.ts";
+import { borrowWeights, type NamedWeights, resolveNames, settingsOfStart } from "../named-weights.ts";
 import { Progress } from "../progress.ts";
 import { recordedSettings } from "../run-settings.ts";
 import {
@@ -69,6 +71,8 @@ export const command: Command = {
 interface Plan {
   config: TrainConfig;
   kind: EngineName;
+  /** What from=, teacher= and kl_reference= name. */
+  weights: NamedWeights;
   notices: string[];
 }
 
@@ -93,11 +97,11 @@ export async function startTraining(parsed: ParsedTrainArguments): Promise<numbe
   };
   const directory = await openRunDirectory(path, behavior, asked && ask, agree);
   if (!directory) return 0;
-  const { config, kind, notices } = plan;
+  const { config, notices } = plan;
   const run = await Run.open(path, new Display(process.stderr), directory.release);
   for (const notice of notices) run.logger.warn(notice);
   const dashboard = config.dashboard ? dashboardBeside(run.path) : undefined;
-  const work = (_: AbortSignal, interrupts: Interrupts) => trainInto(run, config, kind, interrupts, { dashboard });
+  const work = (_: AbortSignal, interrupts: Interrupts) => trainInto(run, plan, interrupts, { dashboard });
   try {
     const code = await interruptible(work, { readerGone: "go on" });
     await run.close(code === 0 ? "finished" : "interrupted", code === budgetExitCode ? { reason: "budget" } : {});
@@ -112,9 +116,11 @@ export async function startTraining(parsed: ParsedTrainArguments): Promise<numbe
 }
 
 async function planNew(parsed: ParsedTrainArguments): Promise<Plan> {
-  const base = await presetConfigFor(parsed.preset, () => presetFor(parsed.given));
-  const { config, warnings } = resolveConfig(parsed, base);
-  return { config, kind: engineKind(config), notices: [...parsed.notices, ...warnings] };
+  const { given, weights } = resolveNames(parsed.given);
+  const kept = settingsOfStart(given, weights);
+  const preset = await presetConfigFor(parsed.preset, () => presetFor({ ...kept, ...given }));
+  const { config, warnings } = resolveConfig({ ...parsed, given }, { ...preset, ...kept });
+  return { config, kind: engineKind(config), weights, notices: [...parsed.notices, ...warnings] };
 }
 
 /** On the engine that has the run's checkpoints, whatever the environment names now. */
@@ -126,11 +132,13 @@ function planToGoOn(parsed: ParsedTrainArguments, path: string): Plan {
       ? engineOfRun(path, undefined)
       : { kind: undefined, baseUrl: given ?? "" };
   const base = { ...recorded.config, base_url: engine.baseUrl };
-  const { config, warnings } = resolveConfig(parsed, base);
+  const { given: settings, weights } = resolveNames(parsed.given, path);
+  const { config, warnings } = resolveConfig({ ...parsed, given: settings }, base);
   const notices = recorded.notices.filter((notice) => !Object.keys(parsed.given).some((key) => notice.startsWith(key)));
   return {
     config,
     kind: engine.kind ?? engineKind(config),
+    weights,
     notices: [...parsed.notices, ...notices, ...warnings],
   };
 }
@@ -139,13 +147,13 @@ function planToGoOn(parsed: ParsedTrainArguments, path: string): Plan {
 const budgetExitCode = 3;
 
 /** Everything that a run does before its first billed call, in a folder that is gone afterwards. */
-async function dryRun({ config, kind, notices }: Plan): Promise<number> {
+async function dryRun(plan: Plan): Promise<number> {
   const folder = scratchFolder("dry-run");
   try {
     const run = await Run.open(folder, new Display(process.stderr), () => {});
     try {
-      for (const notice of notices) run.logger.warn(notice);
-      return await interruptible((_, interrupts) => trainInto(run, config, kind, interrupts, { dry: true }));
+      for (const notice of plan.notices) run.logger.warn(notice);
+      return await interruptible((_, interrupts) => trainInto(run, plan, interrupts, { dry: true }));
     } finally {
       await run.close("interrupted");
     }
@@ -156,8 +164,7 @@ async function dryRun({ config, kind, notices }: Plan): Promise<number> {
 
 async function trainInto(
   run: Run,
-  config: TrainConfig,
-  kind: EngineName,
+  { config, kind, weights }: Plan,
   interrupts: Interrupts,
   { dry = false, dashboard }: { dry?: boolean; dashboard?: DashboardBeside | undefined } = {},
 ): Promise<number> {
@@ -178,8 +185,9 @@ async function trainInto(
     patienceMs: patienceOf(config.outage_patience),
     onOutage: outageTeller(logger, run.display, ", then the run ends and can be resumed (outage_patience)"),
   };
+  const files = engineFiles(run.path);
   const bench = new Workbench(config, {
-    engineFiles: engineFiles(run.path),
+    engineFiles: files,
     logger,
     signal: drain,
     engineKind: kind,
@@ -189,8 +197,15 @@ async function trainInto(
   try {
     // Everything that can be wrong is found here, before the first billed call; what a name can be wrong in first, the sandbox's trial last.
     await bench.environment();
+    borrowWeights(weights, config.log_path || run.path, {
+      kind,
+      stateDir: files.stateDir,
+      begun: view.newest !== undefined,
+    });
     const engine = await bench.engine();
     logger.info(`engine   ${engine.description}`);
+    const start = startedFrom({ from: config.from, weights });
+    if (start !== undefined && !view.newest) logger.info(`from     ${start}`);
     bench.model(engine);
     const frozenSamplers = dry || (await bench.samplers(engine, run.path));
     const { renderer, made } = await bench.renderer(dry ? undefined : { engine, path: run.path });
@@ -213,7 +228,11 @@ async function trainInto(
       train: { fingerprint: work.fingerprints.train, size: work.train.size },
       test: work.fingerprints.test === undefined ? undefined : { fingerprint: work.fingerprints.test },
       testTasks: work.test,
-      more: { ...work.facts, ...(frozenSamplers ? {} : { frozen_samplers: false }) },
+      more: {
+        ...work.facts,
+        ...(Object.keys(weights).length > 0 ? { weights } : {}),
+        ...(frozenSamplers ? {} : { frozen_samplers: false }),
+      },
     };
     if (dry) {
       const sampled = await work.train.batch(0, Math.min(64, work.train.size));

@@ -48,6 +48,7 @@ export function drawMessages(place, store) {
   replace(
     place,
     h("h2", {}, "Sessions and messages"),
+    info.from === null ? null : h("p", {}, "began with ", untrusted(info.from)),
     h(
       "ul",
       { class: "plain" },
