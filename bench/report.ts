@@ -38,6 +38,8 @@ export interface BenchOptions {
   rules: readonly string[];
   /** learning: whether the other trainer runs too. */
   peer: boolean;
+  /** recipes: where its runs are kept; "" for a folder that is gone afterwards. */
+  folder: string;
 }
 
 /** The module of a benchmark: bench/NAME.ts exports `benchmark`. */

@@ -51,6 +51,11 @@ const benchmarks: Readonly<Record<string, BenchmarkEntry>> = {
     summary: "updates per hour at lag 0, 1, 2, 4 beside tinker-cookbook's trainer, synchronous and asynchronous",
     load: () => import("../bench/pipeline.ts"),
   },
+  recipes: {
+    summary:
+      "SFT, RL and both on families that the bundled model never saw; expert iteration and a teacher beside RL on the default task",
+    load: () => import("../bench/recipes.ts"),
+  },
   tail: {
     summary: "what tail=carry costs in learning and saves in time where answers come the later the longer they are",
     load: () => import("../bench/learning-tail.ts"),
@@ -67,7 +72,7 @@ const BenchOptions = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      "dashboard, engine with a model, lag, learning, pipeline, scale, tail: a small version, to see that it works",
+      "dashboard, engine with a model, lag, learning, pipeline, recipes, scale, tail: a small version, to see that it works",
     ),
   model: z
     .string()
@@ -75,13 +80,17 @@ const BenchOptions = z.strictObject({
     .describe(
       "engine: a folder, a GGUF file, a hub id, or SmolLM2 for random weights in its shape; the bundled one unless given",
     ),
-  seeds: z.int().min(1).max(16).default(3).describe("learning, tail: how many seeds"),
+  seeds: z.int().min(1).max(16).default(3).describe("learning, recipes, tail: how many seeds"),
   rules: z.array(z.string()).default([]).describe("learning: rules to measure, separated by commas; none: all"),
   mix: z
     .enum(mixNames)
     .default("shipped")
     .describe("learning: the problems; hard: the model solves at most 13% before training, easy: at least half"),
   target: z.number().gt(0).lt(1).optional().describe("learning: the Pass@1 to reach; the model's and 0.4 unless given"),
+  folder: z
+    .string()
+    .default("")
+    .describe("recipes: where its runs are kept, and what goes on with those that are there; none: nothing is kept"),
   peer: z.boolean().default(true).describe("learning: whether TRL runs beside it"),
 });
 
