@@ -70,6 +70,7 @@ export const elsewhere: Readonly<
   mismatch_cap: { TRL: "vllm_importance_sampling_cap", SkyRL: "trainer.algorithm.tis_imp_ratio_cap" },
   max_lag: { "tinker-cookbook": "async_config.max_steps_off_policy" },
   num_substeps: { TRL: "num_iterations, steps_per_generation", "tinker-cookbook": "num_substeps" },
+  reward_weights: { TRL: "reward_weights, a list in the order of reward_funcs" },
   mask_truncated: { TRL: "mask_truncated_completions", SkyRL: "generator.apply_overlong_filtering" },
   overlong_buffer: {
     TRL: "get_soft_overlong_punishment(…, soft_punish_cache)",

@@ -105,6 +105,7 @@ export function resolveConfig(
   for (const key of keysWith("path"))
     if (configKeys[key].path === "data") config[key] = fromAnywhere(config[key]);
     else config[key] = fileFromAnywhere(config[key]);
+  checkRewardNames(config);
   return { config, warnings: validateConfig(config) };
 }
 
@@ -113,6 +114,19 @@ function fileFromAnywhere(named: string): string {
   const prefix = named.startsWith(verifiersPrefix) ? verifiersPrefix : "";
   const path = named.slice(prefix.length);
   return /\/|\.(gguf|py|[cm]?[jt]s)$/.test(path) && existsSync(path) ? prefix + resolve(path) : named;
+}
+
+/** Tests have names that are known; what a module's reward function gives is known when it does. */
+function checkRewardNames({ env, reward_weights: weights, format_coef }: TrainConfig): void {
+  if (env !== "" && !codeEnvironment(env)) return;
+  const name = Object.keys(weights).find((name) => !["tests", "length"].includes(name));
+  if (name === undefined) return;
+  throw new ConfigError(
+    "config/no-such-reward",
+    name === "format"
+      ? `reward_weights has format, whose weight is format_coef (${format_coef}). Set format_coef=${weights[name]} in its place.`
+      : `reward_weights has ${name}, and programs are judged by tests and length. Weigh these, or give a reward of your own with env=.`,
+  );
 }
 
 /** The keys with what this invocation would use: after preset or run, environment, config files and what was typed. */

@@ -316,6 +316,11 @@ export const configGroups = {
       z.enum(["all", "fraction"]).default("all"),
       "a program is worth 1 if it passes all tests; one that does not: nothing (all) or the share it passes (fraction)",
     ),
+    reward_weights: answers(
+      z.record(z.string(), z.number()).default({}),
+      'weights of several rewards, by name, e.g. {"tests":1,"length":0.2}: tests and length (fewer tokens), or the names that a reward function gives; 1 unless given, length 0',
+      { shown: "card" },
+    ),
     format_coef: answers(z.number().min(0).default(0.1), "penalty of an answer without a code block", {
       shown: "both",
       replayed: true,

@@ -57,7 +57,7 @@ function dropped(key: string): string {
 /** By what another value drops. The keys that are not here drop nothing: what they change is in the record of every update, in the fingerprints, in a checkpoint, or counts from the next batch, save or evaluation on. */
 const expected: Readonly<Record<string, string>> = {
   "groups and evaluations":
-    "model_name from method lora_rank train_unembed language renderer_name thinking tokenizer seed max_tokens context_window system_role prompt_template reward format_coef " +
+    "model_name from method lora_rank train_unembed language renderer_name thinking tokenizer seed max_tokens context_window system_role prompt_template reward reward_weights format_coef " +
     "reward_timeout comparator max_tests sandbox sandbox_python sandbox_packages sandbox_memory_mb data_fingerprint " +
     "max_turns max_tool_calls episode_timeout history environment agent agent_sandbox max_agents",
   groups: "prompts_per_step completions_per_prompt fill_batch temperature overlong_buffer overlong_penalty",

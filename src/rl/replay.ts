@@ -27,6 +27,7 @@ import { TrainError } from "./resume.ts";
 import { type Group, periodOf, type RememberedGroup } from "./rollout.ts";
 import { recentSteps, stepMetrics, stepTimes, updateMetrics } from "./step-metrics.ts";
 import type { TrainStepResult } from "./train-step.ts";
+import { weighRewards } from "./weighted.ts";
 
 /** Settings that decide what is made of recorded groups; any other would need new answers or new updates. */
 export const replayKeys = keysWith("replayed");
@@ -54,6 +55,7 @@ const ReplayConfig = TrainConfig.pick({
   max_tokens: true,
   overlong_buffer: true,
   overlong_penalty: true,
+  reward_weights: true,
   fill_batch: true,
 }).strip();
 
@@ -240,7 +242,12 @@ function rewardAnew(
     completions: group.completions.map((completion) => ({
       ...completion,
       grade: shapeOverlong(
-        { ...completion.grade, reward: rewardOf(completion.grade, rules) },
+        weighRewards(
+          { ...completion.grade, reward: rewardOf(completion.grade, rules) },
+          completion.tokens.length,
+          config,
+          "tests",
+        ),
         completion.tokens.length,
         config,
       ),

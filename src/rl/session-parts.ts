@@ -2,6 +2,7 @@
 // another is given here by session.ts.
 import { Random } from "../core/random.ts";
 import { ControlInbox } from "../runs/controls.ts";
+import type { Grade } from "../runs/events.ts";
 import { Activity } from "../runs/timing.ts";
 import { Admissions } from "./admissions.ts";
 import { BatchPlan } from "./batch-plan.ts";
@@ -21,6 +22,7 @@ import type { RolloutContext } from "./rollout.ts";
 import { StepRecorder } from "./step-recorder.ts";
 import type { TrainParts } from "./train.ts";
 import { Watch } from "./watch.ts";
+import { weighRewards } from "./weighted.ts";
 
 /** What the parts of a session share. */
 export interface RunContext {
@@ -76,6 +78,11 @@ function rollouts({ parts, start, plan, record }: RunContext): Pick<RolloutConte
   };
 }
 
+const weighed =
+  ({ config, parts }: RunContext) =>
+  (grade: Grade, tokens: number) =>
+    weighRewards(grade, tokens, config, parts.grading.by);
+
 export function evaluationsOf(context: RunContext): Evaluations {
   const { config, parts, start, plan, watch, record, signals } = context;
   const { recovered } = start;
@@ -84,6 +91,7 @@ export function evaluationsOf(context: RunContext): Evaluations {
     ...rollouts(context),
     samples: config.eval_num_samples,
     temperature: config.eval_temperature,
+    shape: weighed(context),
     seedFor: (_, task) => (fixedSeeds ? evaluationSeed(config.seed, task) : undefined),
   });
   return new Evaluations({
@@ -118,7 +126,7 @@ export function pipelineOf(context: RunContext, admissions: Admissions): Pipelin
     samples: config.completions_per_prompt,
     temperature: config.temperature,
     seedFor: ({ batch, group }) => (fixedSeeds ? new Random("sample", config.seed, batch, group).uint32() : undefined),
-    shape: (grade, tokens) => shapeOverlong(grade, tokens, config),
+    shape: (grade, tokens) => shapeOverlong(weighed(context)(grade, tokens), tokens, config),
     sampling: (change) => sampling.change(change),
   });
   return new Pipeline({

@@ -136,6 +136,8 @@ export interface TrainSettings {
   system_role?: boolean;
   /** a program is worth 1 if it passes all tests; one that does not: nothing (all) or the share it passes (fraction). Default "all". */
   reward?: "all" | "fraction";
+  /** weights of several rewards, by name, e.g. {"tests":1,"length":0.2}: tests and length (fewer tokens), or the names that a reward function gives; 1 unless given, length 0. Default {}. */
+  reward_weights?: Record<string, number>;
   /** penalty of an answer without a code block. Default 0.1. */
   format_coef?: number;
   /** tokens before max_tokens in which a trained answer's reward falls, to overlong_penalty at the end (DAPO's soft zone); 0: none. Default 0. */

@@ -96,6 +96,9 @@ export function batchMetrics(batch: Batch): Record<string, number> {
     "grade/cached_rate": mean(graded.map(({ grade }) => (grade.cached ? 1 : 0))),
   };
   Object.assign(metrics, episodeMetrics(completions));
+  const rewards = graded.flatMap(({ grade }) => (grade.rewards ? [grade.rewards] : []));
+  for (const name of new Set(rewards.flatMap((each) => Object.keys(each))))
+    metrics[`reward/${name}`] = mean(rewards.flatMap((each) => each[name] ?? []));
   for (const { grade } of completions) {
     count(metrics, `grade/status/${grade.status}`);
     for (const flag of grade.flags) count(metrics, `grade/flags/${flag}`);

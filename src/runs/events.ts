@@ -91,6 +91,8 @@ export const Grade = z.object({
   codeHash: z.string().nullable(),
   /** Of the program, unless it is Python. */
   language: z.string().optional(),
+  /** What the reward is the weighted sum of, by name and before weights; left out where it is one. */
+  rewards: figures.optional(),
   message: z.string().optional(),
   failure: Failure.optional(),
   /** Undefined: the one answer of the group's request is all there was. */

@@ -14,6 +14,7 @@ export const metricSections: readonly MetricSection[] = [
     title: "Core",
     metrics: {
       mean_reward: "mean reward of the graded completions",
+      "reward/NAME": "of several rewards (`reward_weights`): the mean of the one with that name, before its weight",
       mean_correct: "share of graded completions that passed every test",
       format_rate: "share of completions with a code block",
       groups_total: "groups of the step: one per prompt",

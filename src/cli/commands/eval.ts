@@ -9,10 +9,12 @@ import { describeOutage, type OutageNews } from "../../core/outage.ts";
 import { whet } from "../../core/program.ts";
 import { visible } from "../../core/visible.ts";
 import { TrainConfig } from "../../rl/config.ts";
+import { codeEnvironment } from "../../rl/environment/code.ts";
 import { compareEvaluations, type Evaluation, evaluate, evaluationSeed, summarizeOutcomes } from "../../rl/evaluate.ts";
 import type { Policy } from "../../rl/policies.ts";
 import type { RollOuts } from "../../rl/rollout.ts";
 import type { Task } from "../../rl/tasks.ts";
+import { weighRewards } from "../../rl/weighted.ts";
 import { ProblemOutcome } from "../../runs/events.ts";
 import { type Rate, rateText } from "../../runs/rates.ts";
 import { type Asked, AskedWeights, type AskPlan, planAsking } from "../asked-weights.ts";
@@ -223,11 +225,13 @@ async function measure(
   side.progress = progress;
   let graded = 0;
   try {
+    const isOwn = config.env !== "" && !codeEnvironment(config.env);
     const rollOut = rollOuts({
       record: async (event) => {
         if (event.type === "graded") progress.update(++graded);
       },
       samples: config.eval_num_samples,
+      shape: (grade, tokens) => weighRewards(grade, tokens, config, isOwn ? "environment" : "tests"),
       temperature: config.eval_temperature,
       seedFor: (_, task) => (engine.kind === "hosted" ? undefined : evaluationSeed(config.seed, task)),
     });

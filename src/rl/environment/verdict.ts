@@ -8,8 +8,10 @@ const largestReward = 1e30;
 /** What an answer or an episode is worth. */
 export interface Reward {
   /** Any number up to ±1e30; answers to one problem are compared with each other. null: no judgement, and it is left out. */
-  reward: number | null;
-  /** Counts as right in `correct` and Pass@1; default: a reward of 1 or more. */
+  reward?: number | null;
+  /** Several by name in its place: their sum counts, each with its weight of `reward_weights`; the run shows their means as `reward/NAME`. */
+  rewards?: Readonly<Record<string, number>>;
+  /** Counts as right in `correct` and Pass@1; default: a reward (of several, the first) of 1 or more. */
   correct?: boolean;
   /** Counts in the format rate; default true. */
   wellFormed?: boolean;
@@ -46,7 +48,15 @@ export function readVerdict(given: unknown, who: string, id: string): Reward {
     throw new TrainError("rl/bad-reward", `${who} gave ${what} for problem ${JSON.stringify(id)}. ${remedy}`);
   };
   const full = (typeof given === "object" && given !== null ? given : { reward: given }) as Partial<Reward>;
-  const { reward, correct, wellFormed, metrics = {} } = full;
+  const { rewards, correct, wellFormed, metrics = {} } = full;
+  if (rewards !== undefined && full.reward !== undefined)
+    return refuse("reward and rewards", "Return one of them: rewards are summed up.");
+  const named = Object.entries(rewards ?? {});
+  if (rewards !== undefined && named.length === 0) return refuse("no rewards", "Return at least one, or reward: null.");
+  for (const [name, value] of named)
+    if (typeof value !== "number" || !(Math.abs(value) <= largestReward))
+      return refuse(`rewards.${name}=${shown(value)}`, `Return finite numbers of at most ±${largestReward}.`);
+  const reward = rewards === undefined ? full.reward : named.reduce((sum, [, value]) => sum + value, 0);
   if (reward !== null && !(typeof reward === "number" && Math.abs(reward) <= largestReward))
     return refuse(shown(reward), `Return a finite number of at most ±${largestReward}, or null.`);
   for (const [name, value] of Object.entries({ correct, wellFormed }))
@@ -55,7 +65,7 @@ export function readVerdict(given: unknown, who: string, id: string): Reward {
   for (const [name, value] of Object.entries(metrics))
     if (typeof value !== "number" || !Number.isFinite(value))
       return refuse(`metrics.${name}=${shown(value)}`, "Return finite numbers, or leave it out.");
-  return full as Reward;
+  return rewards === undefined ? (full as Reward) : { ...full, reward };
 }
 
 const shown = (value: unknown): string =>
@@ -64,10 +74,12 @@ const shown = (value: unknown): string =>
 /** The grade of a verdict; `more` was given for single turns, beside it. */
 export function gradeOf(verdict: Reward, wallMs: number, more = 0): Grade {
   const known = graded.get(verdict);
-  const reward = verdict.reward === null || more === 0 ? verdict.reward : verdict.reward + more;
+  const given = verdict.reward ?? null;
+  const reward = given === null || more === 0 ? given : given + more;
   if (known) return { ...known, reward };
-  const { correct, wellFormed = true } = verdict;
-  const word = reward === null ? "ungraded" : (correct ?? reward >= 1) ? "pass" : "fail";
+  const { rewards, correct, wellFormed = true } = verdict;
+  const [first] = Object.values(rewards ?? {});
+  const word = reward === null ? "ungraded" : (correct ?? (first ?? reward) >= 1) ? "pass" : "fail";
   return {
     verdict: word,
     status: word,
@@ -81,6 +93,7 @@ export function gradeOf(verdict: Reward, wallMs: number, more = 0): Grade {
     cached: false,
     flags: [],
     codeHash: null,
+    ...(rewards && { rewards: { ...rewards } }),
   };
 }
 
