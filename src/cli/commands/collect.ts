@@ -12,6 +12,7 @@ import { shellCommand } from "../../core/shell.ts";
 import { Collection, collect } from "../../rl/collect.ts";
 import { presetConfig, TrainConfig } from "../../rl/config.ts";
 import type { Policy } from "../../rl/policies.ts";
+import type { Task } from "../../rl/tasks.ts";
 import { type Asked, AskedWeights, type AskPlan, planAsking } from "../asked-weights.ts";
 import { commandOf } from "../command.ts";
 import { sayRun } from "../find-run.ts";
@@ -140,6 +141,7 @@ async function gather(asked: Asked, options: CollectOptions, signal: AbortSignal
       patienceMs: 60_000,
       onOutage: (news) => news.due && progress.print(describeOutage(news, ", then this ends")),
     });
+    await bench.programs(work, code);
     const rollOut = work.rollOuts(
       renderer,
       config,
@@ -153,15 +155,15 @@ async function gather(asked: Asked, options: CollectOptions, signal: AbortSignal
     const policy: Policy = { version: 0, open: () => Promise.resolve({ sampler, version: 0 }) };
     const tasks = await work.train.batch(0, count);
     const room = new Limiter(underWay);
-    const ask = async (group: number) => {
-      const task = tasks[group]!;
+    const ask = async (task: Task, group: number) => {
+      if (collection.has(group)) return;
       const place = { phase: "eval", batch: 0, group } as const;
       const answered = await room.run(() => rollOut(place, task, policy, signal), { signal });
       collection.add({ index: group, ...collect(task, answered, renderer, keep) });
       const { problems, kept } = collection.totals;
       progress.update(problems, { note: `${thousands(kept)} kept` });
     };
-    await Promise.all(tasks.map((_, group) => (collection.has(group) ? undefined : ask(group))));
+    await Promise.all(tasks.map(ask));
     return collection;
   } catch (error) {
     collection.close();
