@@ -8,6 +8,7 @@ const longest = [
   "test/system/endpoints",
   "test/grading/oracle-time",
   "test/docs/tutorial",
+  "test/system/verifiers",
   "test/system/interrupts",
   "test/system/proxy",
   "test/package/packed",
