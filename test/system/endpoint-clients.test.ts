@@ -61,7 +61,10 @@ test("an agent loop that changes its tools begins a sequence, and the reason is 
   });
   const played = await episodesOf(({ endpoint }) => loop(endpoint, { prepareStep }));
   if (!played) return;
-  expect(played.episodes[0]).toMatchObject({ turns: [0, 1, 2], rewrites: ["the list of tools is another"] });
+  expect(played.episodes[0]).toMatchObject({
+    turns: [0, 1, 2],
+    rewrites: ["the list of tools is another: other removed"],
+  });
   expect(played.sequences).toBe(2);
 });
 
