@@ -47,6 +47,7 @@ describe("what is in it", () => {
     const allowed = [
       /^dist\/.+\.(js|d\.ts|mjs|d\.mts|py|json|LICENSE)$/,
       /^dist\/cli\/engines\/skyrl\.txt$/,
+      /^dist\/core\/languages\/harness\/.+\.(cpp|go|java|rs)$/,
       /^dist\/dashboard\/(page|vendor)\/.+\.(html|css|svg)$/,
       /^data\/starter\/(train\.jsonl|test\.jsonl|README\.md)$/,
       /^models\/nano-coder\//,
