@@ -7,7 +7,7 @@ import { startDashboard } from "../../src/dashboard/server.ts";
 import type { EventOf, RunEvent } from "../../src/runs/events.ts";
 import { eventsNamed, newFolder, trainOn } from "../support/environment-runs.ts";
 import { sharedEngine } from "../support/shared-engine.ts";
-import { type NumberProblem, numbers, teachTools, toolRenderer, tools } from "../support/tool-user.ts";
+import { type NumberProblem, numbers, taughtRank, teachTools, toolRenderer, tools } from "../support/tool-user.ts";
 import { runWhet } from "../support/whet.ts";
 import { violations } from "./accessibility.ts";
 import { chromiumPath, launch, overflow, visit, watchedPage } from "./browser.ts";
@@ -37,7 +37,7 @@ beforeAll(async () => {
   });
   root = newFolder();
   path = join(root, "doubles");
-  const config = { from: taught, max_tokens: 40, max_steps: 2, max_lag: 0 } as const;
+  const config = { from: taught, lora_rank: taughtRank, max_tokens: 40, max_steps: 2, max_lag: 0 } as const;
   ({ events } = await trainOn(doubles, { renderer, path, config }));
   const called = eventsNamed(events, "turn-sampled").filter(({ added }) => added.some(({ role }) => role === "tool"));
   const graded = eventsNamed(events, "graded");

@@ -38,6 +38,9 @@ export const tools = {
   double: { description: declaration.description, inputSchema: schema, execute: ({ n }: { n: number }) => `${2 * n}` },
 };
 
+/** The rank of its adapter: who goes on from it says the same. */
+export const taughtRank = 8;
+
 /** Teaches the model a call and an answer for each number; returns the weights. */
 export async function teachTools(
   { baseUrl, apiKey }: { baseUrl: string; apiKey: string },
@@ -67,7 +70,7 @@ export async function teachTools(
   });
   const service = new ServiceClient({ baseUrl, apiKey });
   try {
-    const training = await service.createLoraTrainingClient({ baseModel: "nano-coder", rank: 8, seed: 1 });
+    const training = await service.createLoraTrainingClient({ baseModel: "nano-coder", rank: taughtRank, seed: 1 });
     for (let step = 0; step < 36; step++)
       await Promise.all([training.forwardBackward(data, "cross_entropy"), training.optimStep({ learningRate: 0.004 })]);
     const { path } = await training.saveState("taught");

@@ -11,7 +11,7 @@ import type { AuditRecord } from "../../src/engine/audited.ts";
 import { type ServeProcess, startServe } from "../contract/serve-process.ts";
 import { eventsNamed, eventsOf, newFolder } from "../support/environment-runs.ts";
 import type { EnvironmentName } from "../support/episode-training.ts";
-import { teachTools, toolRenderer } from "../support/tool-user.ts";
+import { taughtRank, teachTools, toolRenderer } from "../support/tool-user.ts";
 import { expectNothingTwice, finalAdapter, type Moment, metricsOf, momentOf } from "./killing.ts";
 
 const wanted = process.env["WHET_KILLS"];
@@ -56,7 +56,7 @@ const settings = (path: string, name: EnvironmentName, lag: number) => ({
   max_tokens: name === "tools" ? 40 : 64,
   context_window: 512,
   tensorboard: false,
-  ...(name === "tools" && { from: taught, learning_rate: 1e-4 }),
+  ...(name === "tools" && { from: taught, lora_rank: taughtRank, learning_rate: 1e-4 }),
 });
 
 /** Trains; resolves to the exit code, null when it was killed. */

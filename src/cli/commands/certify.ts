@@ -43,7 +43,7 @@ const CertifyOptions = z.strictObject({
   max_solutions: z.int().min(1).default(3).describe("reference solutions tried per problem"),
   max_tests_bytes: TrainConfig.shape.max_tests_bytes,
   show: z.enum(["all", "bad"]).default("all").describe("rows of the table"),
-  suite: z.string().default("").describe("instead of PROBLEMS: a suite, as ./whet eval suite= names it"),
+  suite: z.string().default("").describe("instead of PROBLEMS: a suite, by the names of eval suite="),
 });
 
 export const command = commandOf(CertifyOptions, {
