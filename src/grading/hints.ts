@@ -11,8 +11,9 @@ const assertColumns = ["test_list", "test", "test_code", "unit_tests", "asserts"
 
 /** How to write the tests of a row, from what its tests are and which columns it has; undefined where nothing is recognized. */
 export function testsHint(raw: unknown, columns: readonly string[]): string | undefined {
+  // A file gives "null" for a row without tests.
+  if (raw === undefined || raw === null || raw === "null") return columnsHint(columns);
   const tests = typeof raw === "string" ? (readJson(raw) ?? raw) : toJson(raw);
-  if (tests === undefined || tests === null) return columnsHint(columns);
   return assertHint(tests) ?? namesHint(tests) ?? argumentsHint(tests);
 }
 
