@@ -107,7 +107,7 @@ describe.each(aboutRuns)("$name", ({ name, command }) => {
 
 test("commands about runs are these", () => {
   expect(aboutRuns.map(({ name }) => name).toSorted()).toEqual(
-    "checkpoints control diagnose doctor eval export replay report resume sample show".split(" "),
+    "checkpoints collect control diagnose doctor eval export replay report resume sample show".split(" "),
   );
 });
 
