@@ -135,5 +135,5 @@ function taskSentence(problem: Question, template: QuestionTemplate): string {
 /** Code to complete: the problem's own, or the function that is asked for. */
 function starterOf({ starterCode, call, languages = [] }: Question): string | undefined {
   if (typeof starterCode === "string" && starterCode.trim() !== "") return starterCode;
-  return call?.signature && languages.length === 1 ? languageOf(languages[0]).stub?.(call.signature) : undefined;
+  return call?.signature && languages.length === 1 ? languageOf(languages[0]).starter?.(call.signature) : undefined;
 }

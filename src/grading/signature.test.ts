@@ -10,7 +10,7 @@ const stubs = (signature: NonNullable<ReturnType<typeof callsOf>["signature"]>) 
   Object.fromEntries(
     (["typescript", "cpp", "rust", "go", "java"] satisfies LanguageName[]).map((name) => [
       name,
-      languageOf(name).stub!(signature)
+      languageOf(name).starter!(signature)
         .replaceAll(/\s*(?:\/\/ YOUR CODE HERE)?\s*\}/g, "")
         .trim(),
     ]),

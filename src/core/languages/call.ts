@@ -75,3 +75,10 @@ export function typeIn(words: TypeWords, type: ValueType): string {
   if (typeof type !== "string") return words[type.kind](typeIn(words, type.of));
   return words[type === "null" ? "int" : type];
 }
+
+/** The parameters of a function as a language declares them. */
+export const parametersIn = (
+  words: TypeWords,
+  { parameters }: Signature,
+  one: (name: string, type: string) => string,
+): string => parameters.map(({ name, type }) => one(name, typeIn(words, type))).join(", ");

@@ -5,6 +5,7 @@ import {
   type Called,
   harnessOf,
   listed,
+  parametersIn,
   type Report,
   reportFile,
   spelled,
@@ -112,8 +113,8 @@ export const cpp: Language = {
   tags: ["cpp", "c++", "cc", "cxx", "cpp17", "cpp20", "c++17", "c++20"],
   fusion: "cpp",
   fileName: "solution.cpp",
-  stub: ({ name, parameters, result }) =>
-    `${typeIn(types, result)} ${name}(${parameters.map((one) => `${typeIn(types, one.type)} ${one.name}`).join(", ")}) {\n    // YOUR CODE HERE\n}`,
+  starter: (asked) =>
+    `${typeIn(types, asked.result)} ${asked.name}(${parametersIn(types, asked, (name, type) => `${type} ${name}`)}) {\n    // YOUR CODE HERE\n}`,
   comment: "//",
   startMs: 250,
   note: "It is compiled by g++ with -O2, in C++20.",

@@ -4,6 +4,7 @@ import {
   type Call,
   type Called,
   harnessOf,
+  parametersIn,
   type Report,
   reportFile,
   spelled,
@@ -117,8 +118,8 @@ export const go: Language = {
   tags: ["go", "golang"],
   fusion: "go",
   fileName: "solution.go",
-  stub: ({ name, parameters, result }) =>
-    `func ${name}(${parameters.map((one) => `${one.name} ${typeIn(types, one.type)}`).join(", ")}) ${typeIn(types, result)} {\n\t// YOUR CODE HERE\n}`,
+  starter: (asked) =>
+    `func ${asked.name}(${parametersIn(types, asked, (name, type) => `${name} ${type}`)}) ${typeIn(types, asked.result)} {\n\t// YOUR CODE HERE\n}`,
   comment: "//",
   startMs: 250,
   note: "It is package main, and only the standard library is there.",

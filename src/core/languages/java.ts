@@ -4,6 +4,7 @@ import {
   type Call,
   type Called,
   harnessOf,
+  parametersIn,
   type Report,
   reportFile,
   spelled,
@@ -228,8 +229,8 @@ export const java: Language = {
   tags: ["java"],
   fusion: "java",
   fileName: "Main.java",
-  stub: ({ name, parameters, result }) =>
-    `class Solution {\n    public ${typeIn(types, result)} ${name}(${parameters.map((one) => `${typeIn(types, one.type)} ${one.name}`).join(", ")}) {\n        // YOUR CODE HERE\n    }\n}`,
+  starter: (asked) =>
+    `class Solution {\n    public ${typeIn(types, asked.result)} ${asked.name}(${parametersIn(types, asked, (name, type) => `${type} ${name}`)}) {\n        // YOUR CODE HERE\n    }\n}`,
   comment: "//",
   startMs: 1500,
   note: "It has one class with public static void main.",

@@ -21,7 +21,7 @@ export interface Language {
   /** Said in a question, after how input arrives: what a judge would say of the file. */
   note?: string;
   /** The function that a question asks for, to be completed; without it the question only names it. */
-  stub?(asked: Signature): string;
+  starter?(asked: Signature): string;
   /** A program that prints the sum of two numbers: it tells whether programs of the language work. */
   sum: string;
   /** How a process of its own is started for every test; null: a fork of the interpreter that is warm already. */

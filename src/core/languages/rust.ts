@@ -5,6 +5,7 @@ import {
   type Called,
   harnessOf,
   listed,
+  parametersIn,
   type Report,
   reportFile,
   spelled,
@@ -143,8 +144,8 @@ export const rust: Language = {
   tags: ["rust", "rs"],
   fusion: "rust",
   fileName: "solution.rs",
-  stub: ({ name, parameters, result }) =>
-    `fn ${name}(${parameters.map((one) => `${one.name}: ${typeIn(types, one.type)}`).join(", ")}) -> ${typeIn(types, result)} {\n    // YOUR CODE HERE\n}`,
+  starter: (asked) =>
+    `fn ${asked.name}(${parametersIn(types, asked, (name, type) => `${name}: ${type}`)}) -> ${typeIn(types, asked.result)} {\n    // YOUR CODE HERE\n}`,
   comment: "//",
   startMs: 250,
   note: "It is compiled by rustc with -O, in edition 2021, without other crates.",

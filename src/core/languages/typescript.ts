@@ -1,6 +1,6 @@
 import { SourceMap } from "node:module";
 import { findEsbuild, installEsbuild } from "../esbuild.mjs";
-import { type TypeWords, typeIn } from "./call.ts";
+import { parametersIn, type TypeWords, typeIn } from "./call.ts";
 import { esbuild } from "./esbuild.ts";
 import { javascript, nodeRuntime, nodeTools } from "./javascript.ts";
 import { type Language, ProgramError, type Translated } from "./language.ts";
@@ -70,8 +70,8 @@ export const typescript: Language = {
   tags: ["typescript", "ts", "mts", "cts", "tsx"],
   fusion: "typescript",
   fileName: "solution.ts",
-  stub: ({ name, parameters, result }) =>
-    `function ${name}(${parameters.map((one) => `${one.name}: ${typeIn(types, one.type)}`).join(", ")}): ${typeIn(types, result)} {\n  // YOUR CODE HERE\n}`,
+  starter: (asked) =>
+    `function ${asked.name}(${parametersIn(types, asked, (name, type) => `${name}: ${type}`)}): ${typeIn(types, asked.result)} {\n  // YOUR CODE HERE\n}`,
   comment: "//",
   startMs: javascript.startMs,
   note: "It is run by Node; types are not checked.",
