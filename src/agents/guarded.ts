@@ -35,10 +35,12 @@ exec "$@"
 
 /** Starts one. What it says of errors in starting comes as its "error". */
 export function startGuarded(argv: readonly string[], { cwd, env }: { cwd: string; env: NodeJS.ProcessEnv }): Guarded {
+  // The key of the server that trains is nobody else's.
+  const { TINKER_API_KEY: _, ...shown } = env;
   // A group of its own, so that nothing that a person types at this terminal reaches it.
   const child = spawn("/bin/sh", ["-c", guarded, "guarded", ...argv], {
     cwd,
-    env: { ...env, WHETSTONE_EPISODE: randomUUID() },
+    env: { ...shown, WHETSTONE_EPISODE: randomUUID() },
     stdio: ["pipe", "pipe", "pipe", "pipe"],
     detached: true,
   });

@@ -53,11 +53,10 @@ export async function runAgent(run: AgentRun): Promise<AgentResult> {
     }
     const own = { PROBLEM_DIR: problem };
     const openai = { OPENAI_BASE_URL: endpoint.baseURL, OPENAI_API_KEY: endpoint.apiKey, OPENAI_MODEL: endpoint.model };
-    const { TINKER_API_KEY: _, ...environment } = process.env;
     const argv = door ? jailedCommand({ command, cwd, problem, door }) : ["/bin/sh", "-c", command];
     const env = door
-      ? { PATH: environment["PATH"], LANG: environment["LANG"], HOME: "/tmp", TMPDIR: "/tmp", ...own, ...openai }
-      : { ...environment, ...own, ...openai };
+      ? { PATH: process.env["PATH"], LANG: process.env["LANG"], HOME: "/tmp", TMPDIR: "/tmp", ...own, ...openai }
+      : { ...process.env, ...own, ...openai };
     return await untilEnd(argv, { cwd, env }, input, signal);
   } finally {
     door?.close();

@@ -123,9 +123,8 @@ class VerifiersProcess {
   }
 
   private constructor({ python, name }: VerifiersSource) {
-    const { TINKER_API_KEY: _, ...environment } = process.env;
     // What the environment starts, such as uv, is found beside its interpreter.
-    const env = { ...environment, PATH: `${dirname(python)}${delimiter}${environment["PATH"]}` };
+    const env = { ...process.env, PATH: `${dirname(python)}${delimiter}${process.env["PATH"]}` };
     this.#name = name;
     this.#guarded = startGuarded([python, script], { cwd: process.cwd(), env });
     const { child } = this.#guarded;
