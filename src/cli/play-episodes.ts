@@ -5,7 +5,7 @@ import { nearest } from "../core/nearest.ts";
 import { Random } from "../core/random.ts";
 import { visible } from "../core/visible.ts";
 import { codeEnvironment } from "../rl/environment/code.ts";
-import type { Policy } from "../rl/policies.ts";
+import { policyOf } from "../rl/policies.ts";
 import { type Task, taskOf } from "../rl/tasks.ts";
 import type { Arrays, Grade, NewEvent } from "../runs/events.ts";
 import type { Asked } from "./asked-weights.ts";
@@ -38,7 +38,7 @@ export async function playEpisodesOf(
     temperature: options.temperature ?? (options.n === 1 ? 0 : 1),
     seedFor: () => (engine.kind === "hosted" ? undefined : new Random("sample", config.seed, task.id).uint32()),
   });
-  const policy: Policy = { version: 0, open: () => Promise.resolve({ sampler, version: 0 }) };
+  const policy = policyOf(sampler);
   const { completions } = await rollOut({ phase: "eval", batch: 0, group: 0 }, task, policy, signal);
   const graded = completions.filter(({ grade }) => grade.verdict !== "ungraded");
   const passed = graded.filter(({ grade }) => grade.verdict === "pass").length;

@@ -3,7 +3,7 @@
 import { bundledModel } from "../core/bundled.ts";
 import { countOf } from "../core/count.ts";
 import { ConfigError } from "../core/errors.ts";
-import { describeOutage, type OutageNews } from "../core/outage.ts";
+import { briefPatience } from "../core/outage.ts";
 import { whet } from "../core/program.ts";
 import type { Grader, NormalizedTest } from "../grading/index.ts";
 import type { Renderer } from "../renderers/index.ts";
@@ -152,8 +152,7 @@ export function suiteTasks(
 }
 
 export function suiteRollOuts({ grader }: OpenSuite, renderer: Renderer, print: (line: string) => void): RollOuts {
-  const onOutage = (news: OutageNews) => news.due && print(describeOutage(news, ", then this ends"));
-  return sampleAndJudge(renderer, judgeByTests({ grader, patienceMs: 60_000, onOutage }));
+  return sampleAndJudge(renderer, judgeByTests({ grader, ...briefPatience(print) }));
 }
 
 /** Loads what suite= names; undefined: a file of problems, which is test data like any other. */

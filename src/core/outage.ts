@@ -87,6 +87,14 @@ export class Outage {
   }
 }
 
+/** For commands that ask in the foreground: a minute's patience, and whoever waits is told. */
+export const briefPatience = (print: (line: string) => void) => ({
+  patienceMs: 60_000,
+  onOutage: (news: OutageNews) => {
+    if (news.due) print(describeOutage(news, ", then this ends"));
+  },
+});
+
 /** One line about an outage. `then` says what happens when it is waited for no longer. */
 export function describeOutage({ what, state, seconds, leftSeconds, reason }: OutageNews, then = ""): string {
   if (state === "back") return `${what} answers again after ${spanOf(seconds)}`;

@@ -18,6 +18,12 @@ export interface OpenPolicy {
   version: number;
 }
 
+/** A policy whose sampler is open already. */
+export const policyOf = (sampler: SamplingClient, version = 0): Policy => ({
+  version,
+  open: () => Promise.resolve({ sampler, version }),
+});
+
 export interface PoliciesOptions {
   service: ServiceClient;
   training: TrainingClient;
@@ -132,7 +138,7 @@ export class Policies {
     }
     const place = path === undefined ? {} : { path };
     await this.#options.record({ type: "policy-published", version, ...place, start, end: Date.now() });
-    return { version, open: () => Promise.resolve({ sampler, version }) };
+    return policyOf(sampler, version);
   }
 
   async #reopen(version: number): Promise<Policy | undefined> {
@@ -141,7 +147,7 @@ export class Policies {
     try {
       const { service, signal } = this.#options;
       const sampler = await service.createSamplingClient({ modelPath: path, signal });
-      return { version, open: () => Promise.resolve({ sampler, version }) };
+      return policyOf(sampler, version);
     } catch (error) {
       if (!(await isGone(error, this.#options.service, this.#options.signal))) throw error;
       return undefined;

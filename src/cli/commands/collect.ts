@@ -5,13 +5,13 @@ import { countOf, thousands } from "../../core/count.ts";
 import { ConfigError, WhetstoneError } from "../../core/errors.ts";
 import { Limiter } from "../../core/limiter.ts";
 import { takeLock } from "../../core/lock-file.ts";
-import { describeOutage } from "../../core/outage.ts";
+import { briefPatience } from "../../core/outage.ts";
 import { whet } from "../../core/program.ts";
 import { Random } from "../../core/random.ts";
 import { shellCommand } from "../../core/shell.ts";
 import { Collection, collect } from "../../rl/collect.ts";
 import { presetConfig, TrainConfig } from "../../rl/config.ts";
-import type { Policy } from "../../rl/policies.ts";
+import { policyOf } from "../../rl/policies.ts";
 import type { Task } from "../../rl/tasks.ts";
 import { type Asked, AskedWeights, type AskPlan, planAsking } from "../asked-weights.ts";
 import { commandOf } from "../command.ts";
@@ -137,10 +137,7 @@ async function gather(asked: Asked, options: CollectOptions, signal: AbortSignal
   const collection = new Collection(resolve(options.out), how);
   const progress = new Progress({ label, total: count });
   try {
-    const code = bench.code({
-      patienceMs: 60_000,
-      onOutage: (news) => news.due && progress.print(describeOutage(news, ", then this ends")),
-    });
+    const code = bench.code(briefPatience((line) => progress.print(line)));
     await bench.programs(work, code);
     const rollOut = work.rollOuts(
       renderer,
@@ -152,7 +149,7 @@ async function gather(asked: Asked, options: CollectOptions, signal: AbortSignal
       temperature,
       seedFor: (_, task) => (engine.kind === "hosted" ? undefined : new Random("collect", seed, task.id).uint32()),
     });
-    const policy: Policy = { version: 0, open: () => Promise.resolve({ sampler, version: 0 }) };
+    const policy = policyOf(sampler);
     const tasks = await work.train.batch(0, count);
     const room = new Limiter(underWay);
     const ask = async (task: Task, group: number) => {

@@ -5,13 +5,13 @@ import { countOf, percent } from "../../core/count.ts";
 import { ConfigError } from "../../core/errors.ts";
 import { writeFileAtomic } from "../../core/files.ts";
 import { readJsonLines, toJsonLine } from "../../core/jsonl.ts";
-import { describeOutage, type OutageNews } from "../../core/outage.ts";
+import { briefPatience } from "../../core/outage.ts";
 import { whet } from "../../core/program.ts";
 import { visible } from "../../core/visible.ts";
 import { TrainConfig } from "../../rl/config.ts";
 import { codeEnvironment } from "../../rl/environment/code.ts";
 import { compareEvaluations, type Evaluation, evaluate, evaluationSeed, summarizeOutcomes } from "../../rl/evaluate.ts";
-import type { Policy } from "../../rl/policies.ts";
+import { policyOf } from "../../rl/policies.ts";
 import type { RollOuts } from "../../rl/rollout.ts";
 import type { Task } from "../../rl/tasks.ts";
 import { weighRewards } from "../../rl/weighted.ts";
@@ -156,8 +156,7 @@ async function openSide(weights: AskedWeights, plan: AskPlan, suite: OpenSuite |
 /** The run's own test problems. */
 async function dataOf({ bench, renderer }: Asked, print: (line: string) => void) {
   const work = await bench.work(renderer, { splits: ["test"] });
-  const onOutage = (news: OutageNews) => news.due && print(describeOutage(news, ", then this ends"));
-  const code = bench.code({ patienceMs: 60_000, onOutage });
+  const code = bench.code(briefPatience(print));
   await bench.programs(work, code);
   const { summary, test: tasks } = work;
   return { tasks, rollOuts: work.rollOuts(renderer, bench.config, code), summary: summary.test };
@@ -220,7 +219,7 @@ async function measure(
   signal: AbortSignal,
 ): Promise<Evaluation> {
   const { label, sampler, engine, tasks, rollOuts } = side;
-  const policy: Policy = { version: 0, open: () => Promise.resolve({ sampler, version: 0 }) };
+  const policy = policyOf(sampler);
   const progress = new Progress({ label, total: tasks.length * config.eval_num_samples });
   side.progress = progress;
   let graded = 0;
