@@ -6,8 +6,8 @@ import type { TrainConfig } from "./config.ts";
 import { lossDatum } from "./datums.ts";
 import { evaluationSeed } from "./evaluate.ts";
 import type { Measured } from "./measured-forecast.ts";
-import type { Policy } from "./policies.ts";
-import type { TokenUse } from "./prices.ts";
+import { policyOf } from "./policies.ts";
+import { addTokens, sampledTokens, type TokenUse, tokensBy } from "./prices.ts";
 import type { Group, Place, RollOuts } from "./rollout.ts";
 import type { Task } from "./tasks.ts";
 import { inputTokens, updateRule } from "./train-step.ts";
@@ -55,7 +55,6 @@ export async function measureStep(config: TrainConfig, parts: MeasureParts): Pro
   const evaluated = await rollOutAll(sampler, { phase: "eval", batch: 0 }, problems, config, parts);
   const evaluating = lap();
   const each = (total: number) => total / Math.max(1, problems.length);
-  const whole = evaluated.use;
   return {
     basis: `one batch of ${groups.length} prompts × ${config.completions_per_prompt} answers and ${problems.length} test problems, done here; over a run three quarters as much is trained on`,
     step: {
@@ -67,10 +66,7 @@ export async function measureStep(config: TrainConfig, parts: MeasureParts): Pro
       problems.length === 0
         ? undefined
         : {
-            prefill: each(whole.prefill),
-            cachedPrefill: each(whole.cachedPrefill),
-            sample: each(whole.sample),
-            train: 0,
+            ...tokensBy((kind) => each(evaluated.use[kind])),
             seconds: each(evaluating),
           },
   };
@@ -92,17 +88,12 @@ async function rollOutAll(
   tasks: readonly Task[],
   config: TrainConfig,
   { rollOuts, signal }: MeasureParts,
-): Promise<{ groups: Group[]; use: Omit<TokenUse, "train"> }> {
-  const policy: Policy = { version: 0, open: () => Promise.resolve({ sampler, version: 0 }) };
-  const use = { prefill: 0, cachedPrefill: 0, sample: 0 };
+): Promise<{ groups: Group[]; use: TokenUse }> {
+  const policy = policyOf(sampler);
+  const use = tokensBy(() => 0);
   const rollOut = rollOuts({
     record: async (event) => {
-      if (event.type !== "group-sampled" && event.type !== "turn-sampled") return;
-      const { promptTokens, cachedTokens } = event;
-      use.prefill += promptTokens;
-      use.cachedPrefill += cachedTokens;
-      use.sample +=
-        event.type === "turn-sampled" ? event.tokens : event.samples.reduce((sum, { tokens }) => sum + tokens, 0);
+      if (event.type === "group-sampled" || event.type === "turn-sampled") addTokens(use, sampledTokens(event));
     },
     samples: phase === "train" ? config.completions_per_prompt : config.eval_num_samples,
     temperature: phase === "train" ? config.temperature : config.eval_temperature,

@@ -2,7 +2,7 @@
 // its prices, so this table is read where a cost is shown, and an unknown model has no cost rather than a guessed one.
 import { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
-import type { EventOf } from "../runs/events.ts";
+import type { NewEvent } from "../runs/events.ts";
 import { type engineNames, localEngineNames } from "./config-keys.ts";
 
 export type EngineName = (typeof engineNames)[number];
@@ -134,7 +134,7 @@ export function addTokens(to: TokenUse, more: Partial<TokenUse>): void {
 }
 
 /** What a request for samples used. */
-export const sampledTokens = (event: EventOf<"group-sampled" | "turn-sampled">) => ({
+export const sampledTokens = (event: Extract<NewEvent, { type: "group-sampled" | "turn-sampled" }>) => ({
   prefill: event.promptTokens,
   cachedPrefill: event.cachedTokens,
   sample: event.type === "turn-sampled" ? event.tokens : event.samples.reduce((sum, { tokens }) => sum + tokens, 0),
