@@ -54,10 +54,6 @@ export function sizesOf(folder: string): Sizes | undefined {
   } catch {
     return undefined; // another architecture than those that the embedded engine computes
   }
-  const { torch_dtype: older, dtype = older } = JSON.parse(readFileSync(join(folder, "config.json"), "utf8")) as Record<
-    string,
-    unknown
-  >;
   const shapes = weightShapes(config);
   const adapted = Object.values(adaptedParts).flat();
   const ofLayer = adapted.reduce((sum, part) => {
@@ -66,7 +62,7 @@ export function sizesOf(folder: string): Sizes | undefined {
   }, 0);
   return {
     parameters: parameterCount(config),
-    width: dtype === "float32" ? 4 : 2,
+    width: dtypeOf(folder) === "float32" ? 4 : 2,
     adapterPerRank: ofLayer * config.numLayers,
     tokenNumbers: 2 * config.numLayers * count([config.numKvHeads, config.headDim]),
     layers: config.numLayers,
@@ -76,6 +72,15 @@ export function sizesOf(folder: string): Sizes | undefined {
     vocabulary: config.vocabSize,
   };
 }
+
+/** The numbers that a folder's weights are in, as its config says. */
+export function dtypeOf(folder: string): unknown {
+  const { torch_dtype: older, dtype = older } = configIn(folder);
+  return dtype;
+}
+
+export const configIn = (folder: string): Record<string, unknown> =>
+  JSON.parse(readFileSync(join(folder, "config.json"), "utf8"));
 
 /** Of the memory that is there, what XLA and its workspace leave. */
 const usable = 0.85;

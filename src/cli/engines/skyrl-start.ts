@@ -1,5 +1,5 @@
 // The start of engine=skyrl: says what fits this machine, installs SkyRL, fetches the model, and starts the server for one command.
-import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { mkdirSync, rmSync, symlinkSync } from "node:fs";
 import { basename, dirname, isAbsolute, join } from "node:path";
 import { ConfigError, WhetstoneError } from "../../core/errors.ts";
 import { takeLock } from "../../core/lock-file.ts";
@@ -11,7 +11,7 @@ import type { Logger } from "../../runs/log.ts";
 import { findInterpreter } from "../../sandbox/interpreter.ts";
 import { Progress, showDownload } from "../progress.ts";
 import type { EngineStart, RunningEngine } from "./engine.ts";
-import { type Fit, fitInto, sizesOf } from "./fit.ts";
+import { configIn, dtypeOf, type Fit, fitInto, sizesOf } from "./fit.ts";
 import { describeGpu, freeDisk, type Gpu, gpus, memory, size } from "./machine.ts";
 import { skyrlPython, skyrlVersion } from "./skyrl-install.ts";
 import { startSkyrl } from "./skyrl-server.ts";
@@ -98,7 +98,7 @@ async function fetchModel({ model, signal }: EngineStart, check: (folder: string
 
 /** Says what fits, before weights are fetched; refuses what does not. */
 function sayFit(folder: string, { model, config, logger }: EngineStart, gpu: Gpu | undefined): Fit | undefined {
-  const { architectures = [] } = readJson(folder) as { architectures?: string[] };
+  const { architectures = [] } = configIn(folder) as { architectures?: string[] };
   if (!architectures.some((name) => computed.test(name)))
     throw new WhetstoneError(
       "cli/skyrl-architecture",
@@ -166,10 +166,3 @@ function placeModel(stateDir: string, model: string, folder: string): string {
   }
   return workFolder;
 }
-
-const readJson = (folder: string): Record<string, unknown> =>
-  JSON.parse(readFileSync(join(folder, "config.json"), "utf8"));
-const dtypeOf = (folder: string): unknown => {
-  const { torch_dtype: older, dtype = older } = existsSync(join(folder, "config.json")) ? readJson(folder) : {};
-  return dtype;
-};
