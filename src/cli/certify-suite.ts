@@ -43,7 +43,7 @@ export async function certifySuite(
   try {
     console.log(tableLine(header));
     await mapInOrder(
-      asyncOf(suite.problems),
+      suite.problems,
       16,
       async ({ id, tests, solutions, check }) => {
         const problem = { id, tests: await tests(), languages: ["python"] as const };
@@ -70,8 +70,4 @@ export async function certifySuite(
     await suite.close();
   }
   return counts.bad + suite.leftOut > 0 ? 1 : 0;
-}
-
-async function* asyncOf<Item>(items: readonly Item[]): AsyncGenerator<Item> {
-  yield* items;
 }

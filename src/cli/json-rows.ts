@@ -67,7 +67,7 @@ function whyNoObject(text: string): string {
  * aborts; what is in work then is the signal's to end.
  */
 export async function mapInOrder<Row, Result>(
-  rows: AsyncIterable<Row>,
+  rows: AsyncIterable<Row> | Iterable<Row>,
   window: number,
   work: (row: Row) => Promise<Result>,
   take: (result: Result, row: Row) => Promise<void> | void,
