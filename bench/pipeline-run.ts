@@ -24,6 +24,7 @@ const config = {
   max_steps: batches,
   max_lag: lag ?? 0,
   tail: settings.tail,
+  carry_rounds: settings.carry_rounds,
   learning_rate: 1e-4,
   lora_rank: 8,
   eval_every: 0,

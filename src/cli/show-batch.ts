@@ -59,13 +59,12 @@ export function describeBatch(run: string, view: RunView, batch: Batch): string 
   });
   const header = ["group", "passed", "outcome", "rewards", "tokens", "why not", "problem"];
   lines.push("", ...textTable(header, rows, "rrllrl").map((line) => `  ${line}`));
-  const carried = evaluation
-    ? []
-    : (view.updates.get(batch.batch)?.groups ?? []).filter((entry) => entry.batch < batch.batch);
-  if (carried.length > 0) {
-    const places = carried.map(({ group }) => group).join(", ");
-    const command = showCommand(run, batchKey({ ...batch, batch: batch.batch - 1 }));
-    lines.push("", `  trained on with group ${places} of the step before: ${command}`);
+  const trained = evaluation ? [] : (view.updates.get(batch.batch)?.groups ?? []);
+  for (const earlier of new Set(trained.map((entry) => entry.batch))) {
+    if (earlier === batch.batch) continue;
+    const places = trained.flatMap((entry) => (entry.batch === earlier ? [entry.group] : [])).join(", ");
+    const command = showCommand(run, batchKey({ ...batch, batch: earlier }));
+    lines.push("", `  trained on with group ${places} of step ${earlier}: ${command}`);
   }
   const first = batch.groups.find(({ judged }) => judged?.outcome === "mixed") ?? batch.groups[0]!;
   lines.push("", `  one group: ${showCommand(run, batchKey(batch), `group=${first.sampled.group}`)}`);

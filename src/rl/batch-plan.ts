@@ -8,11 +8,14 @@ import { endOf, type Start } from "./resume.ts";
 import type { Group, Place } from "./rollout.ts";
 import type { Task, TaskSource } from "./tasks.ts";
 
-type PlanConfig = Pick<TrainConfig, "prompts_per_step" | "fill_batch" | "max_lag" | "max_steps" | "tail">;
+type PlanConfig = Pick<
+  TrainConfig,
+  "prompts_per_step" | "fill_batch" | "max_lag" | "max_steps" | "tail" | "carry_rounds"
+>;
 
 export class BatchPlan {
   readonly first: number;
-  /** The oldest batch with groups to give: the first, or the one before it where some of its groups were carried over. */
+  /** The oldest batch with groups to give: the first, or one before it of which some were carried over. */
   readonly oldest: number;
   /** The step at which training ends. */
   readonly end: number;
@@ -30,7 +33,7 @@ export class BatchPlan {
   constructor({ position, recovered }: Start, config: PlanConfig, source: TaskSource) {
     const frontier = recovered.frontier(position);
     this.first = position.step;
-    this.oldest = recovered.carriedFrom(position.step - 1).length > 0 ? position.step - 1 : position.step;
+    this.oldest = Math.min(position.step, ...recovered.carriedFrom(position.step - 1).map(({ batch }) => batch));
     this.end = endOf(config, position.step);
     this.frontier = frontier.step;
     this.floor = recovered.floor;
@@ -43,13 +46,19 @@ export class BatchPlan {
 
   /** The version that a batch is sampled from. */
   versionFor(batch: number): number {
-    return versionFor(batch, this.#config.max_lag, this.floor);
+    return versionFor(batch, this.#config.max_lag, this.floor, this.#config.carry_rounds);
+  }
+
+  /** The oldest batch of which groups may be carried over into a step. */
+  oldestCarried(step: number): number {
+    const { tail, carry_rounds } = this.#config;
+    return tail === "wait" ? step : carry_rounds ? this.versionFor(step - 1) : step - 1;
   }
 
   /** The oldest version that anything is sampled from once the updates before `step` were made. */
   oldestVersion(step: number): number {
-    const isCarrying = this.#config.tail === "carry" || this.#recovered.carriedFrom(step - 1).length > 0;
-    return this.versionFor(isCarrying ? step - 1 : step);
+    const carried = this.#recovered.carriedFrom(step - 1).map(({ batch }) => batch);
+    return this.versionFor(Math.min(this.oldestCarried(step), ...carried));
   }
 
   /** The problems of a batch by group. Of one before the first: those of the groups that were carried over from it. */
@@ -59,11 +68,12 @@ export class BatchPlan {
     const tasks = new Map<number, Task>();
     for (const place of batch < this.first ? [] : this.#recovered.trainedPlaces(batch)!)
       if (place.batch === batch) tasks.set(place.group, this.#recordedTask(place));
-    for (const { group, datasetIndex } of this.#recovered.carriedFrom(batch)) {
-      const place = { batch, group };
-      const task = this.isTrained(place) ? this.#recordedTask(place) : (await this.#source.batch(datasetIndex, 1))[0]!;
-      tasks.set(group, task);
-    }
+    for (const place of this.#recovered.carriedFrom(Math.max(batch, this.first - 1)))
+      if (place.batch === batch)
+        tasks.set(
+          place.group,
+          this.isTrained(place) ? this.#recordedTask(place) : (await this.#source.batch(place.datasetIndex, 1))[0]!,
+        );
     return tasks;
   }
 
@@ -107,9 +117,10 @@ export class BatchPlan {
     return this.#missing("eval", version, upTo(problems));
   }
 
-  /** Groups of a batch that the update after the last is to have. */
+  /** Groups of a batch that the updates made so far left to later ones. */
   #carriedOn(batch: number): number[] {
-    return batch === this.frontier - 1 ? this.#recovered.carriedFrom(batch).map(({ group }) => group) : [];
+    const carried = this.#recovered.carriedFrom(this.frontier - 1);
+    return carried.flatMap((left) => (left.batch === batch ? [left.group] : []));
   }
 
   #missing(phase: Place["phase"], batch: number, groups: readonly number[]): number {

@@ -1,8 +1,8 @@
 // Stops a run before it has cost more than it may. Work is begun only if what was spent, what is under way and the new work together
 // stay below the limit: by the lengths measured so far with three standard deviations on top, by the longest answers possible
 // while too little is measured.
-import type { RunEvent } from "../runs/events.ts";
-import { isCarryDropped, undoSteps } from "../runs/rewinds.ts";
+import { type RunEvent, updateCarried, updateGroups } from "../runs/events.ts";
+import { undoSteps } from "../runs/rewinds.ts";
 import type { TrainConfig } from "./config.ts";
 import { forecastAtMost } from "./forecast.ts";
 import type { Meter } from "./meter.ts";
@@ -56,8 +56,9 @@ export class Budget {
   /** Dollars to train on what a batch has sampled. */
   readonly #untrained = new Map<number, number>();
   readonly #trained = new Map<number, number>();
-  /** Groups that a step's update left to the next one. */
-  readonly #carried = new Map<number, ReadonlySet<number>>();
+  /** Groups by batch that the newest update left to later ones, and which step is next. */
+  readonly #carried = new Map<number, Set<number>>();
+  #next = 0;
   /** What was admitted and has not come to its end. */
   readonly #begun = { batches: new Set<number>(), evaluations: new Set<number>() };
 
@@ -136,11 +137,13 @@ export class Budget {
       case "update-submitted": {
         this.#trained.set(event.step, this.#dollars({ train: event.tokens, prefill: event.readTokens }));
         this.#untrained.set(event.step, this.#trained.get(event.step)!);
-        const carried = new Set((event.carried ?? []).map(({ group }) => group));
-        if (carried.size > 0) this.#carried.set(event.step, carried);
-        for (const group of carried) {
-          const training = this.#costs.get(keyOf({ phase: "train", batch: event.step, group }))?.training ?? 0;
-          this.#untrained.set(event.step + 1, (this.#untrained.get(event.step + 1) ?? 0) + training);
+        for (const place of updateGroups(event)) this.#costs.delete(keyOf({ phase: "train", ...place }));
+        this.#carried.clear();
+        this.#next = event.step + 1;
+        for (const { batch, group } of updateCarried(event)) {
+          this.#carried.set(batch, (this.#carried.get(batch) ?? new Set()).add(group));
+          const training = this.#costs.get(keyOf({ phase: "train", batch, group }))?.training ?? 0;
+          this.#untrained.set(this.#next, (this.#untrained.get(this.#next) ?? 0) + training);
         }
         break;
       }
@@ -149,10 +152,7 @@ export class Budget {
         break;
       case "retrained":
       case "step-done":
-        for (const key of this.#costs.keys())
-          if ([event.step, event.step - 1].some((step) => key.startsWith(`train ${step} `))) this.#costs.delete(key);
         this.#untrained.delete(event.step);
-        this.#carried.delete(event.step - 1);
         this.#endIfSampled(event.step);
         break;
       case "evaluated":
@@ -165,11 +165,11 @@ export class Budget {
           open.clear();
         // Those before the checkpoint are in it.
         for (const step of [...this.#trained.keys()]) if (step < event.version) this.#trained.delete(step);
-        for (const step of [...this.#carried.keys()]) if (step < event.version - 1) this.#carried.delete(step);
         break;
       case "rewound":
-        undoSteps(event.to, this.#untrained, this.#trained, this.#groupsLeft, this.#carried);
-        for (const step of [...this.#carried.keys()]) if (isCarryDropped(step, event.to)) this.#carried.delete(step);
+        undoSteps(event.to, this.#untrained, this.#trained, this.#groupsLeft);
+        // Nothing that was carried over is carried on.
+        this.#carried.clear();
         break;
     }
   }
@@ -185,7 +185,7 @@ export class Budget {
   #willTrain({ phase, batch, group }: Parameters<typeof keyOf>[0], tokens: number, cost: GroupCost): void {
     if (phase !== "train") return;
     const training = this.#dollars({ train: tokens, prefill: this.#reads * tokens });
-    const step = this.#carried.get(batch)?.has(group) ? batch + 1 : batch;
+    const step = this.#carried.get(batch)?.has(group) ? this.#next : batch;
     this.#untrained.set(step, (this.#untrained.get(step) ?? 0) + training);
     cost.dollars += training;
     cost.training += training;

@@ -231,6 +231,10 @@ export const configGroups = {
       z.number().min(0.25).max(1).default(0.75),
       "tail=carry: the share of its problems that a step waits for; those carried over are waited for in the next one",
     ),
+    carry_rounds: setting(
+      z.boolean().default(false),
+      "tail=carry: begin max_lag + 1 steps together, with one policy; what is late is carried over from step to step and waited for in the first of the next round. Faster where a few answers take many times the usual time",
+    ),
     allow_unclipped: setting(
       z.boolean().default(false),
       "allow answers that are three versions old and more with loss_fn=importance_sampling, which nothing bounds",

@@ -141,6 +141,11 @@ export function validateConfig(config: TrainConfig): string[] {
     warnings.push(
       `tail=carry changes nothing: carry_share=${config.carry_share} of prompts_per_step=${config.prompts_per_step} is all of them`,
     );
+  if (config.carry_rounds && (!carries || config.max_lag === 0))
+    throw new ConfigError(
+      "config/rounds-of-one",
+      `carry_rounds=true begins max_lag + 1 steps together and carries over between them, which tail=${config.tail} max_lag=${config.max_lag} does not. Set tail=carry and max_lag=1 or more, or leave it out (carry_rounds=false).`,
+    );
   const lag = oldestAnswers(config);
   const lagKeys = `max_lag=${config.max_lag}${carries ? " tail=carry" : ""}`;
   if (lag >= 3 && config.loss_fn === "importance_sampling" && !config.allow_unclipped) {

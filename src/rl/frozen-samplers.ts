@@ -80,7 +80,7 @@ export async function withinServer(
   const instead = config.max_lag > 0 ? ` instead of ${config.max_lag}` : "";
   const tail = config.tail === "wait" ? "" : " tail=wait instead of carry";
   logger.info(`samplers ${notFrozen}; so max_lag=0${instead}${tail}, and evaluations between two steps`);
-  return { config: { ...config, max_lag: 0, tail: "wait" }, frozenSamplers };
+  return { config: { ...config, max_lag: 0, tail: "wait", carry_rounds: false }, frozenSamplers };
 }
 
 export const notFrozen = "not frozen on this server: sampling an older policy would change what is trained";

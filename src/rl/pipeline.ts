@@ -1,12 +1,13 @@
 // Runs ahead of the trainer by a fixed number of policy versions: batch n is sampled from version max(0, n − lag), and after a rewind to
-// step s, where sampling begins anew, from version max(s, n − lag). Which policy answers which problem follows from n, the lag and the
-// journal alone, never from which request came back first; so nothing grows stale by surprise, nothing is thrown away, and no problem
-// is favoured because its answers are short.
+// step s, where sampling begins anew, from version max(s, n − lag); in rounds, lag + 1 batches from the version of the first of them.
+// Which policy answers which problem follows from n, the lag and the journal alone, never from which request came back first; so
+// nothing grows stale by surprise, nothing is thrown away, and no problem is favoured because its answers are short.
 //
 // The groups of a batch are admitted together when their version exists, at most lag + 1 batches are under way, and a slow group
 // holds back its own batch only. Whether it holds back that is the rule of the tail (`#take`): a batch waits for all of its groups, or
-// for a share of them, and what is missing then is waited for with the next batch. This is the one file of the loop with concurrency in it.
-import { enoughOf } from "../diagnosis/pace.ts";
+// for a share of them, and what is missing then is waited for with a later batch, while it may still be trained on. This is the one file
+// of the loop with concurrency in it.
+import { enoughOf, reachOf } from "../diagnosis/pace.ts";
 import { linkedController } from "./cancellation.ts";
 import type { TrainConfig } from "./config.ts";
 import type { Policy } from "./policies.ts";
@@ -22,8 +23,10 @@ export interface PipelineOptions {
   /** The batches to give: from `first` up to, not including, `end`. */
   first: number;
   end: number;
-  /** The oldest batch with groups to give: the first, or the one before it where some of its groups were carried over. */
+  /** The oldest batch with groups to give: the first, or one before it of which some were carried over. */
   oldest?: number;
+  /** Batches begin in rounds. */
+  rounds?: boolean;
   /** The share of its groups that a batch waits for; 1 unless given. */
   share?: number;
   /** What the journal says that a batch was trained on: it is given just that. */
@@ -41,12 +44,12 @@ export interface PipelineOptions {
   cancel: AbortSignal;
 }
 
-/** Of a batch, what is trained on now and what is left to the next. */
+/** Of a batch, what is trained on now and what is left to later ones. */
 export interface Ready {
   batch: number;
-  /** Carried over from the batch before, then the batch's own, each in their order. */
+  /** Carried over from batches before, then the batch's own, each in their order. */
   groups: Group[];
-  /** Its groups that join the next batch. */
+  /** All that is left, in the same order. */
   carried: Pending[];
 }
 
@@ -69,12 +72,14 @@ export const oldestAnswers = ({ max_lag, tail }: Pick<TrainConfig, "max_lag" | "
  * The version that batch n is sampled from. Batches before `floor` are those that a rewind kept. Those from there on could in part be
  * sampled from older versions, but whether these are still on the server depends on when it was asked to delete them.
  */
-export const versionFor = (batch: number, lag: number, floor = 0) => Math.max(batch < floor ? 0 : floor, batch - lag);
+export const versionFor = (...place: Parameters<typeof reach>) => reach(...place).version;
+const reach = (batch: number, lag: number, floor = 0, rounds = false) =>
+  reachOf(batch, lag, rounds, batch < floor ? 0 : floor);
 
 /** The batches that are sampled from a version. */
-export function batchesOf(version: number, lag: number, floor = 0): number[] {
+export function batchesOf(version: number, lag: number, floor = 0, rounds = false): number[] {
   return Array.from({ length: lag + 1 }, (_, ahead) => version + ahead).filter(
-    (batch) => versionFor(batch, lag, floor) === version,
+    (batch) => versionFor(batch, lag, floor, rounds) === version,
   );
 }
 
@@ -84,7 +89,7 @@ export class Pipeline {
   readonly #oldest: number;
   /** The groups of batches that have begun and were not given out. */
   readonly #batches = new Map<number, Pending[]>();
-  /** Groups of the batch that was given out last, which the next one has to have. */
+  /** Groups of batches that were given out without them. */
   #carried: Pending[] = [];
   #arrived: () => void = () => {};
   #end: number;
@@ -113,8 +118,8 @@ export class Pipeline {
 
   /** A policy version exists: the batches that are sampled from it begin. */
   use(policy: Policy): void {
-    const { lag, floor, admit = (_, begin) => begin() } = this.#options;
-    for (const batch of batchesOf(policy.version, lag, floor)) {
+    const { lag, floor, rounds, admit = (_, begin) => begin() } = this.#options;
+    for (const batch of batchesOf(policy.version, lag, floor, rounds)) {
       if (batch < this.#oldest || batch >= this.#end || this.#controller.signal.aborted) continue;
       admit(batch, () => this.#begin(batch, policy));
     }
@@ -136,10 +141,10 @@ export class Pipeline {
   async *batches(): AsyncGenerator<Ready, void, undefined> {
     const { first, drain, cancel } = this.#options;
     try {
-      if (this.#oldest < first) {
+      for (let batch = this.#oldest; batch < first; batch++) {
         const isOver = () => first >= this.#end;
-        this.#carried = (await this.#until(() => this.#batches.get(this.#oldest), isOver)) ?? [];
-        this.#batches.delete(this.#oldest);
+        this.#carried.push(...((await this.#until(() => this.#batches.get(batch), isOver)) ?? []));
+        this.#batches.delete(batch);
       }
       for (let batch = first; batch < this.#end; batch++) {
         const isOver = () => batch >= this.#end;
@@ -158,23 +163,27 @@ export class Pipeline {
   }
 
   /**
-   * The rule of the tail: a batch is ready when all that was carried over into it is judged, and as many of its own groups as it waits
-   * for. It is given what is judged by then, and that is looked at when the trainer is free. So a group is carried over once at most, and is
-   * trained on at most lag + 1 versions after its own. The last batch waits for all. What was trained on before is given as it was.
+   * The rule of the tail: a batch is ready when as many of its own groups are judged as it waits for, and all that may not be in a later
+   * one. It is given what is judged by then, and that is looked at when the trainer is free. So a group is trained on at most lag + 1
+   * versions after its own, in the next batch unless batches begin in rounds. The last batch waits for all. What was trained on before is
+   * given as it was.
    */
   #take(batch: number): Ready | undefined {
-    const { share = 1, trainedPlaces } = this.#options;
+    const { lag, floor, rounds, share = 1, trainedPlaces } = this.#options;
     const own = this.#batches.get(batch);
     if (!own) return undefined;
     const before = trainedPlaces?.(batch);
+    const isDue = (pending: Pending) =>
+      batch + 1 >= this.#end || reach(pending.batch, lag, floor, rounds).last <= batch;
     const isGiven = (pending: Pending) =>
-      before ? before.some(isPlaceOf(pending)) : pending.judged !== undefined || this.#carried.includes(pending);
-    const given = [...this.#carried, ...own].filter(isGiven);
-    const wanted = before
-      ? before.length
-      : this.#carried.length + enoughOf(own.length, batch + 1 < this.#end ? share : 1);
-    if (given.length < wanted || given.some(({ judged }) => !judged)) return undefined;
-    const carried = own.filter((pending) => !given.includes(pending));
+      before ? before.some(isPlaceOf(pending)) : pending.judged !== undefined || isDue(pending);
+    const all = [...this.#carried, ...own];
+    const given = all.filter(isGiven);
+    const isEnough = before
+      ? given.length === before.length
+      : own.filter(({ judged }) => judged).length >= enoughOf(own.length, share);
+    if (!isEnough || given.some(({ judged }) => !judged)) return undefined;
+    const carried = all.filter((pending) => !given.includes(pending));
     return { batch, groups: given.map(({ judged }) => judged!), carried };
   }
 

@@ -6,9 +6,10 @@ import {
   type JournalEntry,
   type RunEvent,
   type UpdateRule,
+  updateCarried,
   updateGroups,
 } from "../runs/events.ts";
-import { isCarryDropped, isGroupUndone, undoSteps, undoVersions } from "../runs/rewinds.ts";
+import { dropCarried, isGroupUndone, undoSteps, undoVersions } from "../runs/rewinds.ts";
 import { teaches } from "./batch.ts";
 import type { Role } from "./config-entry.ts";
 import { roleOf } from "./config-roles.ts";
@@ -33,8 +34,8 @@ export type TrainPlace = Pick<Place, "batch" | "group">;
 /** What an update was made of. */
 interface Updated {
   groups: readonly TrainPlace[];
-  /** Groups of its batch that it was made without: the next one is to have them. */
-  carried: NonNullable<EventOf<"update-submitted">["carried"]>;
+  /** Groups that it was made without: later ones are to have them. */
+  carried: ReturnType<typeof updateCarried>;
   nextOffset: number;
   arrays(): Arrays;
 }
@@ -103,7 +104,7 @@ export class Recovered {
     return this.#updated.get(step)?.groups;
   }
 
-  /** Groups of a step's batch that its update left to the next one. */
+  /** Groups that a step's update left to later ones. */
   carriedFrom(step: number): Updated["carried"] {
     return this.#updated.get(step)?.carried ?? [];
   }
@@ -115,11 +116,12 @@ export class Recovered {
 
   /** Whether groups of a batch from `step` on, or carried over into it, were made under other settings. */
   hasStaleGroups(step: number): boolean {
-    const carried = this.carriedFrom(step - 1);
-    return this.#staleGroups("train").some(
-      (place) =>
-        place.batch >= step || (place.batch === step - 1 && carried.some(({ group }) => group === place.group)),
-    );
+    return this.#staleGroups("train").some((place) => this.#isToTrain(place, step));
+  }
+
+  /** Whether an update from `step` on is to have a group. */
+  #isToTrain({ batch, group }: TrainPlace, step: number): boolean {
+    return batch >= step || this.carriedFrom(step - 1).some((left) => left.batch === batch && left.group === group);
   }
 
   /** Versions whose evaluation was begun under other settings. */
@@ -194,18 +196,13 @@ export class Recovered {
 
   /** What training would not go on from any more need not be held: a run is long. What was carried over into `step` is. */
   #forgetBefore(step: number): void {
-    if (this.#named === undefined ? step <= this.#from : step !== this.#named) return;
-    this.#from = step;
-    const carried = new Set(this.carriedFrom(step - 1).map(({ group }) => group));
-    const isHeld = ({ batch, group }: TrainPlace) => batch >= step || (batch === step - 1 && carried.has(group));
     for (const [key, { sampled }] of this.#groups)
-      if (sampled.phase === "train" && !isHeld(sampled)) this.#groups.delete(key);
+      if (sampled.phase === "train" && !this.#isToTrain(sampled, step)) this.#groups.delete(key);
     for (const earlier of [...this.#rules.keys()]) if (earlier < step) this.#rules.delete(earlier);
     for (const earlier of [...this.#updated.keys()]) if (earlier < step - 1) this.#updated.delete(earlier);
   }
 
   take(event: RunEvent, { arrays, hasArrays }: Pick<JournalEntry, "arrays" | "hasArrays"> = noArrays): void {
-    const from = this.#from;
     this.controlState.take(event);
     this.#checkpoints.take(event);
     switch (event.type) {
@@ -216,8 +213,6 @@ export class Recovered {
         this.models.add(event.model);
         break;
       case "group-sampled":
-        // What was carried over from the batch before is needed too; the save of that checkpoint sorts it out.
-        if (event.phase === "train" && event.batch < from - 1) break;
         this.#groups.set(keyOf(event), {
           sampled: event,
           arrays,
@@ -240,14 +235,15 @@ export class Recovered {
         break;
       }
       case "update-submitted":
-        if (event.step < from - 1) break;
         this.#rules.set(event.step, event.rule);
         this.#updated.set(event.step, {
           groups: updateGroups(event).map(({ batch, group }) => ({ batch, group })),
-          carried: event.carried ?? [],
+          carried: updateCarried(event),
           nextOffset: event.nextOffset,
           arrays,
         });
+        // Of what comes before, only what is carried over.
+        if (event.step < this.#from) this.#forgetBefore(event.step + 1);
         break;
       case "step-done":
         this.#steps.set(event.step, event);
@@ -271,14 +267,16 @@ export class Recovered {
         this.#dropEvaluation(event.step);
         break;
       case "saved":
-        if (event.record.state_path !== undefined) this.#forgetBefore(event.record.step);
+        if (event.record.state_path === undefined) break;
+        if (this.#named === undefined) this.#from = Math.max(this.#from, event.record.step);
+        if (event.record.step === this.#from) this.#forgetBefore(this.#from);
         break;
       case "rewound":
         this.floor = event.to;
         if (this.#named === undefined) this.#from = Math.min(this.#from, event.to);
         for (const [key, { sampled }] of this.#groups) if (isGroupUndone(sampled, event.to)) this.#groups.delete(key);
         undoSteps(event.to, this.#rules, this.#steps, this.#updated);
-        for (const [step, updated] of this.#updated) if (isCarryDropped(step, event.to)) updated.carried = [];
+        dropCarried(event.to, this.#updated);
         undoVersions(event.to, this.policies, this.#evaluated, this.#evaluationStarted);
         break;
     }

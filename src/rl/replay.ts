@@ -8,6 +8,7 @@ import {
   type JournalEntry,
   type Span,
   type UpdateRule,
+  updateCarried,
   updateGroups,
 } from "../runs/events.ts";
 import { isStepUndone, undoSteps } from "../runs/rewinds.ts";
@@ -59,7 +60,7 @@ const ReplayConfig = TrainConfig.pick({
   fill_batch: true,
 }).strip();
 
-/** What a step's figures are made of, as far as the journal was read; `groups`: its batch's, some of which the next step may have. */
+/** What a step's figures are made of, as far as the journal was read; `groups`: its batch's, some of which later steps may have. */
 interface OpenStep {
   groups: RememberedGroup[];
   submitted?: { event: EventOf<"update-submitted">; session: Session; arrays: Arrays };
@@ -105,12 +106,11 @@ export function* replay(entries: Iterable<JournalEntry>, changes: ReplayChanges)
       const facts = stepOf(event.step);
       const places = facts.submitted ? updateGroups(facts.submitted.event) : [];
       const groups = places.flatMap(({ batch, group }) => open.get(batch)?.groups[group] ?? []);
-      // What it left to the next step is all that is needed further.
-      const left: RememberedGroup[] = [];
-      for (const { group } of facts.submitted?.event.carried ?? [])
-        if (facts.groups[group]) left[group] = facts.groups[group];
-      open.delete(event.step - 1);
-      open.set(event.step, { groups: left });
+      // What it left to later steps is all that is needed further.
+      const left = facts.submitted ? updateCarried(facts.submitted.event) : [];
+      const held = left.flatMap(({ batch, group }) => open.get(batch)?.groups[group] ?? []);
+      for (const step of [...open.keys()]) if (step <= event.step) open.delete(step);
+      for (const group of held) stepOf(group.sampled.batch).groups[group.sampled.group] = group;
       done.push(event);
       yield replayStep(event, { ...facts, groups }, session, changes, done.slice(-recentSteps));
     } else if (event.type === "evaluated") {

@@ -135,6 +135,7 @@ export function pipelineOf(context: RunContext, admissions: Admissions): Pipelin
     first: plan.first,
     end: plan.end,
     oldest: plan.oldest,
+    rounds: config.carry_rounds,
     share: shareOf(config),
     trainedPlaces: (batch) => plan.trainedPlaces(batch),
     tasksOf: (batch) => plan.tasksOf(batch),
@@ -156,7 +157,9 @@ export function policiesOf(context: RunContext, isEvaluated: (version: number) =
     published: recovered.policies,
     stored: recovered.stored,
     models: recovered.models,
-    needed: (version) => isEvaluated(version) || batchesOf(version, config.max_lag, plan.floor).some(isToSample),
+    needed: (version) =>
+      isEvaluated(version) ||
+      batchesOf(version, config.max_lag, plan.floor, config.carry_rounds).some(isToSample),
     ttlSeconds: config.ttl_seconds,
     named: parts.server.frozenSamplers ?? true,
     record,
@@ -166,7 +169,7 @@ export function policiesOf(context: RunContext, isEvaluated: (version: number) =
 }
 
 export function checkpointsOf(
-  { config, parts, start, record, signals }: RunContext,
+  { config, parts, start, plan, record, signals }: RunContext,
   options: { published(): Promise<unknown>; onSaved(step: number): void },
 ): Checkpoints {
   return new Checkpoints({
@@ -181,8 +184,7 @@ export function checkpointsOf(
     signal: signals.cancel,
     onSaved: ({ step }) => {
       options.onSaved(step);
-      // Of the batch before it, some may be carried over into it.
-      if (config.keep_journal === "checkpoint") parts.run.journal.thin(config.tail === "carry" ? step - 1 : step);
+      if (config.keep_journal === "checkpoint") parts.run.journal.thin(plan.oldestCarried(step));
     },
   });
 }

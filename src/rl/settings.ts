@@ -92,6 +92,8 @@ export interface TrainSettings {
   tail?: "wait" | "carry";
   /** tail=carry: the share of its problems that a step waits for; those carried over are waited for in the next one. Default 0.75. */
   carry_share?: number;
+  /** tail=carry: begin max_lag + 1 steps together, with one policy; what is late is carried over from step to step and waited for in the first of the next round. Faster where a few answers take many times the usual time. Default false. */
+  carry_rounds?: boolean;
   /** allow answers that are three versions old and more with loss_fn=importance_sampling, which nothing bounds. Default false. */
   allow_unclipped?: boolean;
   /** optimizer steps per batch; more than 1 wants loss_fn=ppo. Default 1. */

@@ -85,7 +85,12 @@ export class StepRecorder {
         graded: group.completions.filter(({ grade }) => grade.verdict !== "ungraded").length,
         passed: group.completions.filter(({ grade }) => grade.verdict === "pass").length,
       })),
-      carried: carried.map(({ group, task }) => ({ group, problem: task!.id, datasetIndex: task!.datasetIndex })),
+      carried: carried.map(({ batch, group, task }) => ({
+        ...(batch !== step && { batch }),
+        group,
+        problem: task!.id,
+        datasetIndex: task!.datasetIndex,
+      })),
     };
     await this.#journal.append(event, batch.references ? arraysOf(batch.references) : {});
   }

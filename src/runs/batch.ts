@@ -33,7 +33,7 @@ export interface BatchGroup extends RecordedGroup {
   turns: RecordedTurn[];
   /** What training made of it; undefined until its update was submitted, and of evaluations. */
   judged: SubmittedGroup | undefined;
-  /** The step whose update is on it: its batch's, or, carried over, the one after that. */
+  /** The step whose update is on it: its batch's, or, carried over, a later one. */
   trainedIn: number;
 }
 
@@ -45,25 +45,26 @@ export interface Batch {
   groups: BatchGroup[];
 }
 
-/** What the update of a step is on, in its order: what was carried over into it, then groups of its own batch. */
+/** What the update of a step is on, in its order: what was carried over, the oldest first, then groups of its own batch. */
 export function readTrained(run: ReadableRun, step: number): BatchGroup[] {
   const isOf = ({ trainedIn }: BatchGroup) => trainedIn === step;
   return [...carriedInto(run, step), ...readBatch(run, "train", step).groups.filter(isOf)];
 }
 
-/** The groups of the batch before that the update of a step is on. */
+/** The groups of batches before that the update of a step is on. */
 export function carriedInto(run: ReadableRun, step: number): BatchGroup[] {
-  if ((run.view.updates.get(step - 1)?.carried ?? []).length === 0) return [];
-  return readBatch(run, "train", step - 1).groups.filter(({ trainedIn }) => trainedIn === step);
+  const batches = new Set(run.view.updates.get(step - 1)?.carried.map(({ batch }) => batch));
+  const groups = [...batches].flatMap((batch) => readBatch(run, "train", batch).groups);
+  return groups.filter(({ trainedIn }) => trainedIn === step);
 }
 
 /** Reads a batch, or one group of it; `groups` is empty where the journal has none. */
 export function readBatch(run: ReadableRun, phase: Phase, batch: number, only?: number): Batch {
   const groups = new Map<number, BatchGroup>();
   const window = phase === "train" ? run.view.windowOf(batch) : run.view.windowOfEvaluation(batch);
-  const carried = new Set(phase === "train" ? run.view.updates.get(batch)?.carried : []);
-  const stepsOf = carried.size > 0 ? [batch, batch + 1] : [batch];
-  const submitted = phase === "train" ? stepsOf.flatMap((step) => submittedGroups(run, step)) : [];
+  const trainedIn = (group?: number) => (phase === "train" ? run.view.lastUpdateOn(batch, group) : batch);
+  const steps = Array.from({ length: trainedIn() - batch + 1 }, (_, later) => batch + later);
+  const submitted = phase === "train" ? steps.flatMap((step) => submittedGroups(run, step)) : [];
   for (const frame of window ? run.frames(window) : []) {
     if (frame.bulk === undefined || frame.bulk === "update-done") continue;
     const event = frame.event() as EventOf<"group-sampled" | "graded" | "turn-sampled">;
@@ -80,7 +81,7 @@ export function readBatch(run: ReadableRun, phase: Phase, batch: number, only?: 
         graded: [],
         turns: [],
         judged: submitted.find((entry) => entry.batch === batch && entry.group === event.group),
-        trainedIn: batch + (carried.has(event.group) ? 1 : 0),
+        trainedIn: trainedIn(event.group),
       });
   }
   return { phase, batch, groups: [...groups.values()].sort((a, b) => a.sampled.group - b.sampled.group) };

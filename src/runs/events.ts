@@ -267,8 +267,10 @@ export const RunEvent = z.discriminatedUnion("type", [
         passed: index,
       }),
     ),
-    /** Groups of this step's batch that it was trained without (tail=carry): they are trained on with the next one. */
-    carried: z.array(z.object({ group: index, problem: z.string(), datasetIndex: index })).optional(),
+    /** Groups that it left to later steps (tail=carry), all of them: of this step's batch where none is named. */
+    carried: z
+      .array(z.object({ batch: index.optional(), group: index, problem: z.string(), datasetIndex: index }))
+      .optional(),
   }),
   /** The server applied it. Array: logprobs, the trainer's, of every completion token of the trained samples, end to end. */
   event("update-done", {
@@ -329,6 +331,10 @@ export type EventOf<Type extends EventType> = Extract<RunEvent, { type: Type }>;
 /** The groups of an update, each with its batch and its place there. */
 export const updateGroups = ({ step, groups }: Pick<EventOf<"update-submitted">, "step" | "groups">) =>
   groups.map((entry, index) => ({ ...entry, batch: entry.batch ?? step, group: entry.group ?? index }));
+
+/** The groups that an update left to later ones, each with its batch. */
+export const updateCarried = ({ step, carried = [] }: Pick<EventOf<"update-submitted">, "step" | "carried">) =>
+  carried.map((entry) => ({ ...entry, batch: entry.batch ?? step }));
 
 /** An event as it is given to the journal, which adds the time. */
 export type NewEvent = { [Type in EventType]: Omit<EventOf<Type>, "at"> }[EventType];

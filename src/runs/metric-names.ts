@@ -147,7 +147,7 @@ export const metricSections: readonly MetricSection[] = [
     metrics: {
       "pipeline/lag":
         "policy versions between the sampler and the trainer, at most `max_lag`; with `tail=carry` one more",
-      "pipeline/carried_groups": "with `tail=carry`: groups that were carried over from the step before",
+      "pipeline/carried_groups": "with `tail=carry`: groups that were carried over from earlier steps",
       "pipeline/tail_frac": "share of the step in which nothing was waited for but the last quarter of its groups",
       "pipeline/in_flight_groups": "groups being sampled or graded when the step ended",
       "pipeline/train_idle_frac": "share of the step in which nothing was trained",
@@ -180,7 +180,7 @@ export const metricSections: readonly MetricSection[] = [
       "time/grade": "grading, which runs beside sampling",
       "time/grade_tail": "what grading adds after the last answer",
       "time/carried":
-        "with `tail=carry`: from the first request to the last verdict of what was carried over from the step before",
+        "with `tail=carry`: from the first request to the last verdict of what was carried over from earlier steps",
       "time/train": "the update",
       "time/total": "from the end of the step before to the end of this one",
       "time/other": "what none of them covers: the loop's own work",

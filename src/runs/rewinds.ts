@@ -1,6 +1,6 @@
 // Going back. A run that is rewound to step N does the steps from N on anew, and with them what comes of them: the policies after
-// version N, which N steps made. Groups that were carried over into step N are dropped: they were of a batch that counts, and their part
-// of step N does not. What going back undoes is decided here alone.
+// version N, which N steps made. Groups that were carried over into step N are dropped: they were of batches that count, and their part
+// of step N or a later one does not. What going back undoes is decided here alone.
 
 /** A group's batch: of training a step, of an evaluation the policy version that it measures. */
 interface Batch {
@@ -8,8 +8,18 @@ interface Batch {
   batch: number;
 }
 
-/** Whether going back to step `to` drops what the update of `step` left to the next one. */
-export const isCarryDropped = (step: number, to: number): boolean => step === to - 1;
+type Place = Pick<Batch, "batch"> & { group: number };
+
+/** Takes away what going back to step `to` drops of what updates, by their steps, left to later ones. */
+export function dropCarried<Left extends Place>(
+  to: number,
+  updates: ReadonlyMap<number, { carried: readonly Left[] }>,
+): void {
+  const dropped = updates.get(to - 1)?.carried ?? [];
+  const isDropped = ({ batch, group }: Place) => dropped.some((one) => one.batch === batch && one.group === group);
+  if (dropped.length > 0)
+    for (const update of updates.values()) update.carried = update.carried.filter((left) => !isDropped(left));
+}
 
 type ByNumber = Map<number, unknown> | Set<number>;
 

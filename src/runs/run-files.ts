@@ -7,12 +7,12 @@ import { replaceFile } from "../core/files.ts";
 import { toJsonLine } from "../core/jsonl.ts";
 import { LiveCheckpoints } from "./checkpoints.ts";
 import { runFiles } from "./directory.ts";
-import { type EventOf, type RunEvent, updateGroups } from "./events.ts";
+import { type EventOf, type RunEvent, updateCarried, updateGroups } from "./events.ts";
 import { FoldedFile } from "./folded-file.ts";
 import { decodeHeader, decodeJson, type encodeFrame, type FrameHeader, jsonDeflated } from "./frames.ts";
 import { logLines } from "./log.ts";
 import { MetricsRecords } from "./records.ts";
-import { isCarryDropped, isGroupUndone, isStepUndone, isVersionUndone } from "./rewinds.ts";
+import { isStepUndone, isVersionUndone } from "./rewinds.ts";
 import { type RecordedGroup, rolloutRecords, stepFile } from "./rollouts.ts";
 
 export class RunFiles {
@@ -84,9 +84,8 @@ export class RunFiles {
         break;
       case "rewound":
         for (const file of [this.#metrics, this.#timing, this.#findings]) file.rewind(event.to);
-        for (const [key, groups] of this.#groups)
-          if (groups.some((group) => group && (isGroupUndone(group.sampled, event.to) || isCarried(group, event.to))))
-            this.#groups.delete(key);
+        // Of training all goes: what is held of batches before was carried over into what is done anew.
+        this.#drop((phase, batch) => phase === "train" || isVersionUndone(batch, event.to));
         this.#remove(runFiles.rollouts, (step) => isStepUndone(step, event.to));
         this.#remove(runFiles.evaluations, (step) => isVersionUndone(step, event.to));
         break;
@@ -130,13 +129,17 @@ export class RunFiles {
   }
 
   /** What an update is on is written; what it left to the next one is not. */
-  #forget({ step, carried = [] }: EventOf<"update-submitted">): void {
-    const groups = this.#groups.get(`train ${step}`) ?? [];
-    const left: HeldGroup[] = [];
-    for (const { group } of carried) if (groups[group]) left[group] = groups[group];
-    this.#groups.delete(`train ${step - 1}`);
-    if (left.length > 0) this.#groups.set(`train ${step}`, left);
-    else this.#groups.delete(`train ${step}`);
+  #forget(event: EventOf<"update-submitted">): void {
+    const held = updateCarried(event).map((place) => [place, this.#groups.get(`train ${place.batch}`)?.[place.group]] as const);
+    this.#drop((phase, batch) => phase === "train" && batch <= event.step);
+    for (const [{ batch, group: place }, group] of held) if (group) this.#groupsOf({ phase: "train", batch })[place] = group;
+  }
+
+  #drop(isOver: (phase: string, batch: number) => boolean): void {
+    for (const key of [...this.#groups.keys()]) {
+      const [phase, batch] = key.split(" ");
+      if (isOver(phase!, Number(batch))) this.#groups.delete(key);
+    }
   }
 
   #writeRollouts(event: EventOf<"update-submitted">): void {
@@ -203,9 +206,6 @@ class HeldGroup implements RecordedGroup {
     return "event" in held ? held.event : (JSON.parse(decodeJson(held.header, held.json)!) as RecordedGroup["sampled"]);
   }
 }
-
-const isCarried = ({ sampled: { phase, batch } }: HeldGroup, to: number) =>
-  phase === "train" && isCarryDropped(batch, to);
 
 /** `step_000012.answers.jsonl`: every answer of an evaluation with its verdict. */
 export const answersFile = (step: number) => stepFile(step).replace(".jsonl", ".answers.jsonl");

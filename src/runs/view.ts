@@ -3,11 +3,11 @@
 import { type CheckpointRecord, LiveCheckpoints } from "./checkpoints.ts";
 import { describeControl } from "./controls.ts";
 import { type BulkKind, type Frame, isBefore, isBulk, type JournalPosition } from "./cursor.ts";
-import { type EventOf, type RunEvent, type Span, updateGroups } from "./events.ts";
+import { type EventOf, type RunEvent, type Span, updateCarried, updateGroups } from "./events.ts";
 import { FoundFindings } from "./findings.ts";
 import { framesOf } from "./read-journal.ts";
 import type { MetricsRecord } from "./records.ts";
-import { isCarryDropped, isStepUndone, undoSteps, undoVersions } from "./rewinds.ts";
+import { dropCarried, isStepUndone, undoSteps, undoVersions } from "./rewinds.ts";
 import { coveredWithin } from "./timing.ts";
 
 /** One process's part of a run. */
@@ -39,8 +39,8 @@ export type GroupEntry = Pick<
 export interface Update {
   submitted: JournalPosition;
   groups: GroupEntry[];
-  /** Groups of its batch that the next update is on. */
-  carried: readonly number[];
+  /** Groups that it left to later updates. */
+  carried: readonly Pick<GroupEntry, "batch" | "group">[];
   /** The event with the trainer's log-probabilities. */
   done: JournalPosition | undefined;
   learningRate: number;
@@ -156,8 +156,16 @@ export class RunView {
     let from = this.updates.get(step - this.#maxLag - 1)?.submitted ?? beginning;
     for (const { to, position } of this.#rewinds)
       if (isStepUndone(step, to) && isBefore(from, position)) from = position;
-    const last = (this.updates.get(step)?.carried ?? []).length > 0 ? step + 1 : step;
-    return { from, to: this.updates.get(last)?.submitted };
+    return { from, to: this.updates.get(this.lastUpdateOn(step))?.submitted };
+  }
+
+  /** The last step whose update is on groups of a batch, or on that one: the first that leaves none of them to the next. */
+  lastUpdateOn(batch: number, group?: number): number {
+    let step = batch;
+    const isLeft = (left: Update["carried"][number]) =>
+      left.batch === batch && (group === undefined || left.group === group);
+    while (this.updates.get(step)?.carried.some(isLeft)) step++;
+    return step;
   }
 
   /** Where the events of an evaluation stand; undefined where none was begun. */
@@ -241,12 +249,12 @@ export class RunView {
   }
 
   #submitted(event: EventOf<"update-submitted">, position: JournalPosition): void {
-    const { step, rule, carried = [] } = event;
+    const { step, rule } = event;
     this.#current = {
       submitted: position,
       done: undefined,
       learningRate: rule.adam.learningRate,
-      carried: carried.map(({ group }) => group),
+      carried: updateCarried(event).map(({ batch, group }) => ({ batch, group })),
       groups: updateGroups(event).map(({ batch, group, problem, outcome, skipped, graded, passed }) => ({
         batch,
         group,
@@ -275,7 +283,7 @@ export class RunView {
   #rewound({ at, to, reason }: EventOf<"rewound">, position: JournalPosition): void {
     this.#rewinds.push({ to, position });
     undoSteps(to, this.updates);
-    for (const [step, update] of this.updates) if (isCarryDropped(step, to)) update.carried = [];
+    dropCarried(to, this.updates);
     undoVersions(to, this.evaluations, this.#evaluationWindows);
     const kept = this.steps.findLastIndex(({ step }) => !isStepUndone(step, to)) + 1;
     for (const { spans } of this.steps.splice(kept)) this.#spans.push(...spans);

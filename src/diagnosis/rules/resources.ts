@@ -1,5 +1,5 @@
 // Rules about what a run uses up: data, time, checkpoints, the disk.
-import { paceOf, updateTimes } from "../pace.ts";
+import { carryPaces, paceOf, updateTimes } from "../pace.ts";
 import { evidenceOf, harm, meanOf, medianOf, percent, type Rule, short, spanOf, valuesOf } from "../rule.ts";
 
 const metric = { epoch: ["data", "epoch"].join("/"), free: "journal/disk_free" };
@@ -57,7 +57,7 @@ const tail: Rule = {
   when: "with tail=wait, over 10 steps more than a fifth of the time is spent waiting for the last quarter of a step's groups; not on the embedded engine, where sampler and trainer share the machine",
   means: "a few long answers hold up every step: trainer and samplers wait for them",
   remedy:
-    "set tail=carry: a step is trained on as soon as three quarters of its groups are done, the others with the next one (one version older: with max_lag=2 that wants loss_fn=ppo); or a smaller max_tokens",
+    "set tail=carry: a step is trained on as soon as three quarters of its groups are done, the others with the next one (one version older: with max_lag=2 that wants loss_fn=ppo), or, where that makes yet more steps, with carry_rounds=true; or a smaller max_tokens",
   check(evidence) {
     const { engine, tail: is, fill_batch, frozen_samplers, max_steps } = evidence.config;
     const steps = evidence.last(10, "pipeline/tail_frac");
@@ -65,15 +65,21 @@ const tail: Rule = {
     if (steps.length < 10 || !(cost > 0.2) || engine === "embedded" || fill_batch === true) return undefined;
     if (is === "carry" || frozen_samplers === false || evidence.step + 1 === max_steps) return undefined;
     const lag = evidence.setting("max_lag", 0);
-    const paceAt = (share: number) => paceOf(updateTimes(evidence.times, lag, share), lag);
-    const gain = paceAt(1) / paceAt(usualShare);
-    if (!(gain > 1.05)) return undefined;
+    const { once, rounds, inRounds } = carryPaces(evidence.times, lag, usualShare);
+    const waiting = paceOf(updateTimes(evidence.times, lag), lag);
+    const [gain, inRoundsGain] = [waiting / once, waiting / rounds];
+    if (!(Math.max(gain, inRoundsGain) > 1.05)) return undefined;
+    const withRounds = lag > 0 ? `, in rounds (carry_rounds=true) ${inRoundsGain.toFixed(2)} times` : "";
     return {
       level: "note",
-      message: `${percent(cost)} of the time is spent waiting for the last quarter of a step's groups; from these steps' own times, tail=carry would make ${gain.toFixed(2)} times as many`,
+      message: `${percent(cost)} of the time is spent waiting for the last quarter of a step's groups; from these steps' own times, tail=carry would make ${gain.toFixed(2)} times as many${withRounds}`,
       steps: spanOf(steps),
-      figures: [...evidenceOf(steps.slice(-1), "pipeline/tail_frac"), { name: "steps with tail=carry", value: gain }],
-      command: evidence.command("resume", "tail=carry"),
+      figures: [
+        ...evidenceOf(steps.slice(-1), "pipeline/tail_frac"),
+        { name: "steps with tail=carry", value: gain },
+        ...(lag > 0 ? [{ name: "steps with carry_rounds=true", value: inRoundsGain }] : []),
+      ],
+      command: evidence.command("resume", "tail=carry", ...(inRounds ? ["carry_rounds=true"] : [])),
     };
   },
 };
