@@ -304,7 +304,10 @@ test("a long tail is told with what carrying over would give, unless that is don
   expect(found({})!.message).toContain("38% of the time");
   expect(found({})!.message).toContain("1.60 times as many");
   expect(found({})!.command).toContain("tail=carry");
-  expect(found({ max_lag: 1 })!.message).toContain("times as many");
+  expect(found({ max_lag: 1 })!.message).toContain("times as many, in rounds (carry_rounds=true)");
+  expect(found({ max_lag: 1 })!.command).not.toContain("carry_rounds");
+  // One by one every step waits most of 600 s; of three that begin together none does.
+  expect(found({ max_lag: 2 }, 600)!.command).toContain("tail=carry carry_rounds=true");
   for (const change of [{ tail: "carry" }, { fill_batch: true }, { engine: "embedded" }, { frozen_samplers: false }])
     expect(found(change)).toBeUndefined();
   expect(found({}, 10)).toBeUndefined();

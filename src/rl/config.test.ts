@@ -42,6 +42,13 @@ test("what cannot train is refused with the way out", () => {
   expect(validateConfig({ ...config, num_substeps: 2 })[0]).toContain("ppo");
 });
 
+test("rounds want something to carry over, and more than one batch to carry it in", () => {
+  const config = { ...presetConfig("nano"), carry_rounds: true };
+  expect(() => validateConfig({ ...config, max_lag: 1 })).toThrow("tail=wait max_lag=1 does not. Set tail=carry");
+  expect(() => validateConfig({ ...config, tail: "carry", max_lag: 0 })).toThrow("tail=carry max_lag=0 does not");
+  expect(validateConfig({ ...config, tail: "carry", max_lag: 1, loss_fn: "ppo" })).toEqual([]);
+});
+
 test("a recipe stands over the preset of any engine", () => {
   const dapo = presetConfig("dapo", "nano");
   expect(dapo).toMatchObject({

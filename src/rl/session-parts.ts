@@ -158,8 +158,7 @@ export function policiesOf(context: RunContext, isEvaluated: (version: number) =
     stored: recovered.stored,
     models: recovered.models,
     needed: (version) =>
-      isEvaluated(version) ||
-      batchesOf(version, config.max_lag, plan.floor, config.carry_rounds).some(isToSample),
+      isEvaluated(version) || batchesOf(version, config.max_lag, plan.floor, config.carry_rounds).some(isToSample),
     ttlSeconds: config.ttl_seconds,
     named: parts.server.frozenSamplers ?? true,
     record,

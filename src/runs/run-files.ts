@@ -130,9 +130,12 @@ export class RunFiles {
 
   /** What an update is on is written; what it left to the next one is not. */
   #forget(event: EventOf<"update-submitted">): void {
-    const held = updateCarried(event).map((place) => [place, this.#groups.get(`train ${place.batch}`)?.[place.group]] as const);
+    const held = updateCarried(event).map(
+      (place) => [place, this.#groups.get(`train ${place.batch}`)?.[place.group]] as const,
+    );
     this.#drop((phase, batch) => phase === "train" && batch <= event.step);
-    for (const [{ batch, group: place }, group] of held) if (group) this.#groupsOf({ phase: "train", batch })[place] = group;
+    for (const [{ batch, group: place }, group] of held)
+      if (group) this.#groupsOf({ phase: "train", batch })[place] = group;
   }
 
   #drop(isOver: (phase: string, batch: number) => boolean): void {

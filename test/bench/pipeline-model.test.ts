@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { batchTimes, boundOf, type Profile, profiles } from "../../bench/pipeline-model.ts";
 import { mean } from "../../src/core/statistics.ts";
-import { paceOf, paceWindow, updateTimes } from "../../src/diagnosis/pace.ts";
+import { carryPaces, paceOf, paceWindow, updateTimes } from "../../src/diagnosis/pace.ts";
 
 const seeds = [1, 2, 3, 4, 5];
 const profileOf = (name: string): Profile => profiles.find((profile) => profile.name === name)!;
@@ -41,6 +41,32 @@ test("a group is carried over once, and then waited for", () => {
   expect(updateTimes(times, 0)).toEqual([110, 121, 132]);
   // The second update waits for the first batch's last group.
   expect(updateTimes(times, 0, 0.75)).toEqual([11, 110, 121]);
+});
+
+// Of the same, in rounds over one by one; slower where tails are short.
+test.each([
+  ["60 s, p95 600", 1, 1.05],
+  ["60 s, p95 600", 2, 1.07],
+  ["60 s, p95 600", 4, 1.14],
+  ["60 s, p95 90", 1, 0.76],
+] as const)("%s at lag %i gains what rounds can gain", (name, lag, expected) => {
+  const [once, rounds] = (["once", "rounds"] as const).map((which) =>
+    over(profileOf(name), (times) => 3600 / carryPaces(times, lag, 0.75)[which]),
+  );
+  expect(Math.abs(rounds! / once! / expected - 1)).toBeLessThan(0.02);
+});
+
+test("in rounds a group is carried on until the first batch of the next round, and then waited for", () => {
+  const [late, even] = [
+    [1, 1, 1, 100],
+    [1, 1, 1, 1],
+  ].map((groups) => ({ groups, sync: 0, train: 10 }));
+  const times = [late!, even!, even!, even!, even!];
+  expect(updateTimes(times, 1, 0.75)).toEqual([11, 110, 120, 130, 140]);
+  // The first two begin together, the next two after both, and the third update waits.
+  expect(updateTimes(times, 1, 0.75, true)).toEqual([11, 21, 110, 120, 131]);
+  // The last one waits for all.
+  expect(updateTimes(times.slice(0, 2), 1, 0.75, true)).toEqual([11, 110]);
 });
 
 test("with equal latencies the ideal pace is the bound, at every lag", () => {

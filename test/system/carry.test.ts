@@ -1,4 +1,4 @@
-// tail=carry: a step is trained on as soon as a share of its groups is there, the others with the next one. Which group went where is in
+// tail=carry: a step is trained on as soon as a share of its groups is there, the others with a later one. Which group went where is in
 // the journal before anything is trained, so a killed run makes the same updates again and nothing twice.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -33,9 +33,14 @@ const slowly = async ({ problem, tokens }: { problem: Problem; tokens: Int32Arra
   return parity({ tokens });
 };
 
-test.each([0, 1, 2])(
-  "max_lag=%i: all is trained on, and runs that are killed make the journal's updates again, bit for bit",
-  async (lag) => {
+test.each([
+  [0, false],
+  [1, false],
+  [2, true],
+])(
+  "max_lag=%i carry_rounds=%s: all is trained on, and runs that are killed make the journal's updates again, bit for bit",
+  async (lag, rounds) => {
+    const settings = { ...config, max_lag: lag, carry_rounds: rounds };
     const rig = await loopRig();
     const audit = join(rig.stateDir, "audit.jsonl");
     const path = join(newFolder(), "run");
@@ -45,17 +50,17 @@ test.each([0, 1, 2])(
       const cancel = new AbortController();
       let left = 5 + random.integer(100);
       const onEvent = () => --left < 0 && cancel.abort(new Error("killed"));
-      const options = { reward: slowly, config: { ...config, max_lag: lag }, cancel: cancel.signal, onEvent };
+      const options = { reward: slowly, config: settings, cancel: cancel.signal, onEvent };
       if (await rig.train(path, options).catch(() => undefined)) break;
       if (existsSync(join(path, "journal"))) moments.push(momentOf(path, audit));
     }
-    await rig.train(path, { reward: slowly, config: { ...config, max_lag: lag } });
+    await rig.train(path, { reward: slowly, config: settings });
     expect(moments.length).toBeGreaterThan(0);
-    expectAllTrained(path, lag, steps);
+    expectAllTrained(path, lag, steps, rounds);
     // Without a checkpoint every process trained all of the journal's updates on a model of its own: of one history, each of them.
     expectNothingTwice(path, audit, moments);
     for (const { recorded, now } of replay(readJournal(path), {})) expect(now).toEqual(recorded);
-    if (lag === 1) expectReadable(path);
+    expectReadable(path);
   },
   60_000,
 );
@@ -63,26 +68,31 @@ test.each([0, 1, 2])(
 /** Groups that were carried over are found where they belong, with what both policies gave their tokens. */
 function expectReadable(path: string): void {
   const run = readableRun(path);
-  const step = updatesOf(path).find(({ carried }) => carried!.length > 0)!.step + 1;
-  const carried = carriedInto(run, step);
-  expect(carried.map(({ sampled }) => sampled.batch)).toEqual(carried.map(() => step - 1));
-  expect(readBatch(run, "train", step - 1).groups).toHaveLength(4);
+  const earlierOf = (update: EventOf<"update-submitted">) =>
+    updateGroups(update).filter(({ batch }) => batch < update.step);
+  const { step } = updatesOf(path).find((update) => earlierOf(update).length > 0)!;
+  const placesOf = (groups: readonly { batch: number; group: number }[]) =>
+    groups.map(({ batch, group }) => ({ batch, group }));
+  const carried = carriedInto(run, step).map(({ sampled }) => sampled);
+  expect(placesOf(carried)).toEqual(placesOf(earlierOf(updatesOf(path)[step]!)));
   const trained = readTrained(run, step);
-  expect(trained.map(({ sampled: { batch, group } }) => ({ batch, group }))).toEqual(
-    updateGroups(updatesOf(path)[step]!).map(({ batch, group }) => ({ batch, group })),
-  );
+  expect(placesOf(trained.map(({ sampled }) => sampled))).toEqual(placesOf(updateGroups(updatesOf(path)[step]!)));
   for (const group of trained)
     for (const sample of group.judged!.trained) {
       const { tokens, sampler, trainer } = answerLogprobs(run, group, sample)!;
       expect(trainer).toHaveLength(tokens.length);
-      // Two steps of training apart at most.
+      // A few steps of training apart.
       for (const [at, logprob] of trainer!.entries()) expect(Math.abs(logprob - sampler[at]!)).toBeLessThan(1.5);
     }
   const shown = describeBatch(path, run.view, readBatch(run, "train", step));
-  expect(shown).toContain(`trained on with group ${carried.map(({ sampled }) => sampled.group).join(", ")} of`);
-  expect(describeBatch(path, run.view, readBatch(run, "train", step - 1))).toContain(`, with step ${step}`);
   const records = readJsonLines(join(path, "rollouts", stepFile(step))) as { group: number; carried_from?: number }[];
-  expect(records.filter((record) => record.carried_from === step - 1)).toHaveLength(4 * carried.length);
+  for (const batch of new Set(carried.map(({ batch }) => batch))) {
+    const groups = carried.flatMap((entry) => (entry.batch === batch ? [entry.group] : []));
+    expect(shown).toContain(`trained on with group ${groups.join(", ")} of step ${batch}`);
+    expect(readBatch(run, "train", batch).groups).toHaveLength(4);
+    expect(describeBatch(path, run.view, readBatch(run, "train", batch))).toContain(`, with step ${step}`);
+    expect(records.filter((record) => record.carried_from === batch)).toHaveLength(4 * groups.length);
+  }
 }
 
 test("going back to a step drops what was carried over into it; a checkpoint keeps it", async () => {

@@ -8,7 +8,8 @@ import { expect } from "vitest";
 import { readJsonLines } from "../../src/core/jsonl.ts";
 import type { AuditRecord } from "../../src/engine/audited.ts";
 import { Meter } from "../../src/rl/meter.ts";
-import { type EventOf, type RunEvent, updateGroups } from "../../src/runs/events.ts";
+import { versionFor } from "../../src/rl/pipeline.ts";
+import { type EventOf, type RunEvent, updateCarried, updateGroups } from "../../src/runs/events.ts";
 import { readJournal } from "../../src/runs/read-journal.ts";
 import { runWhet } from "../support/whet.ts";
 
@@ -162,8 +163,8 @@ export function expectNothingTwice(
   expect(ran - verdicts).toBeLessThanOrEqual(moments.length * 16);
 }
 
-/** Every group of every batch is trained on once, at most one step late, and at most lag + 1 versions after its own. */
-export function expectAllTrained(path: string, lag: number, steps: number): void {
+/** Every group of every batch is trained on once, at most one step late unless in rounds, and at most lag + 1 versions after its own. */
+export function expectAllTrained(path: string, lag: number, steps: number, rounds = false): void {
   const sampled = new Map(
     eventsOf(path).flatMap((event) =>
       event.type === "group-sampled" && event.phase === "train" ? [[`${event.batch} ${event.group}`, event]] : [],
@@ -177,10 +178,14 @@ export function expectAllTrained(path: string, lag: number, steps: number): void
   for (const { step, batch, group, problem } of trained) {
     const event = sampled.get(`${batch} ${group}`)!;
     expect(event.problem).toBe(problem);
-    expect(step - batch).toBeLessThanOrEqual(1);
+    expect(event.policy).toBe(versionFor(batch, lag, 0, rounds));
+    expect(step - batch).toBeLessThanOrEqual(rounds ? lag + 1 : 1);
     expect(step - event.policy).toBeLessThanOrEqual(lag + 1);
-    const left = updates[batch]!.carried!.filter((one) => one.group === group);
-    expect(left).toEqual(step === batch ? [] : [{ group, problem, datasetIndex: event.datasetIndex }]);
+    for (const update of updates) {
+      const left = updateCarried(update).filter((one) => one.batch === batch && one.group === group);
+      const isLeft = batch <= update.step && update.step < step;
+      expect(left).toEqual(isLeft ? [{ batch, group, problem, datasetIndex: event.datasetIndex }] : []);
+    }
   }
   expect(updates.at(-1)!.carried).toEqual([]);
   expect(trained.filter(({ step, batch }) => step > batch).length).toBeGreaterThan(0);

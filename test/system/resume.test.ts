@@ -95,13 +95,14 @@ test.each(lags)(
 const carrying = ["prompts_per_step=4", "tail=carry", "carry_share=0.5", "loss_fn=ppo"];
 
 test.each(wanted ? lags : [])(
-  `max_lag=%i tail=carry: runs killed ${kills} times in all train on every group once, as the journal says`,
+  `max_lag=%i tail=carry, in rounds at 2: runs killed ${kills} times in all train on every group once, as the journal says`,
   { timeout: 120_000 * (kills + 4) },
   async (lag) => {
-    const command = (path: string) => [...commandAt(lag)(path), ...carrying];
+    const rounds = lag === 2;
+    const command = (path: string) => [...commandAt(lag)(path), ...carrying, `carry_rounds=${rounds}`];
     const started = performance.now();
     expect(await train(command(join(newFolder(), "calm")))).toBe(0);
-    await killAndGoOn(command, lag, performance.now() - started, (path) => expectAllTrained(path, lag, steps));
+    await killAndGoOn(command, lag, performance.now() - started, (path) => expectAllTrained(path, lag, steps, rounds));
   },
 );
 
