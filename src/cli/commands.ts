@@ -23,6 +23,11 @@ const shipped: Readonly<Record<string, CommandEntry>> = {
     summary: "goes on with a run where it ended, with its own settings",
     load: () => import("./commands/resume.ts"),
   },
+  sweep: {
+    group: "Train",
+    summary: "trains once for each combination of settings, and compares the runs in one table and on one page",
+    load: () => import("./commands/sweep.ts"),
+  },
   init: {
     group: "Train",
     summary: "a small project to start from: problems, a config file, a README",

@@ -7,7 +7,7 @@ import { nearest } from "../core/nearest.ts";
 import { whet } from "../core/program.ts";
 import { visibleLine } from "../core/visible.ts";
 import { readRunConfig, runFiles, runsFolder } from "../runs/directory.ts";
-import { findRuns, journalFiles, looksLikeRun } from "../runs/overview.ts";
+import { findRuns, journalFiles, looksLikeRun, sweepFile } from "../runs/overview.ts";
 import { refuseWords } from "./options.ts";
 
 /** The key of every command that is about a run. */
@@ -79,7 +79,10 @@ function noSuchRun(word: string): ConfigError {
     );
   const guess = nearest(word, names);
   const near = [...new Set([...(guess ? [guess] : []), ...names.filter((name) => name.includes(word)), ...names])];
-  const place = existsSync(word) ? ": that folder holds none" : "";
+  const sweep = existsSync(join(word, sweepFile))
+    ? `: that is the folder of a sweep, with which ${whet} sweep goes on`
+    : "";
+  const place = sweep || (existsSync(word) ? ": that folder holds none" : "");
   return new ConfigError(
     "config/no-run",
     `There is no run "${visibleLine(word, 80)}"${place}. ${guess ? `Did you mean "${visibleLine(guess, 80)}"? ` : ""}` +

@@ -36,6 +36,9 @@ export async function interruptible(
   };
   for (const stream of [process.stdout, process.stderr]) stream.on("error", outputError);
   for (const signal of signals) process.on(signal, interrupt);
+  // A process that started this one as a part of its work, and is gone, can ask for nothing any more.
+  process.on("disconnect", interrupt);
+  if (process.send && !process.connected) interrupt();
   try {
     const code = await work(drain.signal, { drain: drain.signal, cancel: cancel.signal });
     return drain.signal.aborted && code === 0 ? 130 : code;
@@ -44,6 +47,7 @@ export async function interruptible(
     throw error;
   } finally {
     for (const signal of signals) process.off(signal, interrupt);
+    process.off("disconnect", interrupt);
     // A late complaint of a closed pipe still finds a listener when the work went on without its reader.
     if (readerGone === "stop") for (const stream of [process.stdout, process.stderr]) stream.off("error", outputError);
   }

@@ -3,10 +3,10 @@
 import type { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
 import { nearest } from "../core/nearest.ts";
-import { type ConfigFile, readConfigFile } from "./config-file.ts";
+import { readConfigFile } from "./config-file.ts";
 
 /** A value and where it was written: "run.json, line 3", or undefined on the command line. */
-interface Written {
+export interface Written {
   name: string;
   value: unknown;
   shown: string;
@@ -32,9 +32,10 @@ export function parseArguments<Schema extends z.ZodObject>(
   schema: Schema,
   args: readonly string[],
 ): ParsedArguments<Schema> {
-  const { files, typed, words } = sort(schema, args);
+  const { files, typed, words } = sortArguments(schema, args);
   const notices: string[] = [];
-  const layers = files.map((file) => {
+  const layers = files.map((name) => {
+    const file = readConfigFile(name);
     const known = file.ofRun ? file.entries.filter(({ name }) => fieldOf(schema, name)) : file.entries;
     notices.push(...file.notices);
     return toKeys(schema, known);
@@ -80,9 +81,9 @@ export function refuseWords(words: readonly string[], usage: string): void {
   );
 }
 
-/** Config files, what is written as an option, and words. */
-function sort(schema: z.ZodObject, args: readonly string[]) {
-  const files: ConfigFile[] = [];
+/** The names of config files, what is written as an option, and words. */
+export function sortArguments(schema: z.ZodObject, args: readonly string[]) {
+  const files: string[] = [];
   const typed: Written[] = [];
   const words: string[] = [];
   for (let index = 0; index < args.length; index++) {
@@ -93,7 +94,7 @@ function sort(schema: z.ZodObject, args: readonly string[]) {
       typed.push({ name, shown, value: shown, origin: undefined });
     };
     if (match) add(match[1]!, match[2]!);
-    else if (/^@./.test(argument)) files.push(readConfigFile(argument.slice(1)));
+    else if (/^@./.test(argument)) files.push(argument.slice(1));
     else if (argument.startsWith("--")) {
       const name = argument.slice(2);
       const next = args[index + 1];
@@ -112,6 +113,10 @@ function sort(schema: z.ZodObject, args: readonly string[]) {
 
 const fieldOf = (schema: z.ZodObject, key: string): z.ZodType | undefined =>
   Object.hasOwn(schema.shape, key) ? (schema.shape[key] as z.ZodType) : undefined;
+
+/** A key whose value can have a comma in it: text, a list, JSON. */
+export const takesCommas = (field: z.ZodType) =>
+  ["string", "array", "record", "unknown", "any"].some((kind) => kindsOf(field).has(kind));
 
 /** A key that is on or off. */
 export const isSwitch = (field: z.ZodType) => kindsOf(field).has("boolean");

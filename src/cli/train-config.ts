@@ -133,9 +133,10 @@ function checkRewardNames({ env, reward_weights: weights, format_coef }: TrainCo
 export function trainOptionsHelp(
   args: readonly string[] = [],
   run: (named: string) => string | undefined = () => undefined,
+  schema: z.ZodObject = TrainArguments,
 ): string {
   const { shown, heading } = invocation(args, run);
-  return [heading, "", describeOptions(TrainArguments, { ...shown, groups: trainGroups })].join("\n");
+  return [heading, "", describeOptions(schema, { ...shown, groups: trainGroups })].join("\n");
 }
 
 function invocation(

@@ -98,7 +98,7 @@ function exampleOf(before: Evaluation | undefined, after = before): { problem: s
 }
 
 /** The first and the last evaluation, on the problems that both have: another eval_max_problems on the way changes the set. */
-function evaluationPair(view: RunView): { first?: Evaluation; last?: Evaluation } {
+export function evaluationPair(view: RunView): { first?: Evaluation; last?: Evaluation } {
   const steps = [...view.evaluations.keys()].sort((a, b) => a - b);
   const [from, to] = [steps[0], steps.at(-1)].map((step) => view.evaluations.get(step ?? -1)?.outcomes);
   if (!from) return {};

@@ -20,12 +20,11 @@ svg{width:100%;height:auto;display:block;font-size:11px;fill:var(--quiet)}
 .line{fill:none;stroke-width:1.6}
 .dashed{stroke-dasharray:5 4}
 .area{opacity:.8}
-.blue{stroke:var(--blue)}.green{stroke:var(--green)}.red{stroke:var(--red)}.orange{stroke:var(--orange)}.violet{stroke:var(--violet)}.teal{stroke:var(--teal)}.gray{stroke:var(--gray)}
-.area.blue,.dot.blue{fill:var(--blue)}.area.green{fill:var(--green)}.area.red{fill:var(--red)}.area.gray{fill:var(--gray)}.dot.orange{fill:var(--orange)}
-.area{stroke:none}
+.blue{--hue:var(--blue)}.green{--hue:var(--green)}.red{--hue:var(--red)}.orange{--hue:var(--orange)}.violet{--hue:var(--violet)}.teal{--hue:var(--teal)}.gray{--hue:var(--gray)}
+.line{stroke:var(--hue)}.area,.dot{fill:var(--hue)}
 .legend{margin:.2rem 0 0;display:flex;flex-wrap:wrap;gap:.2rem 1rem;font-size:12px;color:var(--quiet)}
 .key{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin-right:.35em}
-.key.blue{background:var(--blue)}.key.green{background:var(--green)}.key.red{background:var(--red)}.key.orange{background:var(--orange)}.key.violet{background:var(--violet)}.key.teal{background:var(--teal)}.key.gray{background:var(--gray)}
+.key{background:var(--hue)}.key.dashed{mask:repeating-linear-gradient(90deg,#000 0 3px,#0000 3px 5px)}
 .programs{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,22rem),1fr));gap:.7rem;align-items:start}
 article{min-width:0;border-top:3px solid var(--gray)}
 article.pass{border-top-color:var(--green)}article.fail{border-top-color:var(--red)}article.format{border-top:3px dashed var(--violet)}article.format b{color:var(--violet)}

@@ -1,5 +1,4 @@
 // A run as one page to send to a colleague: curves as SVG, no script, nothing loaded from anywhere. Read from the journal.
-import { createHash } from "node:crypto";
 import { basename } from "node:path";
 import { percent as percentOf } from "../core/count.ts";
 import { escapeHtml } from "../core/html.ts";
@@ -7,14 +6,13 @@ import { type BatchGroup, readBatch } from "../runs/batch.ts";
 import { clock } from "../runs/display.ts";
 import { metricCharts } from "../runs/metric-names.ts";
 import type { Rate } from "../runs/rates.ts";
-import { knownCurves, type Plot, shortFigure, svgPlot, svgTag } from "../runs/svg-plot.ts";
 import { talkOf } from "../runs/talk.ts";
 import { detailsOf, readGroups, type SampleDetail } from "./details.ts";
 import { codeHtml, untrustedHtml } from "./html.ts";
 import { infoOf, pulseOf, sliceOf } from "./info.ts";
 import { kindOf, signs } from "./page/text.js";
 import { compareEvaluationsOf } from "./problems.ts";
-import { reportStyle } from "./report-style.ts";
+import { figureOf, pageOf } from "./report-parts.ts";
 import { RunIndex } from "./run-index.ts";
 
 /** Steps of which a group is shown, and programs of each. */
@@ -33,24 +31,15 @@ export async function renderReport(runPath: string, now: Date): Promise<string> 
   }
 }
 
-function page(index: RunIndex, now: Date): string {
-  const title = `${basename(index.path)} · Whetstone`;
-  const policy = `default-src 'none'; style-src 'sha256-${createHash("sha256").update(reportStyle).digest("base64")}'; img-src data:; base-uri 'none'; form-action 'none'`;
-  return [
-    "<!doctype html>",
-    `<html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="${policy}">`,
-    '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">',
-    `<meta name="referrer" content="no-referrer"><title>${untrustedHtml(title)}</title><style>${reportStyle}</style></head><body><main>`,
+const page = (index: RunIndex, now: Date) =>
+  pageOf(`${basename(index.path)} · Whetstone`, [
     headOf(index, now),
     findingsOf(index),
     curvesOf(index),
     evaluationsOf(index),
     programsOf(index),
     configOf(index),
-    "</main></body></html>",
-    "",
-  ].join("\n");
-}
+  ]);
 
 function headOf(index: RunIndex, now: Date): string {
   const { config, from, seconds, evaluations, sessions } = infoOf(index);
@@ -148,24 +137,6 @@ function curvesOf(index: RunIndex): string {
   );
   const charts = [first, pass1, ...others].join("\n");
   return `<section><h2>Curves</h2><div class="charts">${charts}</div></section>`;
-}
-
-const chartFrame = { width: 460, height: 210, top: 8 };
-
-/** A chart with its caption, or nothing where there is nothing to draw. */
-function figureOf({ title, hint, ...plot }: Plot & { title: string; hint?: string }): string {
-  const drawn = svgPlot(plot, chartFrame);
-  if (drawn.length === 0) return "";
-  const legend = knownCurves(plot.lines).map(({ label, color, values }) => {
-    const newest = values.findLast((value) => value !== null);
-    return `<span><i class="key ${color}"></i>${escapeHtml(label)} <b>${newest == null ? "" : shortFigure(newest)}</b></span>`;
-  });
-  return [
-    `<figure><figcaption><b>${escapeHtml(title)}</b> <small>${escapeHtml(hint ?? "")}</small></figcaption>`,
-    svgTag(title, chartFrame),
-    ...drawn,
-    `</svg><p class="legend">${legend.join("")}</p></figure>`,
-  ].join("\n");
 }
 
 function evaluationsOf(index: RunIndex): string {

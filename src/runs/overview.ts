@@ -15,6 +15,8 @@ export type RunState = "live" | "finished" | "stopped" | "failed" | "crashed" | 
 /** Folders that are looked into below one, and in how many at most: a home directory is not searched. */
 const maxDepth = 2;
 const maxFolders = 5000;
+/** What a sweep was asked for, in the folder of its runs: they are found where the folder itself would be. */
+export const sweepFile = "sweep.json";
 
 /** Run directories in a folder and the folders in it, or the folder itself where it is one. */
 export function findRuns(folder: string): string[] {
@@ -22,7 +24,8 @@ export function findRuns(folder: string): string[] {
   const look = (path: string, depth: number): string[] => {
     if (++looked > maxFolders) return [];
     if (looksLikeRun(path)) return [path];
-    return depth === maxDepth ? [] : foldersIn(path).flatMap((name) => look(join(path, name), depth + 1));
+    if (depth >= maxDepth && !existsSync(join(path, sweepFile))) return [];
+    return foldersIn(path).flatMap((name) => look(join(path, name), depth + 1));
   };
   return look(folder, 0);
 }
@@ -90,8 +93,8 @@ export interface RunOverview {
   lastAt?: number;
 }
 
-/** What is to be said of a run, as far as its journal can be read. */
-export function overviewOf(path: string): RunOverview {
+/** The view of a run as far as its journal can be read; where it is, and what is wrong with it. */
+export function lookAt(path: string): { view: RunView; state: RunState; problem: string | undefined } {
   const view = new RunView();
   let damage: string | undefined;
   try {
@@ -100,13 +103,18 @@ export function overviewOf(path: string): RunOverview {
     damage = messageOf(error);
   }
   const state = stateOf(path, view, damage);
+  return { view, state, problem: problemOf(view, state, damage) };
+}
+
+/** What is to be said of a run. */
+export function overviewOf(path: string): RunOverview {
+  const { view, state, problem } = lookAt(path);
   const { config, steps } = view;
   const { model_name: model, max_steps: maxSteps } = config;
   const measured = [...view.evaluations.values()]
     .sort((a, b) => a.step - b.step)
     .flatMap(({ metrics }) => metrics["eval/pass@1"] ?? []);
   const cost = steps.findLast(({ metrics }) => metrics["cost/total"] !== undefined)?.metrics["cost/total"];
-  const problem = problemOf(view, state, damage);
   return {
     path,
     state,

@@ -10,7 +10,7 @@ import { type DashboardBeside, dashboardBeside } from "../../dashboard/beside.ts
 import type { Renderer } from "../../renderers/index.ts";
 import { beginRun, type RunFacts, runRecord } from "../../rl/begin-run.ts";
 import { linkedController } from "../../rl/cancellation.ts";
-import { presetConfigFor, type TrainConfig } from "../../rl/config.ts";
+import type { TrainConfig } from "../../rl/config.ts";
 import { shownKeys } from "../../rl/config-roles.ts";
 import { describeCost, describeForecast, type Forecast, forecastTokens } from "../../rl/forecast.ts";
 import {
@@ -33,20 +33,14 @@ import { RunView } from "../../runs/view.ts";
 import { agreesToCost } from "../agree.ts";
 import { askAboutRun } from "../ask.ts";
 import type { Command } from "../command.ts";
-import { chargedAs, engineFiles, engineKind, presetFor } from "../connect.ts";
-import { engineOfRun } from "../find-weights.ts";
+import { chargedAs, engineFiles } from "../connect.ts";
 import { type Interrupts, interruptible } from "../interrupt.ts";
-import { borrowWeights, type NamedWeights, resolveNames, settingsOfStart } from "../named-weights.ts";
+import { borrowWeights } from "../named-weights.ts";
 import { Progress } from "../progress.ts";
 import { recordedSettings } from "../run-settings.ts";
-import {
-  type ParsedTrainArguments,
-  parseTrainArguments,
-  resolveConfig,
-  TrainArguments,
-  trainOptionsHelp,
-} from "../train-config.ts";
+import { type ParsedTrainArguments, parseTrainArguments, TrainArguments, trainOptionsHelp } from "../train-config.ts";
 import { TrainDisplay } from "../train-display.ts";
+import { isFinished, type Plan, planNew, planToGoOn } from "../train-plan.ts";
 import { report } from "../train-report.ts";
 import type { Work } from "../work.ts";
 import { Workbench } from "../workbench.ts";
@@ -66,15 +60,6 @@ export const command: Command = {
 
   run: (args) => startTraining(parseTrainArguments(args, `${whet} train`)),
 };
-
-/** What is trained, and where. */
-interface Plan {
-  config: TrainConfig;
-  kind: EngineName;
-  /** What from=, teacher= and kl_reference= name. */
-  weights: NamedWeights;
-  notices: string[];
-}
 
 /** Begins a run, or goes on with the one that is in `log_path`: with its settings, but for those that are given. */
 export async function startTraining(parsed: ParsedTrainArguments): Promise<number> {
@@ -115,36 +100,8 @@ export async function startTraining(parsed: ParsedTrainArguments): Promise<numbe
   }
 }
 
-async function planNew(parsed: ParsedTrainArguments): Promise<Plan> {
-  const { given, weights } = resolveNames(parsed.given);
-  const kept = settingsOfStart(given, weights);
-  const preset = await presetConfigFor(parsed.preset, () => presetFor({ ...kept, ...given }));
-  const { config, warnings } = resolveConfig({ ...parsed, given }, { ...preset, ...kept });
-  return { config, kind: engineKind(config), weights, notices: [...parsed.notices, ...warnings] };
-}
-
-/** On the engine that has the run's checkpoints, whatever the environment names now. */
-function planToGoOn(parsed: ParsedTrainArguments, path: string): Plan {
-  const recorded = recordedSettings(path, parsed.given);
-  const { base_url: given, engine: named } = parsed.given;
-  const engine =
-    given === undefined && named === undefined
-      ? engineOfRun(path, undefined)
-      : { kind: undefined, baseUrl: given ?? "" };
-  const base = { ...recorded.config, base_url: engine.baseUrl };
-  const { given: settings, weights } = resolveNames(parsed.given, path);
-  const { config, warnings } = resolveConfig({ ...parsed, given: settings }, base);
-  const notices = recorded.notices.filter((notice) => !Object.keys(parsed.given).some((key) => notice.startsWith(key)));
-  return {
-    config,
-    kind: engine.kind ?? engineKind(config),
-    weights,
-    notices: [...parsed.notices, ...notices, ...warnings],
-  };
-}
-
 /** The run was ended by its budget. */
-const budgetExitCode = 3;
+export const budgetExitCode = 3;
 
 /** Everything that a run does before its first billed call, in a folder that is gone afterwards. */
 async function dryRun(plan: Plan): Promise<number> {
@@ -284,14 +241,6 @@ function sayReady(run: Run, config: TrainConfig, facts: RunFacts & { engine: Eng
   run.logger.info(`forecast ${tariff ? describeCost(forecast, tariff) : noPrice(config.model_name, missing)}`);
   run.logger.info("dry run: everything is ready, nothing was billed, nothing is kept");
   return 0;
-}
-
-/** Saved as final, at the steps asked for, and measured if it was to be. */
-function isFinished(view: RunView, config: TrainConfig): boolean {
-  const last = view.newest;
-  if (!last?.final || config.max_steps < 0 || last.step < config.max_steps) return false;
-  const measured = Number(view.config["eval_problems"] ?? 0) > 0 && config.eval_every > 0;
-  return !measured || view.evaluations.has(last.step);
 }
 
 async function loadWork(run: Run, bench: Workbench, renderer: Renderer): Promise<Work> {
