@@ -24,19 +24,20 @@ export interface Evaluation {
   figures: Record<string, number>;
 }
 
-/** Rolls out every task under one policy. After the first failure nothing is asked, or said, any more. */
+/** Rolls out every task under one policy; `ks` as for summarizeOutcomes. After the first failure nothing is asked, or said, any more. */
 export async function evaluate(
   tasks: readonly Task[],
   policy: Policy,
   rollOut: RollOut,
   signal: AbortSignal,
+  ks?: readonly number[],
 ): Promise<Evaluation> {
   const all = linkedController(signal);
   const rolling = tasks.map((task, group) =>
     rollOut({ phase: "eval", batch: policy.version, group }, task, policy, all.signal),
   );
   try {
-    return summarizeGroups(await Promise.all(rolling));
+    return summarizeOutcomes((await Promise.all(rolling)).map(outcomeOf), ks);
   } catch (error) {
     all.abort(error);
     await Promise.allSettled(rolling);
@@ -46,25 +47,21 @@ export async function evaluate(
   }
 }
 
-function summarizeGroups(groups: readonly Group[]): Evaluation {
-  return summarizeOutcomes(
-    groups.map(({ problem, source, completions }) => {
-      const graded = completions.filter(({ grade }) => grade.verdict !== "ungraded");
-      const statuses: Record<string, number> = {};
-      for (const { grade } of completions) statuses[grade.status] = (statuses[grade.status] ?? 0) + 1;
-      return {
-        id: problem,
-        source,
-        samples: graded.length,
-        passed: graded.filter(({ grade }) => grade.verdict === "pass").length,
-        ungraded: completions.length - graded.length,
-        well_formed: completions.filter(({ grade }) => grade.formatOk).length,
-        truncated: completions.filter(({ truncated }) => truncated).length,
-        statuses,
-        ...figuresOf(graded),
-      };
-    }),
-  );
+function outcomeOf({ problem, source, completions }: Group): ProblemOutcome {
+  const graded = completions.filter(({ grade }) => grade.verdict !== "ungraded");
+  const statuses: Record<string, number> = {};
+  for (const { grade } of completions) statuses[grade.status] = (statuses[grade.status] ?? 0) + 1;
+  return {
+    id: problem,
+    source,
+    samples: graded.length,
+    passed: graded.filter(({ grade }) => grade.verdict === "pass").length,
+    ungraded: completions.length - graded.length,
+    well_formed: completions.filter(({ grade }) => grade.formatOk).length,
+    truncated: completions.filter(({ truncated }) => truncated).length,
+    statuses,
+    ...figuresOf(graded),
+  };
 }
 
 /** What there is to say of episodes beside right and wrong; nothing of single answers. */

@@ -10,7 +10,7 @@ import { whet } from "../../core/program.ts";
 import { visible } from "../../core/visible.ts";
 import { TrainConfig } from "../../rl/config.ts";
 import { codeEnvironment } from "../../rl/environment/code.ts";
-import { compareEvaluations, type Evaluation, evaluate, evaluationSeed, summarizeOutcomes } from "../../rl/evaluate.ts";
+import { compareEvaluations, type Evaluation, evaluate, evaluationSeed } from "../../rl/evaluate.ts";
 import { policyOf } from "../../rl/policies.ts";
 import type { RollOuts } from "../../rl/rollout.ts";
 import type { Task } from "../../rl/tasks.ts";
@@ -234,8 +234,7 @@ async function measure(
       temperature: config.eval_temperature,
       seedFor: (_, task) => (engine.kind === "hosted" ? undefined : evaluationSeed(config.seed, task)),
     });
-    const { outcomes } = await evaluate(tasks, policy, rollOut, signal);
-    const evaluation = summarizeOutcomes(outcomes, ks);
+    const evaluation = await evaluate(tasks, policy, rollOut, signal, ks);
     progress.end();
     print(label, evaluation);
     return evaluation;
