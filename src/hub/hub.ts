@@ -55,6 +55,10 @@ export interface HubOptions {
   offline?: boolean;
 }
 
+/** The hub that is asked, without a slash at its end: the given one, that of HF_ENDPOINT, or the public one. */
+export const hubEndpoint = (given?: string): string =>
+  (given ?? (process.env["HF_ENDPOINT"] || "https://huggingface.co")).replace(/\/+$/, "");
+
 export class Hub {
   readonly endpoint: string;
   readonly cacheFolder: string;
@@ -64,9 +68,8 @@ export class Hub {
   readonly #offline: boolean;
 
   constructor(options: HubOptions = {}) {
-    const { env } = process;
-    this.endpoint = (options.endpoint ?? (env["HF_ENDPOINT"] || "https://huggingface.co")).replace(/\/+$/, "");
-    this.#token = options.token ?? (env["HF_TOKEN"] || undefined);
+    this.endpoint = hubEndpoint(options.endpoint);
+    this.#token = options.token ?? (process.env["HF_TOKEN"] || undefined);
     this.cacheFolder = options.cacheFolder ?? join(cacheFolder(), "hub");
     this.#onNotice = options.onNotice ?? (() => {});
     this.#retryDelayMs = options.retryDelayMs ?? 500;

@@ -10,7 +10,7 @@ import { Readable } from "node:stream";
 import { messageOf } from "../core/errors.ts";
 import { fetchFrom } from "../core/proxy.ts";
 import { HttpStatusError, type RetryOptions, retrying } from "./http-retry.ts";
-import { HubError } from "./hub.ts";
+import { HubError, hubEndpoint } from "./hub.ts";
 
 export interface PushOptions {
   /** Default: HF_ENDPOINT, else https://huggingface.co. */
@@ -82,7 +82,7 @@ class Push {
   constructor(id: string, options: PushOptions) {
     this.#id = id;
     this.#token = requireToken(id);
-    this.#endpoint = (options.endpoint ?? (process.env["HF_ENDPOINT"] || "https://huggingface.co")).replace(/\/+$/, "");
+    this.#endpoint = hubEndpoint(options.endpoint);
     this.#options = options;
   }
 
