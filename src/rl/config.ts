@@ -95,9 +95,12 @@ export async function presetConfigFor(
 
 /** Checks what no single field can: throws ConfigError. Returns warnings worth showing. */
 export function validateConfig(config: TrainConfig): string[] {
-  const warnings: string[] = [];
   const { completions_per_prompt: each, method } = config;
-  if (method === "sft") return [...warnings, ...validateSupervised(config)];
+  if (method === "sft") {
+    validateSupervised(config);
+    return [];
+  }
+  const warnings: string[] = [];
   if (each < 2)
     throw new ConfigError(
       "config/completions-per-prompt",
@@ -176,7 +179,7 @@ export function validateConfig(config: TrainConfig): string[] {
 }
 
 /** The settings of supervised training: those that shape rewards, or what is sampled, say nothing there. */
-function validateSupervised(config: TrainConfig): string[] {
+function validateSupervised(config: TrainConfig): void {
   const usual = presetConfig("deepcoder");
   const foreign = ["teacher", "kl_coef", "fill_batch", "mismatch", "env"] as const;
   const key = foreign.find((name) => config[name] !== usual[name]);
@@ -190,5 +193,4 @@ function validateSupervised(config: TrainConfig): string[] {
       "config/one-demonstration",
       `method=sft learns one answer to each problem, and completions_per_prompt=${config.completions_per_prompt}. Leave it out (${whet} sft sets it), or set it to 1.`,
     );
-  return [];
 }
