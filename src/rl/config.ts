@@ -96,6 +96,7 @@ export async function presetConfigFor(
 /** Checks what no single field can: throws ConfigError. Returns warnings worth showing. */
 export function validateConfig(config: TrainConfig): string[] {
   const { completions_per_prompt: each, method } = config;
+  validateSchedule(config);
   if (method === "sft") {
     validateSupervised(config);
     return [];
@@ -122,17 +123,6 @@ export function validateConfig(config: TrainConfig): string[] {
   if (config.mismatch !== "none" && config.num_substeps > 1)
     warnings.push(
       `mismatch=${config.mismatch} with num_substeps=${config.num_substeps}: the ratios are those of before the first of them`,
-    );
-  const { lr_schedule, warmup_steps, max_steps } = config;
-  if (lr_schedule !== "constant" && max_steps < 0)
-    throw new ConfigError(
-      "config/schedule-without-end",
-      `lr_schedule=${lr_schedule} falls to zero at the last step, and max_steps=${max_steps} names none. Set max_steps=200, say, or lr_schedule=constant.`,
-    );
-  if (warmup_steps > 0 && max_steps > 0 && warmup_steps >= max_steps)
-    throw new ConfigError(
-      "config/warmup-too-long",
-      `warmup_steps=${warmup_steps} with max_steps=${max_steps} ends the run before the learning rate has its value. Set warmup_steps to less than ${max_steps}.`,
     );
   const carries = config.tail === "carry";
   if (carries && config.fill_batch)
@@ -176,6 +166,20 @@ export function validateConfig(config: TrainConfig): string[] {
       `max_tokens=${config.max_tokens} does not fit context_window=${config.context_window}; completions end at the window`,
     );
   return warnings;
+}
+
+/** However it learns, its learning rate has to come to its value, and to an end where it falls to one. */
+function validateSchedule({ lr_schedule, warmup_steps, max_steps }: TrainConfig): void {
+  if (lr_schedule !== "constant" && max_steps < 0)
+    throw new ConfigError(
+      "config/schedule-without-end",
+      `lr_schedule=${lr_schedule} falls to zero at the last step, and max_steps=${max_steps} names none. Set max_steps=200, say, or lr_schedule=constant.`,
+    );
+  if (warmup_steps > 0 && max_steps > 0 && warmup_steps >= max_steps)
+    throw new ConfigError(
+      "config/warmup-too-long",
+      `warmup_steps=${warmup_steps} with max_steps=${max_steps} ends the run before the learning rate has its value. Set warmup_steps to less than ${max_steps}.`,
+    );
 }
 
 /** The settings of supervised training: those that shape rewards, or what is sampled, say nothing there. */

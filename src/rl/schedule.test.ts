@@ -39,8 +39,11 @@ test("a share is over 0 and at most 1 at every step, rises with the warm-up and 
   );
 });
 
-test("a schedule that falls needs an end, and a warm-up that ends before it", () => {
-  const config = presetConfig("nano");
+test.each([
+  ["rl", {}],
+  ["sft", { completions_per_prompt: 1 }],
+] as const)("a schedule that falls needs an end, and a warm-up that ends before it: %s", (method, more) => {
+  const config = { ...presetConfig("nano"), method, ...more };
   expect(() => validateConfig({ ...config, max_steps: -1, lr_schedule: "cosine" })).toThrow(
     /lr_schedule=cosine .* max_steps/,
   );
