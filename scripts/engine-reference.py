@@ -20,9 +20,16 @@ import torch
 import transformers
 from safetensors.torch import save_file
 from torch import nn
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 ALPHA = 32
+PROMPTS = (
+    "Write a Python function that returns the sum of a list of numbers.\n\ndef total(numbers):\n",
+    "Question: what is the capital of France?\nAnswer:",
+    "The quick brown fox jumps over the lazy dog. Then",
+    "# Print the numbers from 1 to n, one a line.\nn = int(input())\n",
+    "def is_even(n):\n    return",
+)
 RL_LOSSES = ("importance_sampling", "ppo", "cispo", "dro")
 
 MODELS = {
@@ -88,12 +95,12 @@ LINEARS = {
 class LoraLinear(nn.Module):
     """y = W x + alpha/rank * B (A x), the base frozen."""
 
-    def __init__(self, base: nn.Linear, rank: int, generator: torch.Generator):
+    def __init__(self, base: nn.Linear, rank: int, generator: torch.Generator, b_scale: float):
         super().__init__()
         self.base = base
         self.scale = ALPHA / rank
         self.a = nn.Parameter(torch.randn(rank, base.in_features, generator=generator) / math.sqrt(base.in_features))
-        self.b = nn.Parameter(torch.randn(base.out_features, rank, generator=generator) * 0.02)
+        self.b = nn.Parameter(torch.randn(base.out_features, rank, generator=generator) * b_scale)
 
     def forward(self, x):
         return self.base(x) + self.scale * nn.functional.linear(nn.functional.linear(x, self.a), self.b)
@@ -117,7 +124,10 @@ def read_model(path):
     config["rope_theta"] = model.config.rope_parameters["rope_theta"]
     for parameter in model.parameters():
         parameter.requires_grad_(False)
-    spec = dict(seed=9, dtype=torch.float32, shards=1, rank=4, targets=("attn", "mlp"), config=config, adam_steps=3, gguf=str(path))
+    # An adapter as large as the weights would leave nothing of what the model learned.
+    spec = dict(seed=9, dtype=torch.float32, shards=1, rank=4, b_scale=0.002, targets=("attn", "mlp"), config=config, adam_steps=3, gguf=str(path))
+    tokenizer = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
+    spec["prompts"] = [tokenizer(text).input_ids for text in PROMPTS]
     return spec, model
 
 
@@ -151,7 +161,7 @@ def add_adapter(model, spec, generator):
     adapter = {}
 
     def wrap(parent, child, path):
-        layer = LoraLinear(getattr(parent, child), spec["rank"], generator)
+        layer = LoraLinear(getattr(parent, child), spec["rank"], generator, spec.get("b_scale", 0.02))
         setattr(parent, child, layer)
         adapter[f"base_model.model.{path}.lora_A.weight"] = layer.a
         adapter[f"base_model.model.{path}.lora_B.weight"] = layer.b
@@ -193,6 +203,12 @@ def make_sequences(vocab, generator):
         return torch.randint(0, vocab, (count,), generator=generator).tolist()
     prompt = ints(9)
     return [ints(2), ints(17), ints(40), ints(5), prompt + ints(4), prompt + ints(12), prompt + ints(1), prompt + ints(7)]
+
+
+def own_answers(model, prompts):
+    """What a real model is trained on: its own answers, the last four to one problem."""
+    return [model.generate(torch.tensor([prompt]), attention_mask=torch.ones(1, len(prompt), dtype=torch.long), max_new_tokens=24, min_new_tokens=8,
+                           do_sample=True, temperature=1.0, top_k=0, pad_token_id=0)[0].tolist() for prompt in prompts + prompts[-1:] * 3]
 
 
 def logprobs_of(model, tokens):
@@ -280,7 +296,7 @@ def reference_for(name, spec, folder, model=None):
         peft_type="LORA", task_type="CAUSAL_LM", r=spec["rank"], lora_alpha=ALPHA, lora_dropout=0.0, bias="none",
         target_modules=sorted({key.split(".")[-3] for key in adapter})), indent=1) + "\n")
 
-    sequences = make_sequences(spec["config"]["vocab_size"], generator)
+    sequences = own_answers(model, spec["prompts"]) if "prompts" in spec else make_sequences(spec["config"]["vocab_size"], generator)
     tensors, facts = {}, {}
 
     # float32: logits with the adapter, and 200 greedy tokens.
@@ -354,7 +370,7 @@ def reference_for(name, spec, folder, model=None):
             tensors[f"adam.{variant}.{key}"] = parameter.detach().float().clone()
 
     if "gguf" in spec:  # a deep model in float32 is further from float64, PyTorch's too: how far says what can be asked
-        model.float()
+        nn.Module.float(model)  # transformers refuses it for what was a GGUF file
         start = {key: value.float() for key, value in start.items()}
         data32 = [{key: value.float() for key, value in inputs.items()} for inputs in data]
         reset(adapter, start)

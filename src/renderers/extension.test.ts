@@ -300,19 +300,23 @@ test("the formats made by hand", async () => {
 const names = templatesAreThere ? Object.keys(templateVectors().templates) : [];
 
 describe.skipIf(!templatesAreThere)("every template", () => {
-  test.each(names)("%s", async (name) => {
-    const tokenizer = await templateTokenizer(name);
-    const { thinking } = new TemplateRenderer(tokenizer, { now: vectorsNow });
-    for (const mode of Object.keys(thinking) as Thinking[]) {
-      const renderer = new TemplateRenderer(tokenizer, { thinking: mode, now: vectorsNow });
-      const reasons = mode !== "off";
-      const plain = count(renderer, reasons, false);
-      const calling = count(renderer, reasons, true);
-      for (const callsTools of [false, true]) goOnByPart(renderer, { reasons, callsTools });
-      if (process.env["WHETSTONE_EXTENSION_RUNS"]) console.log(name, mode, JSON.stringify({ plain, calling }));
-      expect(plain.extended + plain.rewritten + plain.refused).toBeGreaterThanOrEqual(runs);
-      // Without reasoning and tools nothing is left out.
-      if (mode === "off") expect(plain.extended).toBeGreaterThan(0);
-    }
-  });
+  test.each(names)(
+    "%s",
+    async (name) => {
+      const tokenizer = await templateTokenizer(name);
+      const { thinking } = new TemplateRenderer(tokenizer, { now: vectorsNow });
+      for (const mode of Object.keys(thinking) as Thinking[]) {
+        const renderer = new TemplateRenderer(tokenizer, { thinking: mode, now: vectorsNow });
+        const reasons = mode !== "off";
+        const plain = count(renderer, reasons, false);
+        const calling = count(renderer, reasons, true);
+        for (const callsTools of [false, true]) goOnByPart(renderer, { reasons, callsTools });
+        if (process.env["WHETSTONE_EXTENSION_RUNS"]) console.log(name, mode, JSON.stringify({ plain, calling }));
+        expect(plain.extended + plain.rewritten + plain.refused).toBeGreaterThanOrEqual(runs);
+        // Without reasoning and tools nothing is left out.
+        if (mode === "off") expect(plain.extended).toBeGreaterThan(0);
+      }
+    },
+    120_000 + 2_000 * runs,
+  );
 });
