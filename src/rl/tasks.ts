@@ -130,7 +130,9 @@ export function taskOf(
 ): Task {
   const { id, source } = problem;
   const messages = messagesOf(problem, config);
-  const prompt = Int32Array.from(renderer.buildGenerationPrompt(messages));
+  // Many are never asked: those of an evaluation that does not come.
+  let tokens: Int32Array | undefined;
+  const prompt = () => (tokens ??= Int32Array.from(renderer.buildGenerationPrompt(messages)));
   const loadTests = async () => {
     return normalizeTests(await problem.loadTests(), { source, metadata: problem.metadata }).tests;
   };
@@ -142,9 +144,13 @@ export function taskOf(
     problem: { id, source, prompt: messages },
     question: [problem.question, problem.starterCode].filter(Boolean).join("\n\n"),
     datasetIndex,
-    prompt,
+    get prompt() {
+      return prompt();
+    },
     languages: problem.languages,
-    maxTokens: Math.min(maxTokens, config.context_window - prompt.length),
+    get maxTokens() {
+      return Math.min(maxTokens, config.context_window - prompt().length);
+    },
     loadTests: async () => {
       const known = tests?.deref();
       if (known) return known;
