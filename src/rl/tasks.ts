@@ -165,31 +165,31 @@ export function taskOf(
 function promptFits(problem: Problem, config: DataConfig, renderer: Renderer): boolean {
   const room = config.context_window - Math.min(config.min_generation, config.max_tokens);
   const messages = messagesOf(problem, config);
-  return maxTokensOf(messages, renderer, config) <= room || renderPrompt(problem, renderer, config).length <= room;
+  const most = maxTokensOf(messages, problem.question, renderer);
+  return most <= room || renderer.buildGenerationPrompt(messages).length <= room;
 }
 
 type Asking = Pick<DataConfig, "system_role" | "language">;
 
 type Messages = ReturnType<typeof messagesOf>;
 
-/** The prompt about nothing, by renderer and roles. */
+/** Prompts about nothing, by renderer and text. */
 const emptyPrompts = new WeakMap<Renderer, Map<string, { messages: Messages; tokens: number }>>();
+/** Each is encoded once; starter code can make one of every problem. */
+const maxEmptyPrompts = 128;
 
 /**
  * No prompt has more tokens: those of the prompt about nothing, a token for each byte that is different, and some where the two meet.
  * Encoding all prompts only to learn that they fit takes a second for each few thousand.
  */
-function maxTokensOf(messages: Messages, renderer: Renderer, config: Asking): number {
+function maxTokensOf(messages: Messages, question: string, renderer: Renderer): number {
   const known = emptyPrompts.get(renderer) ?? new Map<string, { messages: Messages; tokens: number }>();
   emptyPrompts.set(renderer, known);
-  const roles = messages.map(({ role }) => role).join();
-  let empty = known.get(roles);
-  if (!empty) {
-    const nothing = { question: "x", starterCode: null, call: null };
-    const about = buildMessages(nothing, { systemRole: config.system_role });
-    empty = { messages: about, tokens: renderer.buildGenerationPrompt(about).length };
-    known.set(roles, empty);
-  }
+  const about = messages.map(({ role, content }) => ({ role, content: content.replace(question, "x") }));
+  const text = JSON.stringify(about);
+  if (!known.has(text) && known.size < maxEmptyPrompts)
+    known.set(text, { messages: about, tokens: renderer.buildGenerationPrompt(about).length });
+  const empty = known.get(text) ?? known.values().next().value!;
   const bytes = messages.map(({ content }, index) => differentBytes(content, empty.messages[index]?.content ?? ""));
   return empty.tokens + bytes.reduce((sum, count) => sum + count + 32, 0);
 }
@@ -202,10 +202,6 @@ function differentBytes(text: string, other: string): number {
   let end = 0;
   while (end < most - start && text.at(-1 - end) === other.at(-1 - end)) end++;
   return Buffer.byteLength(text.slice(start, text.length - end));
-}
-
-function renderPrompt(problem: Problem, renderer: Renderer, config: Asking): number[] {
-  return renderer.buildGenerationPrompt(messagesOf(problem, config));
 }
 
 export function messagesOf(problem: Problem, config: Asking) {
