@@ -339,13 +339,16 @@ describe("grading over HTTP", () => {
     closing.push(() => sandbox.close());
     const inputs = Array.from({ length: 20 }, (_, index) => `INPUT-${index}`);
     const { tests } = normalizeTests({ inputs, outputs: inputs.map((text) => `${text} ${marker}`) });
-    const code = `print(input(), "EXPECTED" + "-91c2")`;
+    const code = `import heapq; print(input(), "EXPECTED" + "-91c2")`;
     const result = await createGrader({ sandbox }).grade({ problem: { tests }, code });
     expect([result.verdict, result.passed]).toEqual(["pass", 20]);
     const jobs = await Promise.all(bodies.map(unpackJob));
     expect(jobs.map((job) => job.tests.length)).toEqual([16, 4]);
     expect(JSON.stringify(jobs)).toContain("INPUT-19");
     expect(bodies.join() + JSON.stringify(jobs)).not.toContain(marker);
+    // A server starts it beside the packages that it seems to import: the program's own, and of the launcher's words none but these.
+    const words = languages.python.packages!.importedWords((JSON.parse(bodies[0]!) as { code: string }).code);
+    expect([...words].sort()).toEqual(["91c2", "EXPECTED", "base64", "heapq", "import", "input", "print", "zlib"]);
   });
 
   test("a program that ends its launcher fails, and the next one is graded", async () => {

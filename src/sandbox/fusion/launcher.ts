@@ -2,7 +2,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { promisify } from "node:util";
-import { deflate } from "node:zlib";
+import { deflate, deflateSync } from "node:zlib";
 import { z } from "zod";
 import { languages } from "../../core/languages/languages.ts";
 import { type Job, SandboxError, type TestInput, type TestOutcome, testStatuses } from "../sandbox.ts";
@@ -16,15 +16,23 @@ const deflateAsync = promisify(deflate);
 
 let launcherCode: string | undefined;
 
-/** The launcher and what it needs, as one text: nothing to install on the server. */
+/**
+ * The launcher and what it needs, as one text: nothing to install on the server. Packed, as its own words must not be taken for what the
+ * program imports: a server would start every program beside all of its packages.
+ */
 function launcher(): string {
-  launcherCode ??= [
-    `PROGRAM_SOURCE = ${JSON.stringify(readFileSync(new URL("../python/program.py", import.meta.url), "utf8"))}`,
-    readFileSync(new URL("./one_test.py", import.meta.url), "utf8"),
-    readFileSync(new URL("./launcher.py", import.meta.url), "utf8"),
-  ].join("\n");
+  launcherCode ??= packed(
+    [
+      `PROGRAM_SOURCE = ${JSON.stringify(readFileSync(new URL("../python/program.py", import.meta.url), "utf8"))}`,
+      readFileSync(new URL("./one_test.py", import.meta.url), "utf8"),
+      readFileSync(new URL("./launcher.py", import.meta.url), "utf8"),
+    ].join("\n"),
+  );
   return launcherCode;
 }
+
+const packed = (code: string): string =>
+  `import base64, zlib\nexec(compile(zlib.decompress(base64.b64decode("${deflateSync(code).toString("base64")}")), "launcher", "exec"))\n`;
 
 export interface LauncherRequest {
   request: RunCodeRequest;
