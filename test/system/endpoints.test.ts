@@ -15,9 +15,10 @@ const settings = [
   "max_lag=1",
   "save_every=1",
   "eval_every=0",
-  "prompts_per_step=2",
+  "prompts_per_step=1",
   "completions_per_prompt=4",
   "max_tokens=64",
+  "dashboard=false",
   "tensorboard=false",
 ];
 

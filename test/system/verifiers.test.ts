@@ -25,12 +25,32 @@ const classic = () => openVenv(["verifiers[rg]==0.3.1"]);
 const newest = () => openVenv(["verifiers==0.4.0", "uv"]);
 const pythonOf = ({ python }: { python: string }) => `env_python=${dirname(dirname(python))}`;
 
-/** An environment that verifiers brings, over tasks of the reasoning-gym package: a right answer among fewer other words is worth more. */
-const letters = `
+const whole = process.env["WHET_COMPAT"] !== undefined;
+
+/**
+ * An environment that verifiers brings. The whole proof takes the one over tasks of the reasoning-gym package, where a right answer among
+ * fewer other words is worth more; Python takes two seconds to import that, in every process.
+ */
+const letters = whole
+  ? `
 import verifiers as vf
 
 def load_environment(**more):
     return vf.ReasoningGymEnv(gym="letter_counting", num_train_examples=20, num_eval_examples=6, parser=vf.Parser(), system_prompt="", **more)
+`
+  : `
+import verifiers as vf
+from datasets import Dataset
+
+def check_answer_reward_func(completion, answer):
+    text = completion[-1]["content"]
+    return text.count(answer) / (len(text) + 1)
+
+def load_environment():
+    def rows(words):
+        return Dataset.from_list([{"question": f"How many times is the letter e in {word}?", "answer": "e"} for word in words])
+    train = rows("e" * count + "f" for count in range(20))
+    return vf.SingleTurnEnv(dataset=train, eval_dataset=rows("abcdef"), rubric=vf.Rubric(funcs=[check_answer_reward_func]))
 `;
 
 /** The form that verifiers has from 0.4 on. */
@@ -161,6 +181,7 @@ test(
         turns: [0],
         metrics: { short: grade.reward, names_it: expect.any(Number) },
       });
+    if (!whole) return;
     const { ours, theirs } = await bothEvaluations(path, venv.python, file);
     expect(Object.keys(ours)).toHaveLength(2);
     expect(theirs).toEqual(ours);
