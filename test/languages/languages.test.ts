@@ -76,6 +76,46 @@ describe.each(levels)("level %s", (level) => {
     return undefined;
   });
 
+  test("joining a thread takes no processor time, and no wait is woken from outside", {
+    timeout: 240_000,
+  }, async () => {
+    if (typeof (await toolsOf("cpp")) === "string") return;
+    const source = `#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+#include <iostream>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <thread>
+#include <unistd.h>
+volatile int alarms = 0;
+int main() {
+  int done = 0;
+  for (int i = 0; i < 300; i++) std::thread([&] { done++; }).join();
+  signal(SIGALRM, [](int) { alarms++; });
+  itimerval every{{0, 50000}, {0, 50000}};
+  setitimer(ITIMER_REAL, &every, nullptr);
+  std::thread([] { for (int i = 0; i < 60; i++) usleep(20000); }).join();
+  itimerval never{};
+  setitimer(ITIMER_REAL, &never, nullptr);
+  // On a page of the C library, which every program has.
+  int *page = (int *)((uintptr_t)&printf & ~3ul);
+  timespec longest{20, 0};
+  int waited = syscall(SYS_futex, page, FUTEX_WAIT, *page, &longest, nullptr, 0);
+  std::cout << done << (alarms > 3 ? " alarms " : " none ") << waited << (errno == EAGAIN ? " EAGAIN " : " other ")
+            << syscall(SYS_futex, page, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+}`;
+    const tests = [{ kind: "stdin", stdin: "" } as const];
+    const [outcome] = await jail.run(
+      { language: "cpp", source, tests, limits: { ...defaultLimits, wallMs: 20_000 }, preamble: true },
+      () => "stop",
+    );
+    expect(`${Buffer.from(outcome!.stdout)}${outcome!.stderrTail}`).toBe("300 alarms -1 EAGAIN 0");
+    expect(outcome!.cpuMs).toBeLessThan(600); // of more than 1,200 that its first thread waits
+  });
+
   test("a compiled program cannot become what it wrote, at the second level", { timeout: 60_000 }, async () => {
     if (level === "jail" || typeof (await toolsOf("cpp")) === "string") return;
     const source = `#include <cerrno>\n#include <fstream>\n#include <iostream>\n#include <fcntl.h>\n#include <unistd.h>

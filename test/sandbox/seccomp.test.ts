@@ -10,6 +10,9 @@ interface Filters {
   allowList: Buffer;
   withProcesses: Buffer;
   withoutProcesses: Buffer;
+  /** The same, where a supervisor is asked; and the one that asks. */
+  answered: readonly Buffer[];
+  asking: Buffer;
 }
 
 /** Assembles the filters for an architecture; this machine may be another. */
@@ -23,11 +26,16 @@ def ready(assembled):
     for offset in offsets: struct.pack_into("<I", code, offset, ${ownPid})
     return code.hex()
 m = ${JSON.stringify(machine)}
-print(json.dumps([ready(seccomp.allow_list(m)), ready(seccomp.guards(True, m)), ready(seccomp.guards(False, m))]))
+answered = [seccomp.guards(processes, m, asks=True) for processes in (True, False)]
+print(json.dumps([ready(one) for one in [seccomp.allow_list(m), seccomp.guards(True, m), seccomp.guards(False, m), *answered, seccomp.asking(m)]]))
 `;
   const texts = JSON.parse(execFileSync("python3", ["-c", script], { encoding: "utf8" })) as string[];
-  const [allowList, withProcesses, withoutProcesses] = texts.map((text) => Buffer.from(text, "hex"));
-  return { allowList: allowList!, withProcesses: withProcesses!, withoutProcesses: withoutProcesses! };
+  const all = texts.map((text) => Buffer.from(text, "hex"));
+  const [allowList, withProcesses, withoutProcesses, inJail, confined, asking] = all;
+  return {
+    ...{ allowList: allowList!, withProcesses: withProcesses!, withoutProcesses: withoutProcesses! },
+    ...{ answered: [inJail!, confined!], asking: asking! },
+  };
 }
 
 /** Classic BPF, as far as these filters use it. Throws on anything else, so a wrong instruction cannot pass. */
@@ -54,7 +62,7 @@ function evaluate(code: Buffer, data: Buffer): number {
 const audit = { x86_64: 0xc000003e, aarch64: 0xc00000b7 };
 type Machine = keyof typeof audit;
 
-/** "allow", an errno, "done" (reports success, does nothing) or "kill": the strictest answer of the filters in force. */
+/** "allow", an errno, "done" (reports success, does nothing), "ask" or "kill": the strictest answer of the filters in force. */
 function decide(
   machine: Machine,
   filters: readonly Buffer[],
@@ -68,8 +76,9 @@ function decide(
   for (const [index, value] of args.entries()) data.writeBigInt64LE(BigInt(value), 16 + 8 * index);
   const actions = filters.map((filter) => evaluate(filter, data));
   if (actions.includes(0x80000000)) return "kill";
-  const refused = actions.find((action) => action !== 0x7fff0000);
-  return refused === undefined ? "allow" : refused & 0xffff || "done";
+  const refused = actions.find((action) => action !== 0x7fff0000 && action !== 0x7fc00000);
+  if (refused === undefined) return actions.includes(0x7fc00000) ? "ask" : "allow";
+  return refused & 0xffff || "done";
 }
 
 /** [x86-64, arm64], from the kernel's own tables. */
@@ -139,6 +148,7 @@ const numbers = {
   rt_sigaction: [13, 134],
   sendmsg: [46, 211],
   sendmmsg: [307, 269],
+  seccomp: [317, 277],
   getsockopt: [55, 209],
   setsockopt: [54, 208],
 } as const;
@@ -300,6 +310,19 @@ describe.each<Machine>(["x86_64", "aarch64"])("seccomp filters for %s", (machine
       expect(decideFor("mmap", 0, 4096, 3, 0x21)).toBe(1);
       for (const flags of [0x22, 0x02, 0x01, 0x20022]) expect(decideFor("mmap", 0, 4096, 3, flags)).toBe("allow");
     }
+  });
+
+  test("a supervisor is asked about waits between processes and about nothing else, and its own calls are not a program's", () => {
+    for (const guards of filters.answered) {
+      const decideFor = (name: keyof typeof numbers, ...args: number[]) =>
+        decide(machine, [filters.allowList, filters.asking, guards], numbers[name][column], args);
+      for (const wait of [0, 9, 0x109]) expect(decideFor("futex", 0, wait)).toBe("ask");
+      for (const operation of [0x80, 0x81, 0x189, 0x8a]) expect(decideFor("futex", 0, operation)).toBe("allow");
+      for (const other of [1, 3, 4, 5, 6, 8, 11, 12, 13]) expect(decideFor("futex", 0, other)).toBe("done");
+      for (const name of ["read", "mmap", "openat"] as const) expect(decideFor(name)).toBe("allow");
+      for (const name of ["seccomp", "sendmsg", "unshare"] as const) expect([name, decideFor(name)]).toEqual([name, 1]);
+    }
+    for (const decideFor of [program, confined]) expect(decideFor("seccomp")).toBe(1);
   });
 
   test("without namespaces nothing tells of the host's processes and disks, and every folder can be counted", () => {

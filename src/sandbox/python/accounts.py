@@ -99,13 +99,18 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def ran_and_waited_s(pid):
-    """How long the first thread of a process ran, and how long it was ready to run and had no processor."""
+    """How long each thread of a process ran, and how long it was ready to run and had no processor. None: a kernel that does not count."""
     try:
-        with open("/proc/%s/schedstat" % pid, "rb") as file:
-            ran, waited = file.read().split()[:2]
-    except (OSError, ValueError):
-        return 0, 0  # ended meanwhile, or a kernel that does not count
-    return int(ran) / 1e9, int(waited) / 1e9
+        threads = os.listdir("/proc/%s/task" % pid)
+    except OSError:
+        return
+    for thread in threads:
+        try:
+            with open("/proc/%s/task/%s/schedstat" % (pid, thread), "rb") as file:
+                ran, waited = file.read().split()[:2]
+        except (OSError, ValueError):
+            continue
+        yield int(ran) / 1e9, int(waited) / 1e9
 
 
 def descriptors(pid):

@@ -13,6 +13,7 @@ import time
 import accounts
 import kernel
 import program
+import waits
 
 HEAD = struct.Struct("<BI")
 BUFFER_BYTES = 256 * 1024
@@ -53,7 +54,7 @@ class Watch:
     __slots__ = (
         "slot limits whole_errors child pidfd output errors report code output_total output_held error_total error_held tail_held "
         "report_total report_held code_total code_pieces marked reason note peak_bytes tree_cpu_ms orphans_ms waited_s sends_before poller "
-        "started wall_ms exit_code signal cpu_ms rss ended_well"
+        "started wall_ms exit_code signal cpu_ms rss ended_well waits"
     ).split()
 
     def __init__(self, slot):
@@ -61,6 +62,7 @@ class Watch:
         self.limits = slot.job["limits"]
         self.whole_errors = slot.job["mode"] == "execute"
         self.ended_well = True  # the test before
+        self.waits = waits.nobody
         self.code_pieces = []
         self.marked = set()  # processes that go before this one when memory runs out
 
@@ -94,6 +96,7 @@ class Watch:
         for descriptor in (self.output, self.errors, self.report, self.code, self.pidfd):
             if descriptor >= 0:
                 os.close(descriptor)
+        self.waits.close()
 
     def until_ended(self):
         poller = self.poller
@@ -105,6 +108,7 @@ class Watch:
         for descriptor in (self.output, self.errors, self.report, self.code):
             if descriptor >= 0:
                 poller.register(descriptor, select.POLLIN)
+        self.waits.begin(poller)
         self._over(self._look_on(poller))
 
     def _look_on(self, poller):
@@ -117,11 +121,13 @@ class Watch:
         sign_at = self.started + _SIGN_OF_LIFE_S
         while not ended and self.reason is None:
             now = time.monotonic()
-            for descriptor, _events in poller.poll(max(0, (min(deadline, sample_at) - now) * 1000 + 1)):
+            for descriptor, events in poller.poll(max(0, (min(deadline, sample_at, self.waits.answer_at) - now) * 1000 + 1)):
                 if descriptor == self.pidfd:
                     ended = True  # before any limit is looked at: a program that has ended is late only by its own clock
                 elif descriptor == self.slot.link.socket.fileno():
                     raise Gone
+                elif self.waits.is_asked(descriptor, events):
+                    continue
                 elif self._pump(descriptor) == _END:
                     poller.unregister(descriptor)
             if ended or self.reason is not None:
@@ -133,12 +139,14 @@ class Watch:
                     break
             if now >= sample_at:
                 self.slot.level.look_at(self)
+                self._note_waiting()
                 if self.slot.cgroup.exceeded():
                     self.reason = "memory-limit"
                 sample_at = time.monotonic() + _SAMPLE_NEXT_S
             if now >= sign_at:
                 self.slot.link.send(("H", b""))
                 sign_at = now + _SIGN_OF_LIFE_S
+            self.waits.answer(now)
         return ended
 
     def _over(self, ended):
@@ -163,11 +171,12 @@ class Watch:
         return deadline + 0.001
 
     def _note_waiting(self):
-        """What the first thread waited for a processor. What others of the program used meanwhile may be what it waited for."""
+        """What a thread waited for a processor, the longest: a program's work need not be the first thread's. What others of the program used
+        meanwhile may be what it waited for. A thread that has ended is not there any more, so this is asked now and then."""
         if time.monotonic() - self.started > _SAMPLE_FIRST_S:  # a short test cannot have waited long
-            ran, waited = accounts.ran_and_waited_s(self.child)
-            others = max(0, self.slot.level.used_ms(self) / 1000 - ran)
-            self.waited_s = max(0, waited - others)
+            threads = list(accounts.ran_and_waited_s(self.child))
+            used = self.slot.level.used_ms(self) / 1000
+            self.waited_s = max([self.waited_s, *(waited - max(0, used - ran) for ran, waited in threads)])
 
     def _excused(self):
         """Waiting for a processor, and for Node to take bytes, is not the program's time."""

@@ -21,6 +21,7 @@ _ALLOW = 0x7FFF0000
 _KILL = 0x80000000
 _EPERM, _EAGAIN, _EINVAL, _ENOTTY, _ENOLCK, _ENOSYS, _ENOPROTOOPT, _EOPNOTSUPP, _EAFNOSUPPORT = 1, 11, 22, 25, 37, 38, 92, 95, 97
 _DONE = 0x00050000  # the call is not made and reports success
+_ASK = 0x7FC00000  # whoever listens says what comes back
 _NEWEST = 462
 _AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _COLUMN = {"x86_64": 0, "aarch64": 1}
@@ -108,7 +109,7 @@ _SIGNALS = "kill tgkill rt_sigqueueinfo rt_tgsigqueueinfo".split()
 # Only for supervisors: the second filter takes them back.
 _SUPERVISOR = """
 memfd_create 319 279 connect 42 203 mount 165 40 umount2 166 39 capset 126 91 setgroups 116 159 setresuid 117 147 setresgid 119 149
-unshare 272 97 pidfd_open 434 434 sendmsg 46 211
+unshare 272 97 pidfd_open 434 434 sendmsg 46 211 seccomp 317 277
 landlock_create_ruleset 444 444 landlock_add_rule 445 445 landlock_restrict_self 446 446
 """
 
@@ -124,6 +125,7 @@ _NEW_NAMESPACES = 0x7E020080  # every CLONE_NEW* flag that clone() takes, CLONE_
 _CLONE_THREAD, _CLONE_FILES, _CLONE_PIDFD = 0x10000, 0x400, 0x1000
 _PRCTLS = (2, 3, 15, 16, 21, 23, 36, 38, 39, 0x53564D41)  # names, reads, orphans, no_new_privs, heap names
 _IOCTLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)  # isatty, window size, bytes to read, non-blocking, close-on-exec
+_LISTENING = (0xC0502100, 0xC0182101)  # to take what asks and to answer, with a descriptor that only supervisors have
 _FCNTLS = (0, 1, 2, 3, 4, 1030, 1033, 1034)  # copies, flags, seals
 _FCNTLS_IDLE = (6, 7, 37, 38)  # setting locks
 _FCNTLS_LOCKED = (5, 36)  # asking for locks
@@ -189,14 +191,13 @@ def _guard(program, name, processes):
     elif name in ("clone3", "openat2", "statx"):  # libc asks with the older call; statx tells numbers of mounts, which count for the whole machine
         program.fail(_ENOSYS)
     elif name == "futex":
-        # Between threads of one process (private) as ever. Between processes nobody sleeps, so there is nobody to find or to wake on a page
-        # of a shared file: a wait returns at once, as if the value had changed, and whoever waits asks again (semaphores.py does it slowly).
+        # Between threads of one process (private) as ever. Between processes nobody is woken, and waits are for the filters of a test's process.
         program.load_argument(1)
         program.mask(~_FUTEX_CLOCK & 0xFFFFFFFF)
         program.emit(0x45, _FUTEX_PRIVATE, 0, 1)
         program.ret(_ALLOW)
         for value in _FUTEX_WAITS:
-            program.ret_if_equal(value, 0x00050000 | _EAGAIN)
+            program.ret_if_equal(value, _ALLOW)
         program.ret(_DONE)
     elif name == "mmap":
         # Shared memory that no file bounds stays allocated when it is mapped no more, and no process shows it.
@@ -261,7 +262,7 @@ def _guard(program, name, processes):
         program.fail(_EPERM)
     elif name in ("prctl", "ioctl"):
         program.load_argument(0 if name == "prctl" else 1)
-        for value in _PRCTLS if name == "prctl" else _IOCTLS:
+        for value in _PRCTLS if name == "prctl" else _IOCTLS + _LISTENING:
             program.ret_if_equal(value, _ALLOW)
         program.fail(_EPERM if name == "prctl" else _ENOTTY)
     elif name == "fcntl":
@@ -316,6 +317,17 @@ def _add_guard(program, name, number, processes):
     program.code += body.code
 
 
+def _waits(program, column, action):
+    """What becomes of a wait that another process could end. It is never made, so there is nobody to find or to wake on a page of a shared file:
+    it comes back as if the value had changed, and whoever waits asks again (semaphores.py does it slowly)."""
+    program.emit(0x15, _table(_GUARDED_FOR_ALL, column)["futex"], 0, 2 * len(_FUTEX_WAITS) + 3)
+    program.load_argument(1)
+    program.mask(~_FUTEX_CLOCK & 0xFFFFFFFF)
+    for value in _FUTEX_WAITS:
+        program.ret_if_equal(value, action)
+    program.load(0)
+
+
 def _start(machine):
     program = _Program()
     program.load(4)
@@ -367,12 +379,24 @@ def allow_list(machine=None):
     return program.bytes(), []
 
 
-def guards(processes, machine=None, executes=False):
+def asking(machine=None):
+    """Where a program waits for the end of a thread, as the first thread of Java does all its life, asking again at once would take a processor. This
+    filter has its supervisor asked instead (waits.py)."""
+    machine = _machine(machine)
+    program = _start(machine)
+    _waits(program, _COLUMN[machine], _ASK)
+    program.ret(_ALLOW)
+    return program.bytes(), []
+
+
+def guards(processes, machine=None, executes=False, asks=False):
     """The second filter, and the offsets of 32-bit words to fill with the program's own pid. `executes`: without processes, one may still become
-    another program; Landlock says which."""
+    another program; Landlock says which. `asks`: the filter above is in force."""
     machine = _machine(machine)
     column = _COLUMN[machine]
     program = _start(machine)
+    if not asks:
+        _waits(program, column, 0x00050000 | _EAGAIN)
     namespaced = _table(_NAMESPACED, column)
     guarded = _table(_GUARDED, column)
     refused = _table(_SUPERVISOR, column)

@@ -24,12 +24,14 @@ import time
 
 import kernel
 import program
+import waits
 from running import BUFFER_BYTES, HEAD, Gone, Watch, private_buffers
 
 _TEST_MESSAGE = struct.Struct("<BIcQ")
 
 _read_json = json.JSONDecoder().scan_once  # what json.loads does around it touches many pages
 _REPORT, _CODE = 3, 5  # descriptors of the test process; between them lies what it is held by (levels.py)
+_DOOR = _CODE  # no process of another language hands over code
 _PENDING_SIGNALS = 512
 
 
@@ -228,13 +230,16 @@ class Slot:
         code_read, code_write = os.pipe() if keep_code else (-1, -1)
         self.locked_in[0] = 0
         self.level.shuffle_pids()
-        first_closed = _CODE + 1 if keep_code else _CODE
+        door = -1
+        if self.process is not None:
+            self.watch.waits, door = waits.open_door()
+        first_closed = _CODE + 1 if keep_code or door >= 0 else _CODE
         watch = self.watch
         watch.prepare(output_read, error_read, report_read, code_read)
         self.level.order.first()
         child = kernel.fork()
         if child == 0:
-            return self._child(kind, filename, input_read, output_write, error_write, report_write, code_write, first_closed)
+            return self._child(kind, filename, input_read, output_write, error_write, report_write, code_write, door, first_closed)
         try:
             self.level.order.later()
             watch.begin(child)
@@ -244,6 +249,8 @@ class Slot:
             os.close(report_write)
             if keep_code:
                 os.close(code_write)
+            if door >= 0:
+                os.close(door)
             watch.until_ended()
             watch.send_outcome()
         finally:
@@ -260,7 +267,7 @@ class Slot:
                 piece = piece[os.write(writing, piece) :]
         return self.level.seal_input(writing, reading)
 
-    def _child(self, kind, filename, input_read, output_write, error_write, report_write, code_write, first_closed):
+    def _child(self, kind, filename, input_read, output_write, error_write, report_write, code_write, door, first_closed):
         try:
             os.setsid()
             os.dup2(input_read, 0)
@@ -269,6 +276,8 @@ class Slot:
             os.dup2(report_write, _REPORT, self.process is not None)  # what is executed instead of this keeps it
             if code_write >= 0:
                 os.dup2(code_write, _CODE, False)
+            if door >= 0:
+                os.dup2(door, _DOOR, False)
             kernel.close_from(first_closed)
             _signal.signal(_signal.SIGINT, _signal.default_int_handler)  # not before: its supervisor would hear what the program sends it
             sys.path[0] = self.level.scratch  # not before: its supervisor imports nothing from there
@@ -276,7 +285,7 @@ class Slot:
                 resource.setrlimit(which, most)
             if self.process is not None:
                 self._prepare_process(kind)
-            self.level.lock_in()
+            self.level.lock_in(_DOOR if door >= 0 else -1)
             self._limit_memory()
             self.locked_in[0] = 1
             if self.process is not None:

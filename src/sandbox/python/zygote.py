@@ -91,7 +91,7 @@ class Zygote:
         kernel.set_thread_stack(_THREAD_STACK)
         kernel.no_new_privileges()
         kernel.Filter(*seccomp.allow_list()).install()
-        for name in ("accounts", "cgroups", "kernel", "levels", "program", "running", "seccomp", "semaphores", "slot"):
+        for name in ("accounts", "cgroups", "kernel", "levels", "program", "running", "seccomp", "semaphores", "slot", "waits"):
             sys.modules.pop(name, None)  # a program's own `import program` must not find these
         sys.path.pop(0)
         sys.setrecursionlimit(1000)
