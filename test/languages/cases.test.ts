@@ -91,10 +91,8 @@ describe.skipIf(!casesAreThere)("judged cases in other languages", () => {
         if (outcomes.some(({ stdout, status }) => stdout.length > longest && status === "finished"))
           return `${id}: ${wanted}`;
         const translator = translators[language];
-        const rows = outcomes.map((outcome, index) => ({
-          input: inputs[index]!.stdin,
-          how: endOf(translator, outcome),
-        }));
+        const ends = new Map(outcomes.map((outcome, index) => [inputs[index]!.stdin, endOf(translator, outcome)]));
+        const rows = [...ends].map(([input, how]) => ({ input, how }));
         const result = await grader.grade({
           problem: { tests: normalized, languages: [language] },
           code: translator.table(rows),
