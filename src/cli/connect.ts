@@ -222,6 +222,7 @@ export async function openGrader(
     | "sandbox_max_concurrency"
     | "comparator"
     | "language"
+    | "typecheck"
     | "reward_timeout"
     | "format_coef"
     | "reward"
@@ -233,6 +234,7 @@ export async function openGrader(
     sandboxUrl: config.sandbox_url === "" ? undefined : config.sandbox_url,
     sandboxPython: config.sandbox_python === "" ? undefined : config.sandbox_python,
     sandboxPackages: config.sandbox_packages,
+    typecheck: config.typecheck,
     say: (line) => console.error(`whetstone: ${line}`),
     maxConcurrency: config.sandbox_max_concurrency === 0 ? undefined : config.sandbox_max_concurrency,
   });

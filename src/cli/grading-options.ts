@@ -35,6 +35,7 @@ export const gradingShape = {
     .describe(
       `language of the programs (${languageNames.join(", ")}), several with commas, or any; a row may name its own`,
     ),
+  typecheck: z.boolean().default(false).describe("programs in TypeScript have to type-check"),
   sandbox_url: z
     .string()
     .nullable()
@@ -60,6 +61,7 @@ export async function openGrading(options: GradingOptions, rewardTimeoutS: numbe
     sandboxUrl: options.sandbox_url,
     sandboxPython: options.sandbox_python,
     sandboxPackages: options.sandbox_packages,
+    typecheck: options.typecheck,
     say: (line) => console.error(`whetstone: ${line}`),
     maxConcurrency: concurrency,
   });

@@ -63,9 +63,7 @@ test("one user message by default; systemRole moves the role sentence into a sys
 test("another language is named, with its comment, its fence and what runs it", () => {
   const prompt = buildQuestion({ question: "Print the sum.", languages: ["typescript"] });
   expect(prompt).toMatch(/^You are an expert TypeScript programmer\. .* a correct TypeScript program /);
-  expect(prompt).toContain(
-    `### Format: ${texts.stdin} It is run by Node; types are not checked.\n\`\`\`typescript\n// YOUR`,
-  );
+  expect(prompt).toContain(`### Format: ${texts.stdin} It is run by Node.\n\`\`\`typescript\n// YOUR`);
 });
 
 test("of several languages the answer chooses one and names it in its fence", () => {

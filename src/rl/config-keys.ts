@@ -310,6 +310,11 @@ export const configGroups = {
       `language of the programs (${languageNames.join(", ")}), several with commas, or any: then the answer's fence says which; a problem's column language goes before`,
       { shown: "card", asking: true },
     ),
+    typecheck: answers(
+      z.boolean().default(false),
+      "programs in TypeScript have to type-check: one with wrong types fails as one that does not compile",
+      { asking: true },
+    ),
     system_role: answers(z.boolean().default(false), "put the prompt's first paragraph into a system message", {
       asking: true,
     }),

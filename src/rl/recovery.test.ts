@@ -58,7 +58,7 @@ function dropped(key: string): string {
 const expected: Readonly<Record<string, string>> = {
   "groups and evaluations":
     "model_name from method lora_rank train_unembed language renderer_name thinking tokenizer seed max_tokens context_window system_role prompt_template reward reward_weights format_coef " +
-    "reward_timeout comparator max_tests sandbox sandbox_python sandbox_packages sandbox_memory_mb data_fingerprint " +
+    "reward_timeout comparator max_tests typecheck sandbox sandbox_python sandbox_packages sandbox_memory_mb data_fingerprint " +
     "max_turns max_tool_calls episode_timeout history environment agent agent_sandbox max_agents",
   groups: "prompts_per_step completions_per_prompt fill_batch temperature overlong_buffer overlong_penalty",
   evaluations: "eval_num_samples eval_temperature eval_max_tokens eval_ids_hash test_fingerprint",

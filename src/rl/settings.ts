@@ -134,6 +134,8 @@ export interface TrainSettings {
   blocked_ids?: string[];
   /** language of the programs (python, cpp, go, java, javascript, lua, rust, typescript), several with commas, or any: then the answer's fence says which; a problem's column language goes before. Default "python". */
   language?: string;
+  /** programs in TypeScript have to type-check: one with wrong types fails as one that does not compile. Default false. */
+  typecheck?: boolean;
   /** put the prompt's first paragraph into a system message. Default false. */
   system_role?: boolean;
   /** a program is worth 1 if it passes all tests; one that does not: nothing (all) or the share it passes (fraction). Default "all". */

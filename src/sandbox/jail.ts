@@ -61,6 +61,8 @@ export interface JailOptions {
   slots?: number;
   /** Levels to try, strongest first. Default: both. */
   levels?: readonly JailLevel[];
+  /** Programs in TypeScript have to type-check. */
+  typecheck?: boolean;
   /** Path of bubblewrap. Default: `bwrap` on PATH. */
   bwrap?: string;
   /** Time a process of the jail gets to answer, beyond a program's own limits, before it is killed and replaced. Default 20 s. */
@@ -124,6 +126,7 @@ async function holdFiles(
 interface JailParts extends PoolParts {
   level: JailLevel;
   interpreter: Interpreter;
+  typecheck: boolean;
 }
 
 class EmbeddedJail implements Jail {
@@ -141,7 +144,7 @@ class EmbeddedJail implements Jail {
     this.#pools = new Pools(parts);
     const compile = (files: readonly Held[], program: Program, request: ExecuteRequest) =>
       this.#execute({ ...program, files }, [], request); // whoever asks has a place already
-    this.#programs = new Programs(compile, parts.level === "jail" ? placeOf : pathOf);
+    this.#programs = new Programs(compile, parts.level === "jail" ? placeOf : pathOf, parts.typecheck);
   }
 
   #describe(cgroups: boolean): SandboxDescription {
@@ -170,7 +173,9 @@ class EmbeddedJail implements Jail {
       const patienceMs = options.patienceMs ?? 20_000;
       // Without namespaces, what may be executed is named.
       const executesAnywhere = level === "jail";
-      return new EmbeddedJail({ level, interpreter, control, plan, hold, executesAnywhere, slots, patienceMs });
+      const { typecheck = false } = options;
+      const all = { level, interpreter, control, plan, hold, executesAnywhere, slots, patienceMs, typecheck };
+      return new EmbeddedJail(all);
     } catch (error) {
       await cgroups?.close();
       await control.close();

@@ -12,6 +12,8 @@ export interface SandboxChoice {
   sandboxPython?: string | undefined;
   /** For the jail: packages that programs may import, separated by commas; installed once, into an environment of their own. */
   sandboxPackages?: string | undefined;
+  /** Programs in TypeScript have to type-check; the jail can ask for it. */
+  typecheck?: boolean | undefined;
   /** Called with what takes long. */
   say?: ((line: string) => void) | undefined;
   /** Requests in flight per Fusion instance (default SANDBOX_MAX_CONCURRENCY, else 4), or programs at once in the jail. */
@@ -21,7 +23,13 @@ export interface SandboxChoice {
 /** Opens the sandbox; the caller closes it. Rejects when it is not there or does not pass its self-test. */
 export async function openSandbox(choice: SandboxChoice = {}): Promise<Sandbox> {
   const url = choice.sandboxUrl === undefined ? process.env["SANDBOX_URL"] : choice.sandboxUrl;
+  const { typecheck = false } = choice;
   if (url && url !== "none") {
+    if (typecheck)
+      throw new SandboxError(
+        "sandbox/fusion-typecheck",
+        "Sandbox Fusion (sandbox_url or SANDBOX_URL) runs TypeScript without checking types. Leave out typecheck=true, or take this machine's jail: sandbox_url=none.",
+      );
     const maxConcurrency = choice.maxConcurrency ?? concurrencyFromEnvironment();
     const token = process.env["SANDBOX_TOKEN"];
     return openFusion({ url, ...(maxConcurrency === undefined ? {} : { maxConcurrency }), token });
@@ -32,6 +40,7 @@ export async function openSandbox(choice: SandboxChoice = {}): Promise<Sandbox> 
   return openJail({
     ...(python === undefined ? {} : { python }),
     ...(choice.maxConcurrency === undefined ? {} : { slots: choice.maxConcurrency }),
+    typecheck,
   });
 }
 

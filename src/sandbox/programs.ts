@@ -5,6 +5,7 @@ import { extname } from "node:path";
 import { messageOf } from "../core/errors.ts";
 import type { Call, Called } from "../core/languages/call.ts";
 import {
+  type Check,
   type Compile,
   type Held,
   type Language,
@@ -88,14 +89,16 @@ type RunCompiler = (files: readonly Held[], program: Program, request: ExecuteRe
 export class Programs {
   readonly #run: RunCompiler;
   readonly #at: PlaceOf;
+  readonly #typecheck: boolean;
   readonly #compiled = new Map<string, Promise<Compiled>>();
   readonly #sizes = new Map<string, number>();
   #bytes = 0;
 
-  /** `at`: where a program sees files. */
-  constructor(run: RunCompiler, at: PlaceOf) {
+  /** `at`: where a program sees files. `typecheck`: programs whose types do not fit are none, where a language has types apart. */
+  constructor(run: RunCompiler, at: PlaceOf, typecheck: boolean) {
     this.#run = run;
     this.#at = at;
+    this.#typecheck = typecheck;
   }
 
   /** Rejects with ProgramError when the program is to blame, with SandboxError when nothing can be said of it. */
@@ -104,6 +107,7 @@ export class Programs {
     if (!language.runtime) return pythonProgram(source, language.fileName);
     const { runtime } = language;
     const tools = await requiredTools(name);
+    if (this.#typecheck && tools.check !== undefined) await this.#check(language, tools.check, source);
     const { source: translated, inSource } = await translatedOf(name, source);
     const isCall = calls.length > 0;
     const called: Called = isCall ? callingOf(name)(translated, calls, "descriptor") : { source: translated };
@@ -120,16 +124,31 @@ export class Programs {
         beside: called.beside ?? {},
         ...common,
       };
-    const compiled = await this.#remembered(language, tools, called, isCall);
+    const compiled = await this.#remembered(language, compile, called.source, isCall ? "call" : "program");
     if (compiled.failed !== undefined)
       throw new ProgramError(compiled.failed, called.missing?.(compiled.failed) ? "target-not-found" : undefined);
     return { bytes: compiled.bytes, name: compiled.name, beside: {}, ...common };
   }
 
-  #remembered(language: Language, tools: Tools, called: Called, isCall: boolean): Promise<Compiled> {
+  async #check(language: Language, check: Check | string, source: string): Promise<void> {
+    if (typeof check === "string")
+      throw new SandboxError(
+        "sandbox/no-typecheck",
+        `Types of ${language.title} programs cannot be checked here: there is no ${check}. Or leave out typecheck=true.`,
+      );
+    const { failed } = await this.#remembered(language, check, source, "check");
+    if (failed !== undefined) throw new ProgramError(check.said(failed));
+  }
+
+  #remembered(
+    language: Language,
+    compile: Compile,
+    source: string,
+    what: "program" | "call" | "check",
+  ): Promise<Compiled> {
     const key = createHash("sha256")
-      .update(JSON.stringify([language.title, isCall]))
-      .update(called.source)
+      .update(JSON.stringify([language.title, what]))
+      .update(source)
       .digest("base64");
     const known = this.#compiled.get(key);
     if (known) {
@@ -137,7 +156,7 @@ export class Programs {
       this.#compiled.set(key, known);
       return known;
     }
-    const compiling = this.#compile(language, tools, called.source, isCall);
+    const compiling = this.#compile(language, compile, source, what === "call");
     this.#compiled.set(key, compiling);
     compiling.then(
       ({ bytes, failed = "" }) => this.#remember(key, bytes.length + failed.length),
@@ -159,8 +178,7 @@ export class Programs {
     }
   }
 
-  async #compile(language: Language, tools: Tools, source: string, isCall: boolean): Promise<Compiled> {
-    const compile = tools.compile!;
+  async #compile(language: Language, compile: Compile, source: string, isCall: boolean): Promise<Compiled> {
     await compile.prepare?.().catch((error: unknown) => unprepared(language, error));
     const name = compile.fileName?.(source) ?? language.fileName;
     const beside = compile.beside?.({ call: isCall, at: this.#at }) ?? {};

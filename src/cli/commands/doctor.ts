@@ -63,7 +63,10 @@ async function languagesHere(): Promise<{ value: undefined; found: string }> {
     const { title, runtime } = languageOf(name);
     if (!runtime) return title;
     const tools = await toolsOf(name);
-    return typeof tools === "string" ? `${title}: no ${tools} (${runtime.install})` : `${title}: ${tools.version}`;
+    if (typeof tools === "string") return `${title}: no ${tools} (${runtime.install})`;
+    const { version, check } = tools;
+    if (check === undefined) return `${title}: ${version}`;
+    return `${title}: ${version}, typecheck=true with ${typeof check === "string" ? `no ${check}` : check.version}`;
   });
   return { value: undefined, found: (await Promise.all(rows)).join("; ") };
 }

@@ -59,6 +59,8 @@ export interface Tools {
   /** Starts a test in the folder of the program. `call`: one call of a function, by the harness. */
   command(start: { memoryBytes: number; call: boolean; at: PlaceOf }): readonly string[];
   environment?: Readonly<Record<string, string>>;
+  /** Asked for by typecheck=true: in the jail, once per program, before it is translated. A text: what was not found, and what brings it. */
+  check?: Check | string;
   /** Address space beyond a program's memory: what the runtime reserves and does not use. */
   addressBytes: number;
   /** Of the first thread, and of others that ask for nothing else. */
@@ -84,6 +86,14 @@ export interface Compile {
   steps(start: { names: readonly string[]; at: PlaceOf }): readonly Step[];
   environment?: Readonly<Record<string, string>>;
   wallMs: number;
+}
+
+/** A compiler that is only asked whether it would take the program. */
+export interface Check extends Compile {
+  /** With its version, and where it was found. */
+  version: string;
+  /** What it says, as compilers here say it: the place first. */
+  said(text: string): string;
 }
 
 export interface Translated {

@@ -4,6 +4,7 @@ import { parametersIn, type TypeWords, typeIn } from "./call.ts";
 import { esbuild } from "./esbuild.ts";
 import { javascript, nodeRuntime, nodeTools } from "./javascript.ts";
 import { type Language, ProgramError, type Translated } from "./language.ts";
+import { findCheck } from "./tsc.ts";
 
 const flags = [
   ...["--loader=ts", "--platform=node", `--target=node${process.versions.node}`, "--sourcefile=solution.ts"],
@@ -74,12 +75,15 @@ export const typescript: Language = {
     `function ${asked.name}(${parametersIn(types, asked, (name, type) => `${name}: ${type}`)}): ${typeIn(types, asked.result)} {\n  // YOUR CODE HERE\n}`,
   comment: "//",
   startMs: javascript.startMs,
-  note: "It is run by Node; types are not checked.",
+  note: "It is run by Node.",
   sum: 'import { readFileSync } from "fs";\nconst [a, b]: bigint[] = readFileSync(0, "utf8").split(" ").map(BigInt);\nconsole.log(String(a! + b!));',
   runtime: {
     ...nodeRuntime,
     install: `${installEsbuild}, for esbuild, which takes the types away`,
-    find: async () => (findEsbuild() ? nodeTools("solution.js") : `@esbuild/${process.platform}-${process.arch}`),
+    find: async () =>
+      findEsbuild()
+        ? { ...nodeTools("solution.js"), check: findCheck("solution.ts") }
+        : `@esbuild/${process.platform}-${process.arch}`,
     translate,
   },
 };
