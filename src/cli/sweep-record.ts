@@ -5,6 +5,7 @@ import { z } from "zod";
 import { ConfigError, messageOf } from "../core/errors.ts";
 import { writeFileAtomic } from "../core/files.ts";
 import { whet } from "../core/program.ts";
+import { shellCommand } from "../core/shell.ts";
 import { runsFolder } from "../runs/directory.ts";
 import { redact } from "../runs/log.ts";
 import { sweepFile } from "../runs/overview.ts";
@@ -60,7 +61,7 @@ export function askedAgain(folder: string, { files, typed, secret }: Record, now
   if (missing.length > 0)
     throw new ConfigError(
       "config/sweep-secret",
-      `${missing.join(", ")} of ${folder} had a password, which is not written down. Give it again: ${whet} sweep ${folder} ${missing.map((name) => `${name}=…`).join(" ")}`,
+      `${missing.join(", ")} of ${folder} had a password, which is not written down. Give it again: ${shellCommand(`${whet} sweep`, folder)} ${missing.map((name) => `${name}=…`).join(" ")}`,
     );
   return { files: [...files, ...now.files], typed: [...typed.filter(({ name }) => !given.has(name)), ...now.typed] };
 }

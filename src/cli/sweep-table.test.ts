@@ -66,7 +66,7 @@ test("the best stands first; which others may be as good is said, with the figur
   expect(labels(table)).toEqual(["lr=2", "lr=3", "lr=1", "lr=4"]);
   expect(table.rows.map(([mark]) => mark)).toEqual(["*", "", "", ""]);
   expect(table.notes[0]).toMatch(
-    /^\* best: lr=2, Pass@1 60\.0% \[.*\] of 100 problems\. Within noise of it.*: lr=3 \(2 gained, 0 lost, p = 0\.50\)\.$/,
+    /^\* best of those that can be compared: lr=2, Pass@1 60\.0% \[.*\] of 100 problems\. Within noise of it.*: lr=3 \(2 gained, 0 lost, p = 0\.50\)\.$/,
   );
   expect(table.notes).toContainEqual(expect.stringMatching(/^One seed each: seed=0,1,2/));
   expect(table.notes).toContainEqual(expect.stringMatching(/^lr=4: failed, it broke \(\S+ show \/runs\/lr=4\)$/));

@@ -137,9 +137,10 @@ function stepsOf({ steps, config }: RunView): string {
 
 /** Which is the best, and which others may be as good: the same problems were asked of all. */
 function notesOn(best: Row, others: readonly Row[], measured: boolean, keys: readonly string[]): string[] {
+  const which = others.some(({ score }) => score === undefined) ? "best of those that can be compared" : "best";
   if (!measured)
     return [
-      `* best: ${best.label}, by the mean reward of the last ${lastSteps} steps, each of other problems: eval_every= measures every run on the same ones.`,
+      `* ${which}: ${best.label}, by the mean reward of the last ${lastSteps} steps, each of other problems: eval_every= measures every run on the same ones.`,
     ];
   const compared = others.flatMap((other) => {
     if (other.score === undefined) return [];
@@ -147,7 +148,7 @@ function notesOn(best: Row, others: readonly Row[], measured: boolean, keys: rea
     return [{ pValue, text: `${other.label} (${gained} gained, ${lost} lost, p = ${pValue.toPrecision(2)})` }];
   });
   const near = compared.filter(({ pValue }) => pValue >= likely);
-  const said = `* best: ${best.label}, Pass@1 ${rateText(best.last!.pass1!)} of ${best.last!.pass1!.problems} problems`;
+  const said = `* ${which}: ${best.label}, Pass@1 ${rateText(best.last!.pass1!)} of ${best.last!.pass1!.problems} problems`;
   if (compared.length === 0) return [`${said}.`];
   return [
     near.length === 0
