@@ -72,7 +72,7 @@ test("the best stands first; which others may be as good is said, with the figur
   expect(table.notes).toContainEqual(expect.stringMatching(/^lr=4: failed, it broke \(\S+ show \/runs\/lr=4\)$/));
   expect(table.next.map(({ command }) => command)).toContainEqual(expect.stringMatching(/ train from=\/runs\/lr=2$/));
   const clear = sweepTable(["lr"], [result("lr=1", 20), result("lr=2", 60)]);
-  expect(clear.notes[0]).toMatch(/ahead of each other one, problem by problem \(McNemar's exact test, p < 0\.05\)/);
+  expect(clear.notes[0]).toMatch(/ahead of each other one, problem by problem \(sign test, p < 0\.05\)/);
 });
 
 test("over seeds each setting has its mean and its spread; without evaluations the reward decides, and that is said", () => {

@@ -152,8 +152,8 @@ function notesOn(best: Row, others: readonly Row[], measured: boolean, keys: rea
   if (compared.length === 0) return [`${said}.`];
   return [
     near.length === 0
-      ? `${said}; ahead of each other one, problem by problem (McNemar's exact test, p < ${likely}).`
-      : `${said}. Within noise of it, problem by problem (McNemar's exact test, p ≥ ${likely}): ${near.map(({ text }) => text).join("; ")}.`,
+      ? `${said}; ahead of each other one, problem by problem (sign test, p < ${likely}).`
+      : `${said}. Within noise of it, problem by problem (sign test, p ≥ ${likely}): ${near.map(({ text }) => text).join("; ")}.`,
     ...(keys.includes("seed") ? [] : ["One seed each: seed=0,1,2 beside it says how much of a difference is luck."]),
   ];
 }
