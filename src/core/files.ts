@@ -1,6 +1,7 @@
 // Files that are either wholly there or not there at all, and the paths that may name them.
 import {
   closeSync,
+  existsSync,
   fsyncSync,
   mkdirSync,
   mkdtempSync,
@@ -8,6 +9,7 @@ import {
   renameSync,
   rmdirSync,
   rmSync,
+  statfsSync,
   statSync,
   writeFileSync,
 } from "node:fs";
@@ -37,6 +39,15 @@ export function replaceFile(path: string, write: (temporary: string) => void): v
     throw error;
   }
   syncFolder(dirname(path));
+}
+
+/** Bytes that can still be written where `path` is or will be. */
+export function freeBytes(path: string): number {
+  let folder = resolve(path);
+  while (!existsSync(folder)) folder = dirname(folder);
+  const { bavail, bsize, blocks } = statfsSync(folder);
+  // Some file systems do not say.
+  return blocks === 0 ? Number.MAX_SAFE_INTEGER : bavail * bsize;
 }
 
 /**

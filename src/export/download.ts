@@ -7,11 +7,11 @@ import { basename, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { APIStatusError, type ServiceClient } from "../client/index.ts";
 import { messageOf } from "../core/errors.ts";
+import { freeBytes } from "../core/files.ts";
 import { extractTar } from "../core/tar.ts";
 import { get, type RetryOptions, retrying } from "../hub/http-retry.ts";
 import { adapterFiles } from "./adapter.ts";
 import { ExportError } from "./errors.ts";
-import { freeBytes } from "./new-folder.ts";
 
 export interface RemoteCheckpoint {
   /** For messages. */

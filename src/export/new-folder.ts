@@ -1,8 +1,8 @@
 // A folder that is either wholly there or not there at all: it is filled beside its place and moved there in one step.
-import { existsSync, readdirSync, renameSync, rmSync, statfsSync, statSync } from "node:fs";
+import { existsSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { messageOf, WhetstoneError } from "../core/errors.ts";
-import { makeFolder, syncFolder } from "../core/files.ts";
+import { freeBytes, makeFolder, syncFolder } from "../core/files.ts";
 import { ExportError } from "./errors.ts";
 
 /** Refuses a place where something is already, or where nothing can be made; nothing is changed yet. */
@@ -14,15 +14,6 @@ export function checkPlace(out: string): void {
       "export/exists",
       `out=${out} is there already${known.isDirectory() ? " and is not empty" : ", as a file"}. Name a new folder; nothing was changed.`,
     );
-}
-
-/** Bytes that can still be written where `path` is or will be. */
-export function freeBytes(path: string): number {
-  let folder = resolve(path);
-  while (!existsSync(folder)) folder = dirname(folder);
-  const { bavail, bsize, blocks } = statfsSync(folder);
-  // Some file systems do not say.
-  return blocks === 0 ? Number.MAX_SAFE_INTEGER : bavail * bsize;
 }
 
 /** Calls `write` with an empty folder, which then appears as `out`. When it fails, nothing is left. */

@@ -1,6 +1,6 @@
 // Writes a step down: before its update is submitted, when the server has applied it, and when it is over. A step that the journal
 // already has is trained again silently.
-import { statfsSync } from "node:fs";
+import { freeBytes } from "../core/files.ts";
 import type { EventOf, NewEvent, Span, UpdateRule } from "../runs/events.ts";
 import type { Journal } from "../runs/journal.ts";
 import type { Activity } from "../runs/timing.ts";
@@ -14,12 +14,6 @@ import { arraysOf, extraReads } from "./references.ts";
 import { rateShare } from "./schedule.ts";
 import { recentSteps, type StepTimes, stepMetrics, stepTimes, updateMetrics } from "./step-metrics.ts";
 import { inputTokens, type TrainStepResult, updateRule } from "./train-step.ts";
-
-/** Bytes that can be written where the run lies. */
-function freeBytes(path: string): number {
-  const { bavail, bsize } = statfsSync(path);
-  return bavail * bsize;
-}
 
 export interface StepObservations {
   datasetSize: number;

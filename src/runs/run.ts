@@ -1,8 +1,8 @@
 // A run that is being written: its directory, which is this process's alone, its journal, its messages, and whatever listens.
-import { rmSync, statfsSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf, WhetstoneError } from "../core/errors.ts";
-import { writeFileAtomic } from "../core/files.ts";
+import { freeBytes, writeFileAtomic } from "../core/files.ts";
 import { keepConfig, lockRunDirectory, RunError, runFiles } from "./directory.ts";
 import type { Display } from "./display.ts";
 import { type Fold, Journal } from "./journal.ts";
@@ -121,10 +121,10 @@ export class Run {
 }
 
 function checkFreeSpace(path: string): void {
-  const { bavail, bsize } = statfsSync(path);
-  if (bavail * bsize >= minimumFreeBytes) return;
+  const free = freeBytes(path);
+  if (free >= minimumFreeBytes) return;
   throw new RunError(
     "runs/no-space",
-    `Only ${Math.round((bavail * bsize) / 1024)} KiB are free at ${path}. Free at least ${minimumFreeBytes / 1024 / 1024} MiB, or set log_path to another disk.`,
+    `Only ${Math.round(free / 1024)} KiB are free at ${path}. Free at least ${minimumFreeBytes / 1024 / 1024} MiB, or set log_path to another disk.`,
   );
 }

@@ -1,8 +1,6 @@
 // What this machine has for an engine: the NVIDIA GPU with its driver, memory, room on a disk.
 import { execFile } from "node:child_process";
-import { existsSync, statfsSync } from "node:fs";
 import { totalmem } from "node:os";
-import { dirname } from "node:path";
 import { promisify } from "node:util";
 
 export interface Gpu {
@@ -34,14 +32,6 @@ export async function gpus(): Promise<Gpu[]> {
         ? [{ name, driver, totalBytes: Number(total) * mebi, freeBytes: Number(free) * mebi }]
         : [];
     });
-}
-
-/** Free bytes of the disk that a folder is on, or will be. */
-export function freeDisk(folder: string): number {
-  let place = folder;
-  while (!existsSync(place)) place = dirname(place);
-  const { bavail, bsize } = statfsSync(place);
-  return bavail * bsize;
 }
 
 /** Of the machine, or of the container where it has less. */

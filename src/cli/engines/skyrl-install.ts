@@ -9,12 +9,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { cacheFolder } from "../../core/cache.ts";
 import { WhetstoneError } from "../../core/errors.ts";
+import { freeBytes } from "../../core/files.ts";
 import { takeLock } from "../../core/lock-file.ts";
 import { whet } from "../../core/program.ts";
 import type { Logger } from "../../runs/log.ts";
 import { findInterpreter, findOnPath } from "../../sandbox/interpreter.ts";
 import { pipFor } from "../../sandbox/packages.ts";
-import { freeDisk, gib, size } from "./machine.ts";
+import { gib, size } from "./machine.ts";
 import { waitingFor } from "./stages.ts";
 
 export const skyrlVersion = "0.3.0";
@@ -42,7 +43,7 @@ export async function skyrlPython(logger: Logger, signal?: AbortSignal): Promise
   try {
     // Another process may have installed it while this one waited.
     if (isInstalled()) return python;
-    const free = freeDisk(folder);
+    const free = freeBytes(folder);
     if (free < neededGib * gib)
       throw failed(
         `it takes ${neededGib} GiB, and the disk of ${folder} has ${size(free)} free; WHETSTONE_CACHE names another folder`,

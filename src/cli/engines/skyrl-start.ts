@@ -2,6 +2,7 @@
 import { mkdirSync, rmSync, symlinkSync } from "node:fs";
 import { basename, dirname, isAbsolute, join } from "node:path";
 import { ConfigError, WhetstoneError } from "../../core/errors.ts";
+import { freeBytes } from "../../core/files.ts";
 import { takeLock } from "../../core/lock-file.ts";
 import { isGguf } from "../../gguf/index.ts";
 import { modelFolder } from "../../hub/model-folder.ts";
@@ -12,7 +13,7 @@ import { findInterpreter } from "../../sandbox/interpreter.ts";
 import { Progress, showDownload } from "../progress.ts";
 import type { EngineStart, RunningEngine } from "./engine.ts";
 import { configIn, dtypeOf, type Fit, fitInto, sizesOf } from "./fit.ts";
-import { describeGpu, freeDisk, type Gpu, gpus, memory, size } from "./machine.ts";
+import { describeGpu, type Gpu, gpus, memory, size } from "./machine.ts";
 import { skyrlPython, skyrlVersion } from "./skyrl-install.ts";
 import { startSkyrl } from "./skyrl-server.ts";
 
@@ -130,7 +131,7 @@ function sayFit(folder: string, { model, config, logger }: EngineStart, gpu: Gpu
     `engine   fits: ${takes}; ${fit.sampled} answers of ${window} tokens are sampled at once, ${fit.trained} trained on${fit.checkpointing ? ", with layers computed twice" : ""}`,
   );
   const toFetch = sizes.parameters * sizes.width;
-  const disk = freeDisk(folder);
+  const disk = freeBytes(folder);
   if (disk < toFetch)
     throw new WhetstoneError(
       "cli/disk-too-small",
