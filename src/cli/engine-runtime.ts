@@ -3,10 +3,9 @@
 import { createHash, randomBytes } from "node:crypto";
 import { createReadStream, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf, WhetstoneError } from "../core/errors.ts";
 import { makeFolder } from "../core/files.ts";
-import { takeLock } from "../core/lock-file.ts";
+import { waitForLock } from "../core/lock-file.ts";
 import { registryProblem, runNpm } from "../core/npm.mjs";
 import { extractTar } from "../core/tar.ts";
 import { findRuntime, runtimeFolder, runtimeVersion } from "../graph/onnx-runtime.ts";
@@ -28,21 +27,14 @@ export async function ensureRuntime(say: (line: string) => void): Promise<void> 
   } catch (error) {
     throw missing(`and ${dirname(folder)} cannot be made (${messageOf(error)})`);
   }
-  const release = await lockOf(folder, say);
+  const release = await waitForLock(`${folder}.lock`, (holder) =>
+    say(`waiting for process ${holder}, which is fetching ONNX Runtime`),
+  );
   try {
     // Another process may have fetched it while this one waited.
     if (!findRuntime()) await fetchInto(folder, say);
   } finally {
     release();
-  }
-}
-
-async function lockOf(folder: string, say: (line: string) => void): Promise<() => void> {
-  for (let said = false; ; said = true) {
-    const lock = takeLock(`${folder}.lock`);
-    if ("release" in lock) return lock.release;
-    if (!said) say(`waiting for process ${lock.holder}, which is fetching ONNX Runtime`);
-    await sleep(500);
   }
 }
 

@@ -11,6 +11,7 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 
 export type Lock = { release: () => void } | { holder: number };
 
@@ -48,6 +49,20 @@ export function takeLock(file: string): Lock {
   } finally {
     rmSync(draft, { force: true });
     if (opened !== undefined) closeSync(opened);
+  }
+}
+
+/** Takes the lock once nobody has it; `waiting` hears of the process that does. Rejects with the signal's reason. */
+export async function waitForLock(
+  file: string,
+  waiting: (holder: number) => void,
+  signal?: AbortSignal,
+): Promise<() => void> {
+  for (let said = false; ; said = true) {
+    const lock = takeLock(file);
+    if ("release" in lock) return lock.release;
+    if (!said) waiting(lock.holder);
+    await sleep(500, undefined, signal && { signal });
   }
 }
 

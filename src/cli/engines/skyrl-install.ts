@@ -5,12 +5,11 @@ import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { cacheFolder } from "../../core/cache.ts";
 import { WhetstoneError } from "../../core/errors.ts";
 import { freeBytes } from "../../core/files.ts";
-import { takeLock } from "../../core/lock-file.ts";
+import { waitForLock } from "../../core/lock-file.ts";
 import { whet } from "../../core/program.ts";
 import type { Logger } from "../../runs/log.ts";
 import { findInterpreter, findOnPath } from "../../sandbox/interpreter.ts";
@@ -39,7 +38,8 @@ export async function skyrlPython(logger: Logger, signal?: AbortSignal): Promise
   if (isInstalled()) return python;
   if (process.env["WHET_NO_INSTALL"] === "1") throw failed("WHET_NO_INSTALL=1 forbids it");
   mkdirSync(folder, { recursive: true });
-  const release = await lockOf(join(folder, "lock"), logger, signal);
+  const waiting = (holder: number) => logger.info(`engine   waiting for process ${holder}, which is installing SkyRL`);
+  const release = await waitForLock(join(folder, "lock"), waiting, signal);
   try {
     // Another process may have installed it while this one waited.
     if (isInstalled()) return python;
@@ -147,15 +147,6 @@ async function follow(program: string, args: readonly string[], { env, note, sig
   signal?.throwIfAborted();
   if (code !== 0)
     throw failed(`${program} ${args[0]} ended with code ${code}: ${said.slice(-6).join(" ").slice(-800)}`);
-}
-
-async function lockOf(file: string, logger: Logger, signal: AbortSignal | undefined): Promise<() => void> {
-  for (let said = false; ; said = true) {
-    const lock = takeLock(file);
-    if ("release" in lock) return lock.release;
-    if (!said) logger.info(`engine   waiting for process ${lock.holder}, which is installing SkyRL`);
-    await sleep(500, undefined, signal && { signal });
-  }
 }
 
 const failed = (why: string) =>
