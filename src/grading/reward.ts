@@ -18,12 +18,16 @@ export interface Graded {
   total: number;
 }
 
+/** What the tests say: 1 for a pass; else 0, or the share of tests passed. */
+export const correctnessOf = (
+  { verdict, passed, total }: Pick<Graded, "verdict" | "passed" | "total">,
+  fractional: boolean,
+): number => (verdict === "pass" ? 1 : fractional && total > 0 ? passed / total : 0);
+
 /** The reward, or null when there is no verdict: an outage teaches nothing. */
 export function rewardOf(graded: Graded, rules: RewardRules = defaultRewardRules): number | null {
   if (graded.verdict === "ungraded") return null;
   const formatScore = graded.formatOk ? 0 : -1;
-  const correctness =
-    graded.verdict === "pass" ? 1 : rules.fractional && graded.total > 0 ? graded.passed / graded.total : 0;
   // Adding 0 turns -0 into 0.
-  return rules.formatCoef * formatScore + correctness + 0;
+  return rules.formatCoef * formatScore + correctnessOf(graded, rules.fractional) + 0;
 }

@@ -1,6 +1,7 @@
 // Several rewards for one answer: R = Σ w · r over what is judged by name, with the weights of reward_weights (1 unless given). Tests
 // give `tests` (1, or with reward=fraction the share that passes) beside the format penalty; a reward function gives names of its own;
 // `length` is −(tokens of the answer) / max_tokens, which counts only with a weight.
+import { correctnessOf } from "../grading/reward.ts";
 import type { Grade } from "../runs/events.ts";
 import type { TrainConfig } from "./config.ts";
 import { TrainError } from "./resume.ts";
@@ -11,7 +12,7 @@ type Rules = Pick<TrainConfig, "reward_weights" | "reward" | "max_tokens">;
 export function weighRewards(grade: Grade, tokens: number, rules: Rules, by: "tests" | "environment"): Grade {
   const { reward_weights: weights, max_tokens: most } = rules;
   if (grade.reward === null || Object.keys(weights).length === 0) return grade;
-  const given = by === "tests" ? { tests: testsReward(grade, rules) } : (grade.rewards ?? {});
+  const given = by === "tests" ? { tests: correctnessOf(grade, rules.reward === "fraction") } : (grade.rewards ?? {});
   const rewards: Readonly<Record<string, number>> = {
     ...given,
     ...("length" in weights && { length: -Math.min(1, tokens / most) }),
@@ -29,6 +30,3 @@ export function weighRewards(grade: Grade, tokens: number, rules: Rules, by: "te
   }
   return { ...grade, reward, rewards };
 }
-
-const testsReward = ({ verdict, passed, total }: Grade, { reward }: Pick<Rules, "reward">): number =>
-  verdict === "pass" ? 1 : reward === "fraction" && total > 0 ? passed / total : 0;
