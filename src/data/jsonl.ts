@@ -67,18 +67,23 @@ export class JsonLinesFile implements RowFile {
     });
   }
 
-  async #line([offset = 0, length = 0]: Place): Promise<Buffer> {
-    const file = await open(this.#path);
-    try {
-      const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, offset);
-      if (bytesRead === length) return buffer;
-      throw new DataError(
-        "data/bad-file",
-        `${this.#path} became shorter while it was in use. Do not change data files during a run.`,
-      );
-    } finally {
-      await file.close();
-    }
+  #line([offset = 0, length = 0]: Place): Promise<Buffer> {
+    return bytesAt(this.#path, offset, length);
+  }
+}
+
+/** A part of a data file, which must still be there. */
+export async function bytesAt(path: string, offset: number, length: number): Promise<Buffer> {
+  const file = await open(path);
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, offset);
+    if (bytesRead === length) return buffer;
+    throw new DataError(
+      "data/bad-file",
+      `${path} became shorter while it was in use. Do not change data files during a run.`,
+    );
+  } finally {
+    await file.close();
   }
 }
 

@@ -1,13 +1,12 @@
 // The rows of a suite's files as they are published: JSON lines (also .gz) or Parquet, every column.
 import { readFileSync } from "node:fs";
-import { open } from "node:fs/promises";
 import { extname } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { asyncBufferFromFile, parquetReadObjects, toJson } from "hyparquet";
 import { compressors } from "hyparquet-compressors";
 import { messageOf } from "../core/errors.ts";
 import { DataError } from "../data/errors.ts";
-import { lines } from "../data/jsonl.ts";
+import { bytesAt, lines } from "../data/jsonl.ts";
 
 export type Row = Readonly<Record<string, unknown>>;
 
@@ -43,14 +42,4 @@ async function whole(path: string): Promise<Row[]> {
   const bytes = readFileSync(path);
   const text = (/\.gz$/i.test(path) ? gunzipSync(bytes) : bytes).toString("utf8");
   return text.trim() === "" ? [] : text.trim().split("\n").map(parse);
-}
-
-async function bytesAt(path: string, offset: number, length: number): Promise<Buffer> {
-  const file = await open(path);
-  try {
-    const { buffer } = await file.read(Buffer.alloc(length), 0, length, offset);
-    return buffer;
-  } finally {
-    await file.close();
-  }
 }
