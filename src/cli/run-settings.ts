@@ -22,6 +22,14 @@ export const askedRunKey = z
     "a run: its name, its path or latest; unless named the newest. none, or model_name=, preset= or base_url= alone: no run",
   );
 
+/** The key of what answers in such a command. */
+export const checkpointKey = z
+  .string()
+  .default("")
+  .describe(
+    "a checkpoint's name in the run, a tinker:// path of sampler weights, RUN or RUN/NAME of another run, or base; the last unless named",
+  );
+
 /** The run whose model is asked; "" for none. A run that checkpoint= names is meant where run= names no other. */
 export function askedRun(named: string, checkpoints: readonly string[], given: ReadonlySet<string>): string {
   if (named !== "") return named === "none" ? "" : findRun(named);

@@ -20,7 +20,7 @@ import { interruptible } from "../interrupt.ts";
 import { stderrLogger as logger } from "../loggers.ts";
 import { refuseWords } from "../options.ts";
 import { Progress } from "../progress.ts";
-import { askedRun, askedRunKey, askingKeys, settingsOfRun } from "../run-settings.ts";
+import { askedRun, askedRunKey, askingKeys, checkpointKey, settingsOfRun } from "../run-settings.ts";
 import { describeRunOptions } from "../shown-defaults.ts";
 
 const { test_data: _, ...asking } = askingKeys;
@@ -35,10 +35,7 @@ const CollectOptions = TrainConfig.pick({
   sandbox_max_concurrency: true,
 }).extend({
   run: askedRunKey,
-  checkpoint: z
-    .string()
-    .default("")
-    .describe("a checkpoint's name in the run, a tinker:// path of sampler weights, or base; the last unless named"),
+  checkpoint: checkpointKey,
   samples: z.int().min(1).default(8).describe("answers to each problem"),
   keep: z.int().min(1).default(4).describe("answers kept of one problem at most; none twice"),
   problems: z.int().min(0).default(0).describe("problems that are asked, in the order of seed; 0: all"),

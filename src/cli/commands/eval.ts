@@ -24,7 +24,7 @@ import { interruptible } from "../interrupt.ts";
 import { stderrLogger as logger } from "../loggers.ts";
 import { refuseWords } from "../options.ts";
 import { Progress } from "../progress.ts";
-import { askedRun, askedRunKey, askingKeys, settingsOfRun } from "../run-settings.ts";
+import { askedRun, askedRunKey, askingKeys, checkpointKey, settingsOfRun } from "../run-settings.ts";
 import { describeRunOptions } from "../shown-defaults.ts";
 import { evaluateSamples } from "../suite-samples.ts";
 import { loadNamed, type OpenSuite, openSuite, suiteRollOuts, suiteSettings, suiteTasks } from "../suite-work.ts";
@@ -42,12 +42,7 @@ const EvalOptions = TrainConfig.pick({
   sandbox_max_concurrency: true,
 }).extend({
   run: askedRunKey,
-  checkpoint: z
-    .string()
-    .default("")
-    .describe(
-      "a checkpoint's name in the run, a tinker:// path of sampler weights, RUN or RUN/NAME of another run, or base; the last unless named",
-    ),
+  checkpoint: checkpointKey,
   compare: z
     .string()
     .default("")
