@@ -7,7 +7,7 @@ import { isInside } from "../core/files.ts";
 import { Limiter } from "../core/limiter.ts";
 import { visible } from "../core/visible.ts";
 import type { TrainConfig } from "../rl/config.ts";
-import { type Environment, type Episode, environment } from "../rl/environment/environment.ts";
+import { type Environment, type Episode, environment, type Ran } from "../rl/environment/environment.ts";
 import { messagesOf, type TrainingProblem } from "../rl/own-problems.ts";
 
 /** `own`: an environment with problems and a reward; without one, problems are a data set's and tests judge. */
@@ -21,7 +21,6 @@ export function agentEnvironment(config: TrainConfig, own?: Environment): Enviro
   const cwd = process.cwd();
   // What a jail lacks is said before anything is asked of a model.
   if (sandbox) jailProgram(cwd);
-  const limiter = new Limiter(agentsAtOnce(config));
   const play = async ({ problem, endpoint, signal, log, grade }: Episode) => {
     const prompt = messagesOf(problem)
       .map(({ content }) => content)
@@ -31,8 +30,6 @@ export function agentEnvironment(config: TrainConfig, own?: Environment): Enviro
       "problem.txt": prompt,
       "problem.json": JSON.stringify({ id: problem.id, prompt }),
     };
-    // The endpoint says how many it gave; who never asks is told of.
-    log("endpoint/answers", 0);
     const result = await runAgent({ command: agent, cwd, sandbox, endpoint, input: prompt, files, signal });
     const { code, stdout, stderr, tooMuch } = result;
     log("stdout", stdout);
@@ -45,14 +42,28 @@ export function agentEnvironment(config: TrainConfig, own?: Environment): Enviro
   return environment({
     ...own,
     problems: own?.problems ?? [], // the run's data
-    run: (episode) => limiter.run(() => play(episode), { signal: episode.signal }),
+    run: againstEndpoint(config, play),
   });
 }
 
-/** A group begins when all of its episodes have asked: fewer places than it has episodes would wait for each other. */
-export const agentsAtOnce = (
-  config: Pick<TrainConfig, "max_agents" | "completions_per_prompt" | "eval_num_samples">,
-): number => Math.max(config.max_agents, config.completions_per_prompt, config.eval_num_samples);
+export type AgentSettings = Pick<TrainConfig, "max_agents" | "completions_per_prompt" | "eval_num_samples">;
+
+/** Plays episodes whose agent asks the endpoint, so many at once. */
+export function againstEndpoint<Problem extends TrainingProblem>(
+  { max_agents: agents, completions_per_prompt: samples, eval_num_samples: measured }: AgentSettings,
+  play: (episode: Episode<Problem>) => Promise<Ran>,
+): (episode: Episode<Problem>) => Promise<Ran> {
+  // A group begins when all of its episodes have asked: fewer places than it has episodes would wait for each other.
+  const limiter = new Limiter(Math.max(agents, samples, measured));
+  return (episode) => {
+    const start = () => {
+      // The endpoint says how many it gave; who never asks is told of.
+      episode.log("endpoint/answers", 0);
+      return play(episode);
+    };
+    return limiter.run(start, { signal: episode.signal });
+  };
+}
 
 function howItEnded({ code, signal, tooMuch }: Awaited<ReturnType<typeof runAgent>>): string {
   if (tooMuch) return "printed more than is kept";

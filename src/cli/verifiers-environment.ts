@@ -5,14 +5,13 @@ import { basename, dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { VerifiersEnvironment, VerifiersGone } from "../agents/verifiers.ts";
 import { ConfigError, messageOf } from "../core/errors.ts";
-import { Limiter } from "../core/limiter.ts";
 import type { TrainConfig } from "../rl/config.ts";
 import { type Episode, environment, verifiersPrefix } from "../rl/environment/environment.ts";
 import type { LoadedEnvironment } from "../rl/environment/module.ts";
 import { Unavailable } from "../rl/environment/tools.ts";
 import type { TrainingProblem } from "../rl/own-problems.ts";
 import { environmentWith, packageList } from "../sandbox/packages.ts";
-import { agentsAtOnce } from "./agent-environment.ts";
+import { type AgentSettings, againstEndpoint } from "./agent-environment.ts";
 
 /** What is installed where nothing else is asked for; uv starts the agents that verifiers brings. */
 const newest = ["verifiers==0.4.0", "uv"];
@@ -24,8 +23,7 @@ interface Problem extends TrainingProblem {
   split: "train" | "test";
 }
 
-type Settings = Pick<TrainConfig, "env" | "env_args" | "env_packages" | "env_python"> &
-  Parameters<typeof agentsAtOnce>[0];
+type Settings = Pick<TrainConfig, "env" | "env_args" | "env_packages" | "env_python"> & AgentSettings;
 
 /** Loads it, into a Python of its own where none is named; `say` hears what takes long. */
 export async function loadVerifiers(
@@ -50,10 +48,7 @@ export async function loadVerifiers(
       throw bad(messageOf(error), error);
     },
   );
-  const limiter = new Limiter(agentsAtOnce(config));
   const run = async ({ problem: { row, split }, endpoint, signal, log }: Episode<Problem>) => {
-    // The endpoint says how many it gave; who never asks is told of.
-    log("endpoint/answers", 0);
     const { reward, metrics, stop } = await played.play({ split, row, endpoint }, signal).catch((error: unknown) => {
       throw error instanceof VerifiersGone ? new Unavailable(error.message) : error;
     });
@@ -69,7 +64,7 @@ export async function loadVerifiers(
   const one = environment<Problem>({
     problems,
     testProblems,
-    run: (episode) => limiter.run(() => run(episode), { signal: episode.signal }),
+    run: againstEndpoint(config, run),
     ...(maxTurns !== null && maxTurns > 0 && { maxTurns }),
   });
   return {
