@@ -71,7 +71,7 @@ function run(
 }
 
 /** Larger ones are not compared number by number. */
-const mostNumbers = 2 ** 26;
+const maxNumbers = 2 ** 26;
 
 function compare(folder: string, path: string): string {
   const gguf = new GgufFile(path);
@@ -82,7 +82,7 @@ function compare(folder: string, path: string): string {
       const file = new SafetensorsFile(join(folder, name));
       try {
         for (const { name: tensor, shape } of file.entries.values()) {
-          if (shape.reduce((product, size) => product * size, 1) > mostNumbers) larger++;
+          if (shape.reduce((product, size) => product * size, 1) > maxNumbers) larger++;
           else {
             const theirs = readWeight(gguf, tensor);
             const ours = file.readFloat32(tensor);
