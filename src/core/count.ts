@@ -4,6 +4,13 @@ export const countOf = (count: number, thing: string): string => `${count} ${thi
 /** "12.3%". */
 export const percent = (share: number): string => `${(100 * share).toFixed(1)}%`;
 
+/** "300 B", "1.2 GB". */
+export function bytesOf(bytes: number): string {
+  const units = { B: 1, kB: 1e3, MB: 1e6, GB: 1e9 };
+  const [unit, size] = Object.entries(units).findLast(([, size]) => bytes >= size) ?? (["B", 1] as const);
+  return `${(bytes / size).toFixed(size > 1 ? 1 : 0)} ${unit}`;
+}
+
 /** "90 s", "30 min", "12 h", "3 d". */
 export function spanOf(seconds: number): string {
   const units = { s: 1, min: 60, h: 3600, d: 86_400 };

@@ -53,7 +53,7 @@ test("a failure, an interrupt and too little space leave nothing; what a killed 
   });
   await expect(writing).rejects.toThrow("interrupted");
   expect(readdirSync(parent).sort()).toEqual([`.out.${process.ppid}.part`, ".out.more.4194399.part"].sort());
-  await expect(writeFolder(out, 1e18, fill("x"))).rejects.toThrow(/needs 1000000000000 MB, and \d+ MB are free/);
+  await expect(writeFolder(out, 1e18, fill("x"))).rejects.toThrow(/needs 1000000000.0 GB, and [\d.]+ GB are free/);
   const full = Object.assign(new Error("ENOSPC: no space left on device"), { code: "ENOSPC" });
   await expect(writeFolder(out, 10, () => Promise.reject(full))).rejects.toMatchObject({ code: "export/disk-full" });
   expect(existsSync(out)).toBe(false);

@@ -1,6 +1,7 @@
 // A folder that is either wholly there or not there at all: it is filled beside its place and moved there in one step.
 import { existsSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
+import { bytesOf } from "../core/count.ts";
 import { messageOf, WhetstoneError } from "../core/errors.ts";
 import { freeBytes, makeFolder, syncFolder } from "../core/files.ts";
 import { ExportError } from "./errors.ts";
@@ -28,7 +29,7 @@ export async function writeFolder(
   if (free < neededBytes)
     throw new ExportError(
       "export/disk-full",
-      `out=${out} needs ${megabytes(neededBytes)}, and ${megabytes(free)} are free there. Free some space, or name a folder on another disk.`,
+      `out=${out} needs ${bytesOf(neededBytes)}, and ${bytesOf(free)} are free there. Free some space, or name a folder on another disk.`,
     );
   const draft = join(dirname(path), `.${basename(path)}.${process.pid}.part`);
   try {
@@ -84,5 +85,3 @@ export function explainDisk(error: unknown, place: string): unknown {
     );
   return error;
 }
-
-export const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB`;

@@ -98,7 +98,7 @@ describe("a download that breaks off", () => {
     expect(readFileSync(local).equals(large)).toBe(true);
     expect(standIn.requests.at(-1)).toBe("CDN GET bytes=200000-");
     expect(standIn.sentBytes).toBe(100_000);
-    expect(notices).toEqual(["a/x.parquet: going on after 0.2 MB of 0.3 MB."]);
+    expect(notices).toEqual(["a/x.parquet: going on after 200.0 kB of 300.0 kB."]);
   });
 
   test("starts over when what was left is damaged, too long, or the server has no ranges", async () => {

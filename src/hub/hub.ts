@@ -4,6 +4,7 @@
 import { mkdir, readFile, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { cacheFolder } from "../core/cache.ts";
+import { bytesOf } from "../core/count.ts";
 import { messageOf, WhetstoneError } from "../core/errors.ts";
 import { writeFileAtomic } from "../core/files.ts";
 import { downloadFile } from "./download.ts";
@@ -121,7 +122,7 @@ export class Hub {
         retryDelayMs: this.#retryDelayMs,
         signal,
         onResume: (bytes) =>
-          this.#onNotice(`${file.path}: going on after ${megabytes(bytes)} of ${megabytes(file.sizeBytes)}.`),
+          this.#onNotice(`${file.path}: going on after ${bytesOf(bytes)} of ${bytesOf(file.sizeBytes)}.`),
         onProgress: (receivedBytes) => onProgress?.({ path: file.path, receivedBytes, totalBytes: file.sizeBytes }),
       });
     });
@@ -257,5 +258,4 @@ function toFile(entry: TreeEntry): HubFile {
 
 const revisionOf = (repository: HubRepository) => repository.revision ?? "main";
 const capital = (text: string) => text[0]!.toUpperCase() + text.slice(1);
-const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
 const fileErrors = new Set("ENOSPC EDQUOT EACCES EPERM EROFS ENOTDIR EISDIR EMFILE EFBIG EIO".split(" "));

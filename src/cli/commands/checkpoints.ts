@@ -3,7 +3,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { z } from "zod";
-import { spanOf } from "../../core/count.ts";
+import { bytesOf, spanOf } from "../../core/count.ts";
 import { ConfigError, messageOf } from "../../core/errors.ts";
 import { whet } from "../../core/program.ts";
 import { visible, visibleLine } from "../../core/visible.ts";
@@ -209,7 +209,7 @@ function table(rows: readonly Row[]): string[] {
   const now = Date.now();
   const cells = rows.map(({ name, bytes, savedAt, expiresAt, of }) => [
     visibleLine(name, 60),
-    bytes === undefined ? "not said" : size(bytes),
+    bytes === undefined ? "not said" : bytesOf(bytes),
     spanOf((now - savedAt) / 1000),
     expiresAt === undefined ? "never" : expiresAt <= now ? "now" : `in ${spanOf((expiresAt - now) / 1000)}`,
     visibleLine(of, 80),
@@ -226,7 +226,7 @@ function totals(rows: readonly Row[], options: CheckpointsOptions): string {
     chargedAs({ base_url: baseUrl }) === "hosted";
   const month = (bytes / 1e9) * storagePerGigabyteMonth;
   const cost = hosted ? `; storing them costs about $${month.toFixed(month < 0.1 ? 4 : 2)} a month` : "";
-  return `${rows.length} ${rows.length === 1 ? "checkpoint" : "checkpoints"}, ${size(bytes)}${cost}`;
+  return `${rows.length} ${rows.length === 1 ? "checkpoint" : "checkpoints"}, ${bytesOf(bytes)}${cost}`;
 }
 
 const jsonOf = ({ path, bytes, savedAt, expiresAt, of }: Row) => ({
@@ -236,13 +236,3 @@ const jsonOf = ({ path, bytes, savedAt, expiresAt, of }: Row) => ({
   expires_at: expiresAt === undefined ? null : new Date(expiresAt).toISOString(),
   of,
 });
-
-function size(bytes: number): string {
-  for (const [unit, factor] of [
-    ["GB", 1e9],
-    ["MB", 1e6],
-    ["kB", 1e3],
-  ] as const)
-    if (bytes >= factor) return `${(bytes / factor).toFixed(1)} ${unit}`;
-  return `${bytes} B`;
-}

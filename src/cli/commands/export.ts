@@ -4,6 +4,7 @@ import { basename, join, resolve } from "node:path";
 import { createGunzip } from "node:zlib";
 import { z } from "zod";
 import { bundledModel } from "../../core/bundled.ts";
+import { bytesOf } from "../../core/count.ts";
 import { ConfigError } from "../../core/errors.ts";
 import { scratchFolder } from "../../core/files.ts";
 import { lockHolder } from "../../core/lock-file.ts";
@@ -17,7 +18,7 @@ import { downloadAdapter } from "../../export/download.ts";
 import { ExportError } from "../../export/errors.ts";
 import { MergePlan, mergedTypes } from "../../export/merge.ts";
 import { modelCard } from "../../export/model-card.ts";
-import { checkPlace, explainDisk, megabytes, writeFolder } from "../../export/new-folder.ts";
+import { checkPlace, explainDisk, writeFolder } from "../../export/new-folder.ts";
 import { converterName, findConverter, writeGguf } from "../../export/to-gguf.ts";
 import { isHubId } from "../../hub/hub.ts";
 import { runChart } from "../../runs/chart.ts";
@@ -251,7 +252,7 @@ async function write(
           maxShardBytes: options.max_shard_mb * 1e6,
           signal,
           onProgress: (done, total) =>
-            progress.update(Math.round(done / 1e6), { fraction: done / total, note: `of ${megabytes(total)}` }),
+            progress.update(Math.round(done / 1e6), { fraction: done / total, note: `of ${bytesOf(total)}` }),
         });
       else adapter.write(folder, loadable);
       const title = `${modelName}, ${basename(resolve(options.run))}`;
@@ -327,7 +328,7 @@ function report(
   base: string,
 ): void {
   const what = plan ? "merged model" : `PEFT adapter of rank ${adapter.rank}`;
-  console.log(`${options.out}: ${what} of checkpoint ${record.name} (step ${record.step}), ${megabytes(bytes)}`);
+  console.log(`${options.out}: ${what} of checkpoint ${record.name} (step ${record.step}), ${bytesOf(bytes)}`);
   if (plan) {
     say(`load it  AutoModelForCausalLM.from_pretrained(${JSON.stringify(options.out)})`);
     return;
