@@ -12,7 +12,8 @@ import { LocalRunner } from "../src/engine/training-runner.ts";
 import { ggufFolder } from "../src/gguf/index.ts";
 import { type Golden, goldenModels, readGolden } from "../test/support/golden-engine.ts";
 
-// Gradients of a deep model are further from float64, PyTorch's own in float32 too: for a real model the limit is what those are.
+// A deep model in float32 is further from float64, PyTorch's too and by the same roundings: a real model is compared with PyTorch in float32,
+// and may be as far from float64 as that is.
 
 interface Line {
   what: string;
@@ -153,9 +154,12 @@ async function compareTraining(golden: Golden, base: BaseModel): Promise<void> {
     record(`${loss}: loss:sum, difference per token`, 1e-4, Math.abs(metrics["loss:sum"]! - expected) / positions);
     const reference = (name: string) => golden.tensor(`grad.${loss}.${peftName(name)}`);
     const found = [...trainer.accumulatedGradient(loss)];
-    const own = Math.max(0, ...Object.values(facts.losses).map(({ float32 = 0 }) => float32));
-    record(`${loss}: LoRA gradients against float64, against the largest`, 1e-5, largestDifference(found, reference));
-    record(`${loss}: the same, each tensor by its length, the worst`, Math.max(1e-5, own), worst(found, reference));
+    const { float32: own = 0 } = facts.losses[loss]!;
+    if (own > 0) {
+      const alike = (name: string) => golden.tensor(`grad32.${loss}.${peftName(name)}`);
+      record(`${loss}: LoRA gradients (both float32), against the largest`, 1e-5, largestDifference(found, alike));
+    }
+    record(`${loss}: LoRA gradients against float64, relative`, Math.max(1e-5, 1.1 * own), worst(found, reference));
   }
   for (const variant of Object.keys(facts.adam.variants)) {
     fresh(variant);
@@ -168,7 +172,7 @@ async function compareTraining(golden: Golden, base: BaseModel): Promise<void> {
       golden.tensor(`adam.${variant}.${peftName(name)}`),
     );
     const own = facts.adam.variants[variant]!["float32"] ?? 0;
-    record(`parameters after Adam steps (${variant}), relative`, Math.max(1e-4, own), parameters);
+    record(`parameters after Adam steps (${variant}), relative`, Math.max(1e-4, 1.5 * own), parameters);
   }
   await trainer.close();
 }

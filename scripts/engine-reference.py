@@ -237,6 +237,15 @@ def loss_of(name, lp, inputs, config):
     raise ValueError(name)
 
 
+def soft_backward(model, sequences, data):
+    total = 0.0
+    for sequence, inputs in zip(sequences, data):
+        value = -(inputs["soft_weights"] * logprobs_of(model, sequence[:-1]).gather(1, inputs["soft_targets"])).sum()
+        value.backward()
+        total += value.item()
+    return total
+
+
 CONFIGS = {
     "cross_entropy": {}, "importance_sampling": {}, "ppo": {"clip_low_threshold": 0.8, "clip_high_threshold": 1.2},
     "cispo": {"clip_low_threshold": 0.0, "clip_high_threshold": 1.1}, "dro": {"beta": 0.05},
@@ -346,18 +355,16 @@ def reference_for(name, spec, folder, model=None):
             tensors[f"grad.{loss}.{key}"] = parameter.grad.float().clone()
 
     # Soft targets: K weighted targets per position.
-    zero_grad(adapter)
-    k, total = 3, 0.0
+    k = 3
     for index, sequence in enumerate(sequences):
         count = len(sequence) - 1
         targets = torch.randint(0, spec["config"]["vocab_size"], (count, k), generator=generator)
         weights = torch.rand(count, k, generator=generator).double().float().double()
-        value = -(weights * logprobs_of(model, sequence[:-1]).gather(1, targets)).sum()
-        value.backward()
-        total += value.item()
+        data[index] |= dict(soft_targets=targets, soft_weights=weights)
         tensors[f"soft.targets.{index}"] = targets.float()  # token ids are exact in float32
         tensors[f"soft.weights.{index}"] = weights.float()
-    losses["cross_entropy_soft"] = dict(config={}, loss_sum=total)
+    zero_grad(adapter)
+    losses["cross_entropy_soft"] = dict(config={}, loss_sum=soft_backward(model, sequences, data))
     for key, parameter in adapter.items():
         tensors[f"grad.cross_entropy_soft.{key}"] = parameter.grad.float().clone()
 
@@ -369,22 +376,29 @@ def reference_for(name, spec, folder, model=None):
         for key, parameter in adapter.items():
             tensors[f"adam.{variant}.{key}"] = parameter.detach().float().clone()
 
-    if "gguf" in spec:  # a deep model in float32 is further from float64, PyTorch's too: how far says what can be asked
+    if "gguf" in spec:  # a deep model in float32 is further from float64, PyTorch's too: how far, and where it is
         nn.Module.float(model)  # transformers refuses it for what was a GGUF file
         start = {key: value.float() for key, value in start.items()}
-        data32 = [{key: value.float() for key, value in inputs.items()} for inputs in data]
+        data32 = [{key: value if key == "soft_targets" else value.float() for key, value in inputs.items()} for inputs in data]
         reset(adapter, start)
-        for loss, config in CONFIGS.items():
+        for loss in losses:
             zero_grad(adapter)
-            for sequence, inputs in zip(sequences, data32):
-                loss_of(loss, token_logprobs(model, sequence), inputs, config).backward()
+            if loss == "cross_entropy_soft":
+                soft_backward(model, sequences, data32)
+            else:
+                for sequence, inputs in zip(sequences, data32):
+                    loss_of(loss, token_logprobs(model, sequence), inputs, CONFIGS[loss]).backward()
             losses[loss]["float32"] = worst({key: value.grad for key, value in adapter.items()}, tensors, f"grad.{loss}.")
+            for key, parameter in adapter.items():
+                tensors[f"grad32.{loss}.{key}"] = parameter.grad.clone()
         for variant, settings in ADAM.items():
             take_steps(model, adapter, start, settings, adam_steps, sequences, data32)
             adam_facts[variant]["float32"] = worst(adapter, tensors, f"adam.{variant}.")
 
     for index, inputs in enumerate(data):
         for key, value in inputs.items():
+            if key.startswith("soft_"):
+                continue  # stored above
             tensors[f"data.{key}.{index}"] = value.float()
     save_file(tensors, folder / "reference.safetensors", metadata={"format": "pt"})
     facts = dict(
