@@ -12,6 +12,8 @@ const cases = gradingCases()
   .cases.filter(({ kind, expect: wanted, code }) => kind === "stdin" && wanted !== "either" && !code.includes("numpy"))
   .filter((_, index) => index % step === 0);
 const limits = { ...defaultLimits, memoryBytes: 1024 ** 3, wallMs: 3_000, cpuMs: 4_000 };
+/** What the cases were judged with; one sleeps 3 s. */
+const judged = { ...limits, wallMs: 2_250 };
 const longest = 200_000;
 
 type Ends = Record<"endless" | "hungry" | "talkative" | "broken" | "failing", string> & { print(text: string): string };
@@ -87,7 +89,10 @@ describe.skipIf(!casesAreThere)("judged cases in other languages", () => {
         const inputs = normalized.flatMap((one) =>
           one.kind === "stdin" ? [{ kind: "stdin", stdin: one.input } as const] : [],
         );
-        const outcomes = await jail.run({ source: code, tests: inputs, limits, preamble: true }, () => "continue");
+        const outcomes = await jail.run(
+          { source: code, tests: inputs, limits: judged, preamble: true },
+          () => "continue",
+        );
         if (outcomes.some(({ stdout, status }) => stdout.length > longest && status === "finished"))
           return `${id}: ${wanted}`;
         const translator = translators[language];
