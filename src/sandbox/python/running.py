@@ -139,7 +139,8 @@ class Watch:
                     break
             if now >= sample_at:
                 self.slot.level.look_at(self)
-                self._note_waiting()
+                if self.slot.process is not None:  # the first thread of Python is there to the end
+                    self._note_waiting()
                 if self.slot.cgroup.exceeded():
                     self.reason = "memory-limit"
                 sample_at = time.monotonic() + _SAMPLE_NEXT_S
