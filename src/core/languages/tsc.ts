@@ -7,6 +7,8 @@ import type { Check, Held } from "./language.ts";
 import { findOnPath } from "./machine.ts";
 
 const install = "which npm install typescript@7 @types/node brings";
+/** Packages may be where the jail has folders of its own, such as below /tmp. */
+const placeOfCompiler = "/opt/typescript";
 const placeOfTypes = "/opt/types/node";
 /** Whatever the version takes for granted. A program is a module, so that its names are its own; it may import and require. */
 const flags =
@@ -43,14 +45,14 @@ export function findCheck(fileName: string, from = bases()): Check | string {
 
 function checkOf(compiler: string, types: string, fileName: string): Check {
   const { version } = JSON.parse(readFileSync(join(compiler, "package.json"), "utf8")) as { version: string };
-  const library = join(compiler, "lib");
+  const library: Held = [join(compiler, "lib"), placeOfCompiler];
   const shown: Held = [types, placeOfTypes];
   return {
     version: `TypeScript ${version} in ${compiler}`,
     files: [library, shown],
     steps: ({ names, at }) => [
       {
-        command: [join(library, "tsc"), ...flags.split(" "), "--typeRoots", dirname(at(shown)), ...names],
+        command: [join(at(library), "tsc"), ...flags.split(" "), "--typeRoots", dirname(at(shown)), ...names],
         output: fileName.replace(/\.ts$/, ".js"), // no program: it is there where there were no errors
       },
     ],
