@@ -5,6 +5,7 @@ import { z } from "zod";
 import { ConfigError } from "../core/errors.ts";
 import { nearest } from "../core/nearest.ts";
 import { whet } from "../core/program.ts";
+import { shellCommand } from "../core/shell.ts";
 import { visibleLine } from "../core/visible.ts";
 import { readRunConfig, runFiles, runsFolder } from "../runs/directory.ts";
 import { findRuns, journalFiles, looksLikeRun, sweepFile } from "../runs/overview.ts";
@@ -72,17 +73,17 @@ export function runOf(named: string, words: readonly string[], usage: string): s
 
 function noSuchRun(word: string): ConfigError {
   const names = knownRuns().map(({ name }) => name);
+  const sweep = existsSync(join(word, sweepFile))
+    ? `: that is the folder of a sweep, with which ${shellCommand(`${whet} sweep`, word)} goes on`
+    : "";
+  const place = sweep || (existsSync(word) ? ": that folder holds none" : "");
   if (names.length === 0)
     return new ConfigError(
       "config/no-run",
-      `There is no run "${visibleLine(word, 80)}", and none in ${runsFolder()} or in this folder. ${whet} train starts one; one elsewhere is named by its path.`,
+      `There is no run "${visibleLine(word, 80)}"${place}, and none in ${runsFolder()} or in this folder. ${whet} train starts one; one elsewhere is named by its path.`,
     );
   const guess = nearest(word, names);
   const near = [...new Set([...(guess ? [guess] : []), ...names.filter((name) => name.includes(word)), ...names])];
-  const sweep = existsSync(join(word, sweepFile))
-    ? `: that is the folder of a sweep, with which ${whet} sweep goes on`
-    : "";
-  const place = sweep || (existsSync(word) ? ": that folder holds none" : "");
   return new ConfigError(
     "config/no-run",
     `There is no run "${visibleLine(word, 80)}"${place}. ${guess ? `Did you mean "${visibleLine(guess, 80)}"? ` : ""}` +

@@ -124,7 +124,7 @@ describe("a sweep of two learning rates that is interrupted, then killed", () =>
     const shown = await runWhet(["show", "learning_rate-0.004"], { cwd: folder, env });
     expect([shown.code, shown.stdout]).toEqual([0, expect.stringContaining("learning_rate-0.004")]);
     const resumed = await runWhet(["resume", folder], { env });
-    expect(resumed.stderr).toMatch(/the folder of a sweep, with which \S*whet sweep goes on/);
+    expect(resumed.stderr).toMatch(/the folder of a sweep, with which \S*whet sweep \S+\/rates goes on/);
   });
 });
 
