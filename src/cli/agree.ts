@@ -43,7 +43,7 @@ export async function agreesToCostOf(
   before: number | undefined,
 ): Promise<number | undefined> {
   const runs = plans.map((plan) => ({ ...plan, ...chargeOf(plan) })).filter(({ isBilled }) => isBilled);
-  const most = runs.reduce((sum, { config, tariff }) => sum + mostOf(forecastAtMost(config), config, tariff), 0);
+  const most = runs.reduce((sum, { config, tariff }) => sum + maxCostOf(forecastAtMost(config), config, tariff), 0);
   const [first] = runs;
   if (!first) return most;
   const unknown = runs.find(({ tariff }) => !tariff) ?? first;
@@ -87,7 +87,7 @@ function costsMore(is: [Forecast, TrainConfig], was: [Forecast, TrainConfig], ta
   // What was agreed to was the budget, however much less the steps of then could cost.
   const [{ budget }, { budget: before }] = [is[1], was[1]];
   if (budget !== null && before !== null && budget <= before) return false;
-  const [now, then] = [mostOf(...is, tariff), mostOf(...was, tariff)];
+  const [now, then] = [maxCostOf(...is, tariff), maxCostOf(...was, tariff)];
   const priced = tariff ?? byTokens;
   return (
     now > then ||
@@ -98,5 +98,5 @@ function costsMore(is: [Forecast, TrainConfig], was: [Forecast, TrainConfig], ta
 /** Without prices, by the tokens. */
 const byTokens: Tariff = { prefill: 1, cachedPrefill: 1, sample: 1, train: 1, basis: "" };
 
-const mostOf = ({ run }: Forecast, { budget }: TrainConfig, tariff: Tariff = byTokens) =>
+const maxCostOf = ({ run }: Forecast, { budget }: TrainConfig, tariff: Tariff = byTokens) =>
   Math.min(budget ?? Number.POSITIVE_INFINITY, run ? costOf(tariff, run).total : Number.POSITIVE_INFINITY);

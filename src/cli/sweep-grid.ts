@@ -96,8 +96,8 @@ const combinations = (lists: readonly (readonly string[])[]): string[][] =>
   lists.reduce<string[][]>((all, list) => all.flatMap((one) => list.map((value) => [...one, value])), [[]]);
 
 /** Text as a part of a folder's name that every command can take; what that cannot say is told apart by a hash. */
-function inName(text: string, most = 40): string {
-  const plain = text.replaceAll(/[^\w.+-]+/g, "-").slice(-most);
+function inName(text: string, maxLength = 40): string {
+  const plain = text.replaceAll(/[^\w.+-]+/g, "-").slice(-maxLength);
   if (plain === text && text !== "") return plain;
   return `${createHash("sha256").update(text).digest("hex").slice(0, 6)}-${plain}`;
 }
