@@ -2,9 +2,9 @@
 import { z } from "zod";
 import { mixNames } from "../bench/learning-mixes.ts";
 import { type Benchmark, formatReport } from "../bench/report.ts";
+import { describeOptions } from "../src/cli/arguments/help.ts";
+import { parseArguments } from "../src/cli/arguments/options.ts";
 import type { Command } from "../src/cli/command.ts";
-import { describeOptions } from "../src/cli/help-text.ts";
-import { parseArguments } from "../src/cli/options.ts";
 import { ConfigError, WhetstoneError } from "../src/core/errors.ts";
 import { nearest } from "../src/core/nearest.ts";
 

@@ -25,7 +25,7 @@ const checks: [name: string, program: string, ...args: string[]][] = [
  */
 const slow = [
   ...[
-    "cli/train-report",
+    "cli/text/train-report",
     "client/client",
     "client/faults",
     "client/servers",

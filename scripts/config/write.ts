@@ -3,9 +3,9 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { z } from "zod";
-import { projectRoot } from "../../src/cli/environment.ts";
-import { choicesOf, defaultOf } from "../../src/cli/options.ts";
-import { TrainArguments, trainGroups } from "../../src/cli/train-config.ts";
+import { projectRoot } from "../../src/cli/arguments/environment.ts";
+import { choicesOf, defaultOf } from "../../src/cli/arguments/options.ts";
+import { TrainArguments, trainGroups } from "../../src/cli/arguments/train-config.ts";
 import { presets } from "../../src/rl/config.ts";
 import { elsewhere, otherTools } from "./elsewhere.ts";
 

@@ -1,8 +1,8 @@
 // What a command is, and how one is made of a schema of its keys.
 import type { z } from "zod";
 import { whet } from "../core/program.ts";
-import { describeOptions } from "./help-text.ts";
-import { type ParsedArguments, parseArguments, refuseWords } from "./options.ts";
+import { describeOptions } from "./arguments/help.ts";
+import { type ParsedArguments, parseArguments, refuseWords } from "./arguments/options.ts";
 
 /** One `./whet` command. */
 export interface Command {

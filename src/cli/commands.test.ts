@@ -3,10 +3,10 @@ import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { readme, withCommands } from "../../scripts/commands/write.ts";
 import { widthOf } from "../core/wrap.ts";
+import { wrapHelp } from "./arguments/help.ts";
+import { choicesOf } from "./arguments/options.ts";
+import { trainGroups } from "./arguments/train-config.ts";
 import { commands as table } from "./commands.ts";
-import { wrapHelp } from "./help-text.ts";
-import { choicesOf } from "./options.ts";
-import { trainGroups } from "./train-config.ts";
 
 const commands = Object.entries(table).filter(([name]) => !["test", "bench"].includes(name));
 

@@ -1,4 +1,8 @@
-// The command table. Each command is a file of commands/, loaded when it is used; the files beside this one are what they share.
+// The command table. Each command is a file of commands/, loaded when it is used. What commands share is in the other folders:
+//   arguments/  what was typed, and the settings that it comes to     engines/   the engines that this machine starts
+//   weights/    which run, which checkpoint, and its weights           problems/  files of problems and of answers, suites
+//   parts/      what a command works with, opened and closed           serve/     models behind an API
+//   text/       what commands print                                    terminal/  questions, progress, interrupts
 import { runsFromSource } from "../core/program.ts";
 import type { Command, CommandEntry } from "./command.ts";
 

@@ -5,10 +5,10 @@ import { nearest } from "../core/nearest.ts";
 import { version, whet } from "../core/program.ts";
 import { visible } from "../core/visible.ts";
 import { widthOf } from "../core/wrap.ts";
+import { loadEnvironmentFile } from "./arguments/environment.ts";
+import { wrapHelp } from "./arguments/help.ts";
 import { commandGroups } from "./command.ts";
 import { commands } from "./commands.ts";
-import { loadEnvironmentFile } from "./environment.ts";
-import { wrapHelp } from "./help-text.ts";
 
 function help(): string {
   const width = Math.max(...Object.keys(commands).map((name) => name.length));

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { TrainConfig } from "whetstone/rl";
-import { describeBatch } from "../../src/cli/show-batch.ts";
+import { describeBatch } from "../../src/cli/text/show-batch.ts";
 import { readJsonLines } from "../../src/core/jsonl.ts";
 import { Random } from "../../src/core/random.ts";
 import { replay } from "../../src/rl/replay.ts";

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Environment, environment } from "whetstone/rl";
-import { loadVerifiers } from "../../src/cli/verifiers-environment.ts";
+import { loadVerifiers } from "../../src/cli/parts/verifiers-environment.ts";
 import { TrainConfig } from "../../src/rl/config.ts";
 import { startServe } from "../contract/serve-process.ts";
 import { eventsNamed, eventsOf, newFolder } from "../support/environment-runs.ts";

@@ -10,9 +10,10 @@ import { type Fields, fieldNames, solutionsOf } from "../../data/rows.ts";
 import { certify } from "../../grading/certify.ts";
 import { type Json, JsonNumber, type JsonObject, writeJson } from "../../grading/index.ts";
 import { TrainConfig } from "../../rl/config.ts";
-import { certifySuite } from "../certify-suite.ts";
-import { type CertifyRow, header, rowOf, tableLine } from "../certify-table.ts";
+import { refuseWords } from "../arguments/options.ts";
+import { presetOf } from "../arguments/shown-defaults.ts";
 import { commandOf } from "../command.ts";
+import { certifySuite } from "../problems/certify-suite.ts";
 import {
   comparatorOfRow,
   gradingShape,
@@ -24,13 +25,12 @@ import {
   testsOfRow,
   textField,
   whyNoTests,
-} from "../grading-options.ts";
-import { interruptible } from "../interrupt.ts";
-import { mapInOrder } from "../json-rows.ts";
-import { refuseWords } from "../options.ts";
-import { type ProblemRow, problemRows } from "../problem-rows.ts";
-import { Progress } from "../progress.ts";
-import { presetOf } from "../shown-defaults.ts";
+} from "../problems/grading-options.ts";
+import { mapInOrder } from "../problems/json-rows.ts";
+import { type ProblemRow, problemRows } from "../problems/problem-rows.ts";
+import { interruptible } from "../terminal/interrupt.ts";
+import { Progress } from "../terminal/progress.ts";
+import { type CertifyRow, header, rowOf, tableLine } from "../text/certify-table.ts";
 
 const CertifyOptions = z.strictObject({
   ...gradingShape,

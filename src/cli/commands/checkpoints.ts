@@ -14,15 +14,15 @@ import { readCheckpoints } from "../../runs/checkpoints.ts";
 import { lockRunDirectory, readRunConfig, runFiles, runsFolder } from "../../runs/directory.ts";
 import { redact } from "../../runs/log.ts";
 import { readJournal } from "../../runs/read-journal.ts";
-import { askYes } from "../ask.ts";
+import { refuseWords } from "../arguments/options.ts";
 import { commandOf } from "../command.ts";
-import { chargedAs, engineFiles, engineKind } from "../connect.ts";
 import { isLocal } from "../engines/index.ts";
-import { findRun, runKey, runOf } from "../find-run.ts";
-import { interruptible } from "../interrupt.ts";
-import { refuseWords } from "../options.ts";
-import { engineStorage, type Storage, type StoredCheckpoint, serverStorage } from "../stored-checkpoints.ts";
-import { textTable } from "../text-table.ts";
+import { chargedAs, engineFiles, engineKind } from "../parts/connect.ts";
+import { askYes } from "../terminal/ask.ts";
+import { interruptible } from "../terminal/interrupt.ts";
+import { textTable } from "../text/table.ts";
+import { findRun, runKey, runOf } from "../weights/find-run.ts";
+import { engineStorage, type Storage, type StoredCheckpoint, serverStorage } from "../weights/stored-checkpoints.ts";
 
 const CheckpointsOptions = TrainConfig.pick({ base_url: true }).extend({
   run: runKey.describe(

@@ -13,15 +13,15 @@ import { Collection, collect } from "../../rl/collect.ts";
 import { presetConfig, TrainConfig } from "../../rl/config.ts";
 import { policyOf } from "../../rl/policies.ts";
 import type { Task } from "../../rl/tasks.ts";
-import { type Asked, AskedWeights, type AskPlan, planAsking } from "../asked-weights.ts";
+import { refuseWords } from "../arguments/options.ts";
+import { askedRun, askedRunKey, askingKeys, checkpointKey, settingsOfRun } from "../arguments/run-settings.ts";
+import { describeRunOptions } from "../arguments/shown-defaults.ts";
 import { commandOf } from "../command.ts";
-import { sayRun } from "../find-run.ts";
-import { interruptible } from "../interrupt.ts";
-import { stderrLogger as logger } from "../loggers.ts";
-import { refuseWords } from "../options.ts";
-import { Progress } from "../progress.ts";
-import { askedRun, askedRunKey, askingKeys, checkpointKey, settingsOfRun } from "../run-settings.ts";
-import { describeRunOptions } from "../shown-defaults.ts";
+import { interruptible } from "../terminal/interrupt.ts";
+import { stderrLogger as logger } from "../terminal/loggers.ts";
+import { Progress } from "../terminal/progress.ts";
+import { type Asked, AskedWeights, type AskPlan, planAsking } from "../weights/asked-weights.ts";
+import { sayRun } from "../weights/find-run.ts";
 
 const { test_data: _, ...asking } = askingKeys;
 const CollectOptions = TrainConfig.pick({

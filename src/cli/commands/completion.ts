@@ -2,9 +2,9 @@
 // commands' schemas, so that a new command, key or value needs nothing here.
 import { ConfigError } from "../../core/errors.ts";
 import { whet } from "../../core/program.ts";
+import { choicesOf, isSwitch } from "../arguments/options.ts";
 import type { Command } from "../command.ts";
 import { commands as table } from "../commands.ts";
-import { choicesOf, isSwitch } from "../options.ts";
 
 interface Word {
   /** A command, or a key with its "=". */

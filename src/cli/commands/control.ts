@@ -8,7 +8,7 @@ import { whet } from "../../core/program.ts";
 import { type Control, describeControl, requestControl } from "../../runs/controls.ts";
 import { runFiles } from "../../runs/directory.ts";
 import { commandOf } from "../command.ts";
-import { runKey, runOf } from "../find-run.ts";
+import { runKey, runOf } from "../weights/find-run.ts";
 
 const words = ["pause", "go-on", "save", "evaluate", "stop"] as const;
 

@@ -7,8 +7,8 @@ import { startDashboard } from "../../dashboard/server.ts";
 import { runsFolder } from "../../runs/directory.ts";
 import { findRuns } from "../../runs/overview.ts";
 import { commandOf } from "../command.ts";
-import { findRun, lookUp } from "../find-run.ts";
-import { interruptible } from "../interrupt.ts";
+import { interruptible } from "../terminal/interrupt.ts";
+import { findRun, lookUp } from "../weights/find-run.ts";
 
 const DashboardOptions = z.strictObject({
   port: z.int().min(0).max(65_535).default(0).describe("0: any free one. The host is always 127.0.0.1"),

@@ -9,7 +9,7 @@ import { describeCause } from "../../diagnosis/text.ts";
 import { type Cause, causesOf, findingLevels } from "../../runs/findings.ts";
 import { readJournal } from "../../runs/read-journal.ts";
 import { commandOf } from "../command.ts";
-import { runKey, runOf } from "../find-run.ts";
+import { runKey, runOf } from "../weights/find-run.ts";
 
 const DiagnoseOptions = z.strictObject({
   run: runKey,

@@ -19,14 +19,14 @@ import { completionsPerStep } from "../../rl/sizes.ts";
 import { clock } from "../../runs/display.ts";
 import { redact } from "../../runs/log.ts";
 import { readJournal } from "../../runs/read-journal.ts";
+import { recordedSettings } from "../arguments/run-settings.ts";
+import { parseArgumentsOfRun, resolveConfig, TrainArguments, trainOptionsHelp } from "../arguments/train-config.ts";
 import type { Command } from "../command.ts";
-import { chargedAs, type EngineConnection, engineFiles, type GraderConnection, presetFor } from "../connect.ts";
-import { findRun, runKey } from "../find-run.ts";
-import { interruptible } from "../interrupt.ts";
-import { silentLogger } from "../loggers.ts";
-import { recordedSettings } from "../run-settings.ts";
-import { parseArgumentsOfRun, resolveConfig, TrainArguments, trainOptionsHelp } from "../train-config.ts";
-import { Workbench } from "../workbench.ts";
+import { chargedAs, type EngineConnection, engineFiles, type GraderConnection, presetFor } from "../parts/connect.ts";
+import { Workbench } from "../parts/workbench.ts";
+import { interruptible } from "../terminal/interrupt.ts";
+import { silentLogger } from "../terminal/loggers.ts";
+import { findRun, runKey } from "../weights/find-run.ts";
 
 export const command: Command = {
   keys: { run: runKey, ...TrainArguments.shape },

@@ -9,7 +9,7 @@ import { commandOf } from "../command.ts";
 import type { LocalEngine } from "../engines/engine.ts";
 import { isLocal, localEngines } from "../engines/index.ts";
 import { describeGpu, gpus, size } from "../engines/machine.ts";
-import { textTable } from "../text-table.ts";
+import { textTable } from "../text/table.ts";
 
 const EnginesOptions = z.strictObject({
   remove: z.string().default("").describe("an engine whose installation is to go; runs and models stay"),

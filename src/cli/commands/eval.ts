@@ -17,17 +17,24 @@ import type { Task } from "../../rl/tasks.ts";
 import { weighRewards } from "../../rl/weighted.ts";
 import { ProblemOutcome } from "../../runs/events.ts";
 import { type Rate, rateText } from "../../runs/rates.ts";
-import { type Asked, AskedWeights, type AskPlan, planAsking } from "../asked-weights.ts";
+import { refuseWords } from "../arguments/options.ts";
+import { askedRun, askedRunKey, askingKeys, checkpointKey, settingsOfRun } from "../arguments/run-settings.ts";
+import { describeRunOptions } from "../arguments/shown-defaults.ts";
 import { commandOf } from "../command.ts";
-import { sayRun } from "../find-run.ts";
-import { interruptible } from "../interrupt.ts";
-import { stderrLogger as logger } from "../loggers.ts";
-import { refuseWords } from "../options.ts";
-import { Progress } from "../progress.ts";
-import { askedRun, askedRunKey, askingKeys, checkpointKey, settingsOfRun } from "../run-settings.ts";
-import { describeRunOptions } from "../shown-defaults.ts";
-import { evaluateSamples } from "../suite-samples.ts";
-import { loadNamed, type OpenSuite, openSuite, suiteRollOuts, suiteSettings, suiteTasks } from "../suite-work.ts";
+import { evaluateSamples } from "../problems/suite-samples.ts";
+import {
+  loadNamed,
+  type OpenSuite,
+  openSuite,
+  suiteRollOuts,
+  suiteSettings,
+  suiteTasks,
+} from "../problems/suite-work.ts";
+import { interruptible } from "../terminal/interrupt.ts";
+import { stderrLogger as logger } from "../terminal/loggers.ts";
+import { Progress } from "../terminal/progress.ts";
+import { type Asked, AskedWeights, type AskPlan, planAsking } from "../weights/asked-weights.ts";
+import { sayRun } from "../weights/find-run.ts";
 
 const EvalOptions = TrainConfig.pick({
   ...askingKeys,

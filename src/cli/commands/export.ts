@@ -26,15 +26,15 @@ import type { CheckpointRecord } from "../../runs/checkpoints.ts";
 import { runFiles } from "../../runs/directory.ts";
 import { RunView } from "../../runs/view.ts";
 import { findOnPath } from "../../sandbox/interpreter.ts";
-import { checkpointFolder } from "../borrow-checkpoint.ts";
 import { commandOf } from "../command.ts";
-import { connectEngine, engineFiles } from "../connect.ts";
-import { runKey, runOf } from "../find-run.ts";
-import { engineOfRun, findWeights } from "../find-weights.ts";
-import { interruptible } from "../interrupt.ts";
-import { stderrLogger as logger, say } from "../loggers.ts";
-import { Progress, showDownload } from "../progress.ts";
-import { checkPush, isExport, push } from "../push-export.ts";
+import { connectEngine, engineFiles } from "../parts/connect.ts";
+import { interruptible } from "../terminal/interrupt.ts";
+import { stderrLogger as logger, say } from "../terminal/loggers.ts";
+import { Progress, showDownload } from "../terminal/progress.ts";
+import { checkpointFolder } from "../weights/borrow-checkpoint.ts";
+import { runKey, runOf } from "../weights/find-run.ts";
+import { engineOfRun, findWeights } from "../weights/find-weights.ts";
+import { checkPush, isExport, push } from "../weights/push-export.ts";
 
 const ExportOptions = z.strictObject({
   run: runKey,

@@ -6,7 +6,6 @@ import { languageNames } from "../../core/languages/languages.ts";
 import { visibleLine } from "../../core/visible.ts";
 import { type GradeResult, type NormalizedTests, writeJson } from "../../grading/index.ts";
 import { commandOf } from "../command.ts";
-import { describeFailure } from "../failure-text.ts";
 import {
   comparatorOfRow,
   gradingShape,
@@ -17,10 +16,11 @@ import {
   testsOfRow,
   textField,
   whyNoTests,
-} from "../grading-options.ts";
-import { interruptible } from "../interrupt.ts";
-import { type JsonRow, mapInOrder, readRows } from "../json-rows.ts";
-import { Progress } from "../progress.ts";
+} from "../problems/grading-options.ts";
+import { type JsonRow, mapInOrder, readRows } from "../problems/json-rows.ts";
+import { interruptible } from "../terminal/interrupt.ts";
+import { Progress } from "../terminal/progress.ts";
+import { describeFailure } from "../text/failure.ts";
 
 const GradeOptions = z.strictObject({
   ...gradingShape,

@@ -5,7 +5,7 @@ import { ConfigError, messageOf } from "../../core/errors.ts";
 import { makeFolder, removeEmpty } from "../../core/files.ts";
 import { whet } from "../../core/program.ts";
 import type { Command } from "../command.ts";
-import { exampleProblems } from "../example-problems.ts";
+import { exampleProblems } from "../problems/example-problems.ts";
 
 export const command: Command = {
   help: () =>

@@ -9,10 +9,10 @@ import type { OfferedModel } from "../../rl/offered.ts";
 import { type ModelPrice, priceOf } from "../../rl/prices.ts";
 import { redact } from "../../runs/log.ts";
 import { commandOf } from "../command.ts";
-import { connectEngine, engineFiles, noKeyNotice } from "../connect.ts";
-import { interruptible } from "../interrupt.ts";
-import { silentLogger } from "../loggers.ts";
-import { textTable } from "../text-table.ts";
+import { connectEngine, engineFiles, noKeyNotice } from "../parts/connect.ts";
+import { interruptible } from "../terminal/interrupt.ts";
+import { silentLogger } from "../terminal/loggers.ts";
+import { textTable } from "../text/table.ts";
 
 const ModelsOptions = TrainConfig.pick({ base_url: true }).extend({
   json: z.boolean().default(false).describe("one JSON object per model instead of the table"),

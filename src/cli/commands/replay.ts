@@ -6,8 +6,8 @@ import { pickWith } from "../../rl/config-roles.ts";
 import { type Replayed, replay, replayKeys } from "../../rl/replay.ts";
 import { readJournal } from "../../runs/read-journal.ts";
 import { commandOf } from "../command.ts";
-import { runKey, runOf } from "../find-run.ts";
-import { textTable } from "../text-table.ts";
+import { textTable } from "../text/table.ts";
+import { runKey, runOf } from "../weights/find-run.ts";
 
 const ReplayOptions = TrainConfig.pick(pickWith("replayed")).extend({
   run: runKey,

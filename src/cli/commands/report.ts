@@ -6,7 +6,7 @@ import { writeFileAtomic } from "../../core/files.ts";
 import { whet } from "../../core/program.ts";
 import { renderReport } from "../../dashboard/report.ts";
 import { commandOf } from "../command.ts";
-import { runKey, runOf } from "../find-run.ts";
+import { runKey, runOf } from "../weights/find-run.ts";
 
 const ReportOptions = z.strictObject({
   run: runKey,

@@ -1,8 +1,8 @@
 // `./whet resume [RUN]`: goes on with a run, with its own settings.
 import { whet } from "../../core/program.ts";
+import { parseArgumentsOfRun, TrainArguments, trainOptionsHelp } from "../arguments/train-config.ts";
 import type { Command } from "../command.ts";
-import { findRun, newestRun, runKey, runOf } from "../find-run.ts";
-import { parseArgumentsOfRun, TrainArguments, trainOptionsHelp } from "../train-config.ts";
+import { findRun, newestRun, runKey, runOf } from "../weights/find-run.ts";
 import { startTraining } from "./train.ts";
 
 export const command: Command = {

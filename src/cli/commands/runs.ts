@@ -9,8 +9,8 @@ import { visible } from "../../core/visible.ts";
 import { runsFolder } from "../../runs/directory.ts";
 import { overviewOf, type RunOverview } from "../../runs/overview.ts";
 import { commandOf } from "../command.ts";
-import { knownRuns } from "../find-run.ts";
-import { textTable } from "../text-table.ts";
+import { textTable } from "../text/table.ts";
+import { knownRuns } from "../weights/find-run.ts";
 
 const RunsOptions = z.strictObject({
   json: z.boolean().default(false).describe("one JSON object per run"),

@@ -10,19 +10,19 @@ import { extractCode, type GradeResult, type NormalizedTest } from "../../gradin
 import { TrainConfig } from "../../rl/config.ts";
 import { taskOf } from "../../rl/tasks.ts";
 import type { Logger } from "../../runs/log.ts";
-import { type Asked, AskedWeights, type AskPlan, planAsking } from "../asked-weights.ts";
+import { askedRun, askedRunKey, askingKeys, settingsOfRun } from "../arguments/run-settings.ts";
+import { describeRunOptions } from "../arguments/shown-defaults.ts";
 import { commandOf } from "../command.ts";
-import type { GraderConnection } from "../connect.ts";
-import { describeFailure } from "../failure-text.ts";
-import { findProblem, type GivenProblem, givenId } from "../find-problem.ts";
-import { sayRun } from "../find-run.ts";
-import { interruptible } from "../interrupt.ts";
-import { stderrLogger } from "../loggers.ts";
-import { playEpisodesOf } from "../play-episodes.ts";
-import { askedRun, askedRunKey, askingKeys, settingsOfRun } from "../run-settings.ts";
-import { serveAsked } from "../serve-asked.ts";
-import { describeRunOptions } from "../shown-defaults.ts";
-import { verdictLine } from "../verdict-text.ts";
+import type { GraderConnection } from "../parts/connect.ts";
+import { findProblem, type GivenProblem, givenId } from "../problems/find-problem.ts";
+import { serveAsked } from "../serve/serve-asked.ts";
+import { interruptible } from "../terminal/interrupt.ts";
+import { stderrLogger } from "../terminal/loggers.ts";
+import { describeFailure } from "../text/failure.ts";
+import { playEpisodesOf } from "../text/play-episodes.ts";
+import { verdictLine } from "../text/verdict.ts";
+import { type Asked, AskedWeights, type AskPlan, planAsking } from "../weights/asked-weights.ts";
+import { sayRun } from "../weights/find-run.ts";
 
 const SampleOptions = TrainConfig.pick({ ...askingKeys, train_data: true }).extend({
   run: askedRunKey,

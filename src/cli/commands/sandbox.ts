@@ -6,7 +6,7 @@ import { startFusionServer } from "../../sandbox/fusion/server.ts";
 import { openJail } from "../../sandbox/jail.ts";
 import { environmentWith, packageList } from "../../sandbox/packages.ts";
 import { commandOf } from "../command.ts";
-import { interruptible } from "../interrupt.ts";
+import { interruptible } from "../terminal/interrupt.ts";
 
 const SandboxOptions = z.strictObject({
   port: z.int().min(0).max(65_535).default(8080).describe("0 takes any free port"),

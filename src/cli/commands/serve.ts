@@ -19,10 +19,10 @@ import {
 } from "../../server/index.ts";
 import { loadTokenizer } from "../../tokenizer/index.ts";
 import { commandOf } from "../command.ts";
-import { bundledName, embeddedModel, isMissing } from "../embedded-model.ts";
-import { ensureRuntime } from "../engine-runtime.ts";
-import { simulatedOptions, simulatedParts } from "../serve-simulated.ts";
-import { TinkerChat } from "../tinker-chat.ts";
+import { bundledName, embeddedModel, isMissing } from "../engines/embedded-model.ts";
+import { ensureRuntime } from "../engines/runtime.ts";
+import { simulatedOptions, simulatedParts } from "../serve/serve-simulated.ts";
+import { TinkerChat } from "../serve/tinker-chat.ts";
 
 export const ServeOptions = z.strictObject({
   engine: z

@@ -1,7 +1,7 @@
 // `./whet sft`: supervised training on given answers, in the same loop: run directory, journal, resume, evaluation.
 import { whet } from "../../core/program.ts";
+import { parseTrainArguments, TrainArguments, trainOptionsHelp } from "../arguments/train-config.ts";
 import type { Command } from "../command.ts";
-import { parseTrainArguments, TrainArguments, trainOptionsHelp } from "../train-config.ts";
 import { startTraining } from "./train.ts";
 
 /** What supervised training wants to be told otherwise; a key that is typed wins. */

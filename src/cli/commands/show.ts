@@ -10,12 +10,12 @@ import { type Problem, problemsOf } from "../../runs/problems.ts";
 import type { RunView } from "../../runs/view.ts";
 import { loadTokenizer, type Tokenizer } from "../../tokenizer/index.ts";
 import { commandOf } from "../command.ts";
-import { runKey, runOf } from "../find-run.ts";
-import { interruptible } from "../interrupt.ts";
-import { describeSample } from "../show-answer.ts";
-import { describeBatch, describeGroup, wordFor } from "../show-batch.ts";
-import { showCommand } from "../show-command.ts";
-import { describeProblem, describeRun } from "../show-run.ts";
+import { interruptible } from "../terminal/interrupt.ts";
+import { describeSample } from "../text/show-answer.ts";
+import { describeBatch, describeGroup, wordFor } from "../text/show-batch.ts";
+import { showCommand } from "../text/show-command.ts";
+import { describeProblem, describeRun } from "../text/show-run.ts";
+import { runKey, runOf } from "../weights/find-run.ts";
 
 const index = z.int().min(0).optional();
 

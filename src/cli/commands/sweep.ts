@@ -16,17 +16,17 @@ import { renderSweep } from "../../dashboard/sweep-page.ts";
 import { defaultRunPath, RunError, readRunConfig } from "../../runs/directory.ts";
 import { redact } from "../../runs/log.ts";
 import { lookAt, looksLikeRun, writerOf } from "../../runs/overview.ts";
-import { agreesToCostOf } from "../agree.ts";
+import { parseArguments, refuseWords, sortArguments } from "../arguments/options.ts";
+import { type Asked, gridOf, type Member, ownWords, SweepArguments } from "../arguments/sweep-grid.ts";
+import { askedAgain, findSweep, readSweep, writeSweep } from "../arguments/sweep-record.ts";
+import { trainOptionsHelp } from "../arguments/train-config.ts";
+import { isFinished, type Plan, planNew, planToGoOn } from "../arguments/train-plan.ts";
 import type { Command } from "../command.ts";
-import { type Interrupts, interruptible } from "../interrupt.ts";
-import { say } from "../loggers.ts";
-import { parseArguments, refuseWords, sortArguments } from "../options.ts";
-import { type Asked, gridOf, type Member, ownWords, SweepArguments } from "../sweep-grid.ts";
-import { askedAgain, findSweep, readSweep, writeSweep } from "../sweep-record.ts";
-import { readMember, sweepTable } from "../sweep-table.ts";
-import { textTable } from "../text-table.ts";
-import { trainOptionsHelp } from "../train-config.ts";
-import { isFinished, type Plan, planNew, planToGoOn } from "../train-plan.ts";
+import { agreesToCostOf } from "../terminal/agree.ts";
+import { type Interrupts, interruptible } from "../terminal/interrupt.ts";
+import { say } from "../terminal/loggers.ts";
+import { readMember, sweepTable } from "../text/sweep-table.ts";
+import { textTable } from "../text/table.ts";
 import { budgetExitCode } from "./train.ts";
 
 export const command: Command = {

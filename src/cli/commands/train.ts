@@ -30,20 +30,25 @@ import { outageTeller, patienceOf } from "../../runs/outages.ts";
 import { Run } from "../../runs/run.ts";
 import { startedFrom } from "../../runs/started-from.ts";
 import { RunView } from "../../runs/view.ts";
-import { agreesToCost } from "../agree.ts";
-import { askAboutRun } from "../ask.ts";
+import { recordedSettings } from "../arguments/run-settings.ts";
+import {
+  type ParsedTrainArguments,
+  parseTrainArguments,
+  TrainArguments,
+  trainOptionsHelp,
+} from "../arguments/train-config.ts";
+import { isFinished, type Plan, planNew, planToGoOn } from "../arguments/train-plan.ts";
 import type { Command } from "../command.ts";
-import { chargedAs, engineFiles } from "../connect.ts";
-import { type Interrupts, interruptible } from "../interrupt.ts";
-import { borrowWeights } from "../named-weights.ts";
-import { Progress } from "../progress.ts";
-import { recordedSettings } from "../run-settings.ts";
-import { type ParsedTrainArguments, parseTrainArguments, TrainArguments, trainOptionsHelp } from "../train-config.ts";
-import { TrainDisplay } from "../train-display.ts";
-import { isFinished, type Plan, planNew, planToGoOn } from "../train-plan.ts";
-import { report } from "../train-report.ts";
-import type { Work } from "../work.ts";
-import { Workbench } from "../workbench.ts";
+import { chargedAs, engineFiles } from "../parts/connect.ts";
+import type { Work } from "../parts/work.ts";
+import { Workbench } from "../parts/workbench.ts";
+import { agreesToCost } from "../terminal/agree.ts";
+import { askAboutRun } from "../terminal/ask.ts";
+import { type Interrupts, interruptible } from "../terminal/interrupt.ts";
+import { Progress } from "../terminal/progress.ts";
+import { TrainDisplay } from "../text/train-display.ts";
+import { report } from "../text/train-report.ts";
+import { borrowWeights } from "../weights/named-weights.ts";
 
 export const command: Command = {
   keys: TrainArguments.shape,

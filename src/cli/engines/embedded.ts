@@ -2,10 +2,10 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { runtimeFolder, runtimeVersion } from "../../graph/onnx-runtime.ts";
-import { embeddedModel } from "../embedded-model.ts";
-import { EmbeddedServer } from "../embedded-server.ts";
-import { ensureRuntime } from "../engine-runtime.ts";
+import { embeddedModel } from "./embedded-model.ts";
+import { EmbeddedServer } from "./embedded-server.ts";
 import type { LocalEngine } from "./engine.ts";
+import { ensureRuntime } from "./runtime.ts";
 
 export const embedded: LocalEngine = {
   summary: "the Tinker API over this machine's CPU; nothing to install but ONNX Runtime",

@@ -6,7 +6,7 @@ import { foldersInMemory } from "../../../test/support/folders.ts";
 import { tinyConfig, writeConfig, writeTinyModel } from "../../../test/support/tiny-model.ts";
 import { takeLock } from "../../core/lock-file.ts";
 import { presetConfig, type TrainConfig } from "../../rl/config.ts";
-import { engineKind } from "../connect.ts";
+import { engineKind } from "../parts/connect.ts";
 import { isLocal, localEngines } from "./index.ts";
 
 const newFolder = foldersInMemory();

@@ -10,7 +10,7 @@ import { presetConfig } from "../../rl/config.ts";
 import { completionsPerStep } from "../../rl/sizes.ts";
 import type { Logger } from "../../runs/log.ts";
 import { findInterpreter } from "../../sandbox/interpreter.ts";
-import { Progress, showDownload } from "../progress.ts";
+import { Progress, showDownload } from "../terminal/progress.ts";
 import type { EngineStart, RunningEngine } from "./engine.ts";
 import { configIn, dtypeOf, type Fit, fitInto, sizesOf } from "./fit.ts";
 import { describeGpu, type Gpu, gpus, memory, size } from "./machine.ts";

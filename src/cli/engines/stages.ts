@@ -1,5 +1,5 @@
 // What a person waits for and how long already, while something is installed or starts.
-import { Progress } from "../progress.ts";
+import { Progress } from "../terminal/progress.ts";
 
 /** Shows `label` with the seconds so far and what `note` was last told, until the work is over. */
 export async function waitingFor<T>(label: string, work: (note: (what: string) => void) => Promise<T>): Promise<T> {

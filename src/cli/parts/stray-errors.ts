@@ -1,0 +1,36 @@
+// What an environment throws where nobody waits for it: a promise that it left behind, a timer. It ends no run, and is said.
+import { dirname } from "node:path";
+import { messageOf } from "../../core/errors.ts";
+import { placeIn } from "../../rl/environment/place.ts";
+
+/** Errors that are told; the others are counted when it ends. */
+const told = 3;
+
+/** From here on, what comes from modules beside `file` is told to `warn`, and everything else ends the process as ever. Returns the end of that. */
+export function tellStrayErrors(file: string, warn: (line: string) => void): () => void {
+  const folder = dirname(file);
+  let count = 0;
+  const take = (error: unknown) => {
+    if (error instanceof Error && !error.stack?.includes(folder)) {
+      stop();
+      setImmediate(() => {
+        throw error;
+      });
+      return;
+    }
+    if (++count > told) return;
+    const place = placeIn(error);
+    warn(
+      `the environment threw where nothing waits for it: ${messageOf(error)}${place === undefined ? "" : ` (${place})`}. The run goes on; ` +
+        "await the promise, or catch the error where it is made",
+    );
+  };
+  const events = ["unhandledRejection", "uncaughtException"] as const;
+  const stop = () => {
+    for (const event of events) process.off(event, take);
+    if (count > told) warn(`the environment threw ${count - told} more errors where nothing waits for them`);
+    count = 0;
+  };
+  for (const event of events) process.on(event, take);
+  return stop;
+}

@@ -1,0 +1,169 @@
+// The parts a command works with, opened one by one and closed together: the sandbox and grader, the engine, the renderer, the data or
+// the environment.
+// What opening them teaches (the server's context window, the renderer's name) goes into the config that the bench hands out.
+import type { TrainingClient } from "../../client/index.ts";
+import type { Dataset, LoadProgress, Split } from "../../data/index.ts";
+import type { Renderer } from "../../renderers/index.ts";
+import type { TrainConfig } from "../../rl/config.ts";
+import { codeEnvironment } from "../../rl/environment/code.ts";
+import { verifiersPrefix } from "../../rl/environment/environment.ts";
+import { type LoadedEnvironment, loadEnvironment, whileTelling } from "../../rl/environment/module.ts";
+import type { CodeServices } from "../../rl/environment/roll-outs.ts";
+import { withinServer } from "../../rl/frozen-samplers.ts";
+import { type JudgeOptions, judgeByTests } from "../../rl/judge.ts";
+import { withinWindow } from "../../rl/offered.ts";
+import { openRenderer } from "../../rl/open-renderer.ts";
+import type { EngineName } from "../../rl/prices.ts";
+import { loadProblems } from "../../rl/tasks.ts";
+import type { Logger } from "../../runs/log.ts";
+import { checkModel, connectEngine, type EngineConnection, type GraderConnection, openGrader } from "./connect.ts";
+import { tellStrayErrors } from "./stray-errors.ts";
+import { loadVerifiers } from "./verifiers-environment.ts";
+import { dataWork, ownWork, supervisedWork, type Work, type WorkOptions } from "./work.ts";
+
+export interface WorkbenchOptions {
+  /** Where the embedded engine keeps its state and its log. */
+  engineFiles: { stateDir: string; logFile: string };
+  logger: Logger;
+  signal: AbortSignal;
+  /** The engine, where it is not settings and environment that decide. */
+  engineKind?: EngineName | undefined;
+  /** How long an outage of the server may last, and who hears about it. */
+  outage?: Parameters<typeof connectEngine>[1]["outage"];
+  /** Called when the embedded engine is gone for good. */
+  onEngineLost?(error: Error): void;
+}
+
+export class Workbench {
+  readonly #options: WorkbenchOptions;
+  readonly #open: { close(): Promise<void> }[] = [];
+  #environment: LoadedEnvironment | undefined;
+  #config: TrainConfig;
+
+  constructor(config: TrainConfig, options: WorkbenchOptions) {
+    this.#config = config;
+    this.#options = options;
+  }
+
+  /** The config with what is known by now. */
+  get config(): TrainConfig {
+    return this.#config;
+  }
+
+  async grading(): Promise<GraderConnection> {
+    return this.#keep(await openGrader(this.#config));
+  }
+
+  /** What grades and runs programs, opened when it is first asked for. */
+  code(judging: Omit<JudgeOptions, "grader">): () => Promise<CodeServices & { grading: GraderConnection }> {
+    const open = async () => {
+      const grading = await this.grading();
+      const { grader } = grading;
+      return { grading, grader, judge: judgeByTests({ comparator: this.#config.comparator, ...judging, grader }) };
+    };
+    let opened: ReturnType<typeof open> | undefined;
+    return () => {
+      opened ??= open();
+      return opened;
+    };
+  }
+
+  /** What runs programs, with the languages of the problems; undefined where an environment of somebody's own may ask for none. */
+  async programs(
+    { languages }: Work,
+    code: () => Promise<{ grading: GraderConnection }>,
+  ): Promise<GraderConnection | undefined> {
+    if (this.#environment) return undefined;
+    const { grading } = await code();
+    for (const language of languages) await grading.supports(language);
+    return grading;
+  }
+
+  /** Loads the module that env= names, if it names one: true where what is asked and judged is its own. */
+  async environment(): Promise<boolean> {
+    const { env } = this.#config;
+    if (env === "" || codeEnvironment(env)) return false;
+    const warn = (line: string) => this.#options.logger.warn(line);
+    const loaded = env.startsWith(verifiersPrefix) ? await this.#python(warn) : await this.#module(env, warn);
+    this.#environment = loaded;
+    const isMeasured = loaded.testProblems.length > 0;
+    const { eval_every } = this.#config;
+    this.#config = { ...this.#config, train_data: "", test_data: "", eval_every: isMeasured ? eval_every : 0 };
+    return true;
+  }
+
+  async #module(env: string, warn: (line: string) => void): Promise<LoadedEnvironment> {
+    const loaded = await loadEnvironment(env, warn);
+    const stop = tellStrayErrors(loaded.file, warn);
+    this.#keep({ close: async () => stop() });
+    return loaded;
+  }
+
+  async #python(warn: (line: string) => void): Promise<LoadedEnvironment> {
+    return this.#keep(await whileTelling(this.#config.env, warn, () => loadVerifiers(this.#config, warn)));
+  }
+
+  /** What the model is put to. */
+  work(renderer: Renderer, options: WorkOptions): Promise<Work> {
+    const environment = this.#environment;
+    if (!environment) {
+      const workOf = this.#config.method === "sft" ? supervisedWork : dataWork;
+      return workOf(this, renderer, options);
+    }
+    return Promise.resolve(ownWork(environment, this.#config, renderer, options));
+  }
+
+  /** Connects to the engine; refuses a model it does not offer. */
+  async engine(): Promise<EngineConnection> {
+    const { engineFiles, logger, signal, onEngineLost, outage, engineKind: kind } = this.#options;
+    const onLost = onEngineLost ? { onLost: onEngineLost } : {};
+    return this.#keep(await connectEngine(this.#config, { ...engineFiles, logger, signal, kind, outage, ...onLost }));
+  }
+
+  /** Checks that the engine has the model; the smaller context window counts from here on. */
+  model(engine: EngineConnection): number {
+    const offer = checkModel(engine, this.#config.model_name);
+    this.#config = withinWindow(this.#config, offer, this.#options.logger);
+    return offer?.maxContextLength ?? this.#config.context_window;
+  }
+
+  /** Whether the engine's samplers are frozen; where they are not, no lag is left from here on. */
+  async samplers(engine: EngineConnection, runPath: string): Promise<boolean> {
+    const { logger, signal } = this.#options;
+    const { config, frozenSamplers } = await withinServer(this.#config, engine, { runPath, logger, signal });
+    this.#config = config;
+    return frozenSamplers;
+  }
+
+  /** `run`: one that is to be trained on this engine, which is asked for the tokenizer where nothing is named. */
+  async renderer(run?: { engine: EngineConnection; path: string }): Promise<{
+    renderer: Renderer;
+    made: TrainingClient | undefined;
+  }> {
+    const { logger, signal } = this.#options;
+    // The embedded engine has its models from where their tokenizers are found by name.
+    const ask = run && run.engine.kind !== "embedded" ? { service: run.engine.service, runPath: run.path } : undefined;
+    const { renderer, config, made } = await openRenderer(this.#config, { logger, signal, ask });
+    this.#config = config;
+    return { renderer, made };
+  }
+
+  problems(
+    split: Split,
+    renderer: Renderer,
+    onProgress?: (split: Split, progress: LoadProgress) => void,
+  ): Promise<Dataset> {
+    const { signal } = this.#options;
+    return loadProblems(this.#config, split, { renderer, signal, ...(onProgress ? { onProgress } : {}) });
+  }
+
+  /** Closes everything, the last opened first. */
+  async close(): Promise<void> {
+    for (const part of this.#open.splice(0).reverse()) await part.close();
+  }
+
+  #keep<Part extends { close(): Promise<void> }>(part: Part): Part {
+    this.#open.push(part);
+    return part;
+  }
+}
