@@ -37,3 +37,26 @@ test("an evaluation is announced when its version is made, also while another on
   await evaluations.finish();
   expect(recorded).toEqual(["evaluation-started 0", "evaluation-started 2", "evaluated 0", "evaluated 2"]);
 });
+
+test("the policy of an evaluation that was stopped is kept: the next process goes on with it", async () => {
+  const drain = new AbortController();
+  const evaluations = new Evaluations({
+    every: 1,
+    end: 4,
+    tasks: [{ id: "p", source: "s" } as Task],
+    asked: new Set(),
+    rollOut: (_place, _task, _policy, signal) =>
+      new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error))),
+    isDone: () => false,
+    hasStarted: () => false,
+    record: async () => {},
+    onResult: () => {},
+    drain: drain.signal,
+    cancel: new AbortController().signal,
+  });
+  evaluations.startIfDue({ version: 0, open: () => Promise.reject(new Error("not here")) });
+  await new Promise(setImmediate);
+  drain.abort(new Error("a signal"));
+  await evaluations.close();
+  expect(evaluations.oldest).toBe(0);
+});

@@ -66,14 +66,15 @@ export class Evaluations {
     if (!this.isDue(policy.version) || this.#open.has(policy.version)) return;
     this.#open.add(policy.version);
     this.announceIfDue(policy.version);
+    // One that is stopped stays open: the next process goes on with it, so its policy must outlive the checkpoint that is saved now.
     this.#last = this.#last
       .then(() => this.#run(policy))
-      .catch((error: unknown) => {
-        if (!this.#controller.signal.aborted) this.#failure ??= { error };
-      })
-      .finally(() => {
+      .then(() => {
         this.#open.delete(policy.version);
         this.#announced.delete(policy.version);
+      })
+      .catch((error: unknown) => {
+        if (!this.#controller.signal.aborted) this.#failure ??= { error };
       });
   }
 

@@ -1,6 +1,7 @@
 // The parts of a run between one start and the next, tied together: the pipeline that samples ahead, the policies it samples from, the
 // evaluations and checkpoints that run beside, and the record of every step. Parts do not know each other; this file does.
 import { untilAborted } from "../client/wait.ts";
+import { countOf } from "../core/count.ts";
 import type { Span, UpdateRule } from "../runs/events.ts";
 import { measured } from "../runs/timing.ts";
 import type { Admissions } from "./admissions.ts";
@@ -96,8 +97,13 @@ export class TrainSession {
     for (const [version, policy] of earlier) this.pipeline.use(policy ?? this.policies.instead(version, start));
     await start;
     for (const version of this.#context.start.recovered.openEvaluations()) {
-      const policy = version < first ? await this.policies.recall(version) : undefined;
+      if (version >= first) continue;
+      const policy = await this.policies.recall(version);
       if (policy) this.#evaluateWhenPaid(version, () => this.evaluations.startIfDue(policy));
+      else
+        this.#context.parts.run.logger.warn(
+          `policy ${version} is gone from the server, so the evaluation after ${countOf(version, "step")} is not finished`,
+        );
     }
     this.policies.retire(this.#oldestAfter(first));
   }

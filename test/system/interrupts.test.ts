@@ -7,6 +7,7 @@ import { expect, test } from "vitest";
 import { EmbeddedServer } from "../../src/cli/engines/embedded-server.ts";
 import { readJsonLines } from "../../src/core/jsonl.ts";
 import { Random } from "../../src/core/random.ts";
+import { readJournal } from "../../src/runs/read-journal.ts";
 import { RunView } from "../../src/runs/view.ts";
 import { foldersInMemory } from "../support/folders.ts";
 import { sharedEngine } from "../support/shared-engine.ts";
@@ -64,8 +65,22 @@ test("Ctrl-C at any moment of sampling, grading and evaluating saves and leaves 
     expect(step).toBe(RunView.read(path).records.filter((record) => "mean_reward" in record).length);
     expect(step).toBeGreaterThanOrEqual(last);
     last = step;
+    expect(openWithoutPolicy(path), "evaluations that can never be finished").toEqual([]);
   }
 }, 240_000);
+
+/** Versions whose evaluation was begun and not ended, and whose policy was deleted. */
+function openWithoutPolicy(path: string): number[] {
+  const events = [...readJournal(path)].map(({ event }) => event);
+  const ended = events.flatMap((event) => (event.type === "evaluated" ? [event.step] : []));
+  const gone = events.flatMap((event) => (event.type === "policy-deleted" ? [event.path] : []));
+  const lost = events.flatMap((event) =>
+    event.type === "policy-published" && event.path !== undefined && gone.includes(event.path) ? [event.version] : [],
+  );
+  return events.flatMap((event) =>
+    event.type === "evaluation-started" && !ended.includes(event.step) && lost.includes(event.step) ? [event.step] : [],
+  );
+}
 
 test("Ctrl-C during the last evaluation loses nothing, and the same command only evaluates", async () => {
   const path = join(newFolder(), "run");
