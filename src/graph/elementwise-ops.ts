@@ -37,10 +37,6 @@ function binary(
 const addOp = binary("add", "Add", ({ d }) => [() => d, () => d]);
 const subtractOp = binary("subtract", "Sub", ({ d }) => [() => d, () => negate(d)]);
 const multiplyOp = binary("multiply", "Mul", ({ a, b, d }) => [() => multiply(d, b), () => multiply(d, a)]);
-const divideOp = binary("divide", "Div", ({ b, y, d }) => [
-  () => divide(d, b),
-  () => negate(divide(multiply(d, y), b)),
-]);
 // Where the operands tie, the gradient goes to the first.
 const minimumOp = binary("minimum", "Min", ({ a, b, d }) => [
   () => where(greater(a, b), scalar(0), d),
@@ -64,8 +60,6 @@ function unary(name: string, onnx: string, gradient: (d: Tensor, x: Tensor, y: T
 
 const negateOp = unary("negate", "Neg", (d) => negate(d));
 const expOp = unary("exp", "Exp", (d, _, y) => multiply(d, y));
-const logOp = unary("log", "Log", (d, x) => divide(d, x));
-const sqrtOp = unary("sqrt", "Sqrt", (d, _, y) => divide(multiply(d, scalar(0.5)), y));
 const sigmoidOp = unary("sigmoid", "Sigmoid", (d, _, y) => multiply(d, subtract(y, multiply(y, y))));
 const whereOp: Op<undefined> = {
   name: "where",
@@ -101,10 +95,6 @@ export function multiply(a: Tensor, b: Tensor): Tensor {
   return apply1(multiplyOp, [a, b], undefined);
 }
 
-export function divide(a: Tensor, b: Tensor): Tensor {
-  return scalarValue(b) === 1 ? a : apply1(divideOp, [a, b], undefined);
-}
-
 export const minimum = (a: Tensor, b: Tensor): Tensor => apply1(minimumOp, [a, b], undefined);
 export const maximum = (a: Tensor, b: Tensor): Tensor => apply1(maximumOp, [a, b], undefined);
 export const less = (a: Tensor, b: Tensor): Tensor => apply1(lessOp, [a, b], undefined);
@@ -112,6 +102,4 @@ export const greater = (a: Tensor, b: Tensor): Tensor => apply1(greaterOp, [a, b
 export const where = (condition: Tensor, a: Tensor, b: Tensor): Tensor => apply1(whereOp, [condition, a, b], undefined);
 export const negate = (x: Tensor): Tensor => apply1(negateOp, [x], undefined);
 export const exp = (x: Tensor): Tensor => apply1(expOp, [x], undefined);
-export const log = (x: Tensor): Tensor => apply1(logOp, [x], undefined);
-export const sqrt = (x: Tensor): Tensor => apply1(sqrtOp, [x], undefined);
 export const sigmoid = (x: Tensor): Tensor => apply1(sigmoidOp, [x], undefined);

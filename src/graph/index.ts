@@ -6,17 +6,14 @@ export { stopGradient, withGradient } from "./custom-gradient.ts";
 export { addDims, type Dim, multiplyDims, type Shape } from "./dims.ts";
 export {
   add,
-  divide,
   exp,
   greater,
   less,
-  log,
   maximum,
   minimum,
   multiply,
   negate,
   sigmoid,
-  sqrt,
   subtract,
   where,
 } from "./elementwise-ops.ts";
@@ -28,6 +25,6 @@ export { toOnnx } from "./onnx-graph.ts";
 export { broadcastTo, sum } from "./reduce-ops.ts";
 export { scan } from "./scan-op.ts";
 export { floats, Session, type SessionOptions, type Value, value } from "./session.ts";
-export { concat, reshape, slice, split, transpose, zeros } from "./shape-ops.ts";
+export { concat, reshape, split, transpose, zeros } from "./shape-ops.ts";
 export { constant, input, scalar } from "./source-ops.ts";
 export type { DType, Tensor } from "./tensor.ts";

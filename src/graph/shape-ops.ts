@@ -1,7 +1,7 @@
-// Ops that move elements around without computing: reshape, transpose, concatenate, slice.
+// Ops that move elements around without computing: reshape, transpose, concatenate, split.
 import { addDims, type Dim, type Shape, sameShape, sizeOf } from "./dims.ts";
 import { GraphError } from "./errors.ts";
-import { apply, apply1, axisOf, describe, type Op, staticDim, type Tensor } from "./tensor.ts";
+import { apply, apply1, axisOf, describe, type Op, type Tensor } from "./tensor.ts";
 
 const reshapeOp: Op<{ shape: Shape }> = {
   name: "reshape",
@@ -53,63 +53,16 @@ const concatOp: Op<{ axis: number }> = {
     return [{ dtype: first.dtype, shape: first.shape.map((dim, i) => (i === axis ? joined : dim)) }];
   },
   emit: (emitter, { inputs, outputs, attributes: { axis } }) => emitter.node("Concat", inputs, outputs, { axis }),
-  gradient: ({ inputs, cotangents: [d], needed, attributes: { axis } }) => {
-    let start: Dim = 0;
-    return inputs.map((part, i) => {
-      const from = start;
-      start = addDims(start, part.shape[axis]!);
-      return needed[i] ? slice(d!, axis, from, start, part.shape[axis]!) : undefined;
-    });
-  },
+  gradient: ({ inputs, cotangents: [d], attributes: { axis } }) =>
+    split(
+      d!,
+      axis,
+      inputs.map(({ shape }) => shape[axis]!),
+    ),
 };
 
 function without(shape: Shape, axis: number): Dim[] {
   return shape.filter((_, i) => i !== axis);
-}
-
-interface SliceAttributes {
-  axis: number;
-  start: Dim;
-  end: Dim;
-  size: Dim;
-}
-
-const sliceOp: Op<SliceAttributes> = {
-  name: "slice",
-  infer: ([x], { axis, start, size, end }) => {
-    if (addDims(start, size) !== end) {
-      throw new GraphError(
-        "graph/shape",
-        `A slice of ${describe(x!)} from ${start} to ${end} does not have the size ${size}.`,
-      );
-    }
-    return [{ dtype: x!.dtype, shape: x!.shape.map((dim, i) => (i === axis ? size : dim)) }];
-  },
-  emit: (emitter, { inputs, outputs, attributes: { axis, start, end } }) =>
-    emitter.node(
-      "Slice",
-      [inputs[0]!, emitter.shapeValue([start]), emitter.shapeValue([end]), emitter.int64([axis])],
-      outputs,
-    ),
-  gradient: ({ inputs: [x], cotangents: [d], attributes: { axis, start, end } }) => {
-    // Zeros before and after. Only slices with known bounds have a gradient.
-    const total = staticDim("The sliced axis", x!.shape[axis]!);
-    const parts = [
-      zerosLike(d!, axis, staticDim("A slice's start", start)),
-      d!,
-      zerosLike(d!, axis, total - staticDim("A slice's end", end)),
-    ];
-    return [
-      concat(
-        parts.filter((part) => part.shape[axis] !== 0),
-        axis,
-      ),
-    ];
-  },
-};
-
-function zerosLike(x: Tensor, axis: number, size: number): Tensor {
-  return zeros(x.shape.map((dim, i) => (i === axis ? size : dim)));
 }
 
 const zerosOp: Op<{ shape: Shape }> = {
@@ -161,11 +114,4 @@ export function concat(parts: readonly Tensor[], axis: number): Tensor {
 /** Consecutive parts along one axis, with the given sizes. */
 export function split(x: Tensor, axis: number, sizes: readonly Dim[]): Tensor[] {
   return apply(splitOp, [x], { axis: axisOf(axis, x.shape.length), sizes });
-}
-
-/** Elements `start` to `end` (exclusive) along one axis. `size` is needed where the bounds are named dimensions. */
-export function slice(x: Tensor, axis: number, start: Dim, end: Dim, size?: Dim): Tensor {
-  const length = size ?? staticDim("A slice's end", end) - staticDim("A slice's start", start);
-  if (start === 0 && length === x.shape[axis]) return x;
-  return apply1(sliceOp, [x], { axis: axisOf(axis, x.shape.length), start, end, size: length });
 }

@@ -77,15 +77,12 @@ const meanings: Readonly<Record<string, Meaning>> = {
   add: binary((a, b) => a + b),
   subtract: binary((a, b) => a - b),
   multiply: binary((a, b) => a * b),
-  divide: binary((a, b) => a / b),
   minimum: binary(Math.min),
   maximum: binary(Math.max),
   less: binary((a, b) => Number(a < b)),
   greater: binary((a, b) => Number(a > b)),
   negate: unary((x) => -x),
   exp: unary(Math.exp),
-  log: unary(Math.log),
-  sqrt: unary(Math.sqrt),
   sigmoid: unary((x) => 1 / (1 + Math.exp(-x))),
   where: ([condition, a, b], { shapes: [shape] }) => [
     fill(shape!, (index) => (at(condition!, index) !== 0 ? at(a!, index) : at(b!, index))),
@@ -115,9 +112,6 @@ const meanings: Readonly<Record<string, Meaning>> = {
         index.map((value, i) => (i === axis ? position : value)),
       );
     }),
-  ],
-  slice: ([x], { shapes: [shape], bindings, attributes: { axis, start } }) => [
-    part(x!, shape!, axis, evaluateDim(start, bindings)),
   ],
   split: ([x], { shapes, attributes: { axis } }) => {
     let start = 0;
