@@ -31,7 +31,7 @@ export function pullBack(
   for (const node of order.reverse()) {
     if (!relevant.has(node) || !node.outputs.some((output) => cotangents.has(output))) continue;
     if (!node.op.gradient) {
-      if (node.op.alias || node.outputs.every((output) => output.dtype !== "f32")) continue;
+      if (node.outputs.every((output) => output.dtype !== "f32")) continue;
       throw new GraphError(
         "graph/gradient",
         `"${node.op.name}" has no gradient. Use stopGradient where none is meant.`,

@@ -34,7 +34,7 @@ const matmulOp: Op<Attributes> = {
     const flags = { alpha, transA: Number(transA), transB: Number(transB) };
     if (inputTypes.every((type) => type.shape.length === 2)) emitter.node("Gemm", inputs, outputs, flags);
     else if (!transA && !transB && alpha === 1) emitter.node("MatMul", inputs, outputs);
-    else emitter.contribNode("FusedMatMul", inputs, outputs, flags);
+    else emitter.node("FusedMatMul", inputs, outputs, flags);
   },
   gradient: ({ inputs, cotangents, needed, attributes: { transA, transB, alpha } }) => {
     const [a, b, d] = [inputs[0]!, inputs[1]!, cotangents[0]!];

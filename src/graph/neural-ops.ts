@@ -73,7 +73,7 @@ const ropeOp: Op<undefined> = {
     emitter.node("Unsqueeze", [x!, emitter.int64([1])], [batched!]);
     emitter.node("Cast", [positions!], [wide!], { to: 7 });
     emitter.node("Unsqueeze", [wide!, emitter.int64([1])], [ids!]);
-    emitter.contribNode("RotaryEmbedding", [batched!, ids!, cos!, sin!], [rotated!], { interleaved: 0 });
+    emitter.node("RotaryEmbedding", [batched!, ids!, cos!, sin!], [rotated!], { interleaved: 0 });
     emitter.node("Reshape", [rotated!, emitter.int64([-1, width])], outputs);
   },
   // A rotation's transpose turns the other way.

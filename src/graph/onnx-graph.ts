@@ -4,7 +4,7 @@ import { graphInputs, inputName } from "./inputs.ts";
 import { Emitter, encodeModel, type Subgraph } from "./onnx.ts";
 import { constantOp, inputOp } from "./source-ops.ts";
 import type { Node, Tensor } from "./tensor.ts";
-import { resolve, topologicalOrder, valueInputs } from "./traverse.ts";
+import { topologicalOrder, valueInputs } from "./traverse.ts";
 
 /** Serialises the graph of named outputs as an ONNX model. */
 export function toOnnx(outputs: Readonly<Record<string, Tensor>>): Uint8Array {
@@ -97,7 +97,7 @@ function emitNodes(
 function resolveUpTo(tensor: Tensor, given: ReadonlyMap<Tensor, string>): Tensor {
   let current = tensor;
   while (!given.has(current) && current.node.op.alias) current = current.node.inputs[0]!;
-  return given.has(current) ? current : resolve(current);
+  return current;
 }
 
 /** Equal keys: equal values. Large constants and loops are only equal to themselves. */

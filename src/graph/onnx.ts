@@ -20,7 +20,9 @@ const INT64 = 7;
 const floatAttributes = new Set(["alpha", "beta", "epsilon"]);
 const attributeTypes = { float: 1, int: 2, string: 3, graph: 5, ints: 7 };
 
-export const CONTRIB_DOMAIN = "com.microsoft";
+/** ONNX Runtime's own operator set, and what graphs use of it. */
+const CONTRIB_DOMAIN = "com.microsoft";
+const contribOps = new Set(["FusedMatMul", "RotaryEmbedding"]);
 
 export class Emitter {
   readonly #nodes: MessageWriter[] = [];
@@ -52,25 +54,14 @@ export class Emitter {
     inputs: readonly string[],
     outputs: readonly string[],
     attributes: Readonly<Record<string, AttributeValue>> = {},
-    domain = "",
   ): void {
     const message = new MessageWriter();
     for (const name of inputs) message.string(1, name);
     for (const name of outputs) message.string(2, name);
     message.string(3, this.fresh(type)).string(4, type);
     for (const [name, value] of Object.entries(attributes)) message.message(5, encodeAttribute(name, value));
-    if (domain) message.string(7, domain);
+    if (contribOps.has(type)) message.string(7, CONTRIB_DOMAIN);
     this.#nodes.push(message);
-  }
-
-  /** A node of ONNX Runtime's own operator set. */
-  contribNode(
-    type: string,
-    inputs: readonly string[],
-    outputs: readonly string[],
-    attributes: Readonly<Record<string, AttributeValue>> = {},
-  ): void {
-    this.node(type, inputs, outputs, attributes, CONTRIB_DOMAIN);
   }
 
   initializer(

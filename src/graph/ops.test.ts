@@ -235,5 +235,6 @@ test("scan stacks what its body yields and carries sums, and differentiates insi
   const session = await g.Session.compile(outputs, { threads: 1 });
   const ran = await session.run({ rows: toValue("", feeds.rows), weight: toValue("", feeds.weight) });
   await session.release();
-  for (const name of ["total", "gradient", "losses"] as const) expectClose(g.floats(ran[name]), exact[name].data, 1e-5);
+  for (const name of ["total", "gradient", "losses"] as const)
+    expectClose(g.floats(ran[name]!), exact[name].data, 1e-5);
 });

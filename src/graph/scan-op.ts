@@ -18,7 +18,7 @@ interface ScanAttributes {
 }
 
 /** Inputs: initial carried values, sliced tensors, then whatever the body uses from outside. */
-export const scanOp: Op<ScanAttributes> = {
+const scanOp: Op<ScanAttributes> = {
   name: "scan",
   infer: (inputs, { carriedCount, results }) => {
     const blocks = inputs[carriedCount]!.shape[0]!;

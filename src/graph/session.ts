@@ -35,30 +35,27 @@ export function floats(output: Value): Float32Array {
   return output.data as Float32Array;
 }
 
-export class Session<Name extends string = string> {
+export class Session {
   readonly #session: InferenceSession;
   readonly #inputs: readonly Tensor[];
-  readonly #outputs: readonly Name[];
-  readonly inputNames: readonly string[];
+  readonly #inputNames: readonly string[];
+  readonly #outputs: readonly string[];
   /** Inputs whose shape has no names, such as weights. What was last fed to them, fed again, need not be checked again. */
   readonly #fixed: ReadonlySet<string>;
   readonly #checked = new Map<string, Value>();
 
-  private constructor(session: InferenceSession, inputs: readonly Tensor[], outputs: readonly Name[]) {
+  private constructor(session: InferenceSession, inputs: readonly Tensor[], outputs: readonly string[]) {
     this.#session = session;
     this.#inputs = inputs;
     this.#outputs = outputs;
-    this.inputNames = inputs.map(inputName);
+    this.#inputNames = inputs.map(inputName);
     this.#fixed = new Set(
       inputs.filter(({ shape }) => shape.every((dim) => typeof dim === "number")).map((fixed) => inputName(fixed)),
     );
   }
 
   /** Compiles the graph that computes `outputs`. */
-  static async compile<Name extends string>(
-    outputs: Readonly<Record<Name, Tensor>>,
-    options: SessionOptions = {},
-  ): Promise<Session<Name>> {
+  static async compile(outputs: Readonly<Record<string, Tensor>>, options: SessionOptions): Promise<Session> {
     const model = toOnnx(outputs);
     try {
       const session = await onnxRuntime().InferenceSession.create(model, {
@@ -70,21 +67,21 @@ export class Session<Name extends string = string> {
         enableMemPattern: false, // plans are kept per shape, and shapes keep changing
         extra: { session: threadWaiting },
       });
-      return new Session(session, graphInputs(Object.values(outputs)), Object.keys(outputs) as Name[]);
+      return new Session(session, graphInputs(Object.values(outputs)), Object.keys(outputs));
     } catch (error) {
       throw new GraphError("graph/compile", `ONNX Runtime refused the graph: ${messageOf(error)}`, { cause: error });
     }
   }
 
   /** Runs the graph for all of its outputs, or for some. Blocks the calling thread while it computes. */
-  async run<Wanted extends Name>(
+  async run(
     feeds: Readonly<Record<string, Value>>,
-    wanted: readonly Wanted[] = this.#outputs as readonly Wanted[],
-  ): Promise<Record<Wanted, Value>> {
+    wanted: readonly string[] = this.#outputs,
+  ): Promise<Record<string, Value>> {
     const used: Record<string, Value> = {};
     const shapes: Record<string, { shape: readonly number[] }> = {};
     const unchecked: Tensor[] = [];
-    for (const [index, name] of this.inputNames.entries()) {
+    for (const [index, name] of this.#inputNames.entries()) {
       const feed = feeds[name];
       if (feed) {
         used[name] = feed;
@@ -99,7 +96,7 @@ export class Session<Name extends string = string> {
       if (this.#fixed.has(name)) this.#checked.set(name, used[name]!);
     }
     try {
-      return (await this.#session.run(used, wanted)) as Record<Wanted, Value>;
+      return await this.#session.run(used, wanted);
     } catch (error) {
       throw new GraphError("graph/run", `ONNX Runtime failed while running a graph: ${messageOf(error)}`, {
         cause: error,

@@ -1,12 +1,5 @@
-// Walking a graph: orders of nodes, aliases, and what a set of results needs from outside.
+// Walking a graph: orders of nodes, and what a set of results needs from outside.
 import type { Node, Tensor } from "./tensor.ts";
-
-/** The tensor that holds this one's value: aliases followed. */
-export function resolve(tensor: Tensor): Tensor {
-  let current = tensor;
-  while (current.node.op.alias) current = current.node.inputs[0]!;
-  return current;
-}
 
 /** What a node's value is computed from (an alias's gradient-only inputs left out). */
 export function valueInputs(node: Node): readonly Tensor[] {
