@@ -141,7 +141,8 @@ async function compareSampling(golden: Golden, base: BaseModel): Promise<void> {
 
 async function compareTraining(golden: Golden, base: BaseModel): Promise<void> {
   const { facts } = golden;
-  const trainer = new Trainer(base.config, new LocalRunner(base.config, base.weights, { threads: 1 }));
+  const runner = new LocalRunner(base.config, base.weights, 1);
+  const trainer = new Trainer(base.config, runner);
   const fresh = (id: string): void => {
     trainer.createAdapter(id, golden.lora);
     trainer.importState(id, { weights: golden.adapter });
@@ -174,7 +175,7 @@ async function compareTraining(golden: Golden, base: BaseModel): Promise<void> {
     const own = facts.adam.variants[variant]!["float32"] ?? 0;
     record(`parameters after Adam steps (${variant}), relative`, Math.max(1e-4, 1.5 * own), parameters);
   }
-  await trainer.close();
+  await runner.close();
 }
 
 /** The weights that this project reads from a GGUF file against those that transformers reads. */

@@ -73,12 +73,11 @@ export class BaseModel {
 
   #graphs(side: LoraTargets | undefined): SamplingGraphs {
     const suffix = side ? JSON.stringify(side) : "";
-    const options = { threads: this.#threads };
+    const { config } = this;
+    const threads = this.#threads;
     return {
-      decode: (kind) =>
-        this.#session(`${kind} decode ${suffix}`, () => compileDecode(this.config, kind, side, options)),
-      prefill: (kind) =>
-        this.#session(`${kind} prefill ${suffix}`, () => compilePrefill(this.config, kind, side, options)),
+      decode: (kind) => this.#session(`${kind} decode ${suffix}`, () => compileDecode(config, kind, side, threads)),
+      prefill: (kind) => this.#session(`${kind} prefill ${suffix}`, () => compilePrefill(config, kind, side, threads)),
     };
   }
 
@@ -95,7 +94,7 @@ export class BaseModel {
       });
       outputs[mergedPrefix + name] = concat(merged, 0);
     }
-    return Session.compile(outputs, { threads: this.#threads });
+    return Session.compile(outputs, this.#threads);
   }
 
   #session(name: string, compile: () => Promise<Session>): Promise<Session> {

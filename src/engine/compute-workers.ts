@@ -105,10 +105,7 @@ export class ComputeWorkers {
 
   /** A trainer's runs of `model`, each on whichever worker is free next. */
   runner(model: string): TrainingRunner {
-    return {
-      run: (shared, runs) => this.#train(model, shared, runs),
-      close: () => Promise.resolve(),
-    };
+    return { run: (shared, runs) => this.#train(model, shared, runs) };
   }
 
   async close(): Promise<void> {

@@ -46,7 +46,7 @@ export class ComputeWorker {
     this.#limits = limits;
     for (const { name, dir, threads } of models) {
       const base = new BaseModel(name, dir, threads);
-      this.#models.set(name, { base, runner: new LocalRunner(base.config, base.weights, { threads }) });
+      this.#models.set(name, { base, runner: new LocalRunner(base.config, base.weights, threads) });
     }
   }
 

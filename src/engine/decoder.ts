@@ -23,7 +23,6 @@ import {
   multiplyDims,
   reshape,
   Session,
-  type SessionOptions,
   scalar,
   softmax,
   split,
@@ -58,7 +57,7 @@ export function compileDecode(
   config: DecoderConfig,
   kind: DecodeKind,
   side: LoraTargets | undefined,
-  options: SessionOptions,
+  threads: number,
 ): Promise<Session> {
   const context = contextOf(config, side, input("positions", ["rows"], "i32"));
   const outputs: Record<string, Tensor> = {};
@@ -72,7 +71,7 @@ export function compileDecode(
   }
   const logits = headLogits(context, x);
   const probs = softmax(multiply(logits, input("inverse_temperatures", ["rows", 1])));
-  return Session.compile({ ...outputs, logprobs: logSoftmax(logits), probs }, options);
+  return Session.compile({ ...outputs, logprobs: logSoftmax(logits), probs }, threads);
 }
 
 /** Whether a block's distributions are asked for, or only its keys and values: then the last layer does not attend. */
@@ -86,7 +85,7 @@ export function compilePrefill(
   config: DecoderConfig,
   kind: PrefillKind,
   side: LoraTargets | undefined,
-  options: SessionOptions,
+  threads: number,
 ): Promise<Session> {
   const flat = (name: string): Tensor => reshape(input(name, ["prompts", "block"], "i32"), ["block*prompts"]);
   const context = contextOf(config, side, flat("positions"));
@@ -105,7 +104,7 @@ export function compilePrefill(
     x = transformerLayer(context, index, x, attend, last ? input("wanted_rows", ["rows"], "i32") : undefined);
   }
   if (kind === "final") outputs["logprobs"] = logSoftmax(headLogits(context, x));
-  return Session.compile(outputs, options);
+  return Session.compile(outputs, threads);
 }
 
 function contextOf(config: DecoderConfig, side: LoraTargets | undefined, positions: Tensor): DecoderContext {

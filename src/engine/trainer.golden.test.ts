@@ -9,14 +9,16 @@ import { LocalRunner } from "./training-runner.ts";
 
 describe.each(goldenModels)("%s", (name) => {
   const { dir, facts, lora, adapter, tensor, adam } = readGolden(name);
+  let runner: LocalRunner;
   let trainer: Trainer;
 
   beforeAll(() => {
     const config = readConfig(dir);
-    trainer = new Trainer(config, new LocalRunner(config, readWeights(dir, config), { threads: 1 }));
+    runner = new LocalRunner(config, readWeights(dir, config), 1);
+    trainer = new Trainer(config, runner);
     trainer.createAdapter("a", lora);
   });
-  afterAll(() => trainer.close());
+  afterAll(() => runner.close());
 
   function batchOf(loss: LossName, settings: Record<string, number>): TrainingBatch {
     const inputs = loss === "cross_entropy" ? ["weights"] : ["logprobs", "advantages"];

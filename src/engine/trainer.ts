@@ -1,6 +1,6 @@
 // Trains LoRA adapters on one base model: keeps their state, cuts batches into runs and adds up what the runs give. The runs of a
 // call may be computed side by side; results are added in the order of the runs, so the sums do not depend on it.
-import { adamStep, checkAdam, clipFactor, gradientNorm } from "./adam.ts";
+import { type AdamParameter, adamStep, checkAdam, clipFactor, gradientNorm } from "./adam.ts";
 import { type AdapterWeights, type DecoderConfig, parameterCount, type Weight } from "./architecture.ts";
 import type { OptimizerState } from "./checkpoint.ts";
 import type { AdamSettings, LoraSpec, LossTensor, TrainingBatch, TrainingOutput } from "./engine.ts";
@@ -31,12 +31,8 @@ export interface AdapterState {
   optimizer: OptimizerState;
 }
 
-interface Parameter {
+interface Parameter extends AdamParameter {
   shape: readonly number[];
-  value: Float32Array;
-  gradient: Float32Array;
-  firstMoment: Float32Array;
-  secondMoment: Float32Array;
 }
 
 interface Adapter {
@@ -192,12 +188,10 @@ export class Trainer {
     };
   }
 
-  /** Replaces weights, and the optimizer's state (with a fresh one when none is given). Clears the gradient. */
+  /** Replaces weights, and the optimizer's state (with a fresh one when none is given), by those of such an adapter. Clears the gradient. */
   importState(id: string, state: { weights: ReadonlyMap<string, Weight>; optimizer?: OptimizerState }): void {
     const adapter = this.#adapter(id);
     const { optimizer } = state;
-    const maps = [state.weights, ...(optimizer ? [optimizer.firstMoment, optimizer.secondMoment] : [])];
-    for (const map of maps) this.#checkState(adapter, map);
     for (const [name, parameter] of adapter.parameters) {
       parameter.value.set(state.weights.get(name)!.data);
       parameter.gradient.fill(0);
@@ -207,10 +201,6 @@ export class Trainer {
       }
     }
     adapter.step = optimizer?.step ?? 0;
-  }
-
-  close(): Promise<void> {
-    return this.#runner.close();
   }
 
   #adapter(id: string): Adapter {
@@ -232,18 +222,6 @@ export class Trainer {
       `Datum ${index} with ${rows.length} tokens would take about ${gib(bytes)} to train on, and ${gib(limit)} are allowed. ` +
         "Shorten the sequences, or use a machine with more memory.",
     );
-  }
-
-  #checkState({ parameters }: Adapter, weights: ReadonlyMap<string, Weight>): void {
-    for (const [name, { shape }] of parameters) {
-      const given = weights.get(name);
-      if (given?.shape.join() === shape.join() && given.data.length === parameters.get(name)!.value.length) continue;
-      throw new EngineError(
-        "engine/bad-checkpoint",
-        `The state has ${given ? `${name} of shape [${given.shape}]` : `no ${name}`}; this adapter has it as [${shape}]. ` +
-          "Load it into a model of the same base and LoRA settings.",
-      );
-    }
   }
 }
 
@@ -279,7 +257,7 @@ function addTo(total: Float32Array, values: Float32Array): void {
   for (let i = 0; i < total.length; i++) total[i]! += values[i]!;
 }
 
-function copies(adapter: Adapter, field: "value" | "gradient" | "firstMoment" | "secondMoment"): AdapterWeights {
+function copies(adapter: Adapter, field: keyof AdamParameter): AdapterWeights {
   return new Map(
     [...adapter.parameters].map(([name, parameter]) => [
       name,

@@ -120,7 +120,7 @@ test.each(cases)("$loss, $kind, merged: $merge, recomputed: $recompute", async (
   const feeds = asFeeds(values);
   const exact = interpret(outputs, feeds);
 
-  const session = await Session.compile(outputs, { threads: 1 });
+  const session = await Session.compile(outputs, 1);
   const ran = await session.run(values);
   await session.release();
   for (const [name, { data }] of Object.entries(exact)) {

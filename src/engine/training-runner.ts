@@ -1,5 +1,5 @@
 // Runs training graphs. What goes in and comes out are plain arrays, so that a run can be computed on another thread.
-import { Session, type Value, value } from "../graph/index.ts";
+import { floats, Session, type Value, value } from "../graph/index.ts";
 import type { DecoderConfig, Weights } from "./architecture.ts";
 import { type TrainingGraphSpec, trainingGraph } from "./training-graph.ts";
 import { RopeTables } from "./transformer.ts";
@@ -23,21 +23,20 @@ export interface TrainingRun {
 export interface TrainingRunner {
   /** Computes runs that share some of their feeds (the adapter, the loss's settings); outputs in the order of the runs. */
   run(shared: PlainFeeds, runs: readonly TrainingRun[]): Promise<RunOutputs[]>;
-  close(): Promise<void>;
 }
 
 /** Computes on the calling thread, and blocks it meanwhile. */
 export class LocalRunner implements TrainingRunner {
   readonly #config: DecoderConfig;
-  readonly #threads: number | undefined;
+  readonly #threads: number;
   readonly #base: Readonly<Record<string, Value>>;
   readonly #sessions = new Map<string, Promise<Session>>();
   #rope: RopeTables | undefined;
 
   /** The weights are used in place: they must not change. */
-  constructor(config: DecoderConfig, weights: Weights, options: { threads?: number } = {}) {
+  constructor(config: DecoderConfig, weights: Weights, threads: number) {
     this.#config = config;
-    this.#threads = options.threads;
+    this.#threads = threads;
     this.#base = toValues(Object.fromEntries(weights));
   }
 
@@ -50,9 +49,7 @@ export class LocalRunner implements TrainingRunner {
       // Up to the last position that is used.
       const rope = this.#rope.feeds((feeds["positions"]!.data as Int32Array).reduce((a, b) => Math.max(a, b), 0) + 1);
       const outputs = await session.run({ ...this.#base, ...sharedValues, ...rope, ...toValues(feeds) });
-      results.push(
-        Object.fromEntries(Object.entries(outputs).map(([name, output]) => [name, output.data as Float32Array])),
-      );
+      results.push(Object.fromEntries(Object.entries(outputs).map(([name, output]) => [name, floats(output)])));
     }
     return results;
   }
@@ -67,8 +64,7 @@ export class LocalRunner implements TrainingRunner {
     const key = JSON.stringify(graph);
     let session = this.#sessions.get(key);
     if (!session) {
-      const options = this.#threads === undefined ? {} : { threads: this.#threads };
-      session = Session.compile(trainingGraph(this.#config, graph), options);
+      session = Session.compile(trainingGraph(this.#config, graph), this.#threads);
       this.#sessions.set(key, session);
       session.catch(() => this.#sessions.delete(key)); // the caller sees the error; the next call tries again
     }

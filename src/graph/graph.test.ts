@@ -20,7 +20,7 @@ test("operands that do not fit are refused where they are combined", () => {
 
 test("feeds that contradict each other are refused, with the sizes seen", async () => {
   const sum = g.add(g.input("x", ["n"]), g.input("y", ["n"]));
-  const session = await g.Session.compile({ sum }, { threads: 1 });
+  const session = await g.Session.compile({ sum }, 1);
   const three = g.value(new Float32Array(3), [3]);
   await expect(session.run({ x: three })).rejects.toThrow('Input "y" was given no value');
   await expect(session.run({ x: three, y: g.value(new Float32Array(4), [4]) })).rejects.toThrow(

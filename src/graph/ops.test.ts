@@ -153,7 +153,7 @@ test.each(Object.entries(cases))("%s: runtime, interpreter and finite difference
   for (const [i, gradient] of g.gradients(loss, Object.values(inputs)).entries()) {
     outputs[`d_${Object.keys(inputs)[i]}`] = gradient;
   }
-  const session = await g.Session.compile(outputs, { threads: 1 });
+  const session = await g.Session.compile(outputs, 1);
   try {
     const sizes = fc.record({ n: fc.integer({ min: 1, max: 4 }), m: fc.integer({ min: 1, max: 4 }), seed: fc.nat() });
     await fc.assert(
@@ -232,7 +232,7 @@ test("scan stacks what its body yields and carries sums, and differentiates insi
     feeds.rows.data.map((value, i) => 4 * value * ((i % 3) + 1)),
     1e-9,
   );
-  const session = await g.Session.compile(outputs, { threads: 1 });
+  const session = await g.Session.compile(outputs, 1);
   const ran = await session.run({ rows: toValue("", feeds.rows), weight: toValue("", feeds.weight) });
   await session.release();
   for (const name of ["total", "gradient", "losses"] as const)

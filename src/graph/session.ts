@@ -11,11 +11,6 @@ import type { Tensor } from "./tensor.ts";
 /** A value that can be fed or came out. The array behind a fed value must not change while a run is under way. */
 export type Value = OrtTensor;
 
-export interface SessionOptions {
-  /** Threads of the session's own pool. */
-  threads?: number;
-}
-
 /**
  * How a session's threads wait for their part of the next operation. A short while of spinning spares them being put to sleep and
  * woken between operations that follow each other at once. Longer, or after a run has ended, it would take the processor from other
@@ -54,13 +49,13 @@ export class Session {
     );
   }
 
-  /** Compiles the graph that computes `outputs`. */
-  static async compile(outputs: Readonly<Record<string, Tensor>>, options: SessionOptions): Promise<Session> {
+  /** Compiles the graph that computes `outputs`, with a pool of so many threads of its own. */
+  static async compile(outputs: Readonly<Record<string, Tensor>>, threads: number): Promise<Session> {
     const model = toOnnx(outputs);
     try {
       const session = await onnxRuntime().InferenceSession.create(model, {
         executionProviders: ["cpu"],
-        intraOpNumThreads: options.threads ?? 0,
+        intraOpNumThreads: threads,
         interOpNumThreads: 1,
         executionMode: "sequential",
         graphOptimizationLevel: "all",
