@@ -142,19 +142,19 @@ async function compareSampling(golden: Golden, base: BaseModel): Promise<void> {
 async function compareTraining(golden: Golden, base: BaseModel): Promise<void> {
   const { facts } = golden;
   const runner = new LocalRunner(base.config, base.weights, 1);
-  const trainer = new Trainer(base.config, runner);
-  const fresh = (id: string): void => {
-    trainer.createAdapter(id, golden.lora);
-    trainer.importState(id, { weights: golden.adapter });
+  const fresh = (): Trainer => {
+    const trainer = new Trainer(base.config, golden.lora, runner);
+    trainer.importState({ weights: golden.adapter });
+    return trainer;
   };
   for (const loss of losses) {
-    fresh(loss);
-    const { metrics } = await trainer.forwardBackward(loss, batchOf(golden, loss));
+    const trainer = fresh();
+    const { metrics } = await trainer.forwardBackward(batchOf(golden, loss));
     const expected = facts.losses[loss]!.loss_sum;
     const positions = facts.sequences.reduce((total, sequence) => total + sequence.length - 1, 0);
     record(`${loss}: loss:sum, difference per token`, 1e-4, Math.abs(metrics["loss:sum"]! - expected) / positions);
     const reference = (name: string) => golden.tensor(`grad.${loss}.${peftName(name)}`);
-    const found = [...trainer.accumulatedGradient(loss)];
+    const found = [...trainer.accumulatedGradient()];
     const { float32: own = 0 } = facts.losses[loss]!;
     if (own > 0) {
       const alike = (name: string) => golden.tensor(`grad32.${loss}.${peftName(name)}`);
@@ -163,15 +163,13 @@ async function compareTraining(golden: Golden, base: BaseModel): Promise<void> {
     record(`${loss}: LoRA gradients against float64, relative`, Math.max(1e-5, 1.1 * own), worst(found, reference));
   }
   for (const variant of Object.keys(facts.adam.variants)) {
-    fresh(variant);
+    const trainer = fresh();
     for (let step = 0; step < facts.adam.steps; step++) {
       const loss = facts.adam.losses[step % facts.adam.losses.length]!;
-      await trainer.forwardBackward(variant, batchOf(golden, loss));
-      trainer.optimStep(variant, golden.adam(variant));
+      await trainer.forwardBackward(batchOf(golden, loss));
+      trainer.optimStep(golden.adam(variant));
     }
-    const parameters = worst(trainer.adapterWeights(variant), (name) =>
-      golden.tensor(`adam.${variant}.${peftName(name)}`),
-    );
+    const parameters = worst(trainer.weights(), (name) => golden.tensor(`adam.${variant}.${peftName(name)}`));
     const own = facts.adam.variants[variant]!["float32"] ?? 0;
     record(`parameters after Adam steps (${variant}), relative`, Math.max(1e-4, 1.5 * own), parameters);
   }

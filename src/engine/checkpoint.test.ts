@@ -32,7 +32,7 @@ function randomTensors(seed: number): Map<string, Weight> {
 test("weights and optimizer state come back bit for bit", () => {
   const dir = folder();
   const optimizer = { step: 17, firstMoment: randomTensors(2), secondMoment: randomTensors(3) };
-  saveTrainingState(dir, randomTensors(1), optimizer, info);
+  saveTrainingState(dir, { weights: randomTensors(1), optimizer }, info);
   expect(loadAdapter(dir, shapes)).toEqual(randomTensors(1));
   expect(loadOptimizer(dir, shapes)).toEqual(optimizer);
   expect(readLora(dir, tinyConfig)).toEqual(info.lora);

@@ -5,10 +5,10 @@ import { closeSync, fsyncSync, openSync, readFileSync, rmSync, writeFileSync } f
 import { join } from "node:path";
 import { syncFolder } from "../core/files.ts";
 import { type AdapterWeights, type DecoderConfig, head, type Weight } from "./architecture.ts";
-import type { LoraSpec } from "./engine.ts";
+import type { LoraSpec, ModelSpec } from "./engine.ts";
 import { EngineError } from "./errors.ts";
 import { LORA_ALPHA } from "./lora.ts";
-import { type NamedTensor, SafetensorsFile } from "./safetensors.ts";
+import { SafetensorsFile } from "./safetensors.ts";
 import { writeSafetensors } from "./write-safetensors.ts";
 
 const peftPrefix = "base_model.model.";
@@ -26,31 +26,26 @@ export interface OptimizerState {
   secondMoment: ReadonlyMap<string, Weight>;
 }
 
-/** What a checkpoint says about itself, apart from its tensors. */
-export interface AdapterInfo {
-  baseModel: string;
-  lora: LoraSpec;
+/** All that training continues from. */
+export interface AdapterState {
+  weights: AdapterWeights;
+  optimizer: OptimizerState;
 }
 
 /** Writes the weights alone: for sampling and for other programs. */
-export function saveAdapter(dir: string, adapter: ReadonlyMap<string, Weight>, info: AdapterInfo): void {
-  guarded(dir, [files.adapter, files.adapterConfig], () => writeAdapter(dir, adapter, info));
+export function saveAdapter(dir: string, weights: AdapterWeights, spec: ModelSpec): void {
+  guarded(dir, [files.adapter, files.adapterConfig], () => writeAdapter(dir, weights, spec));
 }
 
 /** Writes weights and optimizer state. */
-export function saveTrainingState(
-  dir: string,
-  adapter: ReadonlyMap<string, Weight>,
-  optimizer: OptimizerState,
-  info: AdapterInfo,
-): void {
+export function saveTrainingState(dir: string, { weights, optimizer }: AdapterState, spec: ModelSpec): void {
   guarded(dir, Object.values(files), () => {
-    writeAdapter(dir, adapter, info);
-    const moments = new Map<string, NamedTensor>();
+    writeAdapter(dir, weights, spec);
+    const moments: AdapterWeights = new Map();
     for (const [name, weight] of optimizer.firstMoment) moments.set(`first.${name}`, weight);
     for (const [name, weight] of optimizer.secondMoment) moments.set(`second.${name}`, weight);
     writeSafetensors(join(dir, files.optimizer), moments);
-    writeText(join(dir, files.state), { format: 1, optimizer: "adam", step: optimizer.step, lora: info.lora });
+    writeText(join(dir, files.state), { format: 1, optimizer: "adam", step: optimizer.step, lora: spec.lora });
   });
 }
 
@@ -117,8 +112,8 @@ export function readLora(dir: string, model: DecoderConfig): LoraSpec {
   };
 }
 
-function writeAdapter(dir: string, adapter: ReadonlyMap<string, Weight>, { baseModel, lora }: AdapterInfo): void {
-  const tensors = new Map([...adapter].map(([name, weight]): [string, NamedTensor] => [peftPrefix + name, weight]));
+function writeAdapter(dir: string, weights: AdapterWeights, { baseModel, lora }: ModelSpec): void {
+  const tensors = new Map([...weights].map(([name, weight]) => [peftPrefix + name, weight]));
   writeSafetensors(join(dir, files.adapter), tensors);
   writeText(join(dir, files.adapterConfig), {
     peft_type: "LORA",
@@ -130,7 +125,7 @@ function writeAdapter(dir: string, adapter: ReadonlyMap<string, Weight>, { baseM
     bias: "none",
     fan_in_fan_out: false,
     inference_mode: true,
-    target_modules: [...new Set([...adapter.keys()].map((name) => moduleOf(name.replace(/\.lora_[AB]\.weight$/, ""))))],
+    target_modules: [...new Set([...weights.keys()].map((name) => moduleOf(name.replace(/\.lora_[AB]\.weight$/, ""))))],
   });
 }
 

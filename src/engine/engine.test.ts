@@ -375,11 +375,13 @@ describe("snapshots and checkpoints", () => {
 });
 
 describe("what is wrong is named, and the engine goes on", () => {
-  test("models and samplers that do not exist", async () => {
+  test("models and samplers that do not exist, or do already", async () => {
     await expect(engine.createModel("x", { ...spec, baseModel: "gpt" })).rejects.toMatchObject({
       code: "engine/unknown-model",
     });
     await expect(trainStep(engine, "nobody", 1)).rejects.toMatchObject({ code: "engine/unknown-adapter" });
+    const taken = await trainedModel(engine, 0);
+    await expect(engine.createModel(taken, spec)).rejects.toMatchObject({ code: "engine/adapter-exists" });
     await expect(engine.sample("nobody", request(Int32Array.of(1)))).rejects.toMatchObject({
       code: "engine/unknown-sampler",
     });

@@ -26,6 +26,13 @@ export interface HostOptions {
 
 interface ServedModel {
   name: string;
+  dir: string;
+  config: DecoderConfig;
+}
+
+/** A model in training. */
+interface TrainedModel {
+  spec: ModelSpec;
   config: DecoderConfig;
   trainer: Trainer;
 }
@@ -34,20 +41,15 @@ export class EngineHost {
   readonly models: readonly EngineModelInfo[];
   readonly #workers: ComputeWorkers;
   readonly #served: ReadonlyMap<string, ServedModel>;
-  readonly #training = new Map<string, { served: ServedModel; spec: ModelSpec }>();
+  readonly #training = new Map<string, TrainedModel>();
   /** The model of every sampler. */
   readonly #samplers = new Map<string, string>();
   #lastJob: Promise<unknown> = Promise.resolve();
 
-  private constructor(
-    models: readonly { name: string; dir: string; config: DecoderConfig }[],
-    workers: ComputeWorkers,
-  ) {
+  private constructor(served: readonly ServedModel[], workers: ComputeWorkers) {
     this.#workers = workers;
-    this.#served = new Map(
-      models.map(({ name, config }) => [name, { name, config, trainer: new Trainer(config, workers.runner(name)) }]),
-    );
-    this.models = models.map(({ name, dir, config: { maxPositions, vocabSize } }) => {
+    this.#served = new Map(served.map((model) => [model.name, model]));
+    this.models = served.map(({ name, dir, config: { maxPositions, vocabSize } }) => {
       return { name, maxContextLength: maxPositions, vocabSize, tokenizerId: dir };
     });
   }
@@ -60,49 +62,52 @@ export class EngineHost {
 
   createModel(modelId: string, spec: ModelSpec): Promise<void> {
     return this.#job(() => {
-      const served = this.#servedModel(spec.baseModel);
-      served.trainer.createAdapter(modelId, spec.lora);
-      this.#training.set(modelId, { served, spec });
+      const { name, config } = this.#servedModel(spec.baseModel);
+      if (this.#training.has(modelId))
+        throw new EngineError(
+          "engine/adapter-exists",
+          `There is a model "${modelId}" already. Choose another id, or unload it.`,
+        );
+      this.#training.set(modelId, {
+        spec,
+        config,
+        trainer: new Trainer(config, spec.lora, this.#workers.runner(name)),
+      });
     });
   }
 
   unloadModel(modelId: string): Promise<void> {
-    return this.#job(() => {
-      this.#training.get(modelId)?.served.trainer.removeAdapter(modelId);
-      this.#training.delete(modelId);
-    });
+    return this.#job(() => void this.#training.delete(modelId));
   }
 
   forwardBackward(modelId: string, batch: TrainingBatch): Promise<TrainingOutput> {
-    return this.#job(() => this.#model(modelId).served.trainer.forwardBackward(modelId, batch));
+    return this.#job(() => this.#model(modelId).trainer.forwardBackward(batch));
   }
 
   optimStep(modelId: string, adam: AdamSettings): Promise<Readonly<Record<string, number>>> {
-    return this.#job(() => this.#model(modelId).served.trainer.optimStep(modelId, adam));
+    return this.#job(() => this.#model(modelId).trainer.optimStep(adam));
   }
 
   saveState(modelId: string, dir: string): Promise<void> {
     return this.#job(() => {
-      const { served, spec } = this.#model(modelId);
-      const { weights, optimizer } = served.trainer.exportState(modelId);
-      saveTrainingState(dir, weights, optimizer, spec);
+      const { trainer, spec } = this.#model(modelId);
+      saveTrainingState(dir, trainer.exportState(), spec);
     });
   }
 
   loadState(modelId: string, dir: string, options: { optimizer: boolean }): Promise<void> {
     return this.#job(() => {
-      const { served, spec } = this.#model(modelId);
-      const shapes = adapterShapes(served.config, spec.lora);
+      const { config, trainer, spec } = this.#model(modelId);
+      const shapes = adapterShapes(config, spec.lora);
       const weights = loadAdapter(dir, shapes);
-      const optimizer = options.optimizer ? { optimizer: loadOptimizer(dir, shapes) } : {};
-      served.trainer.importState(modelId, { weights, ...optimizer });
+      trainer.importState(options.optimizer ? { weights, optimizer: loadOptimizer(dir, shapes) } : { weights });
     });
   }
 
   saveForSampler(modelId: string, dir: string): Promise<void> {
     return this.#job(() => {
-      const { served, spec } = this.#model(modelId);
-      saveAdapter(dir, served.trainer.adapterWeights(modelId), spec);
+      const { trainer, spec } = this.#model(modelId);
+      saveAdapter(dir, trainer.weights(), spec);
     });
   }
 
@@ -142,9 +147,8 @@ export class EngineHost {
 
   #weightsOf(source: SamplerSource): { model: string; adapter?: FrozenAdapter } {
     if (source.kind === "live") {
-      const { served, spec } = this.#model(source.modelId);
-      const weights = served.trainer.adapterWeights(source.modelId);
-      return { model: served.name, adapter: { weights, lora: spec.lora } };
+      const { trainer, spec } = this.#model(source.modelId);
+      return { model: spec.baseModel, adapter: { weights: trainer.weights(), lora: spec.lora } };
     }
     const { name, config } = this.#servedModel(source.baseModel);
     if (source.kind === "base") return { model: name };
@@ -159,7 +163,7 @@ export class EngineHost {
     throw new EngineError("engine/unknown-model", `This engine has no model "${name}". It serves ${names}.`);
   }
 
-  #model(modelId: string): { served: ServedModel; spec: ModelSpec } {
+  #model(modelId: string): TrainedModel {
     const model = this.#training.get(modelId);
     if (model) return model;
     throw new EngineError("engine/unknown-adapter", `There is no model "${modelId}". Create it first.`);

@@ -15,8 +15,7 @@ describe.each(goldenModels)("%s", (name) => {
   beforeAll(() => {
     const config = readConfig(dir);
     runner = new LocalRunner(config, readWeights(dir, config), 1);
-    trainer = new Trainer(config, runner);
-    trainer.createAdapter("a", lora);
+    trainer = new Trainer(config, lora, runner);
   });
   afterAll(() => runner.close());
 
@@ -50,10 +49,10 @@ describe.each(goldenModels)("%s", (name) => {
   async function gradientOf(
     batch: TrainingBatch,
   ): Promise<{ gradients: AdapterWeights; loss: number; logprobs: Float32Array[] }> {
-    trainer.importState("a", { weights: adapter });
-    const output = await trainer.forwardBackward("a", batch);
+    trainer.importState({ weights: adapter });
+    const output = await trainer.forwardBackward(batch);
     return {
-      gradients: trainer.accumulatedGradient("a"),
+      gradients: trainer.accumulatedGradient(),
       loss: output.metrics["loss:sum"]!,
       logprobs: output.logprobs.map(({ data }) => data as Float32Array),
     };
@@ -80,13 +79,13 @@ describe.each(goldenModels)("%s", (name) => {
 
   test.each(Object.keys(facts.adam.variants))("Adam, %s: 20 steps", async (variant) => {
     const { grad_norms } = facts.adam.variants[variant]!;
-    trainer.importState("a", { weights: adapter });
+    trainer.importState({ weights: adapter });
     for (let step = 0; step < facts.adam.steps; step++) {
-      await trainer.forwardBackward("a", batchOf(facts.adam.losses[step % 2] as LossName, {}));
-      const metrics = trainer.optimStep("a", adam(variant));
+      await trainer.forwardBackward(batchOf(facts.adam.losses[step % 2] as LossName, {}));
+      const metrics = trainer.optimStep(adam(variant));
       expect(Math.abs(metrics["grad_norm"]! / grad_norms[step]! - 1)).toBeLessThan(1e-3);
     }
-    for (const [key, { data }] of trainer.adapterWeights("a")) {
+    for (const [key, { data }] of trainer.weights()) {
       expect(relativeError(data, tensor(`adam.${variant}.base_model.model.${key}`).data), key).toBeLessThan(1e-4);
     }
   });

@@ -1,11 +1,11 @@
 // The trainer as its callers see it: accumulation, adapters side by side, state that continues bit for bit, refusals.
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { randomWeights, tinyConfig } from "../../test/support/tiny-model.ts";
 import { Random } from "../core/random.ts";
 import type { AdapterWeights } from "./architecture.ts";
 import type { AdamSettings, LoraSpec, LossTensor, TrainingBatch, TrainingDatum } from "./engine.ts";
 import { initialAdapter } from "./lora.ts";
-import { Trainer } from "./trainer.ts";
+import { Trainer, type TrainerOptions } from "./trainer.ts";
 import { LocalRunner } from "./training-runner.ts";
 
 const lora: LoraSpec = { rank: 4, seed: 1, trainAttn: true, trainMlp: true, trainUnembed: true };
@@ -18,20 +18,11 @@ const adam: AdamSettings = {
   gradClipNorm: 0,
 };
 const weights = randomWeights(tinyConfig, 1);
-let trainer: Trainer;
-let nextId = 0;
 const runner = new LocalRunner(tinyConfig, weights, 1);
+const newTrainer = (spec: LoraSpec = lora, options: TrainerOptions = {}): Trainer =>
+  new Trainer(tinyConfig, spec, runner, options);
 
-beforeAll(() => {
-  trainer = new Trainer(tinyConfig, runner);
-});
 afterAll(() => runner.close());
-
-function newAdapter(spec: LoraSpec = lora): string {
-  const id = `adapter-${nextId++}`;
-  trainer.createAdapter(id, spec);
-  return id;
-}
 
 /** Two groups of completions and one sequence by itself; of one completion, a twin with another advantage and one from another sampler. */
 function sampleData(): TrainingDatum[] {
@@ -77,68 +68,66 @@ describe("Trainer", () => {
   test.each(["importance_sampling", "ppo", "cispo", "dro"] as const)(
     "%s: gradients of several calls add up, and a step clears them",
     async (loss) => {
-      const id = newAdapter();
+      const trainer = newTrainer();
       const data = sampleData();
-      await trainer.forwardBackward(id, batchOf(data, false, loss));
-      const whole = flat(trainer.accumulatedGradient(id));
-      trainer.importState(id, { weights: trainer.adapterWeights(id) });
-      for (const datum of data) await trainer.forwardBackward(id, batchOf([datum], false, loss));
-      const parts = flat(trainer.accumulatedGradient(id));
+      await trainer.forwardBackward(batchOf(data, false, loss));
+      const whole = flat(trainer.accumulatedGradient());
+      trainer.importState({ weights: trainer.weights() });
+      for (const datum of data) await trainer.forwardBackward(batchOf([datum], false, loss));
+      const parts = flat(trainer.accumulatedGradient());
       const scale = Math.max(...whole.map(Math.abs));
       expect(scale).toBeGreaterThan(0.1);
       expect(Math.max(...whole.map((x, i) => Math.abs(x - parts[i]!)))).toBeLessThan(1e-5 * scale);
-      expect(trainer.optimStep(id, adam)["grad_norm"]).toBeCloseTo(Math.hypot(...whole), 3);
-      expect(flat(trainer.accumulatedGradient(id)).every((x) => x === 0)).toBe(true);
+      expect(trainer.optimStep(adam)["grad_norm"]).toBeCloseTo(Math.hypot(...whole), 3);
+      expect(flat(trainer.accumulatedGradient()).every((x) => x === 0)).toBe(true);
     },
   );
 
   test("a position's log-probability does not depend on what else is in the batch", async () => {
-    const id = newAdapter();
+    const trainer = newTrainer();
     const data = sampleData();
-    const together = await trainer.forwardBackward(id, batchOf(data, true));
+    const together = await trainer.forwardBackward(batchOf(data, true));
     for (const [index, datum] of data.entries()) {
-      const alone = await trainer.forwardBackward(id, batchOf([datum], true));
+      const alone = await trainer.forwardBackward(batchOf([datum], true));
       const pairs = [...alone.logprobs[0]!.data].map((x, i) => Math.abs(x - together.logprobs[index]!.data[i]!));
       expect(Math.max(...pairs)).toBeLessThan(1e-5);
     }
   });
 
   test("forward-only gives the same numbers and leaves the gradient alone", async () => {
-    const id = newAdapter();
-    const forward = await trainer.forwardBackward(id, batchOf(sampleData(), true));
-    expect(flat(trainer.accumulatedGradient(id)).every((x) => x === 0)).toBe(true);
-    const both = await trainer.forwardBackward(id, batchOf(sampleData()));
+    const trainer = newTrainer();
+    const forward = await trainer.forwardBackward(batchOf(sampleData(), true));
+    expect(flat(trainer.accumulatedGradient()).every((x) => x === 0)).toBe(true);
+    const both = await trainer.forwardBackward(batchOf(sampleData()));
     expect(forward).toEqual(both);
-    expect(flat(trainer.accumulatedGradient(id)).some((x) => x !== 0)).toBe(true);
+    expect(flat(trainer.accumulatedGradient()).some((x) => x !== 0)).toBe(true);
   });
 
   test("splitting a batch into many small runs changes nothing but rounding", async () => {
-    const small = new Trainer(tinyConfig, runner, { tokensPerRun: 25, merge: false });
-    small.createAdapter("a", lora);
-    const id = newAdapter();
+    const small = newTrainer(lora, { tokensPerRun: 25, merge: false });
+    const trainer = newTrainer();
     const [a, b] = [
-      await small.forwardBackward("a", batchOf(sampleData())),
-      await trainer.forwardBackward(id, batchOf(sampleData())),
+      await small.forwardBackward(batchOf(sampleData())),
+      await trainer.forwardBackward(batchOf(sampleData())),
     ];
     expect(a.metrics["loss:sum"]).toBeCloseTo(b.metrics["loss:sum"]!, 3);
-    const [x, y] = [flat(small.accumulatedGradient("a")), flat(trainer.accumulatedGradient(id))];
+    const [x, y] = [flat(small.accumulatedGradient()), flat(trainer.accumulatedGradient())];
     expect(Math.max(...x.map((value, i) => Math.abs(value - y[i]!)))).toBeLessThan(1e-4 * Math.max(...y.map(Math.abs)));
   });
 
   test("recomputing layers changes nothing", async () => {
-    const thrifty = new Trainer(tinyConfig, runner, { recompute: true });
-    thrifty.createAdapter("a", lora);
-    const id = newAdapter();
+    const thrifty = newTrainer(lora, { recompute: true });
+    const trainer = newTrainer();
     const [a, b] = [
-      await thrifty.forwardBackward("a", batchOf(sampleData())),
-      await trainer.forwardBackward(id, batchOf(sampleData())),
+      await thrifty.forwardBackward(batchOf(sampleData())),
+      await trainer.forwardBackward(batchOf(sampleData())),
     ];
     expect(a).toEqual(b);
-    expect(thrifty.accumulatedGradient("a")).toEqual(trainer.accumulatedGradient(id));
+    expect(thrifty.accumulatedGradient()).toEqual(trainer.accumulatedGradient());
   });
 
   test("cross entropy overfits a sentence", async () => {
-    const id = newAdapter();
+    const trainer = newTrainer();
     const sequence = [..."the quick brown fox jumps over the lazy dog"].map((letter) => letter.charCodeAt(0));
     const shape = [sequence.length - 1];
     const datum: TrainingDatum = {
@@ -150,33 +139,33 @@ describe("Trainer", () => {
     };
     let perToken = 0;
     for (let step = 0; step < 60; step++) {
-      const output = await trainer.forwardBackward(id, {
+      const output = await trainer.forwardBackward({
         data: [datum],
         loss: "cross_entropy",
         lossConfig: {},
         forwardOnly: false,
       });
       perToken = output.metrics["loss:sum"]! / shape[0]!;
-      trainer.optimStep(id, adam);
+      trainer.optimStep(adam);
     }
     expect(perToken).toBeLessThan(0.05);
   });
 
   test("the same calls give the same bits, also after exporting and importing in between", async () => {
-    const steps = async (id: string, count: number): Promise<void> => {
+    const steps = async (trainer: Trainer, count: number): Promise<void> => {
       for (let step = 0; step < count; step++) {
-        await trainer.forwardBackward(id, batchOf(sampleData()));
-        trainer.optimStep(id, adam);
+        await trainer.forwardBackward(batchOf(sampleData()));
+        trainer.optimStep(adam);
       }
     };
-    const [straight, first, second] = [newAdapter(), newAdapter(), newAdapter({ ...lora, seed: 9 })];
+    const [straight, first, second] = [newTrainer(), newTrainer(), newTrainer({ ...lora, seed: 9 })];
     await steps(straight, 4);
     await steps(first, 2);
-    const state = trainer.exportState(first);
+    const state = first.exportState();
     await steps(first, 1); // what was exported is a copy
-    trainer.importState(second, state);
+    second.importState(state);
     await steps(second, 2);
-    expect(trainer.exportState(second)).toEqual(trainer.exportState(straight));
+    expect(second.exportState()).toEqual(straight.exportState());
   });
 
   test("adapters of different ranks and layers share a base without touching each other", async () => {
@@ -186,24 +175,24 @@ describe("Trainer", () => {
       { ...lora, rank: 3, trainAttn: false, trainUnembed: false },
       { ...lora, rank: 2, trainAttn: false, trainMlp: false },
     ];
-    const ids = specs.map(newAdapter);
-    const fresh = ids.map((id) => flat(trainer.adapterWeights(id)));
-    for (const [i, id] of ids.entries()) {
-      await trainer.forwardBackward(id, batchOf(sampleData()));
-      trainer.optimStep(id, adam);
-      for (const [j, other] of ids.entries()) {
-        expect(flat(trainer.adapterWeights(other)).some((x, k) => x !== fresh[j]![k])).toBe(j <= i);
+    const trainers = specs.map((spec) => newTrainer(spec));
+    const fresh = trainers.map((trainer) => flat(trainer.weights()));
+    for (const [i, trainer] of trainers.entries()) {
+      await trainer.forwardBackward(batchOf(sampleData()));
+      trainer.optimStep(adam);
+      for (const [j, other] of trainers.entries()) {
+        expect(flat(other.weights()).some((x, k) => x !== fresh[j]![k])).toBe(j <= i);
       }
     }
   });
 
   test("training lowers the importance-sampling loss, step by step", async () => {
-    const id = newAdapter();
+    const trainer = newTrainer();
     const data = sampleData();
     const losses: number[] = [];
     for (let step = 0; step < 4; step++) {
-      losses.push((await trainer.forwardBackward(id, batchOf(data))).metrics["loss:sum"]!);
-      trainer.optimStep(id, { ...adam, learningRate: 1e-3 });
+      losses.push((await trainer.forwardBackward(batchOf(data))).metrics["loss:sum"]!);
+      trainer.optimStep({ ...adam, learningRate: 1e-3 });
     }
     expect(losses).toEqual([...losses].sort((a, b) => b - a));
   });
@@ -212,15 +201,15 @@ describe("Trainer", () => {
     const [datum] = sampleData() as [TrainingDatum];
     const length = datum.tokens.length;
     const mask = { data: new Float32Array(length).fill(1, 2), shape: [length] };
-    const probe = newAdapter();
-    const { logprobs } = await trainer.forwardBackward(probe, { ...batchOf([datum]), forwardOnly: true });
+    const probe = newTrainer();
+    const { logprobs } = await probe.forwardBackward({ ...batchOf([datum]), forwardOnly: true });
     const lp = logprobs[0]!.data as Float32Array;
     const { advantages, target_tokens } = datum.lossInputs as { advantages: LossTensor; target_tokens: LossTensor };
     // Close to the policy, so that nothing is clipped.
     const sampled = { data: lp.map((value, index) => value + (index % 2 === 0 ? 0.05 : -0.02)), shape: [length] };
     const inputs = { target_tokens, advantages, logprobs: sampled, sequence_ratio_mask: mask };
-    const gspo = newAdapter();
-    await trainer.forwardBackward(gspo, {
+    const gspo = newTrainer();
+    await gspo.forwardBackward({
       data: [{ ...datum, lossInputs: inputs }],
       loss: "gspo",
       lossConfig: {},
@@ -228,40 +217,40 @@ describe("Trainer", () => {
     });
     const drift = lp.slice(2).reduce((sum, value, index) => sum + value - sampled.data[index + 2]!, 0) / (length - 2);
     const weights = { data: Float32Array.from(advantages.data, (value) => Math.exp(drift) * value), shape: [length] };
-    const twin = newAdapter();
-    await trainer.forwardBackward(twin, {
+    const twin = newTrainer();
+    await twin.forwardBackward({
       data: [{ ...datum, lossInputs: { target_tokens, weights } }],
       loss: "cross_entropy",
       lossConfig: {},
       forwardOnly: false,
     });
-    const [got, wanted] = [flat(trainer.accumulatedGradient(gspo)), flat(trainer.accumulatedGradient(twin))];
+    const [got, wanted] = [flat(gspo.accumulatedGradient()), flat(twin.accumulatedGradient())];
     const largest = Math.max(...wanted.map(Math.abs));
     expect(largest).toBeGreaterThan(0);
     for (const [index, value] of got.entries()) expect(Math.abs(value - wanted[index]!)).toBeLessThan(1e-4 * largest);
   });
 
   test("a loss that is not finite is refused, and the gradient stays as it was", async () => {
-    const id = newAdapter();
+    const trainer = newTrainer();
     const [datum] = sampleData() as [TrainingDatum];
     datum.lossInputs["logprobs"]!.data.fill(-1e4); // exp(lp - q) overflows
     datum.lossInputs["advantages"]!.data.fill(1);
-    await expect(trainer.forwardBackward(id, batchOf([datum]))).rejects.toMatchObject({
+    await expect(trainer.forwardBackward(batchOf([datum]))).rejects.toMatchObject({
       code: "engine/non-finite-loss",
     });
-    expect(flat(trainer.accumulatedGradient(id)).every((x) => x === 0)).toBe(true);
+    expect(flat(trainer.accumulatedGradient()).every((x) => x === 0)).toBe(true);
   });
 
   test("a gradient that is not finite is refused and cleared, and the weights stay", async () => {
-    const id = newAdapter();
+    const trainer = newTrainer();
     const [{ tokens, lossInputs }] = sampleData() as [TrainingDatum];
     const weights = { data: new Float32Array(tokens.length).fill(2e37), shape: [tokens.length] };
     const datum = { tokens, lossInputs: { target_tokens: lossInputs["target_tokens"]!, weights } };
-    await trainer.forwardBackward(id, { ...batchOf([datum]), loss: "cross_entropy" });
-    const before = flat(trainer.adapterWeights(id));
-    expect(() => trainer.optimStep(id, adam)).toThrow(expect.objectContaining({ code: "engine/non-finite-gradient" }));
-    expect(flat(trainer.adapterWeights(id))).toEqual(before);
-    expect(trainer.optimStep(id, adam)["grad_norm"]).toBe(0);
+    await trainer.forwardBackward({ ...batchOf([datum]), loss: "cross_entropy" });
+    const before = flat(trainer.weights());
+    expect(() => trainer.optimStep(adam)).toThrow(expect.objectContaining({ code: "engine/non-finite-gradient" }));
+    expect(flat(trainer.weights())).toEqual(before);
+    expect(trainer.optimStep(adam)["grad_norm"]).toBe(0);
   });
 });
 
@@ -298,8 +287,7 @@ describe("what is refused", () => {
   });
 
   test("sequences that would not fit into memory", async () => {
-    const small = new Trainer(tinyConfig, runner, { memoryLimit: 2 ** 20 });
-    small.createAdapter("a", lora);
+    const small = newTrainer(lora, { memoryLimit: 2 ** 20 });
     const data = [good(), { ...good(), tokens: new Int32Array(500) }];
     const long = { data: new Float32Array(500), shape: [500] };
     data[1]!.lossInputs = {
@@ -307,15 +295,7 @@ describe("what is refused", () => {
       logprobs: long,
       advantages: long,
     };
-    await expect(small.forwardBackward("a", batchOf(data))).rejects.toMatchObject({ code: "engine/out-of-memory" });
-    expect((await small.forwardBackward("a", batchOf([good()]))).metrics["loss:sum"]).toBeLessThan(0);
-  });
-
-  test("unknown and taken ids", () => {
-    expect(() => trainer.optimStep("nobody", adam)).toThrow(
-      expect.objectContaining({ code: "engine/unknown-adapter" }),
-    );
-    const id = newAdapter();
-    expect(() => trainer.createAdapter(id, lora)).toThrow(expect.objectContaining({ code: "engine/adapter-exists" }));
+    await expect(small.forwardBackward(batchOf(data))).rejects.toMatchObject({ code: "engine/out-of-memory" });
+    expect((await small.forwardBackward(batchOf([good()]))).metrics["loss:sum"]).toBeLessThan(0);
   });
 });

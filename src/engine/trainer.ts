@@ -1,8 +1,8 @@
-// Trains LoRA adapters on one base model: keeps their state, cuts batches into runs and adds up what the runs give. The runs of a
+// Trains one LoRA adapter on a base model: keeps its state, cuts batches into runs and adds up what the runs give. The runs of a
 // call may be computed side by side; results are added in the order of the runs, so the sums do not depend on it.
 import { type AdamParameter, adamStep, checkAdam, clipFactor, gradientNorm } from "./adam.ts";
-import { type AdapterWeights, type DecoderConfig, parameterCount, type Weight } from "./architecture.ts";
-import type { OptimizerState } from "./checkpoint.ts";
+import { type AdapterWeights, type DecoderConfig, parameterCount } from "./architecture.ts";
+import type { AdapterState } from "./checkpoint.ts";
 import type { AdamSettings, LoraSpec, LossTensor, TrainingBatch, TrainingOutput } from "./engine.ts";
 import { EngineError } from "./errors.ts";
 import { initialAdapter, loraScale, targetsOf } from "./lora.ts";
@@ -25,20 +25,8 @@ export interface TrainerOptions {
   memoryLimit?: number;
 }
 
-/** All that a training run continues from. */
-export interface AdapterState {
-  weights: AdapterWeights;
-  optimizer: OptimizerState;
-}
-
 interface Parameter extends AdamParameter {
   shape: readonly number[];
-}
-
-interface Adapter {
-  spec: LoraSpec;
-  parameters: Map<string, Parameter>;
-  step: number;
 }
 
 /** Weights of more floats than this are not copied. */
@@ -48,44 +36,35 @@ const chunkLogits = 2 ** 18;
 
 export class Trainer {
   readonly #config: DecoderConfig;
+  readonly #lora: LoraSpec;
   readonly #options: TrainerOptions;
   readonly #runner: TrainingRunner;
-  readonly #adapters = new Map<string, Adapter>();
+  readonly #parameters: ReadonlyMap<string, Parameter>;
   readonly #tokensPerRun: number;
   readonly #merge: boolean;
+  /** Adam's steps so far. */
+  #step = 0;
 
-  constructor(config: DecoderConfig, runner: TrainingRunner, options: TrainerOptions = {}) {
+  /** Begins with a fresh adapter. */
+  constructor(config: DecoderConfig, lora: LoraSpec, runner: TrainingRunner, options: TrainerOptions = {}) {
     this.#config = config;
+    this.#lora = lora;
     this.#options = options;
     this.#runner = runner;
+    this.#parameters = toParameters(initialAdapter(config, lora));
     this.#merge = options.merge ?? parameterCount(config) <= maxMergedFloats;
     this.#tokensPerRun = options.tokensPerRun ?? plannedTokens(config);
   }
 
-  createAdapter(id: string, spec: LoraSpec): void {
-    if (this.#adapters.has(id)) {
-      throw new EngineError(
-        "engine/adapter-exists",
-        `There is a model "${id}" already. Choose another id, or unload it.`,
-      );
-    }
-    this.#adapters.set(id, { spec, step: 0, parameters: toParameters(initialAdapter(this.#config, spec)) });
-  }
-
-  removeAdapter(id: string): void {
-    this.#adapters.delete(id);
-  }
-
   /** Computes losses and log-probabilities and, unless the batch is forward-only, adds to the adapter's gradient. */
-  async forwardBackward(id: string, batch: TrainingBatch): Promise<TrainingOutput> {
-    const adapter = this.#adapter(id);
+  async forwardBackward(batch: TrainingBatch): Promise<TrainingOutput> {
     const loss = losses[batch.loss];
     let data = prepareBatch(batch);
     if (loss.sequence) {
-      const { logprobs } = await this.#compute(adapter, { ...batch, forwardOnly: true }, data);
+      const { logprobs } = await this.#compute({ ...batch, forwardOnly: true }, data);
       data = deriveSequenceInput(loss, data, logprobs);
     }
-    const { logprobs, gradients, total } = await this.#compute(adapter, batch, data);
+    const { logprobs, gradients, total } = await this.#compute(batch, data);
     if (!Number.isFinite(total)) {
       throw new EngineError(
         "engine/non-finite-loss",
@@ -94,25 +73,25 @@ export class Trainer {
       );
     }
     // Only now: a run that fails leaves the accumulated gradient as it was.
-    for (const [name, gradient] of gradients) addTo(adapter.parameters.get(name)!.gradient, gradient);
+    for (const [name, gradient] of gradients) addTo(this.#parameters.get(name)!.gradient, gradient);
     return {
       logprobs: data.map(({ shape }, index): LossTensor => ({ data: logprobs[index]!, shape })),
       metrics: { "loss:sum": total },
     };
   }
 
-  async #compute(adapter: Adapter, batch: TrainingBatch, data: readonly PreparedDatum[]) {
+  async #compute(batch: TrainingBatch, data: readonly PreparedDatum[]) {
     const loss = losses[batch.loss];
     const config = { ...loss.config, ...batch.lossConfig };
     const logprobs = data.map(({ targets }) => new Float32Array(targets.length));
     const gradients = new Map<string, Float32Array>();
     let total = 0;
 
-    const shared: Record<string, PlainValue> = adapterFeeds(adapter);
+    const shared = this.#adapterFeeds();
     for (const [name, setting] of Object.entries(config)) {
       shared[`config.${name}`] = { data: Float32Array.of(setting), shape: [] };
     }
-    const targets = targetsOf(adapter.spec);
+    const targets = targetsOf(this.#lora);
     const maxChunk = Math.max(64, Math.floor(chunkLogits / this.#config.vocabSize));
     const planned = packBatch(
       data.map(({ tokens }) => tokens),
@@ -145,10 +124,9 @@ export class Trainer {
   }
 
   /** Takes one Adam step with the accumulated gradient and clears it. */
-  optimStep(id: string, settings: AdamSettings): Record<string, number> {
+  optimStep(settings: AdamSettings): Record<string, number> {
     checkAdam(settings);
-    const adapter = this.#adapter(id);
-    const parameters = [...adapter.parameters.values()];
+    const parameters = [...this.#parameters.values()];
     const norm = gradientNorm(parameters);
     if (!Number.isFinite(norm)) {
       for (const { gradient } of parameters) gradient.fill(0);
@@ -159,54 +137,38 @@ export class Trainer {
       );
     }
     const factor = clipFactor(norm, settings.gradClipNorm);
-    adapter.step++;
-    adamStep(parameters, adapter.step, factor, settings);
+    adamStep(parameters, ++this.#step, factor, settings);
     for (const { gradient } of parameters) gradient.fill(0);
-    return { grad_norm: norm, learning_rate: settings.learningRate, step: adapter.step };
+    return { grad_norm: norm, learning_rate: settings.learningRate, step: this.#step };
   }
 
   /** A copy of the adapter's weights: training on does not change it. */
-  adapterWeights(id: string): AdapterWeights {
-    return copies(this.#adapter(id), "value");
+  weights(): AdapterWeights {
+    return this.#copies("value");
   }
 
   /** A copy of the gradient that the next step will take. */
-  accumulatedGradient(id: string): AdapterWeights {
-    return copies(this.#adapter(id), "gradient");
+  accumulatedGradient(): AdapterWeights {
+    return this.#copies("gradient");
   }
 
   /** A copy of weights and optimizer state. A gradient that was accumulated and not applied is not part of it. */
-  exportState(id: string): AdapterState {
-    const adapter = this.#adapter(id);
-    return {
-      weights: copies(adapter, "value"),
-      optimizer: {
-        step: adapter.step,
-        firstMoment: copies(adapter, "firstMoment"),
-        secondMoment: copies(adapter, "secondMoment"),
-      },
-    };
+  exportState(): AdapterState {
+    const [firstMoment, secondMoment] = [this.#copies("firstMoment"), this.#copies("secondMoment")];
+    return { weights: this.weights(), optimizer: { step: this.#step, firstMoment, secondMoment } };
   }
 
-  /** Replaces weights, and the optimizer's state (with a fresh one when none is given), by those of such an adapter. Clears the gradient. */
-  importState(id: string, state: { weights: ReadonlyMap<string, Weight>; optimizer?: OptimizerState }): void {
-    const adapter = this.#adapter(id);
-    const { optimizer } = state;
-    for (const [name, parameter] of adapter.parameters) {
-      parameter.value.set(state.weights.get(name)!.data);
+  /** Takes over the weights of such an adapter, and its optimizer's state (a fresh one when none is given). Clears the gradient. */
+  importState({ weights, optimizer }: Pick<AdapterState, "weights"> & Partial<AdapterState>): void {
+    for (const [name, parameter] of this.#parameters) {
+      parameter.value.set(weights.get(name)!.data);
       parameter.gradient.fill(0);
       for (const moment of ["firstMoment", "secondMoment"] as const) {
         if (optimizer) parameter[moment].set(optimizer[moment].get(name)!.data);
         else parameter[moment].fill(0);
       }
     }
-    adapter.step = optimizer?.step ?? 0;
-  }
-
-  #adapter(id: string): Adapter {
-    const adapter = this.#adapters.get(id);
-    if (adapter) return adapter;
-    throw new EngineError("engine/unknown-adapter", `There is no model "${id}" to train. Create it first.`);
+    this.#step = optimizer?.step ?? 0;
   }
 
   /** Refuses a run that does not fit into memory even when its layers are recomputed. */
@@ -223,6 +185,20 @@ export class Trainer {
         "Shorten the sequences, or use a machine with more memory.",
     );
   }
+
+  #adapterFeeds(): Record<string, PlainValue> {
+    const feeds: Record<string, PlainValue> = {
+      lora_scale: { data: Float32Array.of(loraScale(this.#lora.rank)), shape: [] },
+    };
+    for (const [name, { value, shape }] of this.#parameters) feeds[name] = { data: value, shape };
+    return feeds;
+  }
+
+  #copies(field: keyof AdamParameter): AdapterWeights {
+    return new Map(
+      [...this.#parameters].map(([name, { shape, [field]: data }]) => [name, { data: data.slice(), shape }]),
+    );
+  }
 }
 
 function toParameters(weights: AdapterWeights): Map<string, Parameter> {
@@ -233,14 +209,6 @@ function toParameters(weights: AdapterWeights): Map<string, Parameter> {
       { shape, value: data, gradient: zeroed(data), firstMoment: zeroed(data), secondMoment: zeroed(data) },
     ]),
   );
-}
-
-function adapterFeeds({ spec, parameters }: Adapter): Record<string, PlainValue> {
-  const feeds: Record<string, PlainValue> = {
-    lora_scale: { data: Float32Array.of(loraScale(spec.rank)), shape: [] },
-  };
-  for (const [name, parameter] of parameters) feeds[name] = { data: parameter.value, shape: parameter.shape };
-  return feeds;
 }
 
 function collectGradients(gradients: Map<string, Float32Array>, outputs: RunOutputs): void {
@@ -255,13 +223,4 @@ function collectGradients(gradients: Map<string, Float32Array>, outputs: RunOutp
 
 function addTo(total: Float32Array, values: Float32Array): void {
   for (let i = 0; i < total.length; i++) total[i]! += values[i]!;
-}
-
-function copies(adapter: Adapter, field: keyof AdamParameter): AdapterWeights {
-  return new Map(
-    [...adapter.parameters].map(([name, parameter]) => [
-      name,
-      { data: parameter[field].slice(), shape: parameter.shape },
-    ]),
-  );
 }
