@@ -84,7 +84,10 @@ test.each<[string, Message[], object]>([
   });
 });
 
-const toolTokenizer = () => (templatesAreThere ? templateTokenizer("qwen3") : loadTokenizer(tinyTokenizerFolder()));
+/** A template that declares tools as Qwen3's does, in the system message. */
+const toolTemplate = `{%- if tools %}{{- '<|im_start|>system\n' }}{%- for tool in tools %}{{- tool | tojson }}{%- endfor %}{{- '<|im_end|>\n' }}{%- endif %}
+{%- for message in messages %}{{- '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' }}{%- endfor %}`;
+const toolTokenizer = () => loadTokenizer(tinyTokenizerFolder({ chatTemplate: toolTemplate }));
 
 test("an answer without an end cannot be gone on from, and the window ends a conversation before anything is sampled", async () => {
   const { conversation, asked } = scripted(await qwen(), ["one", "two<|im_end|>"]);
