@@ -1,35 +1,44 @@
-// Just enough of protobuf's wire format to write messages made of parts, such as ONNX models and TensorBoard events. Training requests,
-// whose size is known and whose arrays are large, are written by src/protocol/protobuf.
+// Just enough of protobuf's wire format to write ONNX models, TensorBoard events, and training requests and results.
 
-/**
- * Collects the fields of one message. Byte fields and messages inside are kept by reference until `finish`, so weights are copied once.
- */
-export class MessageWriter {
-  readonly #parts: (Uint8Array | MessageWriter)[] = [];
+/** Content that knows its size and writes itself when it is asked to. */
+export interface Part {
+  readonly length: number;
+  /** Writes `length` bytes. */
+  writeTo(target: Uint8Array, offset: number): void;
+}
+
+/** Collects the fields of one message. What a field holds is kept by reference until it is written, so that large arrays are copied once. */
+export class MessageWriter implements Part {
+  readonly #parts: (readonly number[] | Uint8Array | Part)[] = [];
   /** Bytes that follow the parts. */
   #tail: number[] = [];
   #length = 0;
+
+  get length(): number {
+    return this.#length;
+  }
 
   varint(field: number, value: number | bigint): this {
     return this.#varint(field << 3).#varint(value);
   }
 
+  /** A number that is left out where it is 0, as proto3 has it. */
+  count(field: number, value: number): this {
+    return value === 0 ? this : this.varint(field, value);
+  }
+
   float(field: number, value: number): this {
-    const bytes = new Uint8Array(4);
-    new DataView(bytes.buffer).setFloat32(0, value, true);
-    return this.#varint((field << 3) | 5).#push(bytes, 4);
+    return this.#varint((field << 3) | 5).append(new Uint8Array(Float32Array.of(value).buffer));
   }
 
   double(field: number, value: number): this {
-    const bytes = new Uint8Array(8);
-    new DataView(bytes.buffer).setFloat64(0, value, true);
-    return this.#varint((field << 3) | 1).#push(bytes, 8);
+    return this.#varint((field << 3) | 1).append(new Uint8Array(Float64Array.of(value).buffer));
   }
 
-  bytes(field: number, value: Uint8Array): this {
+  bytes(field: number, value: Uint8Array | Part): this {
     return this.#varint((field << 3) | 2)
       .#varint(value.length)
-      .#push(value, value.length);
+      .append(value);
   }
 
   string(field: number, value: string): this {
@@ -37,37 +46,39 @@ export class MessageWriter {
   }
 
   message(field: number, value: MessageWriter): this {
-    return this.#varint((field << 3) | 2)
-      .#varint(value.#length)
-      .#push(value, value.#length);
+    return this.bytes(field, value);
+  }
+
+  /** Several numbers as one field. */
+  packed(field: number, values: readonly number[]): this {
+    const content = new MessageWriter();
+    for (const value of values) content.#varint(value);
+    return this.bytes(field, content);
+  }
+
+  /** Adds bytes that are no field of their own. */
+  append(content: Uint8Array | Part): this {
+    if (this.#tail.length > 0) this.#parts.push(this.#tail);
+    this.#tail = [];
+    this.#parts.push(content);
+    this.#length += content.length;
+    return this;
   }
 
   finish(): Uint8Array {
     const result = new Uint8Array(this.#length);
-    this.#writeTo(result, 0);
+    this.writeTo(result, 0);
     return result;
   }
 
-  #writeTo(result: Uint8Array, start: number): void {
-    let offset = start;
-    for (const part of this.#parts) {
-      if (part instanceof MessageWriter) {
-        part.#writeTo(result, offset);
-        offset += part.#length;
-      } else {
-        result.set(part, offset);
-        offset += part.length;
-      }
+  writeTo(target: Uint8Array, offset: number): void {
+    let position = offset;
+    for (const part of [...this.#parts, this.#tail]) {
+      if (part instanceof Uint8Array) target.set(part, position);
+      else if ("writeTo" in part) part.writeTo(target, position);
+      else for (let index = 0; index < part.length; index++) target[position + index] = part[index]!;
+      position += part.length;
     }
-    result.set(this.#tail, offset);
-  }
-
-  #push(part: Uint8Array | MessageWriter, length: number): this {
-    if (this.#tail.length > 0) this.#parts.push(Uint8Array.from(this.#tail));
-    this.#tail = [];
-    this.#parts.push(part);
-    this.#length += length;
-    return this;
   }
 
   /** Negative numbers take ten bytes, as 64-bit two's complement. */

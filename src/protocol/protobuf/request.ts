@@ -1,66 +1,53 @@
 // ForwardBackwardRequest ↔ protobuf.
+import { MessageWriter, type Part } from "../../core/protobuf.ts";
 import { ProtocolError } from "../errors.ts";
 import type { Chunk } from "../model-input.ts";
-import type { Tensor } from "../tensors.ts";
-import type {
-  ChunkSource,
-  Datum,
-  DatumSource,
-  ForwardBackwardRequest,
-  ForwardBackwardSource,
-  LossFnConfig,
-} from "../training.ts";
-import { decodeFields, doubleEntry, encodeFields, type Field, readDoubleEntry } from "./fields.ts";
-import { readTensor, tensorSize, writeTensor } from "./tensor.ts";
-import { blockSize, malformed, Reader, utf8, varintSize, Writer, wireType } from "./wire.ts";
+import type { ChunkSource, Datum, DatumSource, ForwardBackwardRequest, ForwardBackwardSource } from "../training.ts";
+import { readTensor, tensorMessage } from "./tensor.ts";
+import { bytesOf, malformed, numbers, Reader, setEntry } from "./wire.ts";
 
 /** Writes the body of `POST /forward_backward`, one datum at a time, so that a large batch need not be encoded in one go. */
 export class ForwardBackwardEncoder {
-  readonly #writer: Writer;
-  readonly #request: Omit<ForwardBackwardSource, "seqId">;
-  readonly #sizes: readonly number[];
+  /** What `allocate` gave. */
+  readonly memory: Uint8Array;
+  readonly #data: readonly Part[];
   /** What follows the data. */
-  readonly #tail: Uint8Array;
+  readonly #tail: Part;
   #written = 0;
+  #position = 0;
 
   /** `allocate` gives at least as many bytes as it is asked for. Throws `protocol/not-expressible` for image asset pointers. */
   constructor(
     request: Omit<ForwardBackwardSource, "seqId">,
     allocate: (size: number) => Uint8Array = Buffer.allocUnsafeSlow,
   ) {
-    const modelId = utf8(request.modelId);
-    const lossFn: Field[] = request.lossFn === "" ? [] : [[4, utf8(request.lossFn)]];
-    this.#request = request;
-    this.#sizes = request.data.map(datumSize);
-    this.#tail = encodeFields([...lossFn, ...configFields(request.lossFnConfig, request.forwardOnly)]);
-    let size = largestSeqIdSize + this.#tail.length;
-    if (modelId.length > 0) size += blockSize(modelId.length);
-    for (const datum of this.#sizes) size += blockSize(datum);
-    this.#writer = new Writer(allocate(size));
-    if (modelId.length > 0) this.#writer.block(1, modelId);
+    const head = new MessageWriter();
+    if (request.modelId !== "") head.string(1, request.modelId);
+    this.#data = request.data.map((datum) => new MessageWriter().message(3, datumMessage(datum)));
+    this.#tail = settingsOf(request);
+    const sizes = [head, ...this.#data, this.#tail].map(({ length }) => length);
+    this.memory = allocate(sizes.reduce((sum, size) => sum + size, largestSeqIdSize));
+    this.#write(head);
   }
 
   /** Writes the next datum; false when all are written. Throws `protocol/invalid-message` for a value that is no number of its kind. */
   next(): boolean {
-    const datum = this.#request.data[this.#written];
-    if (!datum) return false;
-    this.#writer.head(3, this.#sizes[this.#written++]!);
-    writeDatum(this.#writer, datum);
-    return true;
-  }
-
-  /** What `allocate` gave. */
-  get memory(): Uint8Array {
-    return this.#writer.bytes;
+    const datum = this.#data[this.#written++];
+    if (datum) this.#write(datum);
+    return datum !== undefined;
   }
 
   /** The finished body. The sequence number stands last, because it may be known last; fields may come in any order. */
   finish(seqId: number): Uint8Array {
     while (this.next());
-    const writer = this.#writer;
-    writer.raw(this.#tail);
-    writer.number(2, seqId);
-    return writer.bytes.subarray(0, writer.position);
+    this.#write(this.#tail);
+    this.#write(new MessageWriter().count(2, seqId));
+    return this.memory.subarray(0, this.#position);
+  }
+
+  #write(part: Part): void {
+    part.writeTo(this.memory, this.#position);
+    this.#position += part.length;
   }
 }
 
@@ -72,99 +59,51 @@ export function encodeForwardBackwardRequest(request: ForwardBackwardSource): Ui
   return new ForwardBackwardEncoder(request).finish(request.seqId);
 }
 
-/** Settings come in two forms; the newer one (7) also takes text: a message of a double (1) or a string (2). */
-function configFields(config: LossFnConfig, forwardOnly: boolean): Field[] {
-  const entries = Object.entries(config);
-  const numbers = entries.flatMap(([key, value]): Field[] =>
-    typeof value === "number" ? [[5, doubleEntry(key, value)]] : [],
-  );
-  const values = entries.map(
-    ([key, value]): Field => [
-      7,
-      encodeFields([
-        [1, utf8(key)],
-        [2, configValue(value)],
-      ]),
-    ],
-  );
-  return [...numbers, [6, forwardOnly ? 1 : 0], ...values];
-}
-
-function configValue(value: number | string): Uint8Array {
-  if (typeof value === "string") return encodeFields([[2, utf8(value)]]);
-  const writer = new Writer(9);
-  writer.double(1, value);
-  return writer.finish();
-}
-
-function readConfigEntry(entry: Reader): [key: string, value: number | string] {
-  let key = "";
-  let value: number | string = 0;
-  decodeFields(entry, {
-    1: (at) => (key = at.string()),
-    2: (at) => decodeFields(at.message(), { 1: (at) => (value = at.double()), 2: (at) => (value = at.string()) }),
-  });
-  return [key, value];
-}
-
-function datumSize(datum: DatumSource): number {
-  let size = 0;
-  for (const chunk of datum.modelInput.chunks) size += blockSize(blockSize(chunkSize(chunk)));
-  for (const name in datum.lossFnInputs) {
-    size += blockSize(blockSize(utf8(name).length) + blockSize(tensorSize(datum.lossFnInputs[name]!)));
+/** The loss and its settings. Those come in two forms; the newer one (7) also takes text: a message of a double (1) or a string (2). */
+function settingsOf({ lossFn, lossFnConfig, forwardOnly }: Omit<ForwardBackwardSource, "seqId" | "data">): Part {
+  const message = new MessageWriter();
+  if (lossFn !== "") message.string(4, lossFn);
+  const entries = Object.entries(lossFnConfig);
+  for (const [key, value] of entries)
+    if (typeof value === "number") message.message(5, new MessageWriter().string(1, key).double(2, value));
+  message.count(6, forwardOnly ? 1 : 0);
+  for (const [key, value] of entries) {
+    const either = new MessageWriter();
+    if (typeof value === "number") either.double(1, value);
+    else either.string(2, value);
+    message.message(7, new MessageWriter().string(1, key).message(2, either));
   }
-  return size;
+  return message;
 }
 
-function writeDatum(writer: Writer, datum: DatumSource): void {
-  for (const chunk of datum.modelInput.chunks) {
-    const size = chunkSize(chunk);
-    writer.head(1, blockSize(size));
-    writeChunk(writer, chunk, size);
-  }
-  for (const name in datum.lossFnInputs) {
-    const value = datum.lossFnInputs[name]!;
-    const size = tensorSize(value);
-    writer.head(2, blockSize(utf8(name).length) + blockSize(size));
-    writer.block(1, utf8(name));
-    writer.head(2, size);
-    writeTensor(writer, value, name);
-  }
+function datumMessage({ modelInput, lossFnInputs }: DatumSource): MessageWriter {
+  const message = new MessageWriter();
+  for (const chunk of modelInput.chunks) message.message(1, chunkMessage(chunk));
+  for (const [name, value] of Object.entries(lossFnInputs))
+    message.message(2, new MessageWriter().string(1, name).message(2, tensorMessage(value, name)));
+  return message;
 }
 
-function chunkSize(chunk: ChunkSource): number {
-  if (chunk.type === "encoded_text") return chunk.tokens.length > 0 ? blockSize(4 * chunk.tokens.length) : 0;
-  if (chunk.type === "dmel") return blockSize(chunk.dmel.length);
-  if (chunk.type === "image_asset_pointer")
-    throw new ProtocolError(
-      "protocol/not-expressible",
-      `An image asset pointer ("${chunk.location}") cannot be used in training data. Send the image itself as an "image" chunk.`,
-    );
-  const expected = chunk.expectedTokens;
-  return (
-    blockSize(chunk.data.length) +
-    blockSize(utf8(chunk.format).length) +
-    (expected === undefined ? 0 : 1 + varintSize(expected))
-  );
-}
-
-function writeChunk(writer: Writer, chunk: ChunkSource, size: number): void {
-  if (chunk.type === "encoded_text") {
-    writer.head(1, size);
-    if (chunk.tokens instanceof Int32Array) {
-      if (chunk.tokens.length > 0) writer.array(1, chunk.tokens);
-    } else if (chunk.tokens.length > 0) writer.list(1, chunk.tokens, "int32", "tokens");
-  } else if (chunk.type === "image") {
-    writer.head(2, size);
-    writer.block(1, chunk.data);
-    writer.block(2, utf8(chunk.format));
-    if (chunk.expectedTokens !== undefined) {
-      writer.tag(3, wireType.varint);
-      writer.varint(chunk.expectedTokens);
+function chunkMessage(chunk: ChunkSource): MessageWriter {
+  const content = new MessageWriter();
+  switch (chunk.type) {
+    case "encoded_text": {
+      const { tokens } = chunk;
+      if (tokens.length > 0)
+        content.bytes(1, tokens instanceof Int32Array ? bytesOf(tokens) : numbers(tokens, "int32", "tokens"));
+      return new MessageWriter().message(1, content);
     }
-  } else if (chunk.type === "dmel") {
-    writer.head(3, size);
-    writer.block(1, chunk.dmel);
+    case "image":
+      content.bytes(1, chunk.data).string(2, chunk.format);
+      if (chunk.expectedTokens !== undefined) content.varint(3, chunk.expectedTokens);
+      return new MessageWriter().message(2, content);
+    case "dmel":
+      return new MessageWriter().message(3, content.bytes(1, chunk.dmel));
+    case "image_asset_pointer":
+      throw new ProtocolError(
+        "protocol/not-expressible",
+        `An image asset pointer ("${chunk.location}") cannot be used in training data. Send the image itself as an "image" chunk.`,
+      );
   }
 }
 
@@ -172,86 +111,75 @@ function writeChunk(writer: Writer, chunk: ChunkSource, size: number): void {
 export function decodeForwardBackwardRequest(bytes: Uint8Array): ForwardBackwardRequest {
   const reader = new Reader(bytes);
   const data: Datum[] = [];
-  const lossFnConfig: Record<string, number | string> = {};
   // Numbers come twice, in the older and in the newer form; the newer one counts.
+  const older: [string, number][] = [];
   const newer: [string, number | string][] = [];
-  const request = { modelId: "", seqId: 0, data, lossFn: "", lossFnConfig, forwardOnly: false };
-  while (reader.next()) {
-    if (reader.field === 1) request.modelId = reader.string();
-    else if (reader.field === 2) request.seqId = reader.int32();
-    else if (reader.field === 3) data.push(readDatum(reader.message()));
-    else if (reader.field === 4) request.lossFn = reader.string();
-    else if (reader.field === 5) setEntry(lossFnConfig, ...readDoubleEntry(reader.message()));
-    else if (reader.field === 6) request.forwardOnly = reader.bool();
-    else if (reader.field === 7) newer.push(readConfigEntry(reader.message()));
-    else reader.skip();
-  }
-  for (const [key, value] of newer) setEntry(lossFnConfig, key, value);
-  return request;
+  const request = { modelId: "", seqId: 0, lossFn: "", forwardOnly: false };
+  reader.fields({
+    1: () => (request.modelId = reader.string()),
+    2: () => (request.seqId = reader.int32()),
+    3: () => data.push(readDatum(reader.message())),
+    4: () => (request.lossFn = reader.string()),
+    5: () => older.push(reader.entry(0, (entry) => entry.double())),
+    6: () => (request.forwardOnly = reader.bool()),
+    7: () => newer.push(reader.entry<number | string>(0, (entry) => readSetting(entry.message()))),
+  });
+  const lossFnConfig: Record<string, number | string> = {};
+  for (const [key, value] of [...older, ...newer]) setEntry(lossFnConfig, key, value);
+  return { ...request, data, lossFnConfig };
 }
 
-/** Sets an own property whatever the key, "__proto__" included. */
-export function setEntry<T>(record: Record<string, T>, key: string, value: T): void {
-  if (key === "__proto__")
-    Object.defineProperty(record, key, { value, enumerable: true, configurable: true, writable: true });
-  else record[key] = value;
+function readSetting(reader: Reader): number | string {
+  let value: number | string = 0;
+  reader.fields({ 1: () => (value = reader.double()), 2: () => (value = reader.string()) });
+  return value;
 }
 
 function readDatum(reader: Reader): Datum {
   const datum: Datum = { modelInput: { chunks: [] }, lossFnInputs: {} };
-  while (reader.next()) {
-    if (reader.field === 1) datum.modelInput.chunks.push(readChunk(reader.message()));
-    else if (reader.field === 2) setEntry(datum.lossFnInputs, ...readTensorEntry(reader.message()));
-    else reader.skip();
-  }
+  reader.fields({
+    1: () => datum.modelInput.chunks.push(readChunk(reader.message())),
+    2: () => {
+      const [name, value] = reader.entry(undefined, (entry) => readTensor(entry.message()));
+      if (!value) throw malformed(`loss input "${name}" has no tensor`);
+      setEntry(datum.lossFnInputs, name, value);
+    },
+  });
   return datum;
 }
 
 function readChunk(reader: Reader): Chunk {
-  let chunk: Chunk | undefined;
-  while (reader.next()) {
-    if (reader.field === 1) chunk = readTextChunk(reader.message());
-    else if (reader.field === 2) chunk = readImageChunk(reader.message());
-    else if (reader.field === 3) chunk = readDmelChunk(reader.message());
-    else reader.skip();
-  }
-  if (!chunk) throw malformed("a chunk is neither text, nor an image, nor audio");
-  return chunk;
+  const found: { chunk?: Chunk } = {};
+  reader.fields({
+    1: () => (found.chunk = readTextChunk(reader.message())),
+    2: () => (found.chunk = readImageChunk(reader.message())),
+    3: () => (found.chunk = readDmelChunk(reader.message())),
+  });
+  if (!found.chunk) throw malformed("a chunk is neither text, nor an image, nor audio");
+  return found.chunk;
 }
 
 function readTextChunk(reader: Reader): Chunk {
   let tokens = new Int32Array();
-  decodeFields(reader, { 1: (at) => (tokens = at.int32s()) });
+  reader.fields({ 1: () => (tokens = reader.int32s()) });
   return { type: "encoded_text", tokens };
 }
 
 function readImageChunk(reader: Reader): Chunk {
-  let data: Uint8Array = new Uint8Array();
-  let format = "";
-  let expectedTokens: number | undefined;
-  decodeFields(reader, {
-    1: (at) => (data = at.copy()),
-    2: (at) => (format = at.string()),
-    3: (at) => (expectedTokens = at.int32()),
+  const image = { data: new Uint8Array(), format: "" };
+  const size: { expectedTokens?: number } = {};
+  reader.fields({
+    1: () => (image.data = reader.copy()),
+    2: () => (image.format = reader.string()),
+    3: () => (size.expectedTokens = reader.int32()),
   });
+  const { data, format } = image;
   if (format !== "png" && format !== "jpeg") throw malformed(`image format "${format}" is neither png nor jpeg`);
-  return { type: "image", data, format, ...(expectedTokens !== undefined && { expectedTokens }) };
+  return { type: "image", data, format, ...size };
 }
 
 function readDmelChunk(reader: Reader): Chunk {
-  let dmel: Uint8Array = new Uint8Array();
-  decodeFields(reader, { 1: (at) => (dmel = at.copy()) });
+  let dmel = new Uint8Array();
+  reader.fields({ 1: () => (dmel = reader.copy()) });
   return { type: "dmel", dmel };
-}
-
-function readTensorEntry(reader: Reader): [key: string, value: Tensor] {
-  let key = "";
-  let value: Tensor | undefined;
-  while (reader.next()) {
-    if (reader.field === 1) key = reader.string();
-    else if (reader.field === 2) value = readTensor(reader.message());
-    else reader.skip();
-  }
-  if (!value) throw malformed(`loss input "${key}" has no tensor`);
-  return [key, value];
 }

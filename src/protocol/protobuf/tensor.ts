@@ -1,112 +1,76 @@
 // Tensor ↔ protobuf: raw little-endian values with a dtype and a shape, dense or compressed by rows.
-import type { Tensor } from "../tensors.ts";
+import { MessageWriter, type Part } from "../../core/protobuf.ts";
+import type { SparseRows, Tensor } from "../tensors.ts";
 import type { TensorSource } from "../training.ts";
-import { blockSize, malformed, narrowed, type Reader, varintSize, Writer } from "./wire.ts";
+import { bytesOf, malformed, narrowed, numbers, type Reader } from "./wire.ts";
 
 export const dtypes = { float32: 1, int64: 2, int32: 3, bfloat16: 4 } as const;
 
-/** Unsigned numbers as a packed field holds them. */
-export function packed(values: readonly number[]): Uint8Array {
-  const writer = new Writer(values.reduce((size, value) => size + varintSize(value), 0));
-  for (const value of values) writer.varint(value);
-  return writer.finish();
+/** The size of one value as it travels. */
+export const itemSizeOf = (dtype: number): number => (dtype === dtypes.int64 ? 8 : dtype === dtypes.bfloat16 ? 2 : 4);
+
+/** The values of a tensor, as float32 or int64. Writing throws where a plain list holds something else; `name` is for the message. */
+export function valuesOf({ data, dtype }: TensorSource, name: string): Uint8Array | Part {
+  if (data instanceof Float32Array || data instanceof BigInt64Array) return bytesOf(data);
+  return numbers(data, dtype, name);
 }
 
-/** A tensor's values as they travel: float32, or int64. */
-export function valueBytes({ data }: Tensor): Uint8Array {
-  if (!(data instanceof Int32Array)) return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-  const writer = new Writer(8 * data.length);
-  writer.rawInt64s(data);
-  return writer.finish();
-}
-
-function packedSize(values: readonly number[]): number {
-  if (values.length === 0) return 0;
-  return blockSize(values.reduce((size, value) => size + varintSize(value), 0));
-}
-
-export function tensorSize(value: TensorSource): number {
-  const bytes = value.data.length * (value.dtype === "int64" ? 8 : 4);
-  return blockSize(value.sparse ? sparseSize(value, bytes) : bytes) + 2 + packedSize(value.shape);
-}
-
-function sparseSize(value: TensorSource, bytes: number): number {
-  const { crowIndices, colIndices } = value.sparse!;
-  return blockSize(bytes) + blockSize(8 * crowIndices.length) + blockSize(8 * colIndices.length);
-}
-
-export function writeTensor(writer: Writer, value: TensorSource, name: string): void {
+export function tensorMessage(value: TensorSource, name: string): MessageWriter {
+  const message = new MessageWriter();
+  const values = valuesOf(value, name);
   if (value.sparse) {
-    writer.head(2, sparseSize(value, value.data.length * (value.dtype === "int64" ? 8 : 4)));
-    writeValues(writer, value, name);
-    writer.int64s(2, value.sparse.crowIndices);
-    writer.int64s(3, value.sparse.colIndices);
-  } else writeValues(writer, value, name);
-  writer.number(3, dtypes[value.dtype]);
-  if (value.shape.length > 0) writer.block(4, packed(value.shape));
-}
-
-function writeValues(writer: Writer, { data, dtype }: TensorSource, name: string): void {
-  if (data instanceof Float32Array) writer.array(1, data);
-  else if (data instanceof Int32Array || data instanceof BigInt64Array) writer.int64s(1, data);
-  else writer.list(1, data, dtype, name);
+    const rows = numbers(value.sparse.crowIndices, "int64", name);
+    const columns = numbers(value.sparse.colIndices, "int64", name);
+    message.message(2, new MessageWriter().bytes(1, values).bytes(2, rows).bytes(3, columns));
+  } else message.bytes(1, values);
+  message.varint(3, dtypes[value.dtype]);
+  return value.shape.length > 0 ? message.packed(4, value.shape) : message;
 }
 
 export function readTensor(reader: Reader): Tensor {
-  let dense: Uint8Array<ArrayBuffer> | undefined;
-  let sparse: ReturnType<typeof readSparse> | undefined;
+  const found: { values: Uint8Array<ArrayBuffer>; sparse?: SparseRows | undefined } = { values: new Uint8Array() };
   let dtype = 0;
   const shape: number[] = [];
-  while (reader.next()) {
-    if (reader.field === 1) {
-      dense = reader.aligned(1);
-      sparse = undefined;
-    } else if (reader.field === 2) {
-      sparse = readSparse(reader.message());
-      dense = undefined;
-    } else if (reader.field === 3) dtype = reader.enum();
-    else if (reader.field === 4) reader.sizes(shape);
-    else reader.skip();
-  }
-  const { data, ...kind } = readValues(sparse?.values ?? dense ?? new Uint8Array(), dtype);
-  const value: Tensor = { dtype: kind.dtype, data, shape: shape.length > 0 ? shape : [data.length] };
-  if (sparse) value.sparse = { crowIndices: sparse.crowIndices, colIndices: sparse.colIndices };
-  return value;
+  reader.fields({
+    1: () => Object.assign(found, { values: reader.copy(), sparse: undefined }),
+    2: () => Object.assign(found, readSparse(reader.message())),
+    3: () => (dtype = reader.int32()),
+    4: () => reader.sizes(shape),
+  });
+  const { values, sparse } = found;
+  const read = readValues(values, dtype);
+  return { ...read, shape: shape.length > 0 ? shape : [read.data.length], ...(sparse && { sparse }) };
 }
 
-function readSparse(reader: Reader) {
+function readSparse(reader: Reader): { values: Uint8Array<ArrayBuffer>; sparse: SparseRows } {
   let values = new Uint8Array();
-  let crowIndices = new Int32Array();
-  let colIndices = new Int32Array();
-  while (reader.next()) {
-    if (reader.field === 1) values = reader.aligned(1);
-    else if (reader.field === 2) crowIndices = readIndices(reader);
-    else if (reader.field === 3) colIndices = readIndices(reader);
-    else reader.skip();
-  }
-  return { values, crowIndices, colIndices };
+  const sparse = { crowIndices: new Int32Array(), colIndices: new Int32Array() };
+  reader.fields({
+    1: () => (values = reader.copy()),
+    2: () => (sparse.crowIndices = readIndices(reader, "an index of a sparse tensor is out of range")),
+    3: () => (sparse.colIndices = readIndices(reader, "an index of a sparse tensor is out of range")),
+  });
+  return { values, sparse };
 }
 
-function readIndices(reader: Reader): Int32Array<ArrayBuffer> {
-  const indices = narrowed(reader.aligned(8));
-  if (indices instanceof BigInt64Array) throw malformed("an index of a sparse tensor is out of range");
+/** int64 values that must fit 32 bits. */
+export function readIndices(reader: Reader, otherwise: string): Int32Array<ArrayBuffer> {
+  const indices = narrowed(reader.copy(8));
+  if (indices instanceof BigInt64Array) throw malformed(otherwise);
   return indices;
 }
 
 /** Raw values of a declared dtype; int32 widens to int64 and bfloat16 to float32. `bytes` starts its own buffer. */
 export function readValues(bytes: Uint8Array<ArrayBuffer>, dtype: number): Pick<Tensor, "dtype" | "data"> {
-  const itemSize = dtype === dtypes.int64 ? 8 : dtype === dtypes.bfloat16 ? 2 : 4;
+  const itemSize = itemSizeOf(dtype);
   if (bytes.length % itemSize !== 0)
     throw malformed(`a tensor of ${itemSize}-byte values (dtype ${dtype}) has ${bytes.length} bytes`);
-  const count = bytes.length / itemSize;
-  if (dtype === dtypes.float32)
-    return { dtype: "float32", data: new Float32Array(bytes.buffer, bytes.byteOffset, count) };
+  const { buffer } = bytes;
+  if (dtype === dtypes.float32) return { dtype: "float32", data: new Float32Array(buffer) };
   if (dtype === dtypes.int64) return { dtype: "int64", data: narrowed(bytes) };
-  if (dtype === dtypes.int32) return { dtype: "int64", data: new Int32Array(bytes.buffer, bytes.byteOffset, count) };
+  if (dtype === dtypes.int32) return { dtype: "int64", data: new Int32Array(buffer) };
   if (dtype === dtypes.bfloat16) {
-    const bits = new Uint32Array(count);
-    const halves = new Uint16Array(bytes.buffer, bytes.byteOffset, count);
-    for (let index = 0; index < count; index++) bits[index] = halves[index]! << 16;
+    const bits = Uint32Array.from(new Uint16Array(buffer), (half) => half << 16);
     return { dtype: "float32", data: new Float32Array(bits.buffer) };
   }
   throw malformed(`tensor dtype ${dtype} is unknown; use 1 (float32) or 2 (int64)`);

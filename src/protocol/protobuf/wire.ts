@@ -1,6 +1,7 @@
 // The protobuf encoding itself: varints, length-delimited fields, and raw little-endian arrays. Arrays go between typed arrays
 // and bytes by block copies; no object is made per number.
 import { endianness } from "node:os";
+import type { Part } from "../../core/protobuf.ts";
 import { ProtocolError } from "../errors.ts";
 
 if (endianness() !== "LE") throw new Error("Whetstone's protobuf codecs need a little-endian machine.");
@@ -15,7 +16,7 @@ export function malformed(reason: string): ProtocolError {
   );
 }
 
-export const wireType = { varint: 0, fixed64: 1, bytes: 2, fixed32: 5 } as const;
+const wireType = { varint: 0, fixed64: 1, bytes: 2, fixed32: 5 } as const;
 
 /** Reads one message's fields from a range of bytes. Every length is checked against the range before it is used. */
 export class Reader {
@@ -32,8 +33,26 @@ export class Reader {
     this.end = end;
   }
 
+  /** Reads every field of the message with the reader of its number; those without one are passed over. */
+  fields(readers: Readonly<Record<number, () => void>>): void {
+    while (this.next()) {
+      const read = readers[this.field];
+      if (read) read();
+      else this.skip();
+    }
+  }
+
+  /** An entry of a map, whose value `read` takes; `missing` where there is none. */
+  entry<T>(missing: T, read: (entry: Reader) => T): [key: string, value: T] {
+    const entry = this.message();
+    let key = "";
+    let value = missing;
+    entry.fields({ 1: () => (key = entry.string()), 2: () => (value = read(entry)) });
+    return [key, value];
+  }
+
   /** Moves to the next field; false at the end of the message. */
-  next(): boolean {
+  private next(): boolean {
     if (this.position >= this.end) return false;
     const tag = this.varint();
     this.field = Math.floor(tag / 8);
@@ -42,7 +61,7 @@ export class Reader {
     return true;
   }
 
-  skip(): void {
+  private skip(): void {
     if (this.type === wireType.varint) this.varint();
     else if (this.type === wireType.fixed64) this.advance(8);
     else if (this.type === wireType.bytes) this.advance(this.length());
@@ -82,10 +101,6 @@ export class Reader {
     return this.varint() !== 0;
   }
 
-  enum(): number {
-    return this.int32();
-  }
-
   /** A count or a size: an int64 that must lie in 0 … 2^53. */
   size(): number {
     this.expect(wireType.varint);
@@ -113,11 +128,6 @@ export class Reader {
     return new Reader(this.bytes, start, this.position);
   }
 
-  /** A copy of a bytes field. */
-  copy(): Uint8Array {
-    return this.aligned(1);
-  }
-
   /** Adds a repeated int64 field, packed or not, to `sizes`. */
   sizes(sizes: number[]): void {
     if (this.type === wireType.varint) {
@@ -129,17 +139,17 @@ export class Reader {
   }
 
   int32s(): Int32Array<ArrayBuffer> {
-    const copy = this.aligned(4);
+    const copy = this.copy(4);
     return new Int32Array(copy.buffer, 0, copy.length / 4);
   }
 
   float32s(): Float32Array<ArrayBuffer> {
-    const copy = this.aligned(4);
+    const copy = this.copy(4);
     return new Float32Array(copy.buffer, 0, copy.length / 4);
   }
 
   /** A copy of a bytes field in a buffer of its own, whose length is a multiple of `itemSize`. */
-  aligned(itemSize: number): Uint8Array<ArrayBuffer> {
+  copy(itemSize = 1): Uint8Array<ArrayBuffer> {
     const start = this.block();
     const count = this.position - start;
     if (count % itemSize !== 0) throw malformed(`an array of ${itemSize}-byte items has ${count} bytes`);
@@ -178,156 +188,54 @@ export class Reader {
   }
 }
 
-/** The bytes an unsigned number takes as a varint. */
-export function varintSize(value: number): number {
-  let size = 1;
-  while (value >= 128) {
-    value = Math.floor(value / 128);
-    size++;
-  }
-  return size;
+/** The memory of an array, as it travels. */
+export const bytesOf = (array: Int32Array | Float32Array | BigInt64Array): Uint8Array =>
+  new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+
+/** Numbers as the kind of array that they stand for. Writing throws where a value is no number of that kind. */
+export function numbers(values: ArrayLike<number>, kind: "int32" | "int64" | "float32", name: string): Part {
+  const itemSize = kind === "int64" ? 8 : 4;
+  const write = kind === "float32" ? writeFloats : kind === "int64" ? writeInt64s : writeInt32s;
+  return {
+    length: values.length * itemSize,
+    writeTo(target, offset) {
+      const bad = write(values, new DataView(target.buffer, target.byteOffset + offset, this.length));
+      if (bad < 0) return;
+      const reason = `${name}[${bad}] is ${String(values[bad])}, not ${kind === "float32" ? "a number" : "a 32-bit integer"}`;
+      throw new ProtocolError("protocol/invalid-message", `${reason}. Pass a flat list of numbers.`);
+    },
+  };
 }
 
-/** The bytes a length-delimited field takes, its tag (of one byte) and length included. */
-export const blockSize = (length: number) => 1 + varintSize(length) + length;
+// Each returns the index of the first value that is not of its kind, or -1. They are loops of their own because a batch holds millions.
 
-/** Writes fields into a buffer of the right size, which the caller has computed. Field numbers are below 16. */
-export class Writer {
-  readonly bytes: Uint8Array;
-  position = 0;
-
-  /** `bytes` may be longer than what will be written. */
-  constructor(bytes: number | Uint8Array) {
-    this.bytes = typeof bytes === "number" ? Buffer.allocUnsafeSlow(bytes) : bytes;
+function writeFloats(values: ArrayLike<number>, target: DataView): number {
+  for (let index = 0; index < values.length; index++) {
+    const value = values[index];
+    if (typeof value !== "number") return index;
+    target.setFloat32(4 * index, value, true);
   }
-
-  /** The bytes written. A difference from the computed size is a mistake in this folder. */
-  finish(): Uint8Array {
-    if (this.position !== this.bytes.length)
-      throw new Error(`protobuf size ${this.bytes.length} was computed, ${this.position} bytes were written`);
-    return this.bytes;
-  }
-
-  tag(field: number, type: number): void {
-    this.bytes[this.position++] = (field << 3) | type;
-  }
-
-  varint(value: number): void {
-    while (value >= 128) {
-      this.bytes[this.position++] = (value % 128) | 0x80;
-      value = Math.floor(value / 128);
-    }
-    this.bytes[this.position++] = value;
-  }
-
-  /** An int32, bool or enum field; nothing when it is 0. Negative values are not used by this protocol. */
-  number(field: number, value: number): void {
-    if (value === 0) return;
-    this.tag(field, wireType.varint);
-    this.varint(value);
-  }
-
-  double(field: number, value: number): void {
-    this.tag(field, wireType.fixed64);
-    new DataView(this.bytes.buffer, this.bytes.byteOffset + this.position, 8).setFloat64(0, value, true);
-    this.position += 8;
-  }
-
-  /** The head of a length-delimited field; its content must follow. */
-  head(field: number, length: number): void {
-    this.tag(field, wireType.bytes);
-    this.varint(length);
-  }
-
-  block(field: number, content: Uint8Array): void {
-    this.head(field, content.length);
-    this.raw(content);
-  }
-
-  raw(content: Uint8Array): void {
-    this.bytes.set(content, this.position);
-    this.position += content.length;
-  }
-
-  array(field: number, array: Int32Array | Float32Array | BigInt64Array): void {
-    this.head(field, array.byteLength);
-    this.raw(new Uint8Array(array.buffer, array.byteOffset, array.byteLength));
-  }
-
-  /** 32-bit integers as int64[]. */
-  int64s(field: number, values: Int32Array | BigInt64Array): void {
-    if (values instanceof BigInt64Array) {
-      this.array(field, values);
-      return;
-    }
-    this.head(field, values.length * 8);
-    this.rawInt64s(values);
-  }
-
-  /** A plain list, written as the kind of array it stands for. Throws where a value is no number of that kind. */
-  list(field: number, list: readonly number[], kind: "int32" | "int64" | "float32", name: string): void {
-    this.head(field, list.length * (kind === "int64" ? 8 : 4));
-    for (let start = 0; start < list.length; start += listBlock) {
-      const end = Math.min(start + listBlock, list.length);
-      const bad = convert[kind](list, start, end);
-      if (bad >= 0) {
-        const reason = `${name}[${bad}] is ${String(list[bad])}, not ${kind === "float32" ? "a number" : "a 32-bit integer"}`;
-        throw new ProtocolError("protocol/invalid-message", `${reason}. Pass a flat list of numbers.`);
-      }
-      this.raw(
-        kind === "int64" ? scratchBytes.subarray(0, 8 * (end - start)) : scratchBytes.subarray(0, 4 * (end - start)),
-      );
-    }
-  }
-
-  /** 32-bit integers as int64[], without a head. */
-  rawInt64s(values: Int32Array): void {
-    for (let start = 0; start < values.length; start += listBlock) {
-      const end = Math.min(start + listBlock, values.length);
-      for (let index = start, to = 0; index < end; index++, to += 2) {
-        const value = values[index]!;
-        scratch[to] = value;
-        scratch[to + 1] = value >> 31;
-      }
-      this.raw(scratchBytes.subarray(0, 8 * (end - start)));
-    }
-  }
+  return -1;
 }
 
-/** Values are converted in blocks that stay in the processor's cache until they are copied out. */
-const listBlock = 4096;
-const scratch = new Int32Array(2 * listBlock);
-const scratchFloats = new Float32Array(scratch.buffer, 0, listBlock);
-const scratchBytes = new Uint8Array(scratch.buffer);
+function writeInt32s(values: ArrayLike<number>, target: DataView): number {
+  for (let index = 0; index < values.length; index++) {
+    const value = values[index]! | 0;
+    if (value !== values[index]) return index;
+    target.setInt32(4 * index, value, true);
+  }
+  return -1;
+}
 
-/** Each puts a block of a list into the scratch space; the index of the first value that is not of its kind, or -1. */
-const convert = {
-  int32(list: readonly number[], start: number, end: number): number {
-    for (let index = start; index < end; index++) {
-      const value = list[index]! | 0;
-      if (value !== list[index]) return index;
-      scratch[index - start] = value;
-    }
-    return -1;
-  },
-  int64(list: readonly number[], start: number, end: number): number {
-    for (let index = start, to = 0; index < end; index++, to += 2) {
-      const value = list[index]! | 0;
-      if (value !== list[index]) return index;
-      scratch[to] = value;
-      scratch[to + 1] = value >> 31;
-    }
-    return -1;
-  },
-  float32(list: readonly number[], start: number, end: number): number {
-    for (let index = start; index < end; index++) {
-      const value = list[index];
-      if (typeof value !== "number") return index;
-      scratchFloats[index - start] = value;
-    }
-    return -1;
-  },
-};
+function writeInt64s(values: ArrayLike<number>, target: DataView): number {
+  for (let index = 0; index < values.length; index++) {
+    const value = values[index]! | 0;
+    if (value !== values[index]) return index;
+    target.setInt32(8 * index, value, true);
+    target.setInt32(8 * index + 4, value >> 31, true);
+  }
+  return -1;
+}
 
 /** Little-endian int64[] as an Int32Array where every value fits, else as a BigInt64Array. `bytes` starts its own buffer. */
 export function narrowed(bytes: Uint8Array<ArrayBuffer>): Int32Array<ArrayBuffer> | BigInt64Array<ArrayBuffer> {
@@ -342,15 +250,9 @@ export function narrowed(bytes: Uint8Array<ArrayBuffer>): Int32Array<ArrayBuffer
   return values;
 }
 
-const textEncoder = new TextEncoder();
-const encodedTexts = new Map<string, Uint8Array>();
-
-/** UTF-8 bytes; names repeat in every datum, so short ones are remembered. */
-export function utf8(text: string): Uint8Array {
-  let bytes = encodedTexts.get(text);
-  if (!bytes) {
-    bytes = textEncoder.encode(text);
-    if (encodedTexts.size < 256 && bytes.length < 128) encodedTexts.set(text, bytes);
-  }
-  return bytes;
+/** Sets an own property whatever the key, "__proto__" included. */
+export function setEntry<T>(record: Record<string, T>, key: string, value: T): void {
+  if (key === "__proto__")
+    Object.defineProperty(record, key, { value, enumerable: true, configurable: true, writable: true });
+  else record[key] = value;
 }
