@@ -11,11 +11,6 @@ export const submitResponse = message({
 });
 export type SubmitResponse = z.output<typeof submitResponse>;
 
-export const retrieveFutureRequest = message({
-  request_id: z.string(),
-  allow_metadata_only: fallback(z.boolean(), false),
-});
-
 /** Whether work is held up, and by what. */
 export type QueueState = "active" | "paused_capacity" | "paused_rate_limit" | "unknown";
 
@@ -43,37 +38,34 @@ export const requestFailedResponse = message({
   code: optional(z.string()),
 });
 
-/** Which of a sampler's requests have finished since the cursor; held open while there are none. */
-export const retrieveFuturesRequest = message({
-  target: message({
-    type: z.literal("sampling_session"),
-    sampling_session_id: z.string(),
-    /** Which copy of the sampling client asks: its sequence ids divided by 10⁹. */
-    cloned_sampler_id: fallback(z.int(), 0),
-  }),
-  prev_cursor: fallback(z.int(), 0),
-  /** Results that were fetched and may be freed. */
-  retrieved_request_ids: fallback(z.array(z.string()), []),
-});
-export const retrieveFuturesResponse = message({
-  completions: z.array(
-    message({
-      state: z.enum(["finished", "failed"]),
-      request_id: z.string(),
-      response_payload_uncompressed_size: optional(z.int()),
-    }),
-  ),
-  cursor: z.int(),
-});
-
-export const cancelFutureRequest = message({ request_id: z.string() });
-
 export const futureRoutes = {
   /** Answers with the operation's result, in JSON or protobuf. */
-  retrieveFuture: route("POST", "/retrieve_future", { request: retrieveFutureRequest }),
-  retrieveFutures: route("POST", "/retrieve_futures", {
-    request: retrieveFuturesRequest,
-    response: retrieveFuturesResponse,
+  retrieveFuture: route("POST", "/retrieve_future", {
+    request: message({ request_id: z.string(), allow_metadata_only: fallback(z.boolean(), false) }),
   }),
-  cancelFuture: route("POST", "/cancel_future", { request: cancelFutureRequest }),
+  /** Which of a sampler's requests have finished since the cursor; held open while there are none. */
+  retrieveFutures: route("POST", "/retrieve_futures", {
+    request: message({
+      target: message({
+        type: z.literal("sampling_session"),
+        sampling_session_id: z.string(),
+        /** Which copy of the sampling client asks: its sequence ids divided by 10⁹. */
+        cloned_sampler_id: fallback(z.int(), 0),
+      }),
+      prev_cursor: fallback(z.int(), 0),
+      /** Results that were fetched and may be freed. */
+      retrieved_request_ids: fallback(z.array(z.string()), []),
+    }),
+    response: message({
+      completions: z.array(
+        message({
+          state: z.enum(["finished", "failed"]),
+          request_id: z.string(),
+          response_payload_uncompressed_size: optional(z.int()),
+        }),
+      ),
+      cursor: z.int(),
+    }),
+  }),
+  cancelFuture: route("POST", "/cancel_future", { request: message({ request_id: z.string() }) }),
 };

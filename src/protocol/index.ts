@@ -14,7 +14,7 @@ export type { TopkLogprobs } from "./arrays.ts";
 export { ProtocolError, type ProtocolErrorCode, type ProtocolIssue } from "./errors.ts";
 export * from "./futures.ts";
 export * from "./losses.ts";
-export { decode, encode, encodeText, parseJson } from "./message.ts";
+export { decode, encode, encodeText, parseJson, snake } from "./message.ts";
 export * from "./model-input.ts";
 export {
   type CheckpointKind,

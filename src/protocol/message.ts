@@ -33,6 +33,9 @@ export function fallback<T extends z.ZodType>(schema: T, value: z.output<T>) {
   });
 }
 
+/** Whatever a user attached, by name. */
+export const anything = z.record(z.string(), z.unknown());
+
 /** Names the message: written by itself, and not part of the object. */
 export const kind = <const T extends string>(name: T) =>
   z.codec(z.literal(name).nullish(), z.custom<undefined>(), { decode: () => undefined, encode: () => name });

@@ -2,30 +2,26 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import * as protocol from "./index.ts";
 import {
-  adamParams,
   checkpoint,
   clientConfig,
-  createModelRequest,
   decode,
   decodeForwardBackwardJson,
   encode,
   encodeForwardBackwardJson,
   encodeText,
   formatTinkerPath,
-  loadWeightsRequest,
   modelInputLength,
   ProtocolError,
   parseJson,
   parseTinkerPath,
+  routes,
   sampleRequest,
   sampleResponse,
-  saveWeightsRequest,
   type Tensor,
   tensor,
   tensorProblem,
   tensorSchema,
   textTokens,
-  ttlRequest,
 } from "./index.ts";
 
 function codeOf(action: () => unknown): string {
@@ -79,22 +75,23 @@ describe("JSON messages", () => {
   });
 
   test("absent and null give the same defaults", () => {
-    const absent = decode(saveWeightsRequest, { model_id: "m" });
+    const absent = decode(routes.saveWeights.request, { model_id: "m" });
     const nulls = { model_id: "m", path: null, seq_id: null, ttl_seconds: null, overwrite: null, type: null };
-    expect(decode(saveWeightsRequest, nulls)).toEqual(absent);
+    expect(decode(routes.saveWeights.request, nulls)).toEqual(absent);
     expect(absent).toEqual({ modelId: "m", overwrite: false });
     expect(decode(clientConfig, {}).fwdbwdMaxChunkLen).toBe(1024);
-    expect(decode(adamParams, {})).toMatchObject({ learningRate: 1e-4, beta2: 0.95, eps: 1e-12 });
+    const { adamParams } = decode(routes.optimStep.request, { model_id: "m", adam_params: {} });
+    expect(adamParams).toMatchObject({ learningRate: 1e-4, beta2: 0.95, eps: 1e-12 });
   });
 
   test("a null that carries meaning is kept", () => {
-    expect(decode(ttlRequest, { ttl_seconds: null })).toEqual({ ttlSeconds: null });
-    expect(encode(ttlRequest, { ttlSeconds: null })).toEqual({ ttl_seconds: null });
-    expect(decode(ttlRequest, {})).toEqual({ ttlSeconds: null });
+    expect(decode(routes.checkpointTtl.request, { ttl_seconds: null })).toEqual({ ttlSeconds: null });
+    expect(encode(routes.checkpointTtl.request, { ttlSeconds: null })).toEqual({ ttl_seconds: null });
+    expect(decode(routes.checkpointTtl.request, {})).toEqual({ ttlSeconds: null });
   });
 
   test("nested messages are written in wire spelling, without undefined fields", () => {
-    const text = encodeText(createModelRequest, {
+    const text = encodeText(routes.createModel.request, {
       sessionId: "s",
       modelSeqId: 0,
       baseModel: "tiny",
@@ -164,10 +161,11 @@ describe("JSON messages", () => {
   });
 
   test("any JSON value, against any schema, gives a result or the documented error", () => {
-    const schemas = Object.values(protocol).filter(
-      (value): value is typeof sampleRequest => typeof value === "object" && value !== null && "_zod" in value,
-    );
-    expect(schemas.length).toBeGreaterThan(40);
+    const schemas = [
+      ...Object.values(protocol),
+      ...Object.values(routes).flatMap((route) => Object.values(route)),
+    ].filter((value): value is typeof sampleRequest => typeof value === "object" && value !== null && "_zod" in value);
+    expect(schemas.length).toBeGreaterThan(60);
     fc.assert(
       fc.property(fc.constantFrom(...schemas), fc.jsonValue(), (schema, json) => {
         expect(["none", "protocol/invalid-message"]).toContain(codeOf(() => decode(schema, json)));
@@ -178,14 +176,14 @@ describe("JSON messages", () => {
 
   test("load_weights has two forms", () => {
     expect(
-      decode(loadWeightsRequest, { model_id: "m", seq_id: 1, path: "tinker://r/weights/a", optimizer: false }),
+      decode(routes.loadWeights.request, { model_id: "m", seq_id: 1, path: "tinker://r/weights/a", optimizer: false }),
     ).toEqual({
       modelId: "m",
       seqId: 1,
       path: "tinker://r/weights/a",
       optimizer: false,
     });
-    expect(decode(loadWeightsRequest, { session_id: "s", model_seq_id: 2, path: "p" })).toMatchObject({
+    expect(decode(routes.loadWeights.request, { session_id: "s", model_seq_id: 2, path: "p" })).toMatchObject({
       sessionId: "s",
       modelSeqId: 2,
       optimizer: true,

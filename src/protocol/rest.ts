@@ -1,6 +1,6 @@
 // The plain request/answer endpoints: runs, checkpoints, sessions, samplers, capabilities, audit and billing.
 import { z } from "zod";
-import { fallback, message, optional } from "./message.ts";
+import { anything, fallback, message, optional } from "./message.ts";
 import { checkpointKinds } from "./paths.ts";
 import { route } from "./route.ts";
 import { finishReasons } from "./session.ts";
@@ -21,9 +21,8 @@ function parseTime(text: string): number {
   return Date.parse(zoned ? text : `${text}Z`);
 }
 
-export const accessScopes = ["owned", "accessible"] as const;
 /** Whose things to list: one's own, or all that one may see. */
-export type AccessScope = (typeof accessScopes)[number];
+export type AccessScope = "owned" | "accessible";
 
 export const checkpoint = message({
   /** `weights/NAME`, `sampler_weights/NAME` or `external_weights/NAME` (the bare name on SkyRL). */
@@ -46,7 +45,7 @@ export const checkpoint = message({
 /** A checkpoint that the server keeps. */
 export type Checkpoint = z.output<typeof checkpoint>;
 
-export const cursor = message({
+const cursor = message({
   /** Items before this part. */
   offset: z.int(),
   /** Items that were asked for. */
@@ -57,7 +56,7 @@ export const cursor = message({
 /** A place in a list. */
 export type Cursor = z.output<typeof cursor>;
 
-export const trainingRun = message({
+const trainingRun = message({
   /** Its id. */
   training_run_id: z.string(),
   /** The base model. */
@@ -77,7 +76,7 @@ export const trainingRun = message({
   /** The newest checkpoint to sample from. */
   last_sampler_checkpoint: optional(checkpoint),
   /** What it was made with. */
-  user_metadata: optional(z.record(z.string(), z.unknown())),
+  user_metadata: optional(anything),
   /** Beyond the protocol: how far the run got, for clients that must reconcile after a server's restart. */
   applied_optim_steps: optional(z.int()),
   /** Beyond the protocol: the last request that took effect. */
@@ -86,7 +85,7 @@ export const trainingRun = message({
 /** A training run as the server knows it. */
 export type TrainingRun = z.output<typeof trainingRun>;
 
-export const trainingRunsResponse = message({
+const trainingRunsResponse = message({
   /** The runs. */
   training_runs: z.array(trainingRun),
   /** Where this part of the list is. */
@@ -94,7 +93,7 @@ export const trainingRunsResponse = message({
 });
 /** A list of training runs. */
 export type TrainingRunsResponse = z.output<typeof trainingRunsResponse>;
-export const checkpointsResponse = message({
+const checkpointsResponse = message({
   /** The checkpoints. */
   checkpoints: z.array(checkpoint),
   /** Where this part of the list is, when there are more. */
@@ -103,8 +102,6 @@ export const checkpointsResponse = message({
 /** A list of checkpoints. */
 export type CheckpointsResponse = z.output<typeof checkpointsResponse>;
 
-/** null removes the limit; it is always sent. */
-export const ttlRequest = message({ ttl_seconds: fallback(z.int().nullable(), null) });
 export const archiveResponse = message({
   /** A signed address. */
   url: z.string(),
@@ -114,7 +111,7 @@ export const archiveResponse = message({
 /** Where a checkpoint's archive can be fetched. */
 export type ArchiveResponse = z.output<typeof archiveResponse>;
 
-export const externalWeightsUrls = message({
+const externalWeightsUrls = message({
   /** Addresses by file name. */
   urls: z.record(z.string(), z.string()),
   /** When they stop working. */
@@ -123,19 +120,7 @@ export const externalWeightsUrls = message({
 /** Signed addresses for the files of a checkpoint. */
 export type ExternalWeightsUrls = z.output<typeof externalWeightsUrls>;
 
-/** Up to SDK 0.33.1 the copy goes into a session, under a model's number; since then into a project. */
-export const copyWeightsRequest = message({
-  source_path: z.string(),
-  ttl_seconds: optional(z.int()),
-  destination_project_id: optional(z.string()),
-  session_id: optional(z.string()),
-  model_seq_id: optional(z.int()),
-  weights_access_token: optional(z.string()),
-});
-export const copyWeightsResponse = message({ tinker_path: z.string() });
-
-export const weightsInfoRequest = message({ tinker_path: z.string() });
-export const weightsInfoResponse = message({
+const weightsInfoResponse = message({
   /** The base model. */
   base_model: z.string(),
   /** Whether it is an adapter. */
@@ -154,27 +139,19 @@ export const weightsInfoResponse = message({
 /** What a checkpoint holds. */
 export type WeightsInfoResponse = z.output<typeof weightsInfoResponse>;
 
-export const sessionsResponse = message({ sessions: z.array(z.string()) });
-export const sessionResponse = message({
+const sessionResponse = message({
   /** Its training runs. */
   training_run_ids: z.array(z.string()),
   /** Its samplers. */
   sampler_ids: z.array(z.string()),
   /** What it was made with. */
-  user_metadata: optional(z.record(z.string(), z.unknown())),
+  user_metadata: optional(anything),
   /** Its name for people. */
   display_name: optional(z.string()),
 });
 /** What belongs to a session. */
 export type SessionResponse = z.output<typeof sessionResponse>;
-export const sessionProjectRequest = message({ project_id: z.string() });
-export const traceExportResponse = message({
-  status: z.enum(["pending", "ready", "failed"]),
-  url: optional(z.string()),
-  error: optional(z.string()),
-});
-
-export const samplerResponse = message({
+const samplerResponse = message({
   /** The sampler's id. */
   sampler_id: z.string(),
   /** The base model. */
@@ -185,7 +162,7 @@ export const samplerResponse = message({
 /** What a sampler samples from. */
 export type SamplerResponse = z.output<typeof samplerResponse>;
 
-export const serverCapabilities = message({
+const serverCapabilities = message({
   /** The base models, with their context windows. */
   supported_models: z.array(
     message({
@@ -200,7 +177,7 @@ export const serverCapabilities = message({
 });
 /** What a server offers. */
 export type ServerCapabilities = z.output<typeof serverCapabilities>;
-export const auditResponse = message({
+const auditResponse = message({
   /** What happened. */
   entries: z.array(
     message({
@@ -209,22 +186,14 @@ export const auditResponse = message({
       model_id: optional(z.string()),
       tinker_path: optional(z.string()),
       purpose: optional(z.string()),
-      event_details: optional(z.record(z.string(), z.unknown())),
+      event_details: optional(anything),
     }),
   ),
 });
 /** A part of the audit log. */
 export type AuditResponse = z.output<typeof auditResponse>;
 
-/** Kinds seen: training, sampling_prefill, sampling_sample, checkpoint, storage. */
-export const usageEventInfo = message({
-  type: z.string(),
-  token_count: optional(z.number()),
-  cached: optional(z.boolean()),
-  count: optional(z.number()),
-  gigabyte_hours: optional(z.number()),
-});
-export const billingUsageResponse = message({
+const billingUsageResponse = message({
   /** Rows of use: when, what, how much. */
   data: z.array(
     message({
@@ -235,33 +204,42 @@ export const billingUsageResponse = message({
       user_name: optional(z.string()),
       session_id: optional(z.string()),
       project_id: optional(z.string()),
-      event_info: usageEventInfo,
+      event_info: message({
+        /** Seen: training, sampling_prefill, sampling_sample, checkpoint, storage. */
+        type: z.string(),
+        token_count: optional(z.number()),
+        cached: optional(z.boolean()),
+        count: optional(z.number()),
+        gigabyte_hours: optional(z.number()),
+      }),
       estimated_cost_usd: optional(z.number()),
     }),
   ),
   /** Up to when costs are complete. */
   cost_data_through: optional(z.string()),
   /** The sessions that rows name, by id. */
-  sessions: fallback(z.record(z.string(), message({ user_metadata: optional(z.record(z.string(), z.unknown())) })), {}),
+  sessions: fallback(z.record(z.string(), message({ user_metadata: optional(anything) })), {}),
 });
 /** What was used and what it cost. */
 export type BillingUsageResponse = z.output<typeof billingUsageResponse>;
 
-export const checkpointUsageResponse = message({
+const checkpointUsageResponse = message({
   /** Sizes and counts. */
   data: z.array(message({ checkpoint_count: z.int(), size_bytes: z.int(), size_gigabytes: z.number() })),
 });
 /** How much the checkpoints take. */
 export type CheckpointUsageResponse = z.output<typeof checkpointUsageResponse>;
 
+/** The last session of a part of the list, to go on after. */
+const place = message({ last_created_at: datetime, last_session_id: z.string() });
 const sessionStatuses = ["active", "cancelled", "failed", "client_finished"] as const;
-export const searchSessionsRequest = message({
+const searchSessionsRequest = message({
   /** This one. */
   session_id: optional(z.string()),
   /** In one of these projects. */
   project_ids: optional(z.array(z.string())),
   /** Values that the session was made with. */
-  user_metadata: fallback(z.record(z.string(), z.unknown()), {}),
+  user_metadata: fallback(anything, {}),
   /** A part of the name. */
   display_name: optional(z.string()),
   /** Whose. */
@@ -278,12 +256,12 @@ export const searchSessionsRequest = message({
   /** At most this many. */
   limit: fallback(z.int(), 50),
   /** After this one, from an earlier answer. */
-  cursor: optional(message({ last_created_at: datetime, last_session_id: z.string() })),
+  cursor: optional(place),
 });
 /** Which sessions to find; what is left out does not matter. */
 export type SearchSessionsRequest = z.output<typeof searchSessionsRequest>;
 
-export const searchSessionsResponse = message({
+const searchSessionsResponse = message({
   /** The sessions. */
   sessions: z.array(
     message({
@@ -302,56 +280,81 @@ export const searchSessionsResponse = message({
       ),
       checkpoints_count: z.int(),
       display_name: optional(z.string()),
-      user_metadata: optional(z.record(z.string(), z.unknown())),
+      user_metadata: optional(anything),
       checkpoint_storage_bytes: optional(z.int()),
     }),
   ),
   /** To find more; absent at the end. */
-  next_cursor: optional(message({ last_created_at: datetime, last_session_id: z.string() })),
+  next_cursor: optional(place),
 });
 /** Sessions that were found. */
 export type SearchSessionsResponse = z.output<typeof searchSessionsResponse>;
-
-/** Who a key belongs to. */
-export const apiKeyResponse = message({
-  key_id: z.int(),
-  name: z.string(),
-  note: z.string(),
-  details: message({
-    org_details: message({ name: z.string() }),
-    user_details: message({ email: z.string() }),
-  }),
-});
 
 const run = "/training_runs/{run}";
 const checkpointOfRun = `${run}/checkpoints/{checkpoint}`;
 export const restRoutes = {
   serverCapabilities: route("GET", "/get_server_capabilities", { response: serverCapabilities }),
   sampler: route("GET", "/samplers/{sampler}", { response: samplerResponse }),
-  weightsInfo: route("POST", "/weights_info", { request: weightsInfoRequest, response: weightsInfoResponse }),
+  weightsInfo: route("POST", "/weights_info", {
+    request: message({ tinker_path: z.string() }),
+    response: weightsInfoResponse,
+  }),
   trainingRuns: route("GET", "/training_runs", { response: trainingRunsResponse }),
   trainingRun: route("GET", run, { response: trainingRun }),
   runCheckpoints: route("GET", `${run}/checkpoints`, { response: checkpointsResponse }),
   checkpoints: route("GET", "/checkpoints", { response: checkpointsResponse }),
   publishCheckpoint: route("POST", `${checkpointOfRun}/publish`),
   unpublishCheckpoint: route("DELETE", `${checkpointOfRun}/publish`),
-  checkpointTtl: route("PUT", `${checkpointOfRun}/ttl`, { request: ttlRequest }),
+  /** null removes the limit; it is always sent. */
+  checkpointTtl: route("PUT", `${checkpointOfRun}/ttl`, {
+    request: message({ ttl_seconds: fallback(z.int().nullable(), null) }),
+  }),
   /** A redirect, or JSON. */
   archive: route("GET", `${checkpointOfRun}/archive`, { response: archiveResponse }),
   externalWeightsUrls: route("GET", `${checkpointOfRun}/external_weights_urls`, { response: externalWeightsUrls }),
   deleteCheckpoint: route("DELETE", checkpointOfRun),
-  copyWeights: route("POST", "/copy_weights", { request: copyWeightsRequest, response: copyWeightsResponse }),
+  /** Up to SDK 0.33.1 the copy goes into a session, under a model's number; since then into a project. */
+  copyWeights: route("POST", "/copy_weights", {
+    request: message({
+      source_path: z.string(),
+      ttl_seconds: optional(z.int()),
+      destination_project_id: optional(z.string()),
+      session_id: optional(z.string()),
+      model_seq_id: optional(z.int()),
+      weights_access_token: optional(z.string()),
+    }),
+    response: message({ tinker_path: z.string() }),
+  }),
   searchSessions: route("POST", "/sessions/search", {
     request: searchSessionsRequest,
     response: searchSessionsResponse,
   }),
-  sessions: route("GET", "/sessions", { response: sessionsResponse }),
+  sessions: route("GET", "/sessions", { response: message({ sessions: z.array(z.string()) }) }),
   session: route("GET", "/sessions/{session}", { response: sessionResponse }),
-  sessionProject: route("PUT", "/sessions/{session}/project", { request: sessionProjectRequest }),
-  traceExport: route("GET", "/sessions/{session}/trace_export", { response: traceExportResponse }),
+  sessionProject: route("PUT", "/sessions/{session}/project", {
+    request: message({ project_id: z.string() }),
+  }),
+  traceExport: route("GET", "/sessions/{session}/trace_export", {
+    response: message({
+      status: z.enum(["pending", "ready", "failed"]),
+      url: optional(z.string()),
+      error: optional(z.string()),
+    }),
+  }),
   audit: route("GET", "/audit", { response: auditResponse }),
   billingUsage: route("GET", "/billing/usage/events", { response: billingUsageResponse }),
   checkpointUsage: route("GET", "/billing/usage/checkpoints/current", { response: checkpointUsageResponse }),
-  apiKey: route("GET", "/auth/apikey/me", { response: apiKeyResponse }),
+  /** Who a key belongs to. */
+  apiKey: route("GET", "/auth/apikey/me", {
+    response: message({
+      key_id: z.int(),
+      name: z.string(),
+      note: z.string(),
+      details: message({
+        org_details: message({ name: z.string() }),
+        user_details: message({ email: z.string() }),
+      }),
+    }),
+  }),
   revokeApiKey: route("DELETE", "/auth/apikey/me"),
 };

@@ -13,22 +13,6 @@ import {
 } from "./questions.ts";
 import { route } from "./route.ts";
 
-export const createSamplingSessionRequest = message({
-  type: kind("create_sampling_session"),
-  session_id: z.string(),
-  sampling_session_seq_id: z.int(),
-  base_model: optional(z.string()),
-  model_path: optional(z.string()),
-});
-export const createSamplingSessionResponse = message({ sampling_session_id: z.string(), type: optional(z.string()) });
-
-/** Gives a copy of a sampling client its place among the others: its sequence ids start at 10⁹ times this. */
-export const joinSamplingSessionRequest = message({
-  type: kind("join_sampling_session"),
-  sampling_session_id: z.string(),
-});
-export const joinSamplingSessionResponse = message({ client_counter: z.int().min(1), type: optional(z.string()) });
-
 /**
  * `seed` may be any 64-bit value. `stop` is one string, a list of strings, or a list of token ids; absent, the model's end of
  * sequence stops, and with an empty list nothing does.
@@ -135,12 +119,19 @@ export const sampleResponse = message({
 
 export const samplingRoutes = {
   createSamplingSession: route("POST", "/create_sampling_session", {
-    request: createSamplingSessionRequest,
-    response: createSamplingSessionResponse,
+    request: message({
+      type: kind("create_sampling_session"),
+      session_id: z.string(),
+      sampling_session_seq_id: z.int(),
+      base_model: optional(z.string()),
+      model_path: optional(z.string()),
+    }),
+    response: message({ sampling_session_id: z.string(), type: optional(z.string()) }),
   }),
+  /** Gives a copy of a sampling client its place among the others: its sequence ids start at 10⁹ times this. */
   joinSamplingSession: route("POST", "/join_sampling_session", {
-    request: joinSamplingSessionRequest,
-    response: joinSamplingSessionResponse,
+    request: message({ type: kind("join_sampling_session"), sampling_session_id: z.string() }),
+    response: message({ client_counter: z.int().min(1), type: optional(z.string()) }),
   }),
   sample: route("POST", "/asample", { request: sampleRequest, response: submitResponse, result: sampleResponse }),
 };

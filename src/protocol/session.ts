@@ -1,9 +1,9 @@
 // Start-up: client configuration, credentials, sessions, heartbeats, telemetry.
 import { z } from "zod";
-import { fallback, kind, message, optional } from "./message.ts";
+import { anything, fallback, kind, message, optional } from "./message.ts";
 import { route } from "./route.ts";
 
-export const clientConfigRequest = message({ sdk_version: fallback(z.string(), "") });
+const clientConfigRequest = message({ sdk_version: fallback(z.string(), "") });
 
 /** Flags a server sets for its clients. Any subset may be present; the defaults are the protocol's. */
 export const clientConfig = message({
@@ -45,55 +45,40 @@ export const dynamicConfig = message({
 });
 export const defaultDynamicConfig: Readonly<z.output<typeof dynamicConfig>> = z.decode(dynamicConfig, {});
 
-export const authTokenResponse = message({ jwt: z.string() });
-
-export const createSessionRequest = message({
-  type: kind("create_session"),
-  tags: fallback(z.array(z.string()), []),
-  user_metadata: optional(z.record(z.string(), z.unknown())),
-  sdk_version: fallback(z.string(), ""),
-  project_id: optional(z.string()),
-  display_name: optional(z.string()),
-});
-export const createSessionResponse = message({
-  session_id: z.string(),
-  type: optional(z.string()),
-  info_message: optional(z.string()),
-  warning_message: optional(z.string()),
-  error_message: optional(z.string()),
-});
-
-export const sessionHeartbeatRequest = message({
-  type: kind("session_heartbeat"),
-  session_id: z.string(),
-});
-export const sessionHeartbeatResponse = message({
-  type: kind("session_heartbeat"),
-});
-
-export const telemetryResponse = message({ status: z.literal("accepted") });
-
-/** Telemetry is accepted whatever its events hold, so that no client version is sent into a retry loop. */
-const telemetryOutline = z.looseObject({ events: z.array(z.looseObject({})), session_id: z.string().optional() });
-
 export const finishReasons = ["success", "errored", "interrupted"] as const;
-export const finishSessionRequest = message({
-  reason: message({ type: z.enum(finishReasons) }),
-  detail: optional(z.string()),
-});
-
-export const healthResponse = message({ status: z.string() });
 
 export const sessionRoutes = {
   clientConfig: route("POST", "/client/config", { request: clientConfigRequest, response: clientConfig }),
   dynamicConfig: route("POST", "/client/dynamic_config", { request: clientConfigRequest, response: dynamicConfig }),
-  authToken: route("POST", "/auth/token", { response: authTokenResponse }),
-  createSession: route("POST", "/create_session", { request: createSessionRequest, response: createSessionResponse }),
-  sessionHeartbeat: route("POST", "/session_heartbeat", {
-    request: sessionHeartbeatRequest,
-    response: sessionHeartbeatResponse,
+  authToken: route("POST", "/auth/token", { response: message({ jwt: z.string() }) }),
+  createSession: route("POST", "/create_session", {
+    request: message({
+      type: kind("create_session"),
+      tags: fallback(z.array(z.string()), []),
+      user_metadata: optional(anything),
+      sdk_version: fallback(z.string(), ""),
+      project_id: optional(z.string()),
+      display_name: optional(z.string()),
+    }),
+    response: message({
+      session_id: z.string(),
+      type: optional(z.string()),
+      info_message: optional(z.string()),
+      warning_message: optional(z.string()),
+      error_message: optional(z.string()),
+    }),
   }),
-  finishSession: route("POST", "/sessions/{session}/finish", { request: finishSessionRequest }),
-  telemetry: route("POST", "/telemetry", { request: telemetryOutline, response: telemetryResponse }),
-  health: route("GET", "/healthz", { response: healthResponse }),
+  sessionHeartbeat: route("POST", "/session_heartbeat", {
+    request: message({ type: kind("session_heartbeat"), session_id: z.string() }),
+    response: message({ type: kind("session_heartbeat") }),
+  }),
+  finishSession: route("POST", "/sessions/{session}/finish", {
+    request: message({ reason: message({ type: z.enum(finishReasons) }), detail: optional(z.string()) }),
+  }),
+  /** Telemetry is accepted whatever its events hold, so that no client version is sent into a retry loop. */
+  telemetry: route("POST", "/telemetry", {
+    request: z.looseObject({ events: z.array(z.looseObject({})), session_id: z.string().optional() }),
+    response: message({ status: z.literal("accepted") }),
+  }),
+  health: route("GET", "/healthz", { response: message({ status: z.string() }) }),
 };

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { ProtocolError } from "./errors.ts";
 import { submitResponse } from "./futures.ts";
-import { decode, encode, exactInteger, fallback, kind, message, numberOr, optional } from "./message.ts";
+import { anything, decode, encode, exactInteger, fallback, kind, message, numberOr, optional } from "./message.ts";
 import { type Chunk, type EncodedTextChunk, type ModelInput, modelInputSchema } from "./model-input.ts";
 import { route } from "./route.ts";
 import { type Tensor, tensorSchema } from "./tensors.ts";
@@ -15,7 +15,7 @@ export interface Datum {
   lossFnInputs: Record<string, Tensor>;
 }
 
-export const datumSchema: z.ZodType<Datum> = message({
+const datum: z.ZodType<Datum> = message({
   model_input: modelInputSchema,
   loss_fn_inputs: z.record(z.string(), tensorSchema),
 });
@@ -50,7 +50,7 @@ export interface ForwardBackwardSource extends Omit<ForwardBackwardRequest, "dat
 }
 
 const forwardInput = message({
-  data: z.array(datumSchema),
+  data: z.array(datum),
   loss_fn: z.string(),
   loss_fn_config: optional(z.record(z.string(), z.union([z.number(), z.string()]))),
 });
@@ -88,24 +88,19 @@ export function encodeForwardBackwardJson(request: ForwardBackwardRequest): unkn
     : encode(forwardBackwardJson, { modelId, seqId, forwardBackwardInput: input });
 }
 
-/** What a pass over data gave. */
-export interface ForwardBackwardOutput {
-  /** The kind of the outputs, as the server names it. */
-  lossFnOutputType: string;
-  /** One object per datum, in order. */
-  lossFnOutputs: Record<string, Tensor>[];
-  /** Names are `name:reduction`. */
-  metrics: Record<string, number>;
-}
-
 /** The JSON form of a forward/backward result. */
-export const forwardBackwardOutput: z.ZodType<ForwardBackwardOutput> = message({
+export const forwardBackwardOutput = message({
+  /** The kind of the outputs, as the server names it. */
   loss_fn_output_type: fallback(z.string(), ""),
+  /** One object per datum, in order. */
   loss_fn_outputs: z.array(z.record(z.string(), tensorSchema)),
+  /** Names are `name:reduction`. */
   metrics: fallback(z.record(z.string(), z.number()), {}),
 });
+/** What a pass over data gave. */
+export type ForwardBackwardOutput = z.output<typeof forwardBackwardOutput>;
 
-export const loraConfig = message({
+const loraConfig = message({
   rank: z.int(),
   seed: optional(exactInteger),
   train_unembed: fallback(z.boolean(), true),
@@ -114,31 +109,12 @@ export const loraConfig = message({
 });
 export type LoraConfig = z.output<typeof loraConfig>;
 
-const metadata = z.record(z.string(), z.unknown());
 const checkpointMetadata = z.record(z.string(), z.string());
 
 /** adamw, or what other servers have. */
 export const optimizerConfig = z.looseObject({ type: z.string() });
 
-export const createModelRequest = message({
-  type: kind("create_model"),
-  session_id: z.string(),
-  model_seq_id: z.int(),
-  base_model: z.string(),
-  user_metadata: optional(metadata),
-  lora_config: optional(loraConfig),
-  optimizer_config: optional(optimizerConfig),
-});
-export const createModelResponse = message({ model_id: z.string(), type: optional(z.string()) });
-
-export const unloadModelRequest = message({
-  type: kind("unload_model"),
-  model_id: z.string(),
-});
-export const unloadModelResponse = message({ model_id: z.string(), type: optional(z.string()) });
-
-export const getInfoRequest = message({ type: kind("get_info"), model_id: z.string() });
-export const getInfoResponse = message({
+const getInfoResponse = message({
   /** The kind of this message. */
   type: optional(z.string()),
   /** The model's id. */
@@ -162,7 +138,7 @@ export const getInfoResponse = message({
 export type GetInfoResponse = z.output<typeof getInfoResponse>;
 
 /** AdamW with decoupled weight decay; the defaults are those of the protocol. */
-export const adamParams = message({
+const adamParams = message({
   /** How far the step goes. */
   learning_rate: numberOr(1e-4),
   /** Decay of the mean of gradients. */
@@ -180,15 +156,7 @@ export const adamParams = message({
 export type AdamParams = z.output<typeof adamParams>;
 export const defaultAdamParams: Readonly<AdamParams> = z.decode(adamParams, {});
 
-/** One of `adam_params` and, for optimizers that other servers have, `optimizer_params`. */
-export const optimStepRequest = message({
-  type: kind("optim_step"),
-  model_id: z.string(),
-  seq_id: optional(z.int()),
-  adam_params: optional(adamParams),
-  optimizer_params: optional(z.looseObject({ type: z.string() })),
-});
-export const optimStepResponse = message({
+const optimStepResponse = message({
   /** What the server measured, such as the gradient's norm. */
   metrics: optional(z.record(z.string(), z.number())),
   /** The kind of this message. */
@@ -197,17 +165,7 @@ export const optimStepResponse = message({
 /** The optimizer made a step. */
 export type OptimStepResponse = z.output<typeof optimStepResponse>;
 
-export const saveWeightsRequest = message({
-  type: kind("save_weights"),
-  model_id: z.string(),
-  /** The checkpoint's name. Servers other than ours may make one up when it is absent. */
-  path: optional(z.string()),
-  seq_id: optional(z.int()),
-  ttl_seconds: optional(z.int()),
-  overwrite: fallback(z.boolean(), false),
-  user_metadata: optional(checkpointMetadata),
-});
-export const saveWeightsResponse = message({
+const saveWeightsResponse = message({
   /** `tinker://…`, to load or sample them by. */
   path: z.string(),
   /** The kind of this message. */
@@ -216,32 +174,7 @@ export const saveWeightsResponse = message({
 /** Weights were saved. */
 export type SaveWeightsResponse = z.output<typeof saveWeightsResponse>;
 
-/** With `path`: a named checkpoint. With `sampling_session_seq_id`: an unnamed one, opened as a sampling session at once. */
-export const saveWeightsForSamplerRequest = message({
-  type: kind("save_weights_for_sampler"),
-  model_id: z.string(),
-  path: optional(z.string()),
-  sampling_session_seq_id: optional(z.int()),
-  seq_id: optional(z.int()),
-  ttl_seconds: optional(z.int()),
-  user_metadata: optional(checkpointMetadata),
-});
-export const saveWeightsForSamplerResponse = message({
-  path: optional(z.string()),
-  sampling_session_id: optional(z.string()),
-  type: optional(z.string()),
-});
-
-/** The weights as files to download, encrypted for the given age recipients if there are any. */
-export const saveWeightsExternalRequest = message({
-  type: kind("save_weights_external"),
-  model_id: z.string(),
-  path: z.string(),
-  seq_id: optional(z.int()),
-  ttl_seconds: optional(z.int()),
-  age_encryption_recipients: optional(z.array(z.string()).max(10)),
-});
-export const saveWeightsExternalResponse = message({
+const saveWeightsExternalResponse = message({
   /** Where the server lists them. */
   path: z.string(),
   /** Their size. */
@@ -252,21 +185,7 @@ export const saveWeightsExternalResponse = message({
 /** Weights were saved elsewhere. */
 export type SaveWeightsExternalResponse = z.output<typeof saveWeightsExternalResponse>;
 
-/** With `model_id` and `seq_id`: into that model. With `session_id` and `model_seq_id`: a new model made from the checkpoint. */
-export const loadWeightsRequest = message({
-  type: kind("load_weights"),
-  model_id: optional(z.string()),
-  seq_id: optional(z.int()),
-  session_id: optional(z.string()),
-  model_seq_id: optional(z.int()),
-  base_model: optional(z.string()),
-  user_metadata: optional(metadata),
-  path: z.string(),
-  optimizer: fallback(z.boolean(), true),
-  weights_access_token: optional(z.string()),
-  optimizer_config: optional(optimizerConfig),
-});
-export const loadWeightsResponse = message({
+const loadWeightsResponse = message({
   /** Where from. */
   path: optional(z.string()),
   /** Into which model. */
@@ -304,26 +223,108 @@ export function metricReduction(name: string): string {
 }
 
 const submits = { response: submitResponse };
+
 export const trainingRoutes = {
-  createModel: route("POST", "/create_model", { ...submits, request: createModelRequest, result: createModelResponse }),
-  unloadModel: route("POST", "/unload_model", { ...submits, request: unloadModelRequest, result: unloadModelResponse }),
-  getInfo: route("POST", "/get_info", { request: getInfoRequest, response: getInfoResponse }),
+  createModel: route("POST", "/create_model", {
+    ...submits,
+    request: message({
+      type: kind("create_model"),
+      session_id: z.string(),
+      model_seq_id: z.int(),
+      base_model: z.string(),
+      user_metadata: optional(anything),
+      lora_config: optional(loraConfig),
+      optimizer_config: optional(optimizerConfig),
+    }),
+    result: message({ model_id: z.string(), type: optional(z.string()) }),
+  }),
+  unloadModel: route("POST", "/unload_model", {
+    ...submits,
+    request: message({ type: kind("unload_model"), model_id: z.string() }),
+    result: message({ model_id: z.string(), type: optional(z.string()) }),
+  }),
+  getInfo: route("POST", "/get_info", {
+    request: message({ type: kind("get_info"), model_id: z.string() }),
+    response: getInfoResponse,
+  }),
   /** Protobuf, or JSON. */
   forwardBackward: route("POST", "/forward_backward", { ...submits, result: forwardBackwardOutput }),
   /** JSON: SDK versions up to 0.24.1 and servers without protobuf. */
   forward: route("POST", "/forward", { ...submits, result: forwardBackwardOutput }),
-  optimStep: route("POST", "/optim_step", { ...submits, request: optimStepRequest, result: optimStepResponse }),
-  saveWeights: route("POST", "/save_weights", { ...submits, request: saveWeightsRequest, result: saveWeightsResponse }),
+  /** One of `adam_params` and, for optimizers that other servers have, `optimizer_params`. */
+  optimStep: route("POST", "/optim_step", {
+    ...submits,
+    request: message({
+      type: kind("optim_step"),
+      model_id: z.string(),
+      seq_id: optional(z.int()),
+      adam_params: optional(adamParams),
+      optimizer_params: optional(z.looseObject({ type: z.string() })),
+    }),
+    result: optimStepResponse,
+  }),
+  saveWeights: route("POST", "/save_weights", {
+    ...submits,
+    request: message({
+      type: kind("save_weights"),
+      model_id: z.string(),
+      /** The checkpoint's name. Servers other than ours may make one up when it is absent. */
+      path: optional(z.string()),
+      seq_id: optional(z.int()),
+      ttl_seconds: optional(z.int()),
+      overwrite: fallback(z.boolean(), false),
+      user_metadata: optional(checkpointMetadata),
+    }),
+    result: saveWeightsResponse,
+  }),
+  /** With `path`: a named checkpoint. With `sampling_session_seq_id`: an unnamed one, opened as a sampling session at once. */
   saveWeightsForSampler: route("POST", "/save_weights_for_sampler", {
     ...submits,
-    request: saveWeightsForSamplerRequest,
-    result: saveWeightsForSamplerResponse,
+    request: message({
+      type: kind("save_weights_for_sampler"),
+      model_id: z.string(),
+      path: optional(z.string()),
+      sampling_session_seq_id: optional(z.int()),
+      seq_id: optional(z.int()),
+      ttl_seconds: optional(z.int()),
+      user_metadata: optional(checkpointMetadata),
+    }),
+    result: message({
+      path: optional(z.string()),
+      sampling_session_id: optional(z.string()),
+      type: optional(z.string()),
+    }),
   }),
+  /** The weights as files to download, encrypted for the given age recipients if there are any. */
   saveWeightsExternal: route("POST", "/save_weights_external", {
     ...submits,
-    request: saveWeightsExternalRequest,
+    request: message({
+      type: kind("save_weights_external"),
+      model_id: z.string(),
+      path: z.string(),
+      seq_id: optional(z.int()),
+      ttl_seconds: optional(z.int()),
+      age_encryption_recipients: optional(z.array(z.string()).max(10)),
+    }),
     result: saveWeightsExternalResponse,
   }),
-  loadWeights: route("POST", "/load_weights", { ...submits, request: loadWeightsRequest, result: loadWeightsResponse }),
+  /** With `model_id` and `seq_id`: into that model. With `session_id` and `model_seq_id`: a new model made from the checkpoint. */
+  loadWeights: route("POST", "/load_weights", {
+    ...submits,
+    request: message({
+      type: kind("load_weights"),
+      model_id: optional(z.string()),
+      seq_id: optional(z.int()),
+      session_id: optional(z.string()),
+      model_seq_id: optional(z.int()),
+      base_model: optional(z.string()),
+      user_metadata: optional(anything),
+      path: z.string(),
+      optimizer: fallback(z.boolean(), true),
+      weights_access_token: optional(z.string()),
+      optimizer_config: optional(optimizerConfig),
+    }),
+    result: loadWeightsResponse,
+  }),
   createCustomLoss: route("POST", "/create_custom_loss", { ...submits }),
 };

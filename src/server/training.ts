@@ -6,18 +6,15 @@ import type { z } from "zod";
 import type { AdamSettings, EngineModelInfo, LoraSpec, TrainingBatch } from "../engine/engine.ts";
 import {
   type CheckpointKind,
-  createModelResponse,
   encode,
   type ForwardBackwardOutput,
   formatTinkerPath,
-  loadWeightsResponse,
   metricReduction,
-  optimStepResponse,
+  type OperationRoute,
   parseTinkerPath,
-  saveWeightsExternalResponse,
-  saveWeightsForSamplerResponse,
-  saveWeightsResponse,
-  unloadModelResponse,
+  type Routes,
+  routes,
+  snake,
 } from "../protocol/index.ts";
 import { encryptFile, type Recipient } from "./age.ts";
 import type { App } from "./app.ts";
@@ -123,7 +120,7 @@ export class Training {
     return this.#submit(request, async ({ record }) => {
       const metrics = await this.#app.engine.optimStep(record.id, adam);
       this.#recordStep(record, request.sequence ?? record.lastAppliedSequence);
-      return result(optimStepResponse, { metrics: { ...metrics }, type: "optim_step" });
+      return result("optimStep", { metrics: { ...metrics } });
     });
   }
 
@@ -139,23 +136,16 @@ export class Training {
         if (recipients.length > 0) await encryptFolder(dir, recipients);
       });
       const path = formatTinkerPath(record.id, kind, name);
-      if (kind === "external")
-        return result(saveWeightsExternalResponse, { path, sizeBytes: saved.sizeBytes, type: "save_weights_external" });
-      return result(saveWeightsResponse, {
-        path,
-        type: kind === "training" ? "save_weights" : "save_weights_for_sampler",
-      });
+      if (kind === "external") return result("saveWeightsExternal", { path, sizeBytes: saved.sizeBytes });
+      return result(kind === "training" ? "saveWeights" : "saveWeightsForSampler", { path });
     });
   }
 
   /** An unnamed snapshot, opened for sampling at once. */
   snapshotForSampler(request: TrainingRequest, samplerSequence: number): Operation {
     return this.#submit(request, async ({ record }) => {
-      const samplerId = await this.#app.samplers.snapshot(record, samplerSequence);
-      return result(saveWeightsForSamplerResponse, {
-        samplingSessionId: samplerId,
-        type: "save_weights_for_sampler",
-      });
+      const samplingSessionId = await this.#app.samplers.snapshot(record, samplerSequence);
+      return result("saveWeightsForSampler", { samplingSessionId });
     });
   }
 
@@ -166,7 +156,7 @@ export class Training {
       const checkpoint = checkpoints.get(requireTrainingPath(path, options.path));
       requireFit(record, checkpoint, options.path);
       await engine.loadState(record.id, checkpoints.filesDir(checkpoint), { optimizer: options.optimizer });
-      return result(loadWeightsResponse, { path: options.path, modelId: record.id, type: "load_weights" });
+      return result("loadWeights", { path: options.path, modelId: record.id });
     });
   }
 
@@ -177,7 +167,7 @@ export class Training {
     const operation = operations.begin(0);
     void operations.settle(operation, async () => {
       await this.drop(record);
-      return result(unloadModelResponse, { modelId, type: "unload_model" });
+      return result("unloadModel", { modelId });
     });
     return operation;
   }
@@ -284,16 +274,17 @@ export class Training {
           registry.markUnloaded(record);
           throw error;
         }
-        return result(createModelResponse, { modelId: record.id, type: "create_model" });
+        return result("createModel", { modelId: record.id });
       }),
     );
     return live;
   }
 }
 
-const result = <T extends z.ZodType>(schema: T, value: z.output<T>): Result => ({
+/** What an operation ends with, named after it. */
+const result = <Name extends OperationRoute>(name: Name, value: z.output<Routes[Name]["result"]>): Result => ({
   kind: "json",
-  body: encode(schema, value) as Readonly<Record<string, unknown>>,
+  body: encode<z.ZodType>(routes[name].result, { ...value, type: snake(name) }) as Readonly<Record<string, unknown>>,
 });
 
 /** Two LoRA settings that make the same adapter. */

@@ -5,7 +5,7 @@ import type { TrainConfig } from "whetstone/rl";
 import { ServiceClient } from "whetstone/tinker";
 import { checkAdam } from "../../src/engine/adam.ts";
 import { SimulatedEngine, simulatedModelName } from "../../src/engine/simulated/engine.ts";
-import { defaultAdamParams, defaultSamplingParams, encodeText, optimStepRequest } from "../../src/protocol/index.ts";
+import { defaultAdamParams, defaultSamplingParams, encodeText, routes } from "../../src/protocol/index.ts";
 import { snake } from "../../src/protocol/message.ts";
 import { presetConfig } from "../../src/rl/config.ts";
 import { resolveSettings } from "../../src/rl/given-settings.ts";
@@ -96,7 +96,7 @@ test("messages with such a number have no text", () => {
     for (const name of adamKeys) {
       const adamParams = { ...defaultAdamParams, [name]: value };
       const message = { modelId: "m", seqId: 1, adamParams };
-      expect(() => encodeText(optimStepRequest, message), `${name}=${value}`).toThrow(
+      expect(() => encodeText(routes.optimStep.request, message), `${name}=${value}`).toThrow(
         expect.objectContaining({ code: "protocol/invalid-message" }),
       );
     }
