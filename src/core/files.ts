@@ -1,4 +1,5 @@
 // Files that are either wholly there or not there at all, and the paths that may name them.
+import { randomBytes } from "node:crypto";
 import {
   closeSync,
   existsSync,
@@ -66,6 +67,26 @@ export function makeFolder(path: string): string[] {
     if ((error as NodeJS.ErrnoException).code === "EEXIST" && statSync(folder).isDirectory()) return above;
     removeEmpty(above);
     throw error;
+  }
+}
+
+/**
+ * Makes a folder with what `fill` puts there, unless it is there. It gets its name when it is complete, so that a half-made one is never used
+ * and processes that make the same one do not disturb each other.
+ */
+export async function makeOnce(folder: string, fill: (draft: string) => Promise<void>): Promise<void> {
+  if (existsSync(folder)) return;
+  const draft = `${folder}.${process.pid}-${randomBytes(4).toString("hex")}`;
+  try {
+    mkdirSync(draft, { recursive: true });
+    await fill(draft);
+    try {
+      renameSync(draft, folder);
+    } catch (error) {
+      if (!existsSync(folder)) throw error; // another process was faster, and made the same
+    }
+  } finally {
+    rmSync(draft, { recursive: true, force: true });
   }
 }
 

@@ -1,13 +1,12 @@
-// A virtual environment with packages for programs to import: made once, on first use, and kept in the cache folder. A half-made one is never
-// used: it is built under another name and moved into place, so two processes that build the same one do not disturb each other.
+// A virtual environment with packages for programs to import: made once, on first use, and kept in the cache folder.
 import { execFile } from "node:child_process";
-import { createHash, randomBytes } from "node:crypto";
+import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
-import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { cacheFolder } from "../core/cache.ts";
 import { messageOf } from "../core/errors.ts";
+import { makeOnce } from "../core/files.ts";
 import { findInterpreter, type Interpreter } from "./interpreter.ts";
 import { SandboxError } from "./sandbox.ts";
 
@@ -48,20 +47,16 @@ export async function environmentWith(
 ): Promise<string> {
   const interpreter = await findInterpreter(python);
   const folder = join(cacheFolder(), "packages", nameOf(packages, interpreter));
-  if (existsSync(join(folder, "complete"))) return folder;
-  const building = `${folder}.${process.pid}-${randomBytes(4).toString("hex")}`;
+  if (existsSync(folder)) return folder;
   say(`installing ${packages.join(", ")} for ${of} (first use): ${folder}`);
   try {
-    await mkdir(join(folder, ".."), { recursive: true });
-    const python = join(building, "bin", "python");
-    await run(interpreter.executable, "-m", "venv", "--without-pip", building);
-    const pip = await pipFor(interpreter.executable, python);
-    const quietly = ["--quiet", "--disable-pip-version-check", "--no-input"];
-    if (!sources) quietly.push("--only-binary", ":all:");
-    await run(...pip, "install", ...quietly, "--", ...packages);
-    await writeFile(join(building, "complete"), `${packages.join("\n")}\n`);
-    await rename(building, folder).catch((error: unknown) => {
-      if (!existsSync(join(folder, "complete"))) throw error; // another process was faster, and its environment is the same
+    await makeOnce(folder, async (draft) => {
+      const python = join(draft, "bin", "python");
+      await run(interpreter.executable, "-m", "venv", "--without-pip", draft);
+      const pip = await pipFor(interpreter.executable, python);
+      const quietly = ["--quiet", "--disable-pip-version-check", "--no-input"];
+      if (!sources) quietly.push("--only-binary", ":all:");
+      await run(...pip, "install", ...quietly, "--", ...packages);
     });
     return folder;
   } catch (error) {
@@ -71,8 +66,6 @@ export async function environmentWith(
       `${packages.join(", ")} could not be installed for ${of} (${reason.slice(-600)}). Check the names and the network, or name an environment that has them with ${key}=PATH.`,
       { cause: error },
     );
-  } finally {
-    await rm(building, { recursive: true, force: true });
   }
 }
 

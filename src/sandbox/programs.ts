@@ -3,12 +3,13 @@
 import { createHash } from "node:crypto";
 import { extname } from "node:path";
 import { messageOf } from "../core/errors.ts";
-import type { Call, Called } from "../core/languages/call.ts";
+import type { Call, Called, MakeCall } from "../core/languages/call.ts";
 import {
   type Check,
   type Compile,
   type Held,
   type Language,
+  megabyte,
   type PlaceOf,
   ProgramError,
   type Runtime,
@@ -72,7 +73,7 @@ export const pythonProgram = (source: string, name: string): Program => ({
   ...{ command: null, beside: {}, environment: {}, addressBytes: 0, stackBytes: 0, files: [], inSource: same },
 });
 
-const megabyte = 1024 ** 2;
+const compileMs = 30_000;
 const maxCompiledBytes = 64 * megabyte;
 const maxRememberedBytes = 256 * megabyte;
 const shownOfErrors = 4096;
@@ -190,22 +191,22 @@ export class Programs {
     let made: Compiled = { bytes: new Uint8Array(), name };
     for (const { command, output } of compile.steps({ names, at: this.#at })) {
       const before = made.bytes.length > 0 ? ([[made.name, made.bytes]] as const) : [];
-      const request = requestOf(compile, output, new Map(before));
+      const request = requestOf(output, new Map(before));
       const result = await this.#run(compile.files, { ...program, command }, request);
       const bytes = result.files.get(output);
       if (result.status !== "finished" || result.exitCode !== 0 || !bytes)
-        return { bytes: new Uint8Array(), name, failed: whyNot(result, compile.wallMs) };
+        return { bytes: new Uint8Array(), name, failed: whyNot(result) };
       made = { bytes, name: output };
     }
     return made;
   }
 }
 
-const requestOf = ({ wallMs }: Compile, output: string, files: ReadonlyMap<string, Uint8Array>): ExecuteRequest => ({
+const requestOf = (output: string, files: ReadonlyMap<string, Uint8Array>): ExecuteRequest => ({
   ...{ code: "", stdin: "", files, fetchFiles: [output], fetchBytes: maxCompiledBytes },
   limits: {
     ...defaultLimits,
-    ...{ wallMs, cpuMs: wallMs, memoryBytes: 2048 * megabyte, outputBytes: megabyte },
+    ...{ wallMs: compileMs, cpuMs: compileMs, memoryBytes: 2048 * megabyte, outputBytes: megabyte },
     ...{ fileBytes: 2 * maxCompiledBytes, scratchBytes: 256 * megabyte },
   },
 });
@@ -217,7 +218,7 @@ export async function translatedOf(name: LanguageName, source: string): Promise<
 }
 
 /** How a language calls functions; throws where it cannot. */
-export function callingOf(name: LanguageName): NonNullable<Runtime["call"]> {
+export function callingOf(name: LanguageName): MakeCall {
   const { title, runtime } = languageOf(name);
   if (runtime?.call) return runtime.call;
   throw new SandboxError(
@@ -243,9 +244,9 @@ function untranslated(error: unknown): never {
   );
 }
 
-function whyNot(result: ExecuteResult, wallMs: number): string {
+function whyNot(result: ExecuteResult): string {
   const said = Buffer.concat([result.stderr, result.stdout]).toString("utf8").trim().slice(0, shownOfErrors);
-  if (result.status === "time-limit") return `compiling took more than ${wallMs / 1000} s\n${said}`;
+  if (result.status === "time-limit") return `compiling took more than ${compileMs / 1000} s\n${said}`;
   if (result.status === "memory-limit") return `compiling took too much memory\n${said}`;
   if (result.filesLeftOut.length > 0) return `what was compiled is larger than ${maxCompiledBytes} bytes\n${said}`;
   return said === "" ? `the compiler ended with ${result.exitCode ?? `signal ${result.signal}`}` : said;

@@ -5,12 +5,12 @@ import { rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { megabyte } from "../core/languages/language.ts";
 import type { Jail } from "./jail.ts";
 import type { JailLevel } from "./levels.ts";
 import { programEnvironment, pythonFolder } from "./outer.ts";
 import { defaultLimits, type Limits, type TestInput, type TestOutcome, type TestStatus } from "./sandbox.ts";
 
-const megabyte = 1024 ** 2;
 const limits: Limits = {
   ...defaultLimits,
   wallMs: 20_000,

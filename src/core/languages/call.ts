@@ -10,7 +10,9 @@ export interface Call {
 
 /** Where the report goes: to descriptor 3, or to a file of this name in the program's folder. */
 export const reportFile = "whetstone-report";
-export type Report = "descriptor" | "file";
+
+/** Makes a program call its functions instead of what it does by itself. */
+export type MakeCall = (source: string, calls: readonly Call[], report: "descriptor" | "file") => Called;
 
 /** A program that makes a call instead of what it does by itself. */
 export interface Called {
@@ -60,25 +62,21 @@ export interface Signature {
   result: ValueType;
 }
 
-/** How a language names types; keys of maps are texts. */
-export interface TypeWords {
-  bool: string;
-  int: string;
-  long: string;
-  double: string;
-  string: string;
+/** How a language writes types and functions; keys of maps are texts. */
+interface Typed {
+  types: Record<"bool" | "int" | "long" | "double" | "string", string>;
   list(of: string): string;
   map(of: string): string;
+  parameter(name: string, type: string): string;
+  definition(name: string, parameters: string, result: string): string;
 }
 
-export function typeIn(words: TypeWords, type: ValueType): string {
-  if (typeof type !== "string") return words[type.kind](typeIn(words, type.of));
-  return words[type === "null" ? "int" : type];
-}
-
-/** The parameters of a function as a language declares them. */
-export const parametersIn = (
-  words: TypeWords,
-  { parameters }: Signature,
-  one: (name: string, type: string) => string,
-): string => parameters.map(({ name, type }) => one(name, typeIn(words, type))).join(", ");
+/** What begins the function that a question asks for, in a language with types. */
+export const starterIn =
+  (words: Typed) =>
+  ({ name, parameters, result }: Signature): string => {
+    const write = (type: ValueType): string =>
+      typeof type === "string" ? words.types[type === "null" ? "int" : type] : words[type.kind](write(type.of));
+    const all = parameters.map((one) => words.parameter(one.name, write(one.type))).join(", ");
+    return words.definition(name, all, write(result));
+  };

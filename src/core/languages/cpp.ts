@@ -1,23 +1,10 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import {
-  type Call,
-  type Called,
-  harnessOf,
-  listed,
-  parametersIn,
-  type Report,
-  reportFile,
-  spelled,
-  type TypeWords,
-  typeIn,
-  withoutTexts,
-} from "./call.ts";
+import { harnessOf, listed, type MakeCall, reportFile, spelled, starterIn, withoutTexts } from "./call.ts";
 import { headerFiles, linkerFiles, stepsOf } from "./gcc.ts";
-import type { Language, Tools } from "./language.ts";
-import { findOnPath, made, madeFolder, nameFor, said } from "./machine.ts";
+import { type Language, megabyte, type Tools } from "./language.ts";
+import { findOnPath, keptFolder, nameFor, said } from "./machine.ts";
 
-const megabyte = 1024 ** 2;
 /** Stands for the program where GCC wants a file that is there. */
 const nothing = "/dev/null";
 const placeOfHeaders = "/opt/headers";
@@ -31,31 +18,29 @@ async function find(): Promise<Tools | string> {
   const standard = Number.parseInt(version, 10) > 10 ? "gnu++20" : "gnu++17";
   const flags = [`-std=${standard}`, "-O2", "-w", "-fmax-errors=5"];
   // Most programs include one header with all others in it, which takes longer to read than to compile the rest.
-  const headers = nameFor(`cpp-${version}`, compiler, flags, again);
-  const prepare = async (folder: string) => {
+  const name = nameFor(`cpp-${version}`, compiler, flags, again);
+  const headers = keptFolder(name, placeOfHeaders, async (folder) => {
     mkdirSync(join(folder, "bits"));
     writeFileSync(join(folder, "bits", "stdc++.h"), again);
     const all = (await said(compiler, "-E", "-M", "-x", "c++", "-include", "bits/stdc++.h", "/dev/null")).match(
       /\S*\/bits\/stdc\+\+\.h/,
     );
     if (all) await said(compiler, ...flags, "-x", "c++-header", all[0], "-o", join(folder, "bits", "stdc++.h.gch"));
-  };
-  const shown = [madeFolder(headers), placeOfHeaders] as const;
+  });
   const steps = await stepsOf(compiler, [...flags, "-I", placeOfHeaders, "-x", "c++", nothing, "-o", "program"]);
   return {
     version: `g++ ${version}`,
     files: [],
     compile: {
-      files: [...(await linkerFiles(compiler)), ...(await headerFiles(compiler)), shown],
-      prepare: () => made(headers, prepare),
+      files: [...(await linkerFiles(compiler)), ...(await headerFiles(compiler)), headers.held],
+      prepare: headers.prepare,
       steps: ({ at }) =>
         steps.map(({ command, output }) => ({
           command: command.map((word) =>
-            word === placeOfHeaders ? at(shown) : word === nothing ? "solution.cpp" : word,
+            word === placeOfHeaders ? at(headers.held) : word === nothing ? "solution.cpp" : word,
           ),
           output,
         })),
-      wallMs: 30_000,
     },
     command: () => ["./program"],
     addressBytes: 1024 * megabyte,
@@ -80,7 +65,7 @@ function takers(count: number): string {
 const harness = harnessOf("call.cpp");
 
 /** All in one text: the harness, then the program, then the call. A main of the program's own is not run. */
-function call(source: string, calls: readonly Call[], report: Report): Called {
+const call: MakeCall = (source, calls, report) => {
   const plain = withoutTexts(source);
   const to = report === "descriptor" ? "3" : `open("${reportFile}", O_WRONLY | O_CREAT | O_TRUNC, 0600)`;
   const inClass = /\b(?:class|struct)\s+Solution\b/.test(plain);
@@ -100,21 +85,22 @@ function call(source: string, calls: readonly Call[], report: Report): Called {
     ].join("\n"),
     missing: (said) => /^call:/.test(said.split("\n").find((line) => /\berror\b/.test(line)) ?? ""),
   };
-}
+};
 
-const types: TypeWords = {
-  ...{ bool: "bool", int: "int", long: "long long", double: "double", string: "string" },
+const starter = starterIn({
+  types: { bool: "bool", int: "int", long: "long long", double: "double", string: "string" },
   list: (of) => `vector<${of}>`,
   map: (of) => `map<string, ${of}>`,
-};
+  parameter: (name, type) => `${type} ${name}`,
+  definition: (name, parameters, result) => `${result} ${name}(${parameters}) {\n    // YOUR CODE HERE\n}`,
+});
 
 export const cpp: Language = {
   title: "C++",
   tags: ["cpp", "c++", "cc", "cxx", "cpp17", "cpp20", "c++17", "c++20"],
   fusion: "cpp",
   fileName: "solution.cpp",
-  starter: (asked) =>
-    `${typeIn(types, asked.result)} ${asked.name}(${parametersIn(types, asked, (name, type) => `${type} ${name}`)}) {\n    // YOUR CODE HERE\n}`,
+  starter,
   comment: "//",
   startMs: 250,
   note: "It is compiled by g++ with -O2, in C++20.",

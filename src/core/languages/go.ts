@@ -1,21 +1,9 @@
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import {
-  type Call,
-  type Called,
-  harnessOf,
-  parametersIn,
-  type Report,
-  reportFile,
-  spelled,
-  type TypeWords,
-  typeIn,
-  withoutTexts,
-} from "./call.ts";
-import type { Language, Tools } from "./language.ts";
-import { findOnPath, linesOf, made, madeFolder, said } from "./machine.ts";
+import { harnessOf, type MakeCall, reportFile, spelled, starterIn, withoutTexts } from "./call.ts";
+import { type Language, megabyte, type Tools } from "./language.ts";
+import { findOnPath, keptFolder, linesOf, said } from "./machine.ts";
 
-const megabyte = 1024 ** 2;
 const placeOfPackages = "/opt/packages";
 
 /** The compiler and the linker alone: no build files, no directives for a C compiler, no downloads. */
@@ -23,8 +11,7 @@ async function find(): Promise<Tools | string> {
   const command = findOnPath("go");
   if (command === undefined) return "go";
   const [version = "", tools = ""] = linesOf(await said(command, "env", "GOVERSION", "GOTOOLDIR"));
-  const packages = `${version}-packages`;
-  const prepare = async (folder: string) => {
+  const packages = keptFolder(`${version}-packages`, placeOfPackages, async (folder) => {
     const format = "{{if .Export}}{{.ImportPath}} {{.Export}}{{end}}";
     const lines = linesOf(
       await said("env", "GOFLAGS=-mod=mod", "CGO_ENABLED=0", command, "list", "-export", "-f", format, "std"),
@@ -35,17 +22,19 @@ async function find(): Promise<Tools | string> {
       return `packagefile ${path}=${placeOfPackages}/${index}.pkg`;
     });
     writeFileSync(join(folder, "importcfg"), `${config.join("\n")}\n`);
-  };
+  });
   const config = ["-importcfg", "importcfg"];
-  const shown = [madeFolder(packages), placeOfPackages] as const;
   return {
     version: version.replace("go", "go "),
     files: [],
     compile: {
-      files: [join(tools, "compile"), join(tools, "link"), shown],
-      prepare: () => made(packages, prepare),
+      files: [join(tools, "compile"), join(tools, "link"), packages.held],
+      prepare: packages.prepare,
       beside: ({ at }) => ({
-        importcfg: readFileSync(join(madeFolder(packages), "importcfg"), "utf8").replaceAll(placeOfPackages, at(shown)),
+        importcfg: readFileSync(join(packages.folder, "importcfg"), "utf8").replaceAll(
+          placeOfPackages,
+          at(packages.held),
+        ),
       }),
       steps: () => [
         {
@@ -54,7 +43,6 @@ async function find(): Promise<Tools | string> {
         },
         { command: [join(tools, "link"), "-s", "-w", ...config, "-o", "program", "program.o"], output: "program" },
       ],
-      wallMs: 30_000,
     },
     command: () => ["./program"],
     environment: { GOTRACEBACK: "single" },
@@ -73,7 +61,7 @@ const usual =
 const lastWord = (path: string) => path.replace(/.*\//, "");
 
 /** Behind the program, in an init function that runs after its own; a main of the program's own is not run. */
-function call(source: string, calls: readonly Call[], report: Report): Called {
+const call: MakeCall = (source, calls, report) => {
   const plain = withoutTexts(source);
   const imports = harnessImports.map((path) => {
     const word = lastWord(path);
@@ -105,21 +93,22 @@ function call(source: string, calls: readonly Call[], report: Report): Called {
     ].join("\n"),
     missing: (said) => new RegExp(`^\\S+ (?:undefined: (?:${names}|Solution)$|.*\\b(?:${names}) undefined)`).test(said),
   };
-}
+};
 
-const types: TypeWords = {
-  ...{ bool: "bool", int: "int", long: "int64", double: "float64", string: "string" },
+const starter = starterIn({
+  types: { bool: "bool", int: "int", long: "int64", double: "float64", string: "string" },
   list: (of) => `[]${of}`,
   map: (of) => `map[string]${of}`,
-};
+  parameter: (name, type) => `${name} ${type}`,
+  definition: (name, parameters, result) => `func ${name}(${parameters}) ${result} {\n\t// YOUR CODE HERE\n}`,
+});
 
 export const go: Language = {
   title: "Go",
   tags: ["go", "golang"],
   fusion: "go",
   fileName: "solution.go",
-  starter: (asked) =>
-    `func ${asked.name}(${parametersIn(types, asked, (name, type) => `${name} ${type}`)}) ${typeIn(types, asked.result)} {\n\t// YOUR CODE HERE\n}`,
+  starter,
   comment: "//",
   startMs: 250,
   note: "It is package main, and only the standard library is there.",

@@ -1,21 +1,9 @@
 import { appendFileSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import {
-  type Call,
-  type Called,
-  harnessOf,
-  parametersIn,
-  type Report,
-  reportFile,
-  spelled,
-  type TypeWords,
-  typeIn,
-  withoutTexts,
-} from "./call.ts";
-import type { Language, PlaceOf, Tools } from "./language.ts";
-import { filesIn, findOnPath, made, madeFolder, nameFor, said } from "./machine.ts";
+import { harnessOf, type MakeCall, reportFile, spelled, starterIn, withoutTexts } from "./call.ts";
+import { type Language, megabyte, type PlaceOf, type Tools } from "./language.ts";
+import { filesIn, findOnPath, keptFolder, nameFor, said } from "./machine.ts";
 
-const megabyte = 1024 ** 2;
 /** Windows, sound, debuggers and sources. */
 const leftOut =
   /^(?!src\.zip|ct\.sym|psfont|lib(?:awt|font|free|splash|lcms|mlib|jsound|javajpeg|saproc|jdwp|dt_|atk|jawt).*)/;
@@ -53,7 +41,7 @@ async function find(): Promise<Tools | string> {
   );
   const name = nameFor(`java-${version}`, home, usual, builder, size);
   /** What compiles, and the classes of the library that it and programs use, as they are in memory. */
-  const prepare = async (folder: string) => {
+  const kept = keptFolder(name, placeOfArchive, async (folder) => {
     const [build, list, program] = ["WhetstoneBuild.java", "list", "program.jar"].map((one) => join(folder, one)) as [
       string,
       string,
@@ -75,26 +63,24 @@ async function find(): Promise<Tools | string> {
       `-XX:SharedClassListFile=${list}`,
       `-XX:SharedArchiveFile=${join(folder, archive)}`,
     );
-  };
+  });
   // One copy for both: most of the compiler is in the library of the runtime.
-  const own = [madeFolder(name), placeOfArchive] as const;
-  const files = [java, ...filesIn(library, leftOut), join(home, "conf"), ...configuration, own];
-  const quickly = (at: PlaceOf) => [...quick, `-XX:SharedArchiveFile=${join(at(own), archive)}`];
+  const files = [java, ...filesIn(library, leftOut), join(home, "conf"), ...configuration, kept.held];
+  const quickly = (at: PlaceOf) => [...quick, `-XX:SharedArchiveFile=${join(at(kept.held), archive)}`];
   return {
     version: `javac ${version}`,
     files,
     compile: {
       files,
-      prepare: () => made(name, prepare),
+      prepare: kept.prepare,
       fileName,
       beside: ({ call }): Record<string, string> => (call ? {} : { "WhetstoneStart.java": start }),
       steps: ({ names, at }) => [
         {
-          command: [java, ...quickly(at), "-Xmx1g", "-cp", at(own), "WhetstoneBuild", ...names],
+          command: [java, ...quickly(at), "-Xmx1g", "-cp", at(kept.held), "WhetstoneBuild", ...names],
           output: "program.jar",
         },
       ],
-      wallMs: 30_000,
     },
     command: ({ memoryBytes, call, at }) => [
       ...[java, ...quickly(at), `-Xmx${Math.max(16, Math.floor(memoryBytes / megabyte))}m`, "-Xss256m"],
@@ -174,7 +160,7 @@ const harness = harnessOf("Call.java");
 const kinds = "class|interface|enum|record";
 
 /** A class behind the program, which the process starts with; it finds the function by its name. */
-function call(source: string, calls: readonly Call[], report: Report): Called {
+const call: MakeCall = (source, calls, report) => {
   const plain = withoutTexts(source);
   let program = source
     .replace(/^[ \t]*package\s+[\w.]+\s*;/m, "")
@@ -203,7 +189,7 @@ function call(source: string, calls: readonly Call[], report: Report): Called {
         : "",
     ].join("\n"),
   };
-}
+};
 
 /** Java opens files by name only. */
 const reportToDescriptor = `try {
@@ -218,19 +204,21 @@ const reportToDescriptor = `try {
     }`;
 
 const boxed: Readonly<Record<string, string>> = { boolean: "Boolean", int: "Integer", long: "Long", double: "Double" };
-const types: TypeWords = {
-  ...{ bool: "boolean", int: "int", long: "long", double: "double", string: "String" },
+const starter = starterIn({
+  types: { bool: "boolean", int: "int", long: "long", double: "double", string: "String" },
   list: (of) => `${of}[]`,
   map: (of) => `Map<String, ${boxed[of] ?? of}>`,
-};
+  parameter: (name, type) => `${type} ${name}`,
+  definition: (name, parameters, result) =>
+    `class Solution {\n    public ${result} ${name}(${parameters}) {\n        // YOUR CODE HERE\n    }\n}`,
+});
 
 export const java: Language = {
   title: "Java",
   tags: ["java"],
   fusion: "java",
   fileName: "Main.java",
-  starter: (asked) =>
-    `class Solution {\n    public ${typeIn(types, asked.result)} ${asked.name}(${parametersIn(types, asked, (name, type) => `${type} ${name}`)}) {\n        // YOUR CODE HERE\n    }\n}`,
+  starter,
   comment: "//",
   startMs: 1500,
   note: "It has one class with public static void main.",

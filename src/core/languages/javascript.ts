@@ -1,8 +1,7 @@
 import { realpathSync } from "node:fs";
-import { type Call, type Called, type Report, reportFile } from "./call.ts";
-import type { Language, Runtime, Tools } from "./language.ts";
+import { type MakeCall, reportFile } from "./call.ts";
+import { type Language, megabyte, type Runtime, type Tools } from "./language.ts";
 
-const megabyte = 1024 ** 2;
 /** Contest programs recurse deeply; the engine has to be told how much of the stack it may use. */
 const stackBytes = 256 * megabyte;
 
@@ -120,13 +119,13 @@ const name = request.function;
 `;
 
 /** The harness beside the program; where only one file is run, that one starts it. */
-function call(source: string, _calls: readonly Call[], report: Report): Called {
+const call: MakeCall = (source, _calls, report) => {
   const beside = {
     "call.cjs": harness.replace("REPORT", report === "file" ? `fs.openSync("${reportFile}", "w")` : "3"),
   };
   if (report === "descriptor") return { source, beside };
   return { source: 'require("./call.cjs");', beside: { ...beside, "program.js": source } };
-}
+};
 
 export const nodeRuntime = {
   install: "it is the Node that runs Whetstone",

@@ -1,7 +1,9 @@
 // A language that programs are written in: what people call it, how a program of it is made ready and how it begins. Every folder may read this;
 // the sandbox does the starting. A new language is a file beside python.ts: npm run docs puts it into list.ts.
 
-import type { Call, Called, Report, Signature } from "./call.ts";
+import type { MakeCall, Signature } from "./call.ts";
+
+export const megabyte = 1024 ** 2;
 
 export interface Language {
   /** What people call it. */
@@ -39,7 +41,7 @@ export interface Runtime {
   /** Turns a program into what `Tools` take, outside of the jail: only for what no program can make use of. Throws ProgramError. */
   translate?(source: string): Promise<Translated>;
   /** Makes a program call its functions; without it, programs of the language only read stdin. */
-  call?(source: string, calls: readonly Call[], report: Report): Called;
+  call?: MakeCall;
   /** Signs in what a program wrote to stderr before it failed. They name its failure, they never decide on it. */
   signs: { memory: RegExp; compile?: RegExp };
 }
@@ -85,7 +87,6 @@ export interface Compile {
   /** One after the other, each in a folder with the program, what is beside it and what the one before made. None starts another process. */
   steps(start: { names: readonly string[]; at: PlaceOf }): readonly Step[];
   environment?: Readonly<Record<string, string>>;
-  wallMs: number;
 }
 
 /** A compiler that is only asked whether it would take the program. */

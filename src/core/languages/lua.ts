@@ -1,9 +1,7 @@
 import { realpathSync } from "node:fs";
-import { type Call, type Called, type Report, reportFile } from "./call.ts";
-import type { Language, Tools } from "./language.ts";
+import { type MakeCall, reportFile } from "./call.ts";
+import { type Language, megabyte, type Tools } from "./language.ts";
 import { findOnPath, said } from "./machine.ts";
-
-const megabyte = 1024 ** 2;
 
 /**
  * One call, as javascript.ts has it; what it writes is on descriptor 1, which the shell has made the report's, and the program's own output goes
@@ -118,13 +116,13 @@ finish("V" .. frame)
 `;
 
 /** The harness beside the program; where only one file is run, that one starts it. */
-function call(source: string, _calls: readonly Call[], report: Report): Called {
+const call: MakeCall = (source, _calls, report) => {
   const isOne = report === "file";
   const place = isOne ? `assert(io.open("${reportFile}", "w"))` : "io.stdout";
   const made = harness.replace("REPORT", place).replace("PROGRAM", isOne ? "program.lua" : "solution.lua");
   if (!isOne) return { source, beside: { "call.lua": made } };
   return { source: 'dofile("call.lua")', beside: { "call.lua": made, "program.lua": source } };
-}
+};
 
 async function find(): Promise<Tools | string> {
   const named = findOnPath("lua5.4") ?? findOnPath("lua5.3") ?? findOnPath("lua");

@@ -1,10 +1,11 @@
 // What languages ask this machine: which commands there are, what they say about themselves, and what has to be made once.
 import { execFile } from "node:child_process";
-import { createHash, randomBytes } from "node:crypto";
-import { accessSync, constants, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { accessSync, constants, existsSync, readdirSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { cacheFolder } from "../cache.ts";
+import { makeOnce } from "../files.ts";
 
 const patienceMs = 10 * 60_000;
 
@@ -52,23 +53,9 @@ export const filesIn = (folder: string, names: RegExp): string[] =>
 export const nameFor = (name: string, ...made: readonly unknown[]): string =>
   `${name}-${createHash("sha256").update(JSON.stringify(made)).digest("hex").slice(0, 16)}`;
 
-/** Where a folder lies that is made once and kept in the cache. */
-export const madeFolder = (name: string): string => join(cacheFolder(), "languages", name);
-
-/** Makes it, unless it is there. A half-made one is never seen. */
-export async function made(name: string, make: (folder: string) => Promise<void>): Promise<void> {
-  const folder = madeFolder(name);
-  if (existsSync(folder)) return;
-  const building = `${folder}.${process.pid}-${randomBytes(4).toString("hex")}`;
-  try {
-    mkdirSync(building, { recursive: true });
-    await make(building);
-    try {
-      renameSync(building, folder);
-    } catch (error) {
-      if (!existsSync(folder)) throw error; // another process was faster, and made the same
-    }
-  } finally {
-    rmSync(building, { recursive: true, force: true });
-  }
+/** A folder that is made once and kept in the cache. Programs see it at `place`. */
+export function keptFolder(name: string, place: string, make: (folder: string) => Promise<void>) {
+  const folder = join(cacheFolder(), "languages", name);
+  const held = [folder, place] as const;
+  return { folder, held, prepare: () => makeOnce(folder, make) };
 }

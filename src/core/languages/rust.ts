@@ -1,23 +1,10 @@
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import {
-  type Call,
-  type Called,
-  harnessOf,
-  listed,
-  parametersIn,
-  type Report,
-  reportFile,
-  spelled,
-  type TypeWords,
-  typeIn,
-  withoutTexts,
-} from "./call.ts";
+import { harnessOf, listed, type MakeCall, reportFile, spelled, starterIn, withoutTexts } from "./call.ts";
 import { linkerFiles, stepsOf } from "./gcc.ts";
-import type { Language, Tools } from "./language.ts";
-import { findOnPath, linesOf, made, madeFolder, nameFor, said } from "./machine.ts";
+import { type Language, megabyte, type Tools } from "./language.ts";
+import { findOnPath, keptFolder, linesOf, nameFor, said } from "./machine.ts";
 
-const megabyte = 1024 ** 2;
 const placeOfLink = "/opt/link";
 const allocator = "allocator.o";
 
@@ -33,24 +20,14 @@ async function find(): Promise<Tools | string> {
   const compiler = join(root, "bin", "rustc");
   const [, version = ""] = (await said(compiler, "--version")).split(" ");
   const flags = ["--edition", "2021", "-O", "--cap-lints", "allow", "-C", "strip=symbols", "-C", "codegen-units=1"];
-  const link = nameFor(`rust-${version}`, compiler, linker, flags);
-  const shown = [madeFolder(link), placeOfLink] as const;
+  const name = nameFor(`rust-${version}`, compiler, linker, flags);
   // The compiler would start the linker, and that others. What it would be told is what it says of an empty program, whose allocator every other takes.
-  const prepare = async (folder: string) => {
+  const link = keptFolder(name, placeOfLink, async (folder) => {
     const empty = join(folder, "empty.rs");
     writeFileSync(empty, "fn main() {}");
-    const told = [
-      "-C",
-      "save-temps",
-      "-C",
-      `linker=${linker}`,
-      "--print",
-      "link-args",
-      empty,
-      "-o",
-      join(folder, "program"),
-    ];
-    const line = linesOf(await said(compiler, ...flags, ...told)).find((text) => text.includes(".rcgu.o")) ?? "";
+    const shown = ["-C", "save-temps", "-C", `linker=${linker}`, "--print", "link-args"];
+    const all = await said(compiler, ...flags, ...shown, empty, "-o", join(folder, "program"));
+    const line = linesOf(all).find((text) => text.includes(".rcgu.o")) ?? "";
     const words = [...line.matchAll(/"([^"]*)"/g)].map(([, word]) => word!);
     const objects = words.filter((word) => word.endsWith(".rcgu.o"));
     for (const object of objects)
@@ -69,27 +46,26 @@ async function find(): Promise<Tools | string> {
       [join(folder, "program")]: "program",
     };
     writeFileSync(join(folder, "link.json"), JSON.stringify(step!.command.map((word) => inside[word] ?? word)));
-  };
+  });
   return {
     version: `rustc ${version}`,
     files: [],
     compile: {
-      files: [compiler, join(root, "lib"), ...(await linkerFiles(linker)), shown],
-      prepare: () => made(link, prepare),
+      files: [compiler, join(root, "lib"), ...(await linkerFiles(linker)), link.held],
+      prepare: link.prepare,
       steps: ({ at }) => [
         {
           command: [compiler, "--sysroot", root, ...flags, "--emit=obj", "solution.rs", "-o", "solution.o"],
           output: "solution.o",
         },
         {
-          command: (JSON.parse(readFileSync(join(madeFolder(link), "link.json"), "utf8")) as string[]).map((word) =>
-            word.replace(placeOfLink, at(shown)),
+          command: (JSON.parse(readFileSync(join(link.folder, "link.json"), "utf8")) as string[]).map((word) =>
+            word.replace(placeOfLink, at(link.held)),
           ),
           output: "program",
         },
       ],
       environment: { LD_LIBRARY_PATH: join(root, "lib") },
-      wallMs: 30_000,
     },
     command: () => ["./program"],
     addressBytes: 1024 * megabyte,
@@ -100,7 +76,7 @@ async function find(): Promise<Tools | string> {
 const harness = harnessOf("call.rs");
 
 /** A module behind the program, which sees its private functions; the process begins there, so that a main of the program's own is not run. */
-function call(source: string, calls: readonly Call[], report: Report): Called {
+const call: MakeCall = (source, calls, report) => {
   const plain = withoutTexts(source);
   const has = (pattern: string) => new RegExp(pattern).test(plain);
   const inImpl = has("\\bimpl\\s+Solution\\b");
@@ -131,21 +107,22 @@ function call(source: string, calls: readonly Call[], report: Report): Called {
     ].join("\n"),
     missing: (said) => /\bwhetstone_arguments\b/.test(said.slice(said.search(/^error/m)).split(/\n(?=error)/)[0]!),
   };
-}
+};
 
-const types: TypeWords = {
-  ...{ bool: "bool", int: "i32", long: "i64", double: "f64", string: "String" },
+const starter = starterIn({
+  types: { bool: "bool", int: "i32", long: "i64", double: "f64", string: "String" },
   list: (of) => `Vec<${of}>`,
   map: (of) => `std::collections::HashMap<String, ${of}>`,
-};
+  parameter: (name, type) => `${name}: ${type}`,
+  definition: (name, parameters, result) => `fn ${name}(${parameters}) -> ${result} {\n    // YOUR CODE HERE\n}`,
+});
 
 export const rust: Language = {
   title: "Rust",
   tags: ["rust", "rs"],
   fusion: "rust",
   fileName: "solution.rs",
-  starter: (asked) =>
-    `fn ${asked.name}(${parametersIn(types, asked, (name, type) => `${name}: ${type}`)}) -> ${typeIn(types, asked.result)} {\n    // YOUR CODE HERE\n}`,
+  starter,
   comment: "//",
   startMs: 250,
   note: "It is compiled by rustc with -O, in edition 2021, without other crates.",

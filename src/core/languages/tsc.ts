@@ -58,6 +58,5 @@ function checkOf(compiler: string, types: string, fileName: string): Check {
     ],
     environment: { GOMAXPROCS: "1" },
     said: (text) => text.replaceAll(/^(\S+\.ts)\((\d+),(\d+)\): /gm, "$1:$2:$3: "),
-    wallMs: 30_000,
   };
 }

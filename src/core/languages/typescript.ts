@@ -1,6 +1,6 @@
 import { SourceMap } from "node:module";
 import { findEsbuild, installEsbuild } from "../esbuild.mjs";
-import { parametersIn, type TypeWords, typeIn } from "./call.ts";
+import { starterIn } from "./call.ts";
 import { esbuild } from "./esbuild.ts";
 import { javascript, nodeRuntime, nodeTools } from "./javascript.ts";
 import { type Language, ProgramError, type Translated } from "./language.ts";
@@ -60,19 +60,20 @@ function placesIn(encoded: string): Translated["inSource"] {
   };
 }
 
-const types: TypeWords = {
-  ...{ bool: "boolean", int: "number", long: "number", double: "number", string: "string" },
+const starter = starterIn({
+  types: { bool: "boolean", int: "number", long: "number", double: "number", string: "string" },
   list: (of) => `${of}[]`,
   map: (of) => `Record<string, ${of}>`,
-};
+  parameter: (name, type) => `${name}: ${type}`,
+  definition: (name, parameters, result) => `function ${name}(${parameters}): ${result} {\n  // YOUR CODE HERE\n}`,
+});
 
 export const typescript: Language = {
   title: "TypeScript",
   tags: ["typescript", "ts", "mts", "cts", "tsx"],
   fusion: "typescript",
   fileName: "solution.ts",
-  starter: (asked) =>
-    `function ${asked.name}(${parametersIn(types, asked, (name, type) => `${name}: ${type}`)}): ${typeIn(types, asked.result)} {\n  // YOUR CODE HERE\n}`,
+  starter,
   comment: "//",
   startMs: javascript.startMs,
   note: "It is run by Node.",
