@@ -4,17 +4,18 @@ import { type LanguageName, languageOf } from "../core/languages/languages.ts";
 import type { GradeRequest, Grader } from "./grade.ts";
 import { type NormalizedTest, normalizeTests } from "./normalize.ts";
 
+type Mode = "stdin" | "call" | "wrong";
+
 interface CanaryProgram {
   name: string;
-  mode: "stdin" | "call" | "wrong";
-  /** Default Python. */
-  language?: LanguageName;
+  mode: Mode;
+  language: LanguageName;
   code: string;
   wanted: "pass" | "fail";
 }
 
 /** Add two numbers: the sum of a line's integers, and f(a, b). */
-const problems: Record<CanaryProgram["mode"], readonly NormalizedTest[]> = {
+const problems: Record<Mode, readonly NormalizedTest[]> = {
   stdin: normalizeTests({
     inputs: ["17 25\n", "-4 90071992547409931\n"],
     outputs: ["42\n", "90071992547409927\n"],
@@ -31,87 +32,47 @@ const problems: Record<CanaryProgram["mode"], readonly NormalizedTest[]> = {
   }).tests,
 };
 
+const known = (
+  wanted: CanaryProgram["wanted"],
+  mode: Mode,
+  programs: Record<string, string>,
+  language: LanguageName = "python",
+): CanaryProgram[] => Object.entries(programs).map(([name, code]) => ({ name, mode, language, code, wanted }));
+
 const programs: readonly CanaryProgram[] = [
-  { name: "input", mode: "stdin", wanted: "pass", code: "a, b = map(int, input().split())\nprint(a + b)" },
-  {
-    name: "stdin buffer",
-    mode: "stdin",
-    wanted: "pass",
-    code: "import sys\nprint(sum(map(int, sys.stdin.buffer.read().split())))",
-  },
-  { name: "open(0)", mode: "stdin", wanted: "pass", code: "print(sum(map(int, open(0).read().split())))" },
-  {
-    name: "raw write",
-    mode: "stdin",
-    wanted: "pass",
-    code: "import os\nos.write(1, str(sum(map(int, input().split()))).encode())",
-  },
-  { name: "exit()", mode: "stdin", wanted: "pass", code: "print(sum(map(int, input().split())))\nexit()" },
-  {
-    name: "main guard",
-    mode: "stdin",
-    wanted: "pass",
-    code: "def main():\n    print(sum(map(int, input().split())))\nif __name__ == '__main__':\n    main()\nx = 1",
-  },
-  {
-    name: "thread",
-    mode: "stdin",
-    wanted: "pass",
-    code: "import threading\nthreading.Thread(target=lambda: print(sum(map(int, input().split())))).start()",
-  },
-  {
-    name: "global",
-    mode: "stdin",
-    wanted: "pass",
-    code: "total = 0\ndef go():\n    global total\n    total += sum(map(int, input().split()))\ngo()\nprint(total)",
-  },
-  { name: "function", mode: "call", wanted: "pass", code: "def f(a, b):\n    return a + b" },
-  {
-    name: "method",
-    mode: "call",
-    wanted: "pass",
-    code: "class Solution:\n    def f(self, a, b):\n        return a + b",
-  },
-  { name: "exit at once", mode: "stdin", wanted: "fail", code: "import os\nos._exit(0)" },
-  {
-    name: "exit hook",
-    mode: "stdin",
-    wanted: "fail",
-    code: "import atexit, os\natexit.register(lambda: os._exit(0))\nprint('wrong')",
-  },
-  {
-    name: "right answer, failing status",
-    mode: "stdin",
-    wanted: "fail",
-    code: "import sys\nprint(sum(map(int, input().split())))\nsys.exit(3)",
-  },
-  { name: "judge's words", mode: "stdin", wanted: "fail", code: "print('pass')\nprint('{\"status\": \"finished\"}')" },
-  {
-    name: "frames",
-    mode: "stdin",
-    wanted: "fail",
-    code: "import sys\nframe = sys._getframe()\nwhile frame:\n    for value in list(frame.f_locals.values()):\n        if isinstance(value, dict) and 'expected' in value:\n            print(value['expected'])\n    frame = frame.f_back",
-  },
-  { name: "first answer only", mode: "stdin", wanted: "fail", code: "print(42)" },
-  { name: "exit in the call", mode: "call", wanted: "fail", code: "import sys\ndef f(a, b):\n    sys.exit(0)" },
-  {
-    name: "always equal",
-    mode: "call",
-    wanted: "fail",
-    code: "class Any(int):\n    def __eq__(self, other):\n        return True\n    __hash__ = int.__hash__\ndef f(a, b):\n    return Any(0)",
-  },
-  {
-    name: "patched json",
-    mode: "call",
-    wanted: "fail",
-    code: "import json\njson.dumps = lambda *a, **k: '42'\njson.loads = lambda *a, **k: 42\ndef f(a, b):\n    return 0",
-  },
-  {
-    name: "lying repr",
-    mode: "call",
-    wanted: "fail",
-    code: "class Lie(int):\n    def __repr__(self):\n        return '42'\n    __str__ = __repr__\ndef f(a, b):\n    return Lie(1)",
-  },
+  ...known("pass", "stdin", {
+    input: "a, b = map(int, input().split())\nprint(a + b)",
+    "stdin buffer": "import sys\nprint(sum(map(int, sys.stdin.buffer.read().split())))",
+    "open(0)": "print(sum(map(int, open(0).read().split())))",
+    "raw write": "import os\nos.write(1, str(sum(map(int, input().split()))).encode())",
+    "exit()": "print(sum(map(int, input().split())))\nexit()",
+    "main guard":
+      "def main():\n    print(sum(map(int, input().split())))\nif __name__ == '__main__':\n    main()\nx = 1",
+    thread: "import threading\nthreading.Thread(target=lambda: print(sum(map(int, input().split())))).start()",
+    global: "total = 0\ndef go():\n    global total\n    total += sum(map(int, input().split()))\ngo()\nprint(total)",
+  }),
+  ...known("pass", "call", {
+    function: "def f(a, b):\n    return a + b",
+    method: "class Solution:\n    def f(self, a, b):\n        return a + b",
+  }),
+  ...known("fail", "stdin", {
+    "exit at once": "import os\nos._exit(0)",
+    "exit hook": "import atexit, os\natexit.register(lambda: os._exit(0))\nprint('wrong')",
+    "right answer, failing status": "import sys\nprint(sum(map(int, input().split())))\nsys.exit(3)",
+    "judge's words": "print('pass')\nprint('{\"status\": \"finished\"}')",
+    frames:
+      "import sys\nframe = sys._getframe()\nwhile frame:\n    for value in list(frame.f_locals.values()):\n        if isinstance(value, dict) and 'expected' in value:\n            print(value['expected'])\n    frame = frame.f_back",
+    "first answer only": "print(42)",
+  }),
+  ...known("fail", "call", {
+    "exit in the call": "import sys\ndef f(a, b):\n    sys.exit(0)",
+    "always equal":
+      "class Any(int):\n    def __eq__(self, other):\n        return True\n    __hash__ = int.__hash__\ndef f(a, b):\n    return Any(0)",
+    "patched json":
+      "import json\njson.dumps = lambda *a, **k: '42'\njson.loads = lambda *a, **k: 42\ndef f(a, b):\n    return 0",
+    "lying repr":
+      "class Lie(int):\n    def __repr__(self):\n        return '42'\n    __str__ = __repr__\ndef f(a, b):\n    return Lie(1)",
+  }),
 ];
 
 /** What grading programs with known verdicts gave. */
@@ -123,11 +84,11 @@ export interface CanaryResult {
 }
 
 /** In every language: one that adds two numbers, and the same where that is the wrong answer. */
-const inLanguage = (language: LanguageName): CanaryProgram[] =>
-  (["stdin", "wrong"] as const).map((mode) => ({
-    ...{ name: `sum in ${languageOf(language).title}`, mode, language, code: languageOf(language).sum },
-    wanted: mode === "stdin" ? "pass" : "fail",
-  }));
+function inLanguage(language: LanguageName): CanaryProgram[] {
+  const { title, sum } = languageOf(language);
+  const program = { [`sum in ${title}`]: sum };
+  return [...known("pass", "stdin", program, language), ...known("fail", "wrong", program, language)];
+}
 
 /** Grades the canary programs, with those of further languages than Python. Rejects only when the signal aborts. */
 export async function runCanary(
@@ -137,7 +98,7 @@ export async function runCanary(
   const others = languages.filter((name) => name !== "python").flatMap(inLanguage);
   const results = await Promise.all(
     [...programs, ...others].map(async (program) => {
-      const { mode, code, language = "python" } = program;
+      const { mode, code, language } = program;
       const request: GradeRequest = { problem: { tests: problems[mode], languages: [language] }, code, fresh: true };
       return { program, result: await grader.grade(request, options) };
     }),
