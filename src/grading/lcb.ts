@@ -16,47 +16,42 @@ export function decodePrivateTests(encoded: string): string | undefined {
   }
 }
 
+/** Opcodes that say nothing of the value, and the bytes that follow them: protocol, frame, memoize, binput, long binput. */
+const skipped: Readonly<Record<number, number>> = { 128: 1, 149: 8, 148: 0, 113: 1, 114: 4 };
+/** Those of strings, and the bytes of the length in front of the text. */
+const strings: Readonly<Record<number, 1 | 4 | 8>> = { 140: 1, 88: 4, 141: 8 };
+const emptyDictionary = 0x7d;
+const setItem = 0x73;
+const stop = 0x2e;
+
 /** The one string of a pickle: by itself, or as the value of "input_output" in a one-entry dictionary. */
 export function readPickledText(bytes: Uint8Array): string | undefined {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const strings: string[] = [];
+  const found: string[] = [];
   let inDictionary = false;
-  let entries = 0;
+  let isSet = false;
   let position = 0;
   const text = (lengthBytes: 1 | 4 | 8): boolean => {
     if (position + lengthBytes > buffer.length) return false;
     const length =
-      lengthBytes === 1
-        ? buffer.readUInt8(position)
-        : lengthBytes === 4
-          ? buffer.readUInt32LE(position)
-          : Number(buffer.readBigUInt64LE(position));
+      lengthBytes === 8 ? Number(buffer.readBigUInt64LE(position)) : buffer.readUIntLE(position, lengthBytes);
     position += lengthBytes;
     if (position + length > buffer.length) return false;
-    strings.push(buffer.toString("utf8", position, position + length));
+    found.push(buffer.toString("utf8", position, position + length));
     position += length;
     return true;
   };
   while (position < buffer.length) {
     const opcode = buffer[position++]!;
-    if (opcode === 0x80)
-      position += 1; // protocol
-    else if (opcode === 0x95)
-      position += 8; // frame
-    else if (opcode === 0x94)
-      continue; // memoize
-    else if (opcode === 0x71)
-      position += 1; // binput
-    else if (opcode === 0x72)
-      position += 4; // long binput
-    else if (opcode === 0x58 || opcode === 0x8c || opcode === 0x8d) {
-      if (!text(opcode === 0x58 ? 4 : opcode === 0x8c ? 1 : 8)) return undefined;
-    } else if (opcode === 0x7d && !inDictionary && strings.length === 0) inDictionary = true;
-    else if (opcode === 0x73 && inDictionary && strings.length === 2 && entries === 0) entries = 1;
-    else if (opcode === 0x2e) {
-      if (position !== buffer.length) return undefined;
-      if (inDictionary) return entries === 1 && strings[0] === "input_output" ? strings[1] : undefined;
-      return strings.length === 1 ? strings[0] : undefined;
+    const lengthBytes = strings[opcode];
+    if (lengthBytes !== undefined) {
+      if (!text(lengthBytes)) return undefined;
+    } else if (opcode in skipped) position += skipped[opcode]!;
+    else if (opcode === emptyDictionary && !inDictionary && found.length === 0) inDictionary = true;
+    else if (opcode === setItem && inDictionary && found.length === 2 && !isSet) isSet = true;
+    else if (opcode === stop && position === buffer.length) {
+      if (inDictionary) return isSet && found[0] === "input_output" ? found[1] : undefined;
+      return found.length === 1 ? found[0] : undefined;
     } else return undefined;
   }
   return undefined;
