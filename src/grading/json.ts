@@ -1,6 +1,6 @@
 // Reads JSON without losing anything: numbers keep their text (integers above 2^53 are common in tests), objects keep their
 // order in a Map, and Python's NaN and Infinity are accepted. Writes it back as text that Python's json module reads.
-import { Cursor, maxDepth, Refused, readWhole } from "./cursor.ts";
+import { maxDepth, Reader, Refused } from "./reader.ts";
 
 /** A number as it was written. "NaN", "Infinity" and "-Infinity" are numbers too. */
 export class JsonNumber {
@@ -20,20 +20,15 @@ export type Json = null | boolean | string | JsonNumber | Json[] | JsonObject;
 const numberPattern = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
 
 /** The value of a JSON text, or undefined when it is not JSON. Never throws. */
-export function readJson(text: string): Json | undefined {
-  const reader = new Reader(text);
-  return readWhole(reader, () => reader.value(0));
-}
+export const readJson = (text: string): Json | undefined => new JsonReader(text).whole();
 
-class Reader extends Cursor {
-  value(depth: number): Json {
-    if (depth > maxDepth) throw new Refused();
-    this.space();
-    switch (this.text[this.position]) {
+class JsonReader extends Reader {
+  protected read(character: string | undefined): Json {
+    switch (character) {
       case "{":
-        return this.object(depth);
+        return this.object();
       case "[":
-        return this.array(depth);
+        return this.array();
       case '"':
         return this.string();
       case "t":
@@ -51,7 +46,7 @@ class Reader extends Cursor {
     }
   }
 
-  object(depth: number): JsonObject {
+  object(): JsonObject {
     const object: JsonObject = new Map();
     this.position++;
     if (this.next("}")) return object;
@@ -60,17 +55,17 @@ class Reader extends Cursor {
       if (this.text[this.position] !== '"') throw new Refused();
       const key = this.string();
       if (!this.next(":")) throw new Refused();
-      object.set(key, this.value(depth + 1));
+      object.set(key, this.value());
     } while (this.next(","));
     if (!this.next("}")) throw new Refused();
     return object;
   }
 
-  array(depth: number): Json[] {
+  array(): Json[] {
     const array: Json[] = [];
     this.position++;
     if (this.next("]")) return array;
-    do array.push(this.value(depth + 1));
+    do array.push(this.value());
     while (this.next(","));
     if (!this.next("]")) throw new Refused();
     return array;
@@ -101,10 +96,8 @@ class Reader extends Cursor {
 
   number(): JsonNumber {
     if (this.text.startsWith("-Infinity", this.position)) return this.word("-Infinity", new JsonNumber("-Infinity"));
-    numberPattern.lastIndex = this.position;
-    const match = numberPattern.exec(this.text);
+    const match = this.take(numberPattern);
     if (!match) throw new Refused();
-    this.position += match[0].length;
     return new JsonNumber(match[0]);
   }
 

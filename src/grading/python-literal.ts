@@ -1,79 +1,41 @@
 // Reads a Python literal as people find it in data sets that were written with repr(): quotes, True/False/None, lists, tuples,
 // dicts and numbers. Anything else (names, calls, sets, bytes, f-strings, operators) is refused.
-import { Cursor, maxDepth, Refused, readWhole } from "./cursor.ts";
 import { type Json, JsonNumber, type JsonObject } from "./json.ts";
+import { Reader, Refused } from "./reader.ts";
 
 const integerPattern = /[+-]?(?:0+|[1-9](?:_?[0-9])*)(?![\w.])/y;
 const floatPattern = /[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][+-]?[0-9]+)?(?![\w.])/y;
+const word = /(?:True|False|None)(?!\w)/y;
+const words: Readonly<Record<string, Json>> = { True: true, False: false, None: null };
 const simpleEscapes: Readonly<Record<string, string>> = {
-  "\n": "",
-  "\\": "\\",
-  "'": "'",
-  '"': '"',
-  a: "\x07",
-  b: "\b",
-  f: "\f",
-  n: "\n",
-  r: "\r",
-  t: "\t",
-  v: "\v",
+  ...{ "\n": "", "\\": "\\", "'": "'", '"': '"' },
+  ...{ a: "\x07", b: "\b", f: "\f", n: "\n", r: "\r", t: "\t", v: "\v" },
 };
 
 /** The value of a Python literal (tuples become arrays), or undefined. Never throws. */
-export function readPythonLiteral(text: string): Json | undefined {
-  const reader = new Reader(text);
-  return readWhole(reader, () => reader.value(0));
-}
+export const readPythonLiteral = (text: string): Json | undefined => new PythonReader(text).whole();
 
-class Reader extends Cursor {
-  value(depth: number): Json {
-    if (depth > maxDepth) throw new Refused();
-    this.space();
-    const character = this.text[this.position];
-    if (character === "[") return this.sequence("]", depth).items;
-    if (character === "(") {
-      const { items, comma } = this.sequence(")", depth);
+class PythonReader extends Reader {
+  protected read(character: string | undefined): Json {
+    if (character === "[" || character === "(") {
+      const items: Json[] = [];
+      const comma = this.items(character === "[" ? "]" : ")", () => items.push(this.value()));
       // "(x)" is x in parentheses; "(x,)" and "()" are tuples.
-      return items.length === 1 && !comma ? items[0]! : items;
+      return character === "(" && items.length === 1 && !comma ? items[0]! : items;
     }
-    if (character === "{") return this.dict(depth);
+    if (character === "{") return this.dict();
     if (character === "'" || character === '"') return this.string();
-    for (const [word, value] of [
-      ["True", true],
-      ["False", false],
-      ["None", null],
-    ] as const) {
-      if (this.text.startsWith(word, this.position) && !/\w/.test(this.text[this.position + word.length] ?? "")) {
-        this.position += word.length;
-        return value;
-      }
-    }
-    return this.number();
+    const constant = this.take(word);
+    return constant ? words[constant[0]]! : this.number();
   }
 
-  sequence(close: string, depth: number): { items: Json[]; comma: boolean } {
-    const items: Json[] = [];
-    let comma = false;
-    this.position++;
-    while (!this.next(close)) {
-      if (items.length > 0 && !comma) throw new Refused();
-      items.push(this.value(depth + 1));
-      comma = this.next(",");
-    }
-    return { items, comma };
-  }
-
-  dict(depth: number): JsonObject {
+  dict(): JsonObject {
     const object: JsonObject = new Map();
-    let comma = true;
-    this.position++;
-    while (!this.next("}")) {
-      if (!comma) throw new Refused();
-      const key = keyText(this.value(depth + 1));
+    this.items("}", () => {
+      const key = keyText(this.value());
       if (!this.next(":")) throw new Refused();
-      object.set(key, this.value(depth + 1));
-      comma = this.next(",");
-    }
+      object.set(key, this.value());
+    });
     return object;
   }
 
@@ -112,17 +74,13 @@ class Reader extends Cursor {
   }
 
   number(): JsonNumber {
-    integerPattern.lastIndex = this.position;
-    const integer = integerPattern.exec(this.text);
+    const integer = this.take(integerPattern);
     if (integer) {
-      this.position += integer[0].length;
       const digits = integer[0].replaceAll("_", "").replace(/^\+/, "");
       return new JsonNumber(/^-?0+$/.test(digits) ? "0" : digits);
     }
-    floatPattern.lastIndex = this.position;
-    const float = floatPattern.exec(this.text);
+    const float = this.take(floatPattern);
     if (!float) throw new Refused();
-    this.position += float[0].length;
     return new JsonNumber(jsonFloat(float[0]));
   }
 }

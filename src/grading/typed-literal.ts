@@ -1,9 +1,8 @@
 // Reads a literal as languages with types write it, and Lua: tests of published sets spell a list as std::vector<long>({(long)1}), vec![1],
 // new ArrayList<Long>(Arrays.asList(1l)), []int{1} or {1}. Names, operators and calls that make something else are refused.
-import { Cursor, maxDepth, Refused, readWhole } from "./cursor.ts";
-import type { Json, JsonObject } from "./json.ts";
-import { JsonNumber } from "./json.ts";
+import { type Json, JsonNumber, type JsonObject } from "./json.ts";
 import { readPythonLiteral } from "./python-literal.ts";
+import { Reader, Refused } from "./reader.ts";
 
 const cast = /\(\s*[A-Za-z_][\w:<>, *&]*\)(?=\s*[-\w"'({[.])/y;
 const goType = /(?:(?:\[\d*\])+|map\[\w+\](?:\[\])*)(?:interface\{\}|[\w.]+)(?=\{)/y;
@@ -28,24 +27,18 @@ const items = /^(?:Arrays\.asList|List\.of|vec!|(?:std::)?(?:make_tuple|make_pai
 const mapping = /^(?:(?:std::)?(?:unordered_)?map|HashMap(?:::from|::new)?|BTreeMap(?:::from|::new)?|TreeMap)$/;
 
 /** The value of a typed literal, or undefined. Never throws. */
-export function readTypedLiteral(source: string): Json | undefined {
-  const reader = new Reader(source);
-  return readWhole(reader, () => reader.value(0));
-}
+export const readTypedLiteral = (source: string): Json | undefined => new TypedReader(source).whole();
 
-class Reader extends Cursor {
-  value(depth: number): Json {
-    if (depth > maxDepth) throw new Refused();
-    this.space();
-    if (this.next("&")) return this.value(depth + 1);
-    const first = this.text[this.position];
+class TypedReader extends Reader {
+  protected read(first: string | undefined): Json {
+    if (this.next("&")) return this.value();
     if (first === '"' || first === "'") return this.string();
-    if (this.take(goType)) return this.braces(depth);
-    if (first === "[") return this.sequence("]", depth);
-    if (first === "{") return this.braces(depth);
+    if (this.take(goType)) return this.braces();
+    if (first === "[") return this.sequence("]");
+    if (first === "{") return this.braces();
     if (first === "(") {
-      if (this.take(cast)) return this.value(depth + 1);
-      const all = this.sequence(")", depth);
+      if (this.take(cast)) return this.value();
+      const all = this.sequence(")");
       return all.length === 1 ? all[0]! : all;
     }
     const number = this.take(numeral);
@@ -53,28 +46,20 @@ class Reader extends Cursor {
     const [word] = this.take(name) ?? [];
     if (word === undefined) throw new Refused();
     if (Object.hasOwn(words, word)) return words[word]!;
-    return this.made(word.replace(/^new\s+/, ""), depth);
+    return this.made(word.replace(/^new\s+/, ""));
   }
 
   /** What a constructor makes of its arguments. */
-  made(word: string, depth: number): Json {
+  made(word: string): Json {
     if (this.text.startsWith("::<", this.position)) this.position += 2;
     this.generics();
     const path = this.text.startsWith("::", this.position) ? `${word}${this.take(/::\w+/y)?.[0]}` : word;
     if (nothing.test(path) && this.text[this.position] !== "(") return null;
-    const isBraced = this.text[this.position] === "{";
     const open = this.text[this.position];
-    const args =
-      open === "("
-        ? this.sequence(")", depth)
-        : open === "["
-          ? this.sequence("]", depth)
-          : isBraced
-            ? [this.braces(depth)]
-            : undefined;
-    if (!args) throw new Refused();
+    if (open !== "(" && open !== "[" && open !== "{") throw new Refused();
+    const args = open === "{" ? [this.braces()] : this.sequence(open === "(" ? ")" : "]");
     if (nothing.test(path)) return null;
-    if (items.test(path)) return isBraced ? args[0]! : args;
+    if (items.test(path)) return open === "{" ? args[0]! : args;
     if (path === "Map.of")
       return objectOf(args.flatMap((key, index) => (index % 2 === 0 ? [[key, args[index + 1] ?? null]] : [])));
     if (args.length > 1) throw new Refused();
@@ -86,31 +71,25 @@ class Reader extends Cursor {
   }
 
   /** A list, or an object where its items have keys. */
-  braces(depth: number): Json {
+  braces(): Json {
     const all: Json[] = [];
     const entries: Json[] = [];
-    if (!this.next("{")) throw new Refused();
-    while (!this.next("}")) {
+    this.items("}", () => {
       const key = this.take(/\s*(?:\[\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\d+)\s*\]|([A-Za-z_]\w*))\s*=(?!=)/y);
-      if (key) entries.push([key[2] ?? this.plain(key[1]!), this.value(depth + 1)]);
+      if (key) entries.push([key[2] ?? this.plain(key[1]!), this.value()]);
       else {
-        const value = this.value(depth + 1);
-        if (this.next(":")) entries.push([value, this.value(depth + 1)]);
+        const value = this.value();
+        if (this.next(":")) entries.push([value, this.value()]);
         else all.push(value);
       }
-      if (!this.next(",") && this.text[this.position] !== "}") throw new Refused();
-    }
+    });
     if (entries.length > 0 && all.length > 0) throw new Refused();
     return entries.length > 0 ? objectOf(entries) : all;
   }
 
-  sequence(close: string, depth: number): Json[] {
+  sequence(close: string): Json[] {
     const all: Json[] = [];
-    this.position++;
-    while (!this.next(close)) {
-      all.push(this.value(depth + 1));
-      if (!this.next(",") && this.text[this.position] !== close) throw new Refused();
-    }
+    this.items(close, () => all.push(this.value()));
     return all;
   }
 
@@ -136,13 +115,6 @@ class Reader extends Cursor {
     const value = readPythonLiteral(literal);
     if (value === undefined) throw new Refused();
     return value;
-  }
-
-  take(pattern: RegExp): RegExpExecArray | null {
-    pattern.lastIndex = this.position;
-    const found = pattern.exec(this.text);
-    if (found) this.position += found[0].length;
-    return found;
   }
 }
 
