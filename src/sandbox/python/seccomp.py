@@ -143,6 +143,11 @@ def _table(text, column):
     return {words[i]: int(words[i + 1 + column]) for i in range(0, len(words), 3) if words[i + 1 + column] != "-1"}
 
 
+def _error(errno):
+    """The call is not made and fails."""
+    return _DONE | errno
+
+
 class _Program:
     """Instructions, and the places that hold the program's own pid."""
 
@@ -166,10 +171,19 @@ class _Program:
         self.emit(0x06, action)
 
     def fail(self, errno):
-        self.ret(0x00050000 | errno)
+        self.ret(_error(errno))
 
     def ret_if_equal(self, value, action):
         self.emit(0x15, value, 0, 1)
+        self.ret(action)
+
+    def ret_if_any(self, values, action):
+        for value in values:
+            self.ret_if_equal(value, action)
+
+    def ret_if_within(self, low, high, action):
+        self.emit(0x35, low, 0, 2)
+        self.emit(0x25, high, 1, 0)
         self.ret(action)
 
     def allow_if_own_pid(self):
@@ -180,14 +194,33 @@ class _Program:
         return b"".join(struct.pack("<HBBI", *instruction) for instruction in self.code)
 
 
+# Calls of which one argument decides: its index, which of its bits (None: all), what becomes of which values, and of every other.
+_BY_VALUE = {
+    "madvise": (2, None, [(_ADVICE, _ALLOW), (_ADVICE_IDLE, _DONE)], _error(_EINVAL)),
+    "preadv2": (5, None, [((0,), _ALLOW)], _error(_EOPNOTSUPP)),
+    "pwritev2": (5, None, [((0,), _ALLOW)], _error(_EOPNOTSUPP)),
+    "mkdir": (1, 0o700, [((0o700,), _ALLOW)], _error(_EPERM)),
+    "mkdirat": (2, 0o700, [((0o700,), _ALLOW)], _error(_EPERM)),
+    "umask": (0, 0o700, [((0,), _ALLOW)], _error(_EPERM)),
+    "prctl": (0, None, [(_PRCTLS, _ALLOW)], _error(_EPERM)),
+    "ioctl": (1, None, [(_IOCTLS + _LISTENING, _ALLOW)], _error(_ENOTTY)),
+    "fcntl": (1, None, [(_FCNTLS, _ALLOW), (_FCNTLS_IDLE, _DONE), (_FCNTLS_LOCKED, _error(_ENOLCK))], _error(_EINVAL)),
+    # Truncating through a read-only open would get past a read-only Landlock rule on kernels before 6.2.
+    "open": (1, _O_TRUNC | _O_ACCMODE, [((_O_TRUNC,), _error(_EPERM))], _ALLOW),
+    "openat": (2, _O_TRUNC | _O_ACCMODE, [((_O_TRUNC,), _error(_EPERM))], _ALLOW),
+}
+
+
 def _guard(program, name, processes):
     """The end of one guarded call: always returns."""
-    if name in ("open", "openat"):
-        # Truncating through a read-only open would get past a read-only Landlock rule on kernels before 6.2.
-        program.load_argument(1 if name == "open" else 2)
-        program.mask(_O_TRUNC | _O_ACCMODE)
-        program.ret_if_equal(_O_TRUNC, 0x00050000 | _EPERM)
-        program.ret(_ALLOW)
+    if name in _BY_VALUE:
+        index, bits, cases, otherwise = _BY_VALUE[name]
+        program.load_argument(index)
+        if bits is not None:
+            program.mask(bits)
+        for values, action in cases:
+            program.ret_if_any(values, action)
+        program.ret(otherwise)
     elif name in ("clone3", "openat2", "statx"):  # libc asks with the older call; statx tells numbers of mounts, which count for the whole machine
         program.fail(_ENOSYS)
     elif name == "futex":
@@ -196,8 +229,7 @@ def _guard(program, name, processes):
         program.mask(~_FUTEX_CLOCK & 0xFFFFFFFF)
         program.emit(0x45, _FUTEX_PRIVATE, 0, 1)
         program.ret(_ALLOW)
-        for value in _FUTEX_WAITS:
-            program.ret_if_equal(value, _ALLOW)
+        program.ret_if_any(_FUTEX_WAITS, _ALLOW)
         program.ret(_DONE)
     elif name == "mmap":
         # Shared memory that no file bounds stays allocated when it is mapped no more, and no process shows it.
@@ -205,7 +237,7 @@ def _guard(program, name, processes):
         program.emit(0x45, _MAP_HUGETLB, 0, 1)
         program.fail(_EPERM)
         program.mask(_MAP_SHARED_ANONYMOUS)
-        program.ret_if_equal(_MAP_SHARED_ANONYMOUS, 0x00050000 | _EPERM)
+        program.ret_if_equal(_MAP_SHARED_ANONYMOUS, _error(_EPERM))
         program.ret(_ALLOW)
     elif name == "rt_sigaction":
         # Children of a process that ignores SIGCHLD vanish, and their processor time with them. It can be asked for, not changed.
@@ -217,34 +249,12 @@ def _guard(program, name, processes):
             program.emit(0x15, 0, 1, 0)
             program.ret(_DONE)
         program.ret(_ALLOW)
-    elif name == "madvise":
-        program.load_argument(2)
-        for value in _ADVICE:
-            program.ret_if_equal(value, _ALLOW)
-        for value in _ADVICE_IDLE:
-            program.ret_if_equal(value, _DONE)
-        program.fail(_EINVAL)
-    elif name in ("preadv2", "pwritev2"):
-        program.load_argument(5)
-        program.ret_if_equal(0, _ALLOW)
-        program.fail(_EOPNOTSUPP)
     elif name in ("clock_gettime", "clock_getres", "clock_nanosleep", "timer_create"):
         program.load_argument(0)
         program.emit(0x25, _CLOCKS, 1, 0)
         program.ret(_ALLOW)
-        for value in _OWN_CLOCKS:
-            program.ret_if_equal(value, _ALLOW)
+        program.ret_if_any(_OWN_CLOCKS, _ALLOW)
         program.fail(_EINVAL)
-    elif name in ("mkdir", "mkdirat"):
-        program.load_argument(1 if name == "mkdir" else 2)
-        program.mask(0o700)
-        program.ret_if_equal(0o700, _ALLOW)
-        program.fail(_EPERM)
-    elif name == "umask":
-        program.load_argument(0)
-        program.mask(0o700)
-        program.ret_if_equal(0, _ALLOW)
-        program.fail(_EPERM)
     elif name in _asking:
         program.load_argument(1 if name == "getpriority" else 0)
         program.ret_if_equal(0, _ALLOW)
@@ -257,30 +267,14 @@ def _guard(program, name, processes):
         program.mask(_NEW_NAMESPACES | _CLONE_THREAD | _CLONE_FILES | _CLONE_PIDFD)
         program.ret_if_equal(_CLONE_THREAD | _CLONE_FILES, _ALLOW)
         if processes:
-            program.ret_if_equal(0, _ALLOW)
-            program.ret_if_equal(_CLONE_FILES, _ALLOW)
+            program.ret_if_any((0, _CLONE_FILES), _ALLOW)
         program.fail(_EPERM)
-    elif name in ("prctl", "ioctl"):
-        program.load_argument(0 if name == "prctl" else 1)
-        for value in _PRCTLS if name == "prctl" else _IOCTLS + _LISTENING:
-            program.ret_if_equal(value, _ALLOW)
-        program.fail(_EPERM if name == "prctl" else _ENOTTY)
-    elif name == "fcntl":
-        program.load_argument(1)
-        for value in _FCNTLS:
-            program.ret_if_equal(value, _ALLOW)
-        for value in _FCNTLS_IDLE:
-            program.ret_if_equal(value, _DONE)
-        for value in _FCNTLS_LOCKED:
-            program.ret_if_equal(value, 0x00050000 | _ENOLCK)
-        program.fail(_EINVAL)
     elif name in ("getsockopt", "setsockopt"):
         program.load_argument(1)
         program.emit(0x15, 1, 1, 0)  # SOL_SOCKET
         program.fail(_ENOPROTOOPT)
         program.load_argument(2)
-        for value in _SOCKET_OPTIONS:
-            program.ret_if_equal(value, _ALLOW)
+        program.ret_if_any(_SOCKET_OPTIONS, _ALLOW)
         program.fail(_ENOPROTOOPT)
     elif name == "socket":
         program.fail(_EAFNOSUPPORT)
@@ -291,13 +285,12 @@ def _guard(program, name, processes):
         program.fail(_EAFNOSUPPORT)
         program.load_argument(1)
         program.mask(0xF)
-        program.ret_if_equal(_STREAM, _ALLOW)
-        program.ret_if_equal(_SEQPACKET, _ALLOW)
+        program.ret_if_any((_STREAM, _SEQPACKET), _ALLOW)
         program.fail(_EPERM)
     elif name in ("prlimit64", "sched_setaffinity"):
         program.load_argument(0)
         if processes:  # all that it can name are its own, but the supervisor
-            program.ret_if_equal(1, 0x00050000 | _EPERM)
+            program.ret_if_equal(1, _error(_EPERM))
             program.ret(_ALLOW)
         else:
             program.ret_if_equal(0, _ALLOW)
@@ -323,8 +316,7 @@ def _waits(program, column, action):
     program.emit(0x15, _table(_GUARDED_FOR_ALL, column)["futex"], 0, 2 * len(_FUTEX_WAITS) + 3)
     program.load_argument(1)
     program.mask(~_FUTEX_CLOCK & 0xFFFFFFFF)
-    for value in _FUTEX_WAITS:
-        program.ret_if_equal(value, action)
+    program.ret_if_any(_FUTEX_WAITS, action)
     program.load(0)
 
 
@@ -352,16 +344,14 @@ def allow_list(machine=None):
     machine = _machine(machine)
     column = _COLUMN[machine]
     program = _start(machine)
-    for number in _table(_IDLE_FOR_ALL, column).values():
-        program.ret_if_equal(number, _DONE)
+    program.ret_if_any(_table(_IDLE_FOR_ALL, column).values(), _DONE)
     for name, number in _table(_GUARDED_FOR_ALL, column).items():
         _add_guard(program, name, number, True)
     for name, number in _table(_NAMESPACED, column).items():
         if name in _SIGNAL_AT:
             program.emit(0x15, number, 0, 2 * len(_STOPS) + 2)
             program.load_argument(_SIGNAL_AT[name])
-            for signal in _STOPS:
-                program.ret_if_equal(signal, 0x00050000 | _EPERM)
+            program.ret_if_any(_STOPS, _error(_EPERM))
             program.ret(_ALLOW)
     allowed = {}
     for text in (_PLAIN, _NAMESPACED, _GUARDED, _IDLE, _ATTRIBUTES, _ASKING, _MODES, _DISKS, _SUPERVISOR):
@@ -370,9 +360,7 @@ def allow_list(machine=None):
         if low == high:
             program.ret_if_equal(low, _ALLOW)
         else:
-            program.emit(0x35, low, 0, 2)
-            program.emit(0x25, high, 1, 0)
-            program.ret(_ALLOW)
+            program.ret_if_within(low, high, _ALLOW)
     program.emit(0x25, _NEWEST, 0, 1)
     program.fail(_ENOSYS)
     program.fail(_EPERM)
@@ -396,27 +384,22 @@ def guards(processes, machine=None, executes=False, asks=False):
     column = _COLUMN[machine]
     program = _start(machine)
     if not asks:
-        _waits(program, column, 0x00050000 | _EAGAIN)
-    namespaced = _table(_NAMESPACED, column)
+        _waits(program, column, _error(_EAGAIN))
     guarded = _table(_GUARDED, column)
     refused = _table(_SUPERVISOR, column)
+    idle = _table(_IDLE, column)
     if not processes:
-        for name, number in namespaced.items():
+        for name, number in _table(_NAMESPACED, column).items():
             if executes and name == "execve":
                 continue
             (guarded if name in _SIGNALS else refused)[name] = number
         guarded.update(_table(_ASKING, column))
         guarded.update(_table(_MODES, column))
         refused.update(_table(_DISKS, column))
-    idle = _table(_IDLE, column)
-    if not processes:
         idle.update(_table(_ATTRIBUTES, column))
-    for number in idle.values():
-        program.ret_if_equal(number, _DONE)
+    program.ret_if_any(idle.values(), _DONE)
     for low, high in _ranges(sorted(refused.values())):
-        program.emit(0x35, low, 0, 2)
-        program.emit(0x25, high, 1, 0)
-        program.fail(_EPERM)
+        program.ret_if_within(low, high, _error(_EPERM))
     for name, number in guarded.items():
         _add_guard(program, name, number, processes)
     program.ret(_ALLOW)
