@@ -28,8 +28,8 @@ _STRETCH, _STRETCH_S = 4, 5
 # Most programs are short: for this long only their end is waited for; one that fills a pipe goes on after it.
 _ENDING_MS = 5
 _END, _EMPTY, _MORE = 0, 1, 2
-# How a test ended: locked in, exit code and signal (-1: none), reason, wall, waiting and processor milliseconds, memory, bytes of stderr.
-_ENDED = struct.Struct("<?iiBdddQQ")
+# How a test ended: locked in, exit code and signal (-1: none), reason, wall, waiting and processor milliseconds, memory.
+_ENDED = struct.Struct("<?iiBdddQ")
 _REASONS = (None, "time-limit", "memory-limit", "output-limit", "runtime-error")
 
 
@@ -47,20 +47,35 @@ def private_buffers(sizes):
         end += size
 
 
+class _Stream:
+    """What a pipe brings and Node gets whole, up to a limit."""
+
+    __slots__ = "kind buffer limit descriptor total held".split()
+
+    def __init__(self, kind, buffer, limit):
+        self.kind, self.buffer, self.limit = kind, buffer, limit
+
+    def begin(self, descriptor):
+        self.descriptor = descriptor
+        self.total = self.held = 0
+
+
 class Watch:
     """Watches the running test: pumps its pipes, enforces its limits, ends it. One per slot, which a test's process never frees (kernel.keep)."""
 
     # A dictionary would show itself to the garbage collector again when it changes.
     __slots__ = (
-        "slot limits whole_errors child pidfd output errors report code output_total output_held error_total error_held tail_held "
-        "report_total report_held code_total code_pieces marked reason note peak_bytes tree_cpu_ms orphans_ms waited_s sends_before poller "
-        "started wall_ms exit_code signal cpu_ms rss ended_well waits"
+        "slot limits whole_errors child pidfd output errors report code streams tail_held code_total code_pieces marked reason note "
+        "peak_bytes tree_cpu_ms orphans_ms waited_s sends_before poller started wall_ms exit_code signal cpu_ms rss ended_well waits"
     ).split()
 
     def __init__(self, slot):
         self.slot = slot
         self.limits = slot.job["limits"]
         self.whole_errors = slot.job["mode"] == "execute"
+        most = self.limits["outputBytes"]
+        errors = (_Stream("E", slot.errors, most),) if self.whole_errors else ()
+        self.streams = (_Stream("O", slot.output, most), _Stream("F", slot.report, program.MAX_FRAME_BYTES + 1), *errors)
         self.ended_well = True  # the test before
         self.waits = waits.nobody
         self.code_pieces = []
@@ -70,12 +85,11 @@ class Watch:
         """Before the fork."""
         self.child = self.pidfd = -1
         self.output, self.errors, self.report, self.code = output, errors, report, code
-        for descriptor in (output, errors, report, code):
-            if descriptor >= 0:
-                os.set_blocking(descriptor, False)
-        self.output_total = self.output_held = 0
-        self.error_total = self.error_held = self.tail_held = 0
-        self.report_total = self.report_held = self.code_total = 0
+        for descriptor in self._pipes():
+            os.set_blocking(descriptor, False)
+        for stream, descriptor in zip(self.streams, (output, report, errors)):
+            stream.begin(descriptor)
+        self.tail_held = self.code_total = 0
         self.code_pieces.clear()
         self.marked.clear()
         self.reason = None
@@ -92,10 +106,14 @@ class Watch:
         self.child = child
         self.pidfd = kernel.pidfd_open(child)
 
+    def _pipes(self):
+        return [descriptor for descriptor in (self.output, self.errors, self.report, self.code) if descriptor >= 0]
+
     def close(self):
-        for descriptor in (self.output, self.errors, self.report, self.code, self.pidfd):
-            if descriptor >= 0:
-                os.close(descriptor)
+        for descriptor in self._pipes():
+            os.close(descriptor)
+        if self.pidfd >= 0:
+            os.close(self.pidfd)
         self.waits.close()
 
     def until_ended(self):
@@ -105,9 +123,8 @@ class Watch:
             if descriptor == self.pidfd:
                 self._over(True)
                 return
-        for descriptor in (self.output, self.errors, self.report, self.code):
-            if descriptor >= 0:
-                poller.register(descriptor, select.POLLIN)
+        for descriptor in self._pipes():
+            poller.register(descriptor, select.POLLIN)
         self.waits.begin(poller)
         self._over(self._look_on(poller))
 
@@ -155,8 +172,8 @@ class Watch:
         self.wall_ms = max(0, time.monotonic() - self.started - self._excused()) * 1000
         self._end(ended)
         if self.reason is None:
-            for descriptor in (self.output, self.errors, self.report, self.code):
-                while descriptor >= 0 and self.reason is None and self._pump(descriptor) == _MORE:
+            for descriptor in self._pipes():
+                while self.reason is None and self._pump(descriptor) == _MORE:
                     pass
 
     def _later(self, now, wall, last):
@@ -186,19 +203,44 @@ class Watch:
     def _pump(self, descriptor):
         """One read."""
         try:
-            if descriptor == self.output:
-                count = self._pump_output()
-            elif descriptor == self.errors:
-                count = self._pump_errors()
-            elif descriptor == self.report:
-                count = self._pump_report()
-            else:
-                count = self._pump_code()
+            count = self._take(descriptor)
         except BlockingIOError:
             return _EMPTY
         return _MORE if count > 0 else _END
 
-    def _pump_code(self):
+    def _take(self, descriptor):
+        for stream in self.streams:
+            if stream.descriptor == descriptor:
+                return self._take_stream(stream)
+        return self._take_code() if descriptor == self.code else self._take_tail()
+
+    def _take_stream(self, stream):
+        if stream.held == BUFFER_BYTES:
+            self.slot.link.send((stream.kind, stream.buffer))
+            stream.held = 0
+        count = os.readv(stream.descriptor, [stream.buffer[stream.held :]])
+        stream.total += count
+        over = stream.total - stream.limit
+        if over > 0:
+            self.reason = "output-limit"
+            stream.total -= over
+            count -= over
+        stream.held += count
+        return count
+
+    def _take_tail(self):
+        """Of stderr the end is kept."""
+        slot = self.slot
+        count = os.readv(self.errors, [slot.errors])
+        kept = min(count, _STDERR_TAIL)
+        if kept:
+            keep_old = min(self.tail_held, _STDERR_TAIL - kept)
+            slot.tail[:keep_old] = slot.tail[self.tail_held - keep_old : self.tail_held]
+            slot.tail[keep_old : keep_old + kept] = slot.errors[count - kept : count]
+            self.tail_held = keep_old + kept
+        return count
+
+    def _take_code(self):
         piece = os.read(self.code, 1 << 16)
         self.code_total += len(piece)
         if self.code_total > _CODE_BYTES:
@@ -206,58 +248,6 @@ class Watch:
             return 0
         self.code_pieces.append(piece)
         return len(piece)
-
-    def _pump_output(self):
-        slot = self.slot
-        if self.output_held == BUFFER_BYTES:
-            slot.link.send(("O", slot.output))
-            self.output_held = 0
-        count = os.readv(self.output, [slot.output[self.output_held :]])
-        self.output_total += count
-        over = self.output_total - self.limits["outputBytes"]
-        if over > 0:
-            self.reason = "output-limit"
-            self.output_total -= over
-            count -= over
-        self.output_held += count
-        return count
-
-    def _pump_errors(self):
-        slot = self.slot
-        if not self.whole_errors:
-            count = os.readv(self.errors, [slot.errors])
-            kept = min(count, _STDERR_TAIL)
-            if kept:
-                keep_old = min(self.tail_held, _STDERR_TAIL - kept)
-                slot.tail[:keep_old] = slot.tail[self.tail_held - keep_old : self.tail_held]
-                slot.tail[keep_old : keep_old + kept] = slot.errors[count - kept : count]
-                self.tail_held = keep_old + kept
-            return count
-        if self.error_held == BUFFER_BYTES:
-            slot.link.send(("E", slot.errors))
-            self.error_held = 0
-        count = os.readv(self.errors, [slot.errors[self.error_held :]])
-        self.error_total += count
-        over = self.error_total - self.limits["outputBytes"]
-        if over > 0:
-            self.reason = "output-limit"
-            self.error_total -= over
-            count -= over
-        self.error_held += count
-        return count
-
-    def _pump_report(self):
-        slot = self.slot
-        if self.report_held == BUFFER_BYTES:
-            slot.link.send(("F", slot.report))
-            self.report_held = 0
-        count = os.readv(self.report, [slot.report[self.report_held :]])
-        self.report_total += count
-        if self.report_total > program.MAX_FRAME_BYTES + 1:
-            self.reason = "output-limit"
-            return 0
-        self.report_held += count
-        return count
 
     def _end(self, ended):
         """Kills whatever is left of the program and reaps all of it."""
@@ -280,18 +270,11 @@ class Watch:
             code = b"".join(self.code_pieces)
             if len(code) > HEAD.size and HEAD.unpack_from(code)[1] == len(code) - HEAD.size:
                 slot.marshalled = code[HEAD.size :]
-        messages = []
-        if self.output_held:
-            messages.append(("O", slot.output[: self.output_held]))
-        if self.whole_errors:
-            if self.error_held:
-                messages.append(("E", slot.errors[: self.error_held]))
-        elif self.tail_held:
+        messages = [(stream.kind, stream.buffer[: stream.held]) for stream in self.streams if stream.held]
+        if self.tail_held:
             messages.append(("E", slot.tail[: self.tail_held]))
         if self.note:
             messages.append(("E", self.note))
-        if self.report_held:
-            messages.append(("F", slot.report[: self.report_held]))
         outcome = _ENDED.pack(
             locked_in,
             -1 if self.exit_code is None else self.exit_code,
@@ -301,7 +284,6 @@ class Watch:
             self._excused() * 1000,
             self.cpu_ms,
             self.rss,
-            self.error_total,
         )
         self.ended_well = self.exit_code == 0 and self.reason is None
         messages.append(("X", outcome))
