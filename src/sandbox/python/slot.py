@@ -177,14 +177,16 @@ class Slot:
     def _place(self, path, size):
         opened = self._open_below(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, True)
         try:
-            while size:
-                piece = self.input[: min(size, BUFFER_BYTES)]
-                self.link.receive_into(piece)
-                size -= len(piece)
-                while piece:
-                    piece = piece[os.write(opened, piece) :]
+            self._receive_into_file(opened, size)
         finally:
             os.close(opened)
+
+    def _receive_into_file(self, descriptor, size):
+        while size:
+            piece = self.input[: min(size, BUFFER_BYTES)]
+            self.link.receive_into(piece)
+            _write_all(descriptor, piece)
+            size -= len(piece)
 
     def _fetch(self, path, budget):
         """Every process of the program is dead by now, so what is looked at cannot change."""
@@ -233,24 +235,19 @@ class Slot:
         door = -1
         if self.process is not None:
             self.watch.waits, door = waits.open_door()
-        first_closed = _CODE + 1 if keep_code or door >= 0 else _CODE
+        ends = (input_read, output_write, error_write, report_write, code_write, door)  # those of the test's process
         watch = self.watch
         watch.prepare(output_read, error_read, report_read, code_read)
         self.level.order.first()
         child = kernel.fork()
         if child == 0:
-            return self._child(kind, filename, input_read, output_write, error_write, report_write, code_write, door, first_closed)
+            return self._child(kind, filename, *ends)
         try:
             self.level.order.later()
             watch.begin(child)
-            os.close(input_read)
-            os.close(output_write)
-            os.close(error_write)
-            os.close(report_write)
-            if keep_code:
-                os.close(code_write)
-            if door >= 0:
-                os.close(door)
+            for descriptor in ends:
+                if descriptor >= 0:
+                    os.close(descriptor)
             watch.until_ended()
             watch.send_outcome()
         finally:
@@ -259,15 +256,10 @@ class Slot:
     def _input(self, size):
         """The test's input as a file at its start, open for reading: it has a size, can be mapped and read again."""
         writing, reading = self.level.input_file()
-        while size:
-            piece = self.input[: min(size, BUFFER_BYTES)]
-            self.link.receive_into(piece)
-            size -= len(piece)
-            while piece:
-                piece = piece[os.write(writing, piece) :]
+        self._receive_into_file(writing, size)
         return self.level.seal_input(writing, reading)
 
-    def _child(self, kind, filename, input_read, output_write, error_write, report_write, code_write, door, first_closed):
+    def _child(self, kind, filename, input_read, output_write, error_write, report_write, code_write, door):
         try:
             os.setsid()
             os.dup2(input_read, 0)
@@ -278,7 +270,7 @@ class Slot:
                 os.dup2(code_write, _CODE, False)
             if door >= 0:
                 os.dup2(door, _DOOR, False)
-            kernel.close_from(first_closed)
+            kernel.close_from(_CODE if code_write < 0 and door < 0 else _CODE + 1)
             _signal.signal(_signal.SIGINT, _signal.default_int_handler)  # not before: its supervisor would hear what the program sends it
             sys.path[0] = self.level.scratch  # not before: its supervisor imports nothing from there
             for which, most in self.limits:
@@ -330,9 +322,7 @@ class Slot:
 
     def _write_file(self, path, content, mode):
         opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-        view = memoryview(content)
-        while view:
-            view = view[os.write(opened, view) :]
+        _write_all(opened, content)
         os.close(opened)
 
     def _limit(self):
@@ -355,10 +345,14 @@ class Slot:
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
 
 
-def _hand_over_code(data):
-    view = memoryview(HEAD.pack(0, len(data)) + data)  # the length tells a whole program from one cut off by a kill
+def _write_all(descriptor, data):
+    view = memoryview(data)
     while view:
-        view = view[os.write(_CODE, view) :]
+        view = view[os.write(descriptor, view) :]
+
+
+def _hand_over_code(data):
+    _write_all(_CODE, HEAD.pack(0, len(data)) + data)  # the length tells a whole program from one cut off by a kill
     os.close(_CODE)
 
 
