@@ -62,8 +62,8 @@ export class HeldFiles {
   async #start(): Promise<HeldFacts> {
     if (this.#closed) throw new SlotLost("the jail is closed");
     const name = join(this.#folder, `files-${++numbers}`);
-    mkdirSync(name, { mode: 0o755 });
     const command = this.#make({ door: `${name}.door`, target: name, ...this.#content });
+    mkdirSync(name, { mode: 0o755 });
     const [program, ...args] = command.holder;
     // Descriptor 3 ends with this process, and the holder with it.
     const child = spawn(program!, args, { stdio: ["ignore", "pipe", "pipe", "pipe"], env: {}, cwd: "/" });

@@ -1,9 +1,10 @@
 // How zygotes are started at each level: the bubblewrap command line, the environment programs see, the user they run as.
 import { existsSync, lstatSync, readFileSync, readlinkSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import type { Held } from "../core/languages/language.ts";
+import { type Held, jailFolders } from "../core/languages/language.ts";
 import type { ZygoteCgroups } from "./cgroups.ts";
 import { type Interpreter, outermost } from "./interpreter.ts";
+import { SandboxError } from "./sandbox.ts";
 
 export const pythonFolder = fileURLToPath(new URL("./python", import.meta.url));
 
@@ -16,7 +17,6 @@ const filesInside = "/files";
 const maxPackageBytes = 512 * 1024 ** 2;
 /** Where it shows an interpreter whose own folder is one that the jail covers, such as a virtual environment under /tmp. */
 const movedInside = "/opt/interpreter";
-const coveredFolders = ["/tmp", "/dev", "/proc"];
 
 /** Deep recursion: 600,000 levels of Python 3.8 to 3.10 need about this much; address space is used only as it grows. */
 const stackBytes = 1024 ** 3;
@@ -120,6 +120,7 @@ function heldBy(
 /** Level "jail": bubblewrap around the holder and all zygotes. Only copies of system files and of the interpreter are visible, read-only; no network. */
 export function jailCommand(bwrap: string, parts: CommandParts, holder: HolderParts): HeldCommand {
   const { interpreter } = parts;
+  checkPlaces(holder.tools);
   const bound = interpreter.folders.filter((folder) => !isBelow(folder, "/usr"));
   const shown = new Map(bound.map((folder, index) => [folder, isCovered(folder) ? `${movedInside}/${index}` : folder]));
   const python = [executableInside(interpreter.executable, shown), ...zygoteFlags];
@@ -206,7 +207,18 @@ export function systemFolder(name: string): string[] {
   return lstatSync(path).isSymbolicLink() ? ["--symlink", readlinkSync(path), path] : ["--ro-bind", path, path];
 }
 
-const isCovered = (folder: string) => coveredFolders.some((covered) => isBelow(folder, covered));
+const isCovered = (folder: string) => jailFolders.some((covered) => isBelow(folder, covered));
+
+/** Tools that know where they lie cannot be shown elsewhere, as an interpreter is. */
+function checkPlaces(tools: readonly Held[]): void {
+  const covered = tools.find((held) => isCovered(placeOf(held)));
+  if (covered === undefined) return;
+  const path = pathOf(covered);
+  throw new SandboxError(
+    "sandbox/covered-tools",
+    `Programs cannot see ${path}, which they need: the jail has a /${path.split("/")[1]} of its own. Install it elsewhere, such as below /opt, and put that on PATH.`,
+  );
+}
 
 /** An interpreter finds its library beside itself, so it works wherever its folder is shown. */
 function executableInside(executable: string, shown: ReadonlyMap<string, string>): string {

@@ -1,18 +1,18 @@
 import { realpathSync } from "node:fs";
 import { type MakeCall, reportFile } from "./call.ts";
-import { type Language, megabyte, type Runtime, type Tools } from "./language.ts";
+import { type Language, megabyte, type Runtime, shown, type Tools } from "./language.ts";
 
 /** Contest programs recurse deeply; the engine has to be told how much of the stack it may use. */
 const stackBytes = 256 * megabyte;
 
 /** Node that runs this process, started with a program's file. */
 export function nodeTools(fileName: string): Tools {
-  const node = realpathSync(process.execPath);
+  const node = shown(realpathSync(process.execPath));
   return {
     version: `Node ${process.versions.node}`,
     files: [node],
-    command: ({ memoryBytes, call }) => [
-      node,
+    command: ({ memoryBytes, call, at }) => [
+      at(node),
       `--max-old-space-size=${Math.max(16, Math.floor(memoryBytes / megabyte))}`,
       `--stack-size=${Math.floor(stackBytes / 1024) - 4096}`,
       ...(call ? ["call.cjs", fileName] : [fileName]),

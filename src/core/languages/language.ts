@@ -51,6 +51,12 @@ export type Held = string | readonly [path: string, place: string];
 /** Where it is shown. */
 export type PlaceOf = (held: Held) => string;
 
+/** Folders that the jail has of its own. */
+export const jailFolders = ["/tmp", "/dev", "/proc"];
+/** A file of this machine, shown elsewhere where it lies in such a folder. */
+export const shown = (path: string): Held =>
+  jailFolders.some((folder) => path.startsWith(`${folder}/`)) ? [path, `/opt${path}`] : path;
+
 export interface Tools {
   /** With its version: "Node 20.19.2". */
   version: string;
