@@ -2,6 +2,7 @@
 // field by field in the shape of a 422 answer.
 import { isInside } from "../../core/files.ts";
 import { type LanguageName, languageNames, languages } from "../../core/languages/languages.ts";
+import { maxSourceBytes } from "../sandbox.ts";
 import { fusionLanguages } from "./api.ts";
 import { excessOf } from "./modest.ts";
 
@@ -15,12 +16,7 @@ export interface ParsedRequest {
   fetchFiles: string[];
 }
 
-export interface ParseRules {
-  maxCodeBytes: number;
-  maxRunTimeoutS: number;
-  /** The limit where a request names none, and the most it can name. */
-  memoryBytes: number;
-}
+const maxRunTimeoutS = 7_200;
 
 export interface RequestProblem {
   type: string;
@@ -29,8 +25,8 @@ export interface RequestProblem {
   input?: unknown;
 }
 
-/** The request, or everything that is wrong with it. */
-export function parseRunCode(body: Uint8Array, rules: ParseRules): ParsedRequest | { problems: RequestProblem[] } {
+/** The request, or everything that is wrong with it. `maxMemoryBytes`: the limit where it names none, and the most it can name. */
+export function parseRunCode(body: Uint8Array, maxMemoryBytes: number): ParsedRequest | { problems: RequestProblem[] } {
   const problems: RequestProblem[] = [];
   const wrong = (type: string, field: string | undefined, msg: string, input?: unknown) => {
     problems.push({
@@ -76,8 +72,8 @@ export function parseRunCode(body: Uint8Array, rules: ParseRules): ParsedRequest
   const { code, language } = fields;
   if (code === undefined) wrong("missing", "code", "Field required");
   else if (typeof code !== "string") wrong("string_type", "code", "Input should be a valid string", code);
-  else if (Buffer.byteLength(code) > rules.maxCodeBytes)
-    wrong("too_long", "code", `The code is longer than ${rules.maxCodeBytes} bytes`);
+  else if (Buffer.byteLength(code) > maxSourceBytes)
+    wrong("too_long", "code", `The code is longer than ${maxSourceBytes} bytes`);
   if (language === undefined) wrong("missing", "language", "Field required");
   else if (typeof language !== "string" || !fusionLanguages.includes(language))
     wrong("enum", "language", `Input should be one of: ${fusionLanguages.join(", ")}`, language);
@@ -88,7 +84,7 @@ export function parseRunCode(body: Uint8Array, rules: ParseRules): ParsedRequest
   }
 
   number("compile_timeout", 10, false);
-  const runTimeoutS = Math.min(number("run_timeout", 10, false), rules.maxRunTimeoutS);
+  const runTimeoutS = Math.min(number("run_timeout", 10, false), maxRunTimeoutS);
   const memory = number("memory_limit_MB", -1, true);
   const stdin = fields["stdin"] ?? "";
   if (typeof stdin !== "string") wrong("string_type", "stdin", "Input should be a valid string", stdin);
@@ -123,7 +119,7 @@ export function parseRunCode(body: Uint8Array, rules: ParseRules): ParsedRequest
     language: languageOfFusion(language as string)!,
     code: code as string,
     runTimeoutS,
-    memoryBytes: memory > 0 ? Math.min(memory * 1024 ** 2, rules.memoryBytes) : rules.memoryBytes,
+    memoryBytes: memory > 0 ? Math.min(memory * 1024 ** 2, maxMemoryBytes) : maxMemoryBytes,
     stdin: stdin as string,
     files,
     fetchFiles,

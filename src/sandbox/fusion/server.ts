@@ -11,7 +11,7 @@ import { type ExecuteResult, emptyResult } from "../execute.ts";
 import type { Jail } from "../jail.ts";
 import { defaultLimits, SandboxError } from "../sandbox.ts";
 import type { CommandRunResult, RunCodeResponse } from "./api.ts";
-import { type ParsedRequest, type ParseRules, parseRunCode, type RequestProblem } from "./parse.ts";
+import { type ParsedRequest, parseRunCode, type RequestProblem } from "./parse.ts";
 
 export interface FusionServerOptions {
   jail: Jail;
@@ -26,15 +26,22 @@ export interface FusionServerOptions {
   token?: string | undefined;
   open?: boolean;
   maxBodyBytes?: number;
-  maxCodeBytes?: number;
   /** Kept of stdout and of stderr; a program that writes more is ended. */
   outputBytes?: number;
   /** All fetched files of one answer. */
   fetchBytes?: number;
   /** The limit of requests that name none (memory_limit_MB <= 0), and the most that one can name. */
   memoryBytes?: number;
-  maxRunTimeoutS?: number;
 }
+
+const defaults = {
+  host: "127.0.0.1",
+  queue: 256,
+  maxBodyBytes: 32 * 1024 ** 2,
+  outputBytes: 1024 ** 2,
+  fetchBytes: 32 * 1024 ** 2,
+  memoryBytes: defaultLimits.memoryBytes,
+};
 
 export interface FusionServer {
   url: string;
@@ -44,13 +51,14 @@ export interface FusionServer {
 
 /** Starts the server; resolves when it listens. */
 export async function startFusionServer(options: FusionServerOptions): Promise<FusionServer> {
-  const host = options.host ?? "127.0.0.1";
+  const settings = { ...defaults, ...options };
+  const { host } = settings;
   if (!options.token && !options.open && !isLoopback(host))
     throw new SandboxError(
       "sandbox/token",
       `host=${host} lets everyone who reaches this machine run programs on it. Set token=… or SANDBOX_TOKEN (clients send it as a bearer token), keep to host=127.0.0.1, or say token=none if the network is closed to others.`,
     );
-  const handler = new Handler(options);
+  const handler = new Handler(settings);
   const server = createServer((request, response) => void handler.handle(request, response));
   // Requests take as long as their programs; slow senders are cut off by the body's own timeout.
   server.requestTimeout = 120_000;
@@ -74,23 +82,13 @@ export async function startFusionServer(options: FusionServerOptions): Promise<F
 }
 
 class Handler {
-  readonly #options: FusionServerOptions;
+  readonly #settings: FusionServerOptions & typeof defaults;
   readonly #limiter: Limiter;
-  readonly #queue: number;
-  readonly #maxBodyBytes: number;
-  readonly #rules: ParseRules;
   readonly #stopping = new AbortController();
 
-  constructor(options: FusionServerOptions) {
-    this.#options = options;
-    this.#limiter = new Limiter(options.concurrency);
-    this.#queue = options.queue ?? 256;
-    this.#maxBodyBytes = options.maxBodyBytes ?? 32 * 1024 ** 2;
-    this.#rules = {
-      maxCodeBytes: options.maxCodeBytes ?? 1024 ** 2,
-      maxRunTimeoutS: options.maxRunTimeoutS ?? 7_200,
-      memoryBytes: options.memoryBytes ?? defaultLimits.memoryBytes,
-    };
+  constructor(settings: FusionServerOptions & typeof defaults) {
+    this.#settings = settings;
+    this.#limiter = new Limiter(settings.concurrency);
   }
 
   stop(): void {
@@ -107,7 +105,8 @@ class Handler {
   }
 
   async #route(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const refusal = refusalOf(request.headers, this.#options.host ?? "127.0.0.1");
+    const { host, queue, maxBodyBytes, memoryBytes } = this.#settings;
+    const refusal = refusalOf(request.headers, host);
     if (refusal !== undefined) return reply(response, 403, { detail: refusal }, { connection: "close" });
     const path = new URL(request.url ?? "/", "http://localhost").pathname.replace(/(.)\/$/, "$1");
     if (path === "/v1/ping") {
@@ -125,14 +124,14 @@ class Handler {
         { connection: "close" },
       );
     // Before the body is read: a server that is full does not take megabytes in.
-    if (this.#limiter.waiting >= this.#queue)
-      return reply(response, 429, { detail: `${this.#queue} requests are waiting already` }, { "retry-after": "1" });
-    const tooLarge = new RangeError(`The body is larger than ${this.#maxBodyBytes} bytes.`);
-    const body = await readBody(request, this.#maxBodyBytes, () => tooLarge).catch((error: unknown) => {
+    if (this.#limiter.waiting >= queue)
+      return reply(response, 429, { detail: `${queue} requests are waiting already` }, { "retry-after": "1" });
+    const tooLarge = new RangeError(`The body is larger than ${maxBodyBytes} bytes.`);
+    const body = await readBody(request, maxBodyBytes, () => tooLarge).catch((error: unknown) => {
       if (error !== tooLarge) throw error;
     });
     if (!body) return reply(response, 413, { detail: tooLarge.message }, { connection: "close" });
-    const parsed = parseRunCode(body, this.#rules);
+    const parsed = parseRunCode(body, memoryBytes);
     if ("problems" in parsed) return reply(response, statusOf(parsed.problems), { detail: parsed.problems });
     const missing = await missingLanguage(parsed);
     if (missing) return reply(response, 422, { detail: [missing] });
@@ -140,42 +139,31 @@ class Handler {
   }
 
   #isAllowed(request: IncomingMessage): boolean {
-    if (this.#options.token === undefined) return true;
+    const { token } = this.#settings;
+    if (token === undefined) return true;
     const given = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1] ?? "";
-    return isSecret(given, this.#options.token);
+    return isSecret(given, token);
   }
 
-  async #run(request: ParsedRequest, response: ServerResponse): Promise<RunCodeResponse> {
-    if (request.runTimeoutS <= 0) return answerOf(emptyResult({ status: "time-limit" }), 0);
+  async #run(parsed: ParsedRequest, response: ServerResponse): Promise<RunCodeResponse> {
+    const { jail, fetchBytes, outputBytes } = this.#settings;
+    const { runTimeoutS, memoryBytes, ...asked } = parsed;
+    if (runTimeoutS <= 0) return answerOf(emptyResult({ status: "time-limit" }), fetchBytes);
     const gone = new AbortController();
     response.once("close", () => gone.abort());
     const signal = AbortSignal.any([gone.signal, this.#stopping.signal]);
+    const limits = {
+      ...defaultLimits,
+      wallMs: Math.ceil(runTimeoutS * 1000),
+      cpuMs: (Math.ceil(runTimeoutS) + 1) * 1000,
+      memoryBytes,
+      outputBytes,
+      // A program that runs others, as graders' launchers do, has its own processes beside theirs.
+      processes: defaultLimits.processes + 8,
+    };
     try {
-      const result = await this.#limiter.run(
-        () =>
-          this.#options.jail.execute(
-            {
-              language: request.language,
-              code: request.code,
-              stdin: request.stdin,
-              files: request.files,
-              fetchFiles: request.fetchFiles,
-              fetchBytes: this.#options.fetchBytes ?? 32 * 1024 ** 2,
-              limits: {
-                ...defaultLimits,
-                wallMs: Math.ceil(request.runTimeoutS * 1000),
-                cpuMs: (Math.ceil(request.runTimeoutS) + 1) * 1000,
-                memoryBytes: request.memoryBytes,
-                outputBytes: this.#options.outputBytes ?? 1024 ** 2,
-                // A program that runs others, as graders' launchers do, has its own processes beside theirs.
-                processes: defaultLimits.processes + 8,
-              },
-            },
-            { signal },
-          ),
-        { signal },
-      );
-      return answerOf(result, this.#options.fetchBytes ?? 32 * 1024 ** 2);
+      const execute = () => jail.execute({ ...asked, fetchBytes, limits }, { signal });
+      return answerOf(await this.#limiter.run(execute, { signal }), fetchBytes);
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof SandboxError)) throw error;
@@ -197,7 +185,8 @@ const emptyAnswer = (): RunCodeResponse => ({
   files: {},
 });
 
-const text = (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
+const encoded = (bytes: Uint8Array, encoding: "utf8" | "base64") =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString(encoding);
 
 /** A language of ours whose tools this machine does not have. */
 async function missingLanguage({ language }: ParsedRequest): Promise<RequestProblem | undefined> {
@@ -225,8 +214,8 @@ function answerOf(result: ExecuteResult, fetchBytes: number): RunCodeResponse {
     status: timedOut ? "TimeLimitExceeded" : "Finished",
     execution_time: result.wallMs / 1000,
     return_code: result.status === "output-limit" ? -9 : code,
-    stdout: text(result.stdout),
-    stderr: text(result.stderr),
+    stdout: encoded(result.stdout, "utf8"),
+    stderr: encoded(result.stderr, "utf8"),
   };
   const notes: string[] = [];
   if (result.status === "output-limit") notes.push("The program wrote more than the output limit and was ended.");
@@ -241,12 +230,7 @@ function answerOf(result: ExecuteResult, fetchBytes: number): RunCodeResponse {
     status: run.status === "Finished" && run.return_code === 0 ? "Success" : "Failed",
     message: notes.join(" "),
     run_result: run,
-    files: Object.fromEntries(
-      [...result.files].map(([path, bytes]) => [
-        path,
-        Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64"),
-      ]),
-    ),
+    files: Object.fromEntries([...result.files].map(([path, bytes]) => [path, encoded(bytes, "base64")])),
     ...(Object.keys(limits).length > 0 ? { limits } : {}),
     ...(result.oom ? { oom: true as const } : {}),
   };
