@@ -7,6 +7,7 @@ import {
   mkdirSync,
   mkdtempSync,
   openSync,
+  readdirSync,
   renameSync,
   rmdirSync,
   rmSync,
@@ -88,6 +89,15 @@ export async function makeOnce(folder: string, fill: (draft: string) => Promise<
   } finally {
     rmSync(draft, { recursive: true, force: true });
   }
+}
+
+/** What processes that are gone have left in a folder: entries called by the prefix and a process id. */
+export function leftBehind(folder: string, prefix: string): string[] {
+  const left = readdirSync(folder).filter((name) => {
+    const pid = name.startsWith(prefix) ? Number.parseInt(name.slice(prefix.length), 10) : Number.NaN;
+    return pid > 0 && !existsSync(`/proc/${pid}`);
+  });
+  return left.map((name) => join(folder, name));
 }
 
 /** Removes folders, the innermost first, up to one that holds something. */

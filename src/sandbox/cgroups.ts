@@ -3,6 +3,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { leftBehind } from "../core/files.ts";
 
 /** A folder in which control groups can be made. */
 interface Place {
@@ -65,15 +66,6 @@ function* places(): Generator<Place> {
   yield shares ? own : { version: 2, folder: join(own.folder, "..") };
 }
 
-/** Groups of processes that were killed before they could clean up. */
-function removeStale(folder: string): void {
-  for (const name of readdirSync(folder)) {
-    const pid = name.startsWith(prefix) ? Number.parseInt(name.slice(prefix.length), 10) : Number.NaN;
-    if (!(pid > 0) || existsSync(`/proc/${pid}`)) continue;
-    remove(join(folder, name));
-  }
-}
-
 /** True when it is gone; a group with a living process stays. */
 function remove(folder: string): boolean {
   try {
@@ -108,7 +100,7 @@ export class Cgroups {
   static open(): Cgroups | undefined {
     for (const place of places()) {
       try {
-        removeStale(place.folder);
+        for (const stale of leftBehind(place.folder, prefix)) remove(stale);
         const cgroups = new Cgroups(place);
         mkdirSync(cgroups.folder);
         made.add(cgroups);

@@ -1,10 +1,11 @@
 // The folder and the socket by which slots reach this process. A slot names its zygote by a secret token and itself by a number.
 import { randomInt } from "node:crypto";
-import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { chmod, chown, mkdir } from "node:fs/promises";
 import { createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { leftBehind } from "../core/files.ts";
 import { minUsers } from "./outer.ts";
 
 const tokenBytes = 16;
@@ -25,13 +26,10 @@ const folderPrefix = "whetstone-jail-";
 
 /** Folders of processes that were killed before they could clean up. */
 function removeStale(base: string): void {
-  for (const name of readdirSync(base)) {
-    const pid = name.startsWith(folderPrefix) ? Number.parseInt(name.slice(folderPrefix.length), 10) : Number.NaN;
-    if (!(pid > 0) || existsSync(`/proc/${pid}`)) continue;
+  for (const folder of leftBehind(base, folderPrefix))
     try {
-      rmSync(join(base, name), { recursive: true, force: true });
+      rmSync(folder, { recursive: true, force: true });
     } catch {} // another user's
-  }
 }
 
 export class ControlServer {
