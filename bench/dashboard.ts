@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { chromium } from "playwright-core";
-import { findOnPath } from "../src/sandbox/interpreter.ts";
+import { findOnPath } from "../src/core/languages/machine.ts";
 import { cleanEnvironment, whetPath } from "../test/support/whet.ts";
 import { writeRun } from "./dashboard-run.ts";
 import type { Benchmark } from "./report.ts";

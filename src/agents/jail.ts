@@ -5,7 +5,7 @@ import { connect, createServer } from "node:net";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { ConfigError } from "../core/errors.ts";
-import { findOnPath } from "../sandbox/interpreter.ts";
+import { findOnPath } from "../core/languages/machine.ts";
 import { systemFolder } from "../sandbox/outer.ts";
 
 /** A socket file that leads to the endpoint. */

@@ -6,8 +6,6 @@ import { promisify } from "node:util";
 import { messageOf } from "../core/errors.ts";
 import { SandboxError } from "./sandbox.ts";
 
-export { findOnPath } from "../core/languages/machine.ts";
-
 export interface Interpreter {
   executable: string;
   /** Folders that must be readable for it to start: prefix, base prefix and whatever its libraries lie in. */

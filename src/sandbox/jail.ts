@@ -6,13 +6,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../core/errors.ts";
 import { type Held, ProgramError } from "../core/languages/language.ts";
 import { type LanguageName, languageOf, languages } from "../core/languages/languages.ts";
+import { findOnPath } from "../core/languages/machine.ts";
 import { Limiter } from "../core/limiter.ts";
 import { Cgroups } from "./cgroups.ts";
 import { ControlServer } from "./control.ts";
 import { freeName, runOnce, runTests, type SlotLimits, sendJob } from "./conversation.ts";
 import { checkFiles, type ExecuteRequest, type ExecuteResult, emptyResult } from "./execute.ts";
 import { type HeldContent, HeldFiles } from "./files.ts";
-import { findInterpreter, findOnPath, type Interpreter } from "./interpreter.ts";
+import { findInterpreter, type Interpreter } from "./interpreter.ts";
 import { describeLevel, type JailLevel, whyUnavailable } from "./levels.ts";
 import {
   confinedCommand,
@@ -56,9 +57,9 @@ export type { JailLevel } from "./levels.ts";
 
 export interface JailOptions {
   /** Interpreter or virtual environment (its folder or its bin/python). Default: the first `python3` on PATH. */
-  python?: string;
+  python?: string | undefined;
   /** Programs that run at the same moment. Default: one per core. */
-  slots?: number;
+  slots?: number | undefined;
   /** Levels to try, strongest first. Default: both. */
   levels?: readonly JailLevel[];
   /** Programs in TypeScript have to type-check. */

@@ -1,7 +1,7 @@
 // Chooses where programs run: a Sandbox Fusion server when one is named, else the embedded jail of this machine.
 import { openFusion } from "./fusion/fusion.ts";
 import { openJail } from "./jail.ts";
-import { environmentWith, packageList } from "./packages.ts";
+import { pythonWith } from "./packages.ts";
 import { type Sandbox, SandboxError } from "./sandbox.ts";
 
 /** Which sandbox to open. */
@@ -32,16 +32,10 @@ export async function openSandbox(choice: SandboxChoice = {}): Promise<Sandbox> 
       );
     const maxConcurrency = choice.maxConcurrency ?? concurrencyFromEnvironment();
     const token = process.env["SANDBOX_TOKEN"];
-    return openFusion({ url, ...(maxConcurrency === undefined ? {} : { maxConcurrency }), token });
+    return openFusion({ url, maxConcurrency, token });
   }
-  const packages = packageList(choice.sandboxPackages ?? "");
-  const python =
-    packages.length > 0 ? await environmentWith(packages, choice.sandboxPython, choice.say) : choice.sandboxPython;
-  return openJail({
-    ...(python === undefined ? {} : { python }),
-    ...(choice.maxConcurrency === undefined ? {} : { slots: choice.maxConcurrency }),
-    typecheck,
-  });
+  const python = await pythonWith(choice.sandboxPackages ?? "", choice.sandboxPython, choice.say);
+  return openJail({ python, slots: choice.maxConcurrency, typecheck });
 }
 
 function concurrencyFromEnvironment(): number | undefined {

@@ -38,6 +38,16 @@ export function packageList(text: string, key = "sandbox_packages"): string[] {
   return [...new Set(names)].sort();
 }
 
+/** The interpreter that programs run with: `python`, or an environment over it that has the packages of a list too. */
+export async function pythonWith(
+  list: string,
+  python: string | undefined,
+  say?: (line: string) => void,
+): Promise<string | undefined> {
+  const packages = packageList(list);
+  return packages.length > 0 ? environmentWith(packages, python, say) : python;
+}
+
 /** The folder of an environment over `python` with these packages; makes it where it is not there yet, and says so through `say`. */
 export async function environmentWith(
   packages: readonly string[],

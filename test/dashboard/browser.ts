@@ -1,6 +1,6 @@
 // A real Chromium for tests, and the pages of a dashboard in it. Every request that a page makes is written down.
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
-import { findOnPath } from "../../src/sandbox/interpreter.ts";
+import { findOnPath } from "../../src/core/languages/machine.ts";
 
 export const chromiumPath = ["chromium", "chromium-browser", "google-chrome"].map(findOnPath).find(Boolean);
 if (!chromiumPath) console.warn("skipping the dashboard's pages: no chromium on PATH (Debian: apt install chromium)");

@@ -4,8 +4,8 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { findOnPath } from "../../src/core/languages/machine.ts";
 import { startFusionServer } from "../../src/sandbox/fusion/server.ts";
-import { findOnPath } from "../../src/sandbox/interpreter.ts";
 import { type Jail, openJail } from "../../src/sandbox/jail.ts";
 import { temporaryFolders } from "../support/folders.ts";
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { cacheFolder } from "../../src/core/cache.ts";
-import { findOnPath } from "../../src/sandbox/interpreter.ts";
+import { findOnPath } from "../../src/core/languages/machine.ts";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const folder = join(root, ".github/workflows");

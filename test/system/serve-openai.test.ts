@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ServiceClient } from "whetstone/tinker";
-import { findOnPath } from "../../src/sandbox/interpreter.ts";
+import { findOnPath } from "../../src/core/languages/machine.ts";
 import { humanEval } from "../../src/suites/forms.ts";
 import { startServe } from "../contract/serve-process.ts";
 import { newFolder } from "../support/environment-runs.ts";

@@ -4,7 +4,7 @@ import { availableParallelism } from "node:os";
 import { z } from "zod";
 import { startFusionServer } from "../../sandbox/fusion/server.ts";
 import { openJail } from "../../sandbox/jail.ts";
-import { environmentWith, packageList } from "../../sandbox/packages.ts";
+import { pythonWith } from "../../sandbox/packages.ts";
 import { commandOf } from "../command.ts";
 import { interruptible } from "../terminal/interrupt.ts";
 
@@ -41,11 +41,9 @@ export const command = commandOf(SandboxOptions, {
 async function serve(options: z.output<typeof SandboxOptions>, signal: AbortSignal): Promise<number> {
   const given = options.token ?? process.env["SANDBOX_TOKEN"];
   const open = given === "none";
-  const packages = packageList(options.sandbox_packages);
   const say = (line: string) => console.error(`whetstone: ${line}`);
-  const python =
-    packages.length > 0 ? await environmentWith(packages, options.sandbox_python, say) : options.sandbox_python;
-  const jail = await openJail({ slots: options.concurrency, ...(python === undefined ? {} : { python }) });
+  const python = await pythonWith(options.sandbox_packages, options.sandbox_python, say);
+  const jail = await openJail({ slots: options.concurrency, python });
   try {
     const server = await startFusionServer({
       jail,

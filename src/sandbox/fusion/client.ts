@@ -15,7 +15,7 @@ export interface FusionOptions {
   /** One or several addresses, separated by commas, with or without /run_code. */
   url: string;
   /** Requests in flight per instance; default 4. */
-  maxConcurrency?: number;
+  maxConcurrency?: number | undefined;
   /** Sent as a bearer token, for servers that want one. */
   token?: string | undefined;
   /** Pauses between tries, in seconds; their number is the number of retries. Default 1, 2, 4, each with jitter. */
