@@ -1,6 +1,5 @@
 // Sandbox Fusion as a sandbox: tests travel in chunks, one after another whatever the answers were. Inputs go in; outcomes come back signed;
 // what is expected never leaves this process.
-import type { LanguageName } from "../../core/languages/languages.ts";
 import { proveLanguage } from "../programs.ts";
 import { type Job, type Sandbox, SandboxError, type TestInput, type TestOutcome, withoutEvidence } from "../sandbox.ts";
 import { FusionClient, type FusionOptions } from "./client.ts";
@@ -23,90 +22,79 @@ export async function openFusion(options: FusionOptions): Promise<Sandbox> {
     await client.close();
     throw error;
   }
-  return new FusionSandbox(client);
-}
-
-class FusionSandbox implements Sandbox {
-  readonly description;
-  readonly #client: FusionClient;
-
-  constructor(client: FusionClient) {
-    this.#client = client;
-    const servers = client.urls.length;
-    this.description = {
+  const servers = client.urls.length;
+  const sandbox: Sandbox = {
+    description: {
       kind: "fusion",
       summary: `Sandbox Fusion at ${client.urls.join(", ")}${servers > 1 ? ` (${servers} instances)` : ""}`,
       lacks: ["isolation is the server's: with its default settings programs share a user, a network and /tmp"],
       python: "the server's",
       programsAtOnce: client.capacity,
-    } as const;
-  }
-
-  async run(
-    job: Job,
-    afterTest: (outcome: TestOutcome, index: number) => "continue" | "stop",
-    options: { signal?: AbortSignal } = {},
-  ): Promise<TestOutcome[]> {
-    const outcomes: TestOutcome[] = [];
-    if (job.language !== undefined && job.language !== "python") {
-      for (const test of job.tests) {
-        const outcome = await runDirectly(this.#client, job, test, options.signal);
-        outcomes.push(outcome);
-        if (afterTest(outcome, outcomes.length - 1) === "stop") break;
+    },
+    async run(job, afterTest, { signal } = {}) {
+      const isPython = job.language === undefined || job.language === "python";
+      const outcomes: TestOutcome[] = [];
+      while (outcomes.length < job.tests.length) {
+        const rest = job.tests.slice(outcomes.length, outcomes.length + chunkTests);
+        const ran = isPython
+          ? await runChunk(client, job, fitting(rest), signal)
+          : [await runDirectly(client, job, rest[0]!, signal)];
+        for (const outcome of ran) {
+          outcomes.push(outcome);
+          if (afterTest(outcome, outcomes.length - 1) === "stop") return outcomes;
+        }
       }
       return outcomes;
-    }
-    while (outcomes.length < job.tests.length) {
-      const tests = fitting(job.tests.slice(outcomes.length, outcomes.length + chunkTests));
-      for (const outcome of await this.#runChunk(job, tests, options.signal)) {
-        const index = outcomes.length;
-        outcomes.push(outcome);
-        if (afterTest(outcome, index) === "stop") return outcomes;
-      }
-    }
-    return outcomes;
-  }
+    },
+    supports: async (language) => {
+      if (language !== "python") await proveLanguage(sandbox, language);
+    },
+    close: () => client.close(),
+  };
+  return sandbox;
+}
 
-  /** The outcomes of at least the first test. */
-  async #runChunk(job: Job, tests: readonly TestInput[], signal: AbortSignal | undefined): Promise<TestOutcome[]> {
-    const result = await this.#ask(job, tests, signal);
-    if (result.outcomes.length > 0) return result.outcomes;
-    // Signed by the keeper: the test ended the process that watched it.
-    if (result.workerDied) return [withoutEvidence()];
-    // Nothing verifiable came back although the request ran. Either the program attacked its launcher or the server is in trouble: the test
-    // by itself and a program that does nothing take turns, and a loss that follows the program is its own. Where the server calls the run a
-    // success, it may have lost the file now and then, so that takes more turns.
-    let problem = "";
-    for (let turn = 0, turns = 1; turn < turns && problem === ""; turn++) {
-      const again = await this.#ask(job, tests.slice(0, 1), signal);
-      if (again.outcomes.length > 0) return again.outcomes;
-      const control = await this.#ask({ ...job, source: "" }, [{ kind: "stdin", stdin: "" }], signal);
-      if (again.lost) turns = turnsWhenLost;
-      if (control.outcomes[0]?.status !== "finished") problem = control.note || again.note || "no message";
-    }
-    if (problem === "") return [withoutEvidence()];
-    throw new SandboxError(
-      "sandbox/fusion-no-result",
-      `Sandbox Fusion at ${this.#client.urls.join(", ")} ran a request and brought no result back (${problem}). Check that its python is 3.8 or newer and that it returns fetch_files.`,
-    );
+/** The outcomes of at least the first test. */
+async function runChunk(
+  client: FusionClient,
+  job: Job,
+  tests: readonly TestInput[],
+  signal: AbortSignal | undefined,
+): Promise<TestOutcome[]> {
+  const result = await ask(client, job, tests, signal);
+  if (result.outcomes.length > 0) return result.outcomes;
+  // Signed by the keeper: the test ended the process that watched it.
+  if (result.workerDied) return [withoutEvidence()];
+  // Nothing verifiable came back although the request ran. Either the program attacked its launcher or the server is in trouble: the test
+  // by itself and a program that does nothing take turns, and a loss that follows the program is its own. Where the server calls the run a
+  // success, it may have lost the file now and then, so that takes more turns.
+  let problem = "";
+  for (let turn = 0, turns = 1; turn < turns && problem === ""; turn++) {
+    const again = await ask(client, job, tests.slice(0, 1), signal);
+    if (again.outcomes.length > 0) return again.outcomes;
+    const control = await ask(client, { ...job, source: "" }, [{ kind: "stdin", stdin: "" }], signal);
+    if (again.lost) turns = turnsWhenLost;
+    if (control.outcomes[0]?.status !== "finished") problem = control.note || again.note || "no message";
   }
+  if (problem === "") return [withoutEvidence()];
+  throw new SandboxError(
+    "sandbox/fusion-no-result",
+    `Sandbox Fusion at ${client.urls.join(", ")} ran a request and brought no result back (${problem}). Check that its python is 3.8 or newer and that it returns fetch_files.`,
+  );
+}
 
-  async #ask(job: Job, tests: readonly TestInput[], signal: AbortSignal | undefined): Promise<Asked> {
-    const { request, key } = await launcherRequest(job, tests);
-    const response = await this.#client.runCode(request, { signal });
-    const file = response.files[resultFile];
-    const result = file === undefined ? undefined : readResult(file, key, tests.length);
-    const note = (response.run_result?.stderr ?? "").trim().slice(-200);
-    return { outcomes: [], workerDied: false, ...result, lost: !result && response.status === "Success", note };
-  }
-
-  async supports(language: LanguageName): Promise<void> {
-    if (language !== "python") await proveLanguage(this, language);
-  }
-
-  close(): Promise<void> {
-    return this.#client.close();
-  }
+async function ask(
+  client: FusionClient,
+  job: Job,
+  tests: readonly TestInput[],
+  signal: AbortSignal | undefined,
+): Promise<Asked> {
+  const { request, key } = await launcherRequest(job, tests);
+  const response = await client.runCode(request, { signal });
+  const file = response.files[resultFile];
+  const result = file === undefined ? undefined : readResult(file, key, tests.length);
+  const note = (response.run_result?.stderr ?? "").trim().slice(-200);
+  return { outcomes: [], workerDied: false, ...result, lost: !result && response.status === "Success", note };
 }
 
 interface Asked extends LauncherResult {
