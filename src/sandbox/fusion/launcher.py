@@ -130,11 +130,18 @@ def usable_uid():
     return uid if os.waitpid(probe, 0)[1] == 0 else None
 
 
-def send(descriptor, *parts):
-    message = b"".join(parts)
-    view = memoryview(struct.pack("<Q", len(message)) + message)
+def write_all(descriptor, data):
+    view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
+
+
+def framed(message):
+    return struct.pack("<Q", len(message)) + message
+
+
+def send(descriptor, *parts):
+    write_all(descriptor, framed(b"".join(parts)))
 
 
 def receive(descriptor):
@@ -260,15 +267,13 @@ def main():
     # A program that killed its supervisor left its folder behind.
     for path in glob.glob(os.path.join(tempfile.gettempdir(), folder_prefix(keeper) + "*")):
         shutil.rmtree(path, ignore_errors=True)
-    body = struct.pack("<i", status) + b"".join(struct.pack("<Q", len(message)) + message for message in messages)
+    body = struct.pack("<i", status) + b"".join(map(framed, messages))
     try:
         os.unlink(RESULT_FILE)
     except OSError:
         pass
     descriptor = os.open(RESULT_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
-    view = memoryview(signature(key, body) + body)
-    while view:
-        view = view[os.write(descriptor, view) :]
+    write_all(descriptor, signature(key, body) + body)
     os.close(descriptor)
     os._exit(0)
 

@@ -131,6 +131,14 @@ class Capture:
         return data[-self.cap :] if self.tail else data[: self.cap]
 
 
+def read_some(waiting, streams, patience_ms):
+    """What the streams have now or within the time; those at their end go."""
+    for descriptor, _ in waiting.poll(patience_ms):
+        if descriptor in streams and not streams[descriptor].read():
+            waiting.unregister(descriptor)
+            del streams[descriptor]
+
+
 def children_of(parent):
     """Direct children by the process list; None where there is no process list."""
     try:
@@ -246,10 +254,7 @@ def run_one(program, job, preamble, test, uid, spared):
         if stdout.over:
             reason = "output-limit"
             break
-        for descriptor, _ in waiting.poll(min(left * 1000, 5 if streams else 1) + 1):
-            if descriptor in streams and not streams[descriptor].read():
-                waiting.unregister(descriptor)
-                del streams[descriptor]
+        read_some(waiting, streams, min(left * 1000, 5 if streams else 1) + 1)
     wall_ms = (time.monotonic() - started) * 1000
     if ended is None:
         try:
@@ -266,10 +271,7 @@ def run_one(program, job, preamble, test, uid, spared):
     # What was written before the end is still in the pipes.
     until = time.monotonic() + 2
     while streams and time.monotonic() < until:
-        for descriptor, _ in waiting.poll(50):
-            if descriptor in streams and not streams[descriptor].read():
-                waiting.unregister(descriptor)
-                del streams[descriptor]
+        read_some(waiting, streams, 50)
         if stdout.over:
             break
     if stdout.over and reason is None:
