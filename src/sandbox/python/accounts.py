@@ -11,25 +11,28 @@ def processes():
     return [name for name in os.listdir("/proc") if name.isdigit() and name != "1"]
 
 
-def _fields(path):
+def _number(path, wanted):
+    """The first number on the line of that name; 0 where there is none."""
     try:
         with open(path, "rb") as file:
             for line in file:
                 name, _, value = line.partition(b":")
-                yield name, value
+                if name == wanted:
+                    return int(value.split()[0])
     except OSError:
-        return
+        pass
+    return 0
 
 
 def own_bytes(pid):
     """Anonymous memory: a process's own pages, and pages that it shares with those it was forked from or forked."""
-    return _kilobytes("/proc/%s/status" % pid, b"RssAnon")
+    return 1024 * _number("/proc/%s/status" % pid, b"RssAnon")
 
 
 def fair_bytes(pid):
     """The same, with each shared page divided among those who share it. Walks the page tables: only asked when it matters."""
     path = "/proc/%s/smaps_rollup" % pid
-    return _kilobytes(path, b"Pss_Anon") or _kilobytes(path, b"Pss") or own_bytes(pid)
+    return 1024 * (_number(path, b"Pss_Anon") or _number(path, b"Pss")) or own_bytes(pid)
 
 
 class OrderOfKilling:
@@ -71,18 +74,8 @@ def kill_first(pid):
         os.close(opened)
 
 
-def _kilobytes(path, wanted):
-    for name, value in _fields(path):
-        if name == wanted:
-            return int(value.split()[0]) * 1024
-    return 0
-
-
 def threads(pid):
-    for name, value in _fields("/proc/%s/status" % pid):
-        if name == b"Threads":
-            return int(value)
-    return 0
+    return _number("/proc/%s/status" % pid, b"Threads")
 
 
 def cpu_ms(pid):
