@@ -90,6 +90,13 @@ class Tree:
                 except PermissionError:
                     continue
 
+    def add_whole(self, path, leave_out=()):
+        """A file, or a folder with all that is below it."""
+        if os.path.isdir(path):
+            self.add_folder(path, leave_out)
+        else:
+            self.add(path)
+
     def add_libraries(self):
         """What the binaries that were copied are linked against, and what those need in turn."""
         while self._binaries:
@@ -343,10 +350,7 @@ def fill(root, library, folders, executable, code, max_bytes, others):
     tree.add_folder(code, ("__pycache__",))
     tree.add(os.path.join(sys.prefix, "pyvenv.cfg"))
     for path in library:
-        if os.path.isdir(path):
-            tree.add_folder(path, _LEFT_OUT)
-        else:
-            tree.add(path)
+        tree.add_whole(path, _LEFT_OUT)
     for name in ("python", "python3", "python%d.%d" % sys.version_info[:2]):
         tree.add(os.path.join(os.path.dirname(executable), name))
     left_out = _too_large(folders, max_bytes) if folders else []
@@ -366,17 +370,11 @@ def fill(root, library, folders, executable, code, max_bytes, others):
         else:
             tree.add(path)
     for path in others:
-        if os.path.isdir(path):
-            tree.add_folder(path)
-        else:
-            tree.add(path)
+        tree.add_whole(path)
     for name in _LIBRARIES:
         tree.add_library(name)
     for path in _DATA:
-        if os.path.isdir(path):
-            tree.add_folder(path, ("posix", "right"))
-        else:
-            tree.add(path)
+        tree.add_whole(path, ("posix", "right"))
     tree.add_libraries()
     tree.copy()
     return left_out
