@@ -71,7 +71,7 @@ function startOf({ bytes, name, command, beside, environment, addressBytes, stac
 /** Tells the slot which program it will run. */
 export function sendJob(slot: Slot, program: Program, job: Pick<Job, "preamble" | "tests">, limits: SlotLimits): void {
   const keepCode = job.tests.length > 1 && program.command === null;
-  const head = { mode: "run", preamble: job.preamble, keepCode, limits, argv: [], ...startOf(program) };
+  const head = { mode: "run", preamble: job.preamble, keepCode, limits, ...startOf(program) };
   slot.send("J", json(head), program.bytes);
 }
 
@@ -202,7 +202,6 @@ export async function runOnce(
     preamble: false,
     keepCode: false,
     ...startOf(program),
-    argv: request.argv ?? [],
     inputBytes: stdin.length,
     files: files.map(([path, bytes]) => [path, bytes.length]),
     fetch: [...new Set(request.fetchFiles)],

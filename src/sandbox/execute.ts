@@ -14,8 +14,6 @@ export interface ExecuteRequest {
   /** Read back afterwards, whatever the outcome; missing ones, folders and symbolic links are left out. */
   fetchFiles: readonly string[];
   limits: Limits;
-  /** What the program sees after its own name in its arguments. */
-  argv?: readonly string[];
   /** Bytes of fetched files, all together; a file that does not fit is left out and counted in `filesLeftOut`. Default 8 MiB. */
   fetchBytes?: number;
 }

@@ -10,13 +10,8 @@ import { SlotLost } from "./slot.ts";
 const startTimeoutMs = 120_000;
 const stderrKept = 4096;
 
-/** What the holder says when the files are there. */
-export interface HeldFacts {
-  /** Names that programs can import beyond the standard library. */
-  packages: string[];
-  /** Packages that are installed and were not copied: all together are too large. */
-  leftOut: string[];
-}
+/** What the holder says when the files are there: names that programs can import beyond the standard library. */
+type Packages = readonly string[];
 
 /** What comes along beside the interpreter. */
 export interface HeldContent {
@@ -32,8 +27,8 @@ export class HeldFiles {
   readonly #make: (parts: HolderParts) => HeldCommand;
   readonly #folder: string;
   readonly #content: HeldContent;
-  #holder: { child: ChildProcess; command: HeldCommand; facts: HeldFacts } | undefined;
-  #starting: Promise<HeldFacts> | undefined;
+  #holder: { child: ChildProcess; command: HeldCommand; packages: Packages } | undefined;
+  #starting: Promise<Packages> | undefined;
   #exited: Promise<void> = Promise.resolve();
   #closed = false;
 
@@ -45,8 +40,8 @@ export class HeldFiles {
   }
 
   /** Starts the holder, and again when it has died; resolves when the files are there. */
-  ready(): Promise<HeldFacts> {
-    if (this.#holder) return Promise.resolve(this.#holder.facts);
+  ready(): Promise<Packages> {
+    if (this.#holder) return Promise.resolve(this.#holder.packages);
     this.#starting ??= this.#start().finally(() => {
       this.#starting = undefined;
     });
@@ -59,7 +54,7 @@ export class HeldFiles {
     return this.#holder.command;
   }
 
-  async #start(): Promise<HeldFacts> {
+  async #start(): Promise<Packages> {
     if (this.#closed) throw new SlotLost("the jail is closed");
     const name = join(this.#folder, `files-${++numbers}`);
     const command = this.#make({ door: `${name}.door`, target: name, ...this.#content });
@@ -81,7 +76,7 @@ export class HeldFiles {
       if (this.#holder?.child === child) this.#holder = undefined;
     });
     try {
-      const facts = await new Promise<HeldFacts>((resolve, reject) => {
+      const packages = await new Promise<Packages>((resolve, reject) => {
         const timer = setTimeout(() => reject(new SlotLost(`no files after ${startTimeoutMs} ms`)), startTimeoutMs);
         void this.#exited.then(() => {
           clearTimeout(timer);
@@ -91,11 +86,11 @@ export class HeldFiles {
           said += text;
           if (!said.endsWith("\n")) return;
           clearTimeout(timer);
-          resolve(JSON.parse(said) as HeldFacts);
+          resolve(JSON.parse(said) as Packages);
         });
       });
-      this.#holder = { child, command, facts };
-      return facts;
+      this.#holder = { child, command, packages };
+      return packages;
     } catch (error) {
       child.kill("SIGKILL");
       throw error;

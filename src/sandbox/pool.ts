@@ -40,11 +40,6 @@ export class Pool {
     this.#seats = Array.from({ length: zygotes }, () => ({ zygote: undefined, starting: false, ready: [] }));
   }
 
-  /** Process ids of the living zygotes' outermost processes. */
-  get pids(): number[] {
-    return this.#seats.flatMap((seat) => seat.zygote?.pid ?? []);
-  }
-
   /** The next ready slot. */
   acquire(): Promise<Slot> {
     if (this.#closed) return Promise.reject(new SlotLost("the jail is closed"));

@@ -80,7 +80,7 @@ export class Pools {
     const { importedWords, slow: slowModules } = languages.python.packages!;
     const { plan } = this.#parts;
     const withPackages = this.#withPackages;
-    const installed = (await plan.files?.ready())?.packages ?? this.plain.facts?.slowPackages ?? [];
+    const installed = (await plan.files?.ready()) ?? this.plain.facts?.slowPackages ?? [];
     if (installed.length === 0) return this.plain;
     const words = new Set(texts.flatMap((text) => [...importedWords(text)]));
     const used = installed.filter((name) => words.has(name));

@@ -17,7 +17,6 @@ const noticeBytes = 9;
 
 /** What a zygote says about itself when it is warm. */
 export interface ZygoteFacts {
-  version: string;
   /** Installed packages that take long to import. */
   slowPackages: string[];
   /** Landlock ABI; 0: none. */
@@ -176,10 +175,6 @@ export class Zygote {
         }
       }
     });
-  }
-
-  get pid(): number | undefined {
-    return this.#child.pid;
   }
 
   /** Slots that were asked for and are still to come. */

@@ -343,8 +343,8 @@ def _too_large(folders, most):
 
 def fill(root, library, folders, executable, code, max_bytes, others):
     """Copies all that programs may see to `root`, and the files of the sandbox itself (`code`). `library`: folders of the standard library;
-    `folders`: of packages that come along; `others`: files and folders of other languages. Returns the
-    names of packages that were left out because all together are larger than `max_bytes`."""
+    `folders`: of packages that come along, without the largest where all together have more than `max_bytes`; `others`: files and folders of
+    other languages."""
     tree = Tree(root, os.path.realpath(executable))
     tree.add(executable)
     tree.add_folder(code, ("__pycache__",))
@@ -377,4 +377,3 @@ def fill(root, library, folders, executable, code, max_bytes, others):
         tree.add_whole(path, ("posix", "right"))
     tree.add_libraries()
     tree.copy()
-    return left_out

@@ -64,11 +64,11 @@ def _move_in(config):
     if not config["namespaces"]:
         _mount_ourselves(target)
     found = files.package_folders(_LIBRARY)
-    left_out = files.fill(target, _LIBRARY, found if config["packages"] else [], sys.executable, config["code"], config["maxBytes"], config["tools"])
+    files.fill(target, _LIBRARY, found if config["packages"] else [], sys.executable, config["code"], config["maxBytes"], config["tools"])
     for source, place in config["keep"].items():
         os.makedirs(target + place, exist_ok=True)
         _bind(source, target + place, kernel.MS_REC if config["namespaces"] else 0)
-    about = {"packages": files.packages(found), "leftOut": left_out}
+    packages = files.packages(found)
     os.mkdir(target + "/host")
     kernel.pivot_root(target.encode(), (target + "/host").encode())
     os.chdir("/")
@@ -76,7 +76,7 @@ def _move_in(config):
     os.rmdir("/host")
     for path in ["/", *_devices()]:  # touching a device would leave a time there, for everybody to see
         kernel.mount(None, path.encode(), None, kernel.read_only_flags(path), None)
-    return about
+    return packages
 
 
 def _devices():
@@ -199,8 +199,8 @@ def _attend(by_descriptor, poller, descriptor, config):
 
 def main():
     config = json.loads(sys.argv[1])
-    about = _move_in(config)
-    os.write(1, json.dumps(about).encode() + b"\n")
+    packages = _move_in(config)
+    os.write(1, json.dumps(packages).encode() + b"\n")
     serve(config)
 
 

@@ -225,7 +225,7 @@ class Slot:
             self.link.go_on()
         filename = "%s/%s" % (self.level.scratch, self.job["name"])
         self._write_script(filename)
-        sys.argv = [filename] + self.job["argv"]
+        sys.argv = [filename]
         output_read, output_write = os.pipe()
         error_read, error_write = os.pipe()
         report_read, report_write = os.pipe()
@@ -309,7 +309,7 @@ class Slot:
         """What cannot be executed is a file that a compiler was made to write: the program ends as one that fails."""
         command = self.process["command"]
         try:
-            os.execv(command[0], command + self.job["argv"])
+            os.execv(command[0], command)
         except OSError as error:
             os.write(2, ("%s: %s" % (command[0], error)).encode())
             os._exit(126)

@@ -103,8 +103,6 @@ class Zygote:
 
     def greet(self):
         about = {
-            "version": sys.version.split()[0],
-            "pid": os.getpid(),
             "slowPackages": [name for name in self.config["slow"] if importlib.util.find_spec(name) is not None],
             "landlock": kernel.landlock_version(),
             "cgroups": self.cgroups,
