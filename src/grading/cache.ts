@@ -1,30 +1,24 @@
 // Remembers verdicts by what decides them: the program, the tests, the limits and the comparator. Equal programs that are
 // graded at the same moment share one run. Failures of the sandbox are never remembered, nor verdicts that a busy machine could explain.
 import { createHash } from "node:crypto";
+import { oncePer } from "../core/once-per.ts";
 import { writeJson } from "./json.ts";
 import type { Judgement } from "./judge.ts";
 import type { NormalizedTest } from "./normalize.ts";
 
-const fingerprints = new WeakMap<readonly NormalizedTest[], string>();
-
 /** A hash of tests, computed once per list. */
-export function testsFingerprint(tests: readonly NormalizedTest[]): string {
-  let fingerprint = fingerprints.get(tests);
-  if (!fingerprint) {
-    const hash = createHash("sha256");
-    for (const test of tests) {
-      const parts =
-        test.kind === "stdin"
-          ? ["stdin", test.input, test.expected]
-          : [test.functionName, writeJson(test.args), writeJson(test.expected), writeJson(test.expectedAlt ?? null)];
-      // Lengths in front keep two different lists from flowing into the same bytes.
-      for (const part of parts) hash.update(`${part.length}:`).update(part);
-    }
-    fingerprint = hash.digest("base64");
-    fingerprints.set(tests, fingerprint);
+export const testsFingerprint = oncePer((tests: readonly NormalizedTest[]): string => {
+  const hash = createHash("sha256");
+  for (const test of tests) {
+    const parts =
+      test.kind === "stdin"
+        ? ["stdin", test.input, test.expected]
+        : [test.functionName, writeJson(test.args), writeJson(test.expected), writeJson(test.expectedAlt ?? null)];
+    // Lengths in front keep two different lists from flowing into the same bytes.
+    for (const part of parts) hash.update(`${part.length}:`).update(part);
   }
-  return fingerprint;
-}
+  return hash.digest("base64");
+});
 
 interface Running {
   promise: Promise<Judgement>;

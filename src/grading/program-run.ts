@@ -1,9 +1,10 @@
 // Runs one program on its tests, a round at a time. The sandbox gets inputs only; expected values stay here. Nothing in a round depends on
 // whether an answer is right: what came out is kept, as small as it can be made without looking at what is expected, until the round is over.
+import { oncePer } from "../core/once-per.ts";
 import { whet } from "../core/program.ts";
 import { type Sandbox, SandboxError, type TestInput, type TestOutcome } from "../sandbox/sandbox.ts";
 import { longestShown, shownOfFrame, shownOfOutput } from "./failure.ts";
-import { type Json, writeJson } from "./json.ts";
+import { writeJson } from "./json.ts";
 import type { GradeStatus, JudgeRules } from "./judge.ts";
 import { shrinkInThread } from "./judge-thread.ts";
 import type { NormalizedTest } from "./normalize.ts";
@@ -14,7 +15,7 @@ import type { Evidence } from "./verdicts.ts";
 /** A longer output is made smaller as soon as it is there. */
 const shortOutput = 64 * 1024;
 /** A program that has printed this much is taken out of the sandbox until its outputs are smaller; then its round goes on. */
-const maxInHand = 32 * 1024 ** 2;
+const maxPrintedBytes = 32 * 1024 ** 2;
 
 /** Where a program runs and waits for its siblings. */
 export interface RunPlace {
@@ -33,34 +34,20 @@ export interface RanTest {
   status?: GradeStatus;
 }
 
-const inputsOf = new WeakMap<readonly NormalizedTest[], readonly TestInput[]>();
-
 /** What a sandbox may know of the tests. */
-export function sandboxInputs(tests: readonly NormalizedTest[]): readonly TestInput[] {
-  let inputs = inputsOf.get(tests);
-  if (!inputs) {
-    inputs = tests.map((test) =>
-      test.kind === "stdin"
-        ? { kind: "stdin", stdin: test.input }
-        : { kind: "call", functionName: test.functionName, argumentsJson: test.args.map(writeJson) },
-    );
-    inputsOf.set(tests, inputs);
-  }
-  return inputs;
-}
+const sandboxInputs = oncePer((tests: readonly NormalizedTest[]): readonly TestInput[] =>
+  tests.map((test) =>
+    test.kind === "stdin"
+      ? { kind: "stdin", stdin: test.input }
+      : { kind: "call", functionName: test.functionName, argumentsJson: test.args.map(writeJson) },
+  ),
+);
 
-const texts = new WeakMap<NormalizedTest, Pick<Evidence & { kind: "value" }, "expected" | "expectedAlt">>();
-
-/** The expected values of a call as text, made once per test. */
-function expectedTexts(test: NormalizedTest & { kind: "functional" }) {
-  let text = texts.get(test);
-  if (!text) {
-    const alternative = (value: Json | undefined) => (value === undefined ? {} : { expectedAlt: writeJson(value) });
-    text = { expected: writeJson(test.expected), ...alternative(test.expectedAlt) };
-    texts.set(test, text);
-  }
-  return text;
-}
+/** The expected values of a call as text. */
+const expectedTexts = oncePer(({ expected, expectedAlt }: NormalizedTest & { kind: "functional" }) => ({
+  expected: writeJson(expected),
+  ...(expectedAlt === undefined ? {} : { expectedAlt: writeJson(expectedAlt) }),
+}));
 
 export class ProgramRun {
   readonly outcomes: TestOutcome[] = [];
@@ -94,20 +81,20 @@ export class ProgramRun {
     return ran;
   }
 
-  /** Runs tests up to `end`, or until as much is printed as is to be in hand at the same moment. */
+  /** Runs tests up to `end`, or until as much is printed as may be held at the same moment. */
   async #part(end: number, ran: RanTest[]): Promise<void> {
     const { sandbox, place, signal } = this.#where;
     const { language, limits, preamble, problemMs, everyTest } = this.#rules;
     const tests = sandboxInputs(this.#tests).slice(this.outcomes.length, end);
     const evidence: (Evidence | Promise<Evidence>)[] = [];
-    let inHand = 0;
+    let printedBytes = 0;
     let endedItself = false;
     let asked = false;
     const outcomes = await sandbox.run(
       { language, source: this.#source, tests, limits, preamble },
       (outcome) => {
         const test = this.#tests[this.outcomes.length]!;
-        inHand += outcome.stdout.length + (outcome.frame?.length ?? 0);
+        printedBytes += outcome.stdout.length + (outcome.frame?.length ?? 0);
         const { kept, ...one } = this.#taken(outcome, test);
         if (kept) evidence.push(kept);
         ran.push(one);
@@ -115,7 +102,7 @@ export class ProgramRun {
         this.#spentMs += outcome.wallMs;
         endedItself = outcome.status !== "finished" || outcome.exitCode !== 0 || outcome.signal !== null;
         this.#stopped = (endedItself && !everyTest) || this.#spentMs > problemMs;
-        asked = this.#stopped || inHand > maxInHand;
+        asked = this.#stopped || printedBytes > maxPrintedBytes;
         return asked ? "stop" : "continue";
       },
       signal ? { signal } : {},

@@ -86,10 +86,9 @@ export async function runTests(
   waiting: Waiting,
   after: (outcome: TestOutcome) => "continue" | "stop",
 ): Promise<void> {
-  const hand = (test: TestInput | undefined) => test && sendTest(slot, test);
-  hand(tests[0]);
+  sendTest(slot, tests[0]);
   for (const [index, test] of tests.entries()) {
-    hand(tests[index + 1]);
+    sendTest(slot, tests[index + 1]);
     const { outcome, endedWell } = await receiveOutcome(slot, test, limits, waiting);
     if (after(outcome) === "stop") return;
     if (!endedWell && index + 1 < tests.length) slot.send("C", Buffer.alloc(0));
@@ -100,7 +99,8 @@ export async function runTests(
 export const callText = ({ functionName, argumentsJson }: TestInput & { kind: "call" }): string =>
   JSON.stringify({ function: functionName, arguments: argumentsJson });
 
-function sendTest(slot: Slot, test: TestInput): void {
+function sendTest(slot: Slot, test: TestInput | undefined): void {
+  if (!test) return;
   const input = Buffer.from(test.kind === "stdin" ? test.stdin : callText(test));
   slot.send("T", testHead(test.kind, input.length), input);
 }

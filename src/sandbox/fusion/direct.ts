@@ -56,8 +56,8 @@ export async function runDirectly(
     );
   }
   const outcome = { ...withoutEvidence(), ...endOf(answer, ran), stderrTail: (ran.stderr ?? "").slice(-stderrKept) };
-  const told = isCall ? { ...outcome, stdout: new Uint8Array(), ...reportedIn(answer, outcome) } : outcome;
-  return named(told, inSource, runtime!.signs);
+  const full = isCall ? { ...outcome, stdout: new Uint8Array(), ...reportedIn(answer, outcome) } : outcome;
+  return named(full, inSource, runtime!.signs);
 }
 
 /** What a call left in the file of its report. */
