@@ -1,12 +1,12 @@
 // A jail for an agent: its project and its problem to read, an empty folder to write, and of the network nothing but the endpoint, which
 // comes in as a socket file. When this process ends, in whatever way, the kernel ends the jail and everything in it.
-import { existsSync, realpathSync } from "node:fs";
+import { realpathSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { ConfigError } from "../core/errors.ts";
 import { findOnPath } from "../core/languages/machine.ts";
-import { systemFolder } from "../sandbox/outer.ts";
+import { systemFiles } from "../sandbox/outer.ts";
 
 /** A socket file that leads to the endpoint. */
 export interface Door {
@@ -63,11 +63,7 @@ export function jailedCommand(parts: { command: string; cwd: string; problem: st
   return [
     jailProgram(cwd),
     ...["--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--cap-drop", "ALL"],
-    ...["--uid", "65534", "--gid", "65534", "--ro-bind", "/usr", "/usr"],
-    ...["bin", "sbin", "lib", "lib32", "lib64"].flatMap(systemFolder),
-    ...["/etc/ld.so.cache", "/etc/alternatives", "/etc/ssl"].flatMap((path) =>
-      existsSync(path) ? ["--ro-bind", path, path] : [],
-    ),
+    ...["--uid", "65534", "--gid", "65534", ...systemFiles("/etc/ld.so.cache", "/etc/alternatives", "/etc/ssl")],
     ...["--proc", "/proc", "--dev", "/dev", "--size", String(maxWrittenBytes), "--tmpfs", "/tmp"],
     ...shown.flatMap((path) => ["--ro-bind", path, path]),
     ...["--ro-bind", door.path, door.path, "--chdir", cwd, "--"],

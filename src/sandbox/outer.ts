@@ -121,8 +121,8 @@ function heldBy(
 export function jailCommand(bwrap: string, parts: CommandParts, holder: HolderParts): HeldCommand {
   const { interpreter } = parts;
   checkPlaces(holder.tools);
-  const bound = interpreter.folders.filter((folder) => !isBelow(folder, "/usr"));
-  const shown = new Map(bound.map((folder, index) => [folder, isCovered(folder) ? `${movedInside}/${index}` : folder]));
+  const own = interpreter.folders.filter((folder) => !isBelow(folder, "/usr"));
+  const shown = new Map(own.map((folder, index) => [folder, isCovered(folder) ? `${movedInside}/${index}` : folder]));
   const python = [executableInside(interpreter.executable, shown), ...zygoteFlags];
   const keep = { "/proc": "/proc", "/dev": "/dev", [controlInside]: controlInside };
   const config = holding(python, codeInside, holder, {
@@ -133,20 +133,16 @@ export function jailCommand(bwrap: string, parts: CommandParts, holder: HolderPa
     bwrap,
     ...["--unshare-all", "--unshare-user", "--die-with-parent", "--new-session"],
     ...["--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN"], // of its own namespaces, until it has moved in
-    ...["--ro-bind", "/usr", "/usr"],
-    ...["bin", "sbin", "lib", "lib32", "lib64"].flatMap(systemFolder),
-    ...["/etc/ld.so.cache", "/etc/alternatives"].flatMap((path) => (existsSync(path) ? ["--ro-bind", path, path] : [])),
+    ...systemFiles("/etc/ld.so.cache", "/etc/alternatives"),
     ...["--proc", "/proc", "--tmpfs", "/dev"],
     ...deviceFiles.flatMap((name) => ["--dev-bind", `/dev/${name}`, `/dev/${name}`]),
     ...["--symlink", "/proc/self/fd", "/dev/fd", "--symlink", "/proc/self/fd/0", "/dev/stdin"],
     ...["--symlink", "/proc/self/fd/1", "/dev/stdout", "--symlink", "/proc/self/fd/2", "/dev/stderr"],
     ...["--symlink", "/tmp", "/dev/shm", "--remount-ro", "/dev"],
-    ...["--ro-bind", parts.controlFolder, controlInside],
-    ...[...shown].flatMap(([folder, inside]) => ["--ro-bind", folder, inside]),
-    ...holder.tools.flatMap((held) =>
-      isBelow(placeOf(held), "/usr") ? [] : ["--ro-bind", pathOf(held), placeOf(held)],
-    ),
-    ...["--ro-bind", pythonFolder, codeInside],
+    ...bind(parts.controlFolder, controlInside),
+    ...[...shown].flatMap(([folder, inside]) => bind(folder, inside)),
+    ...holder.tools.flatMap((held) => (isBelow(placeOf(held), "/usr") ? [] : bind(pathOf(held), placeOf(held)))),
+    ...bind(pythonFolder, codeInside),
     ...["--tmpfs", filesInside, "--remount-ro", "/", "--chdir", "/", "--"],
     ...[...python, `${codeInside}/hold.py`, JSON.stringify(config)],
   ];
@@ -201,11 +197,16 @@ export function slotUsers(): { firstUser: number | null; users: number } {
   return everyId ? { firstUser: 1_900_000_000, users: 500 * minUsers } : { firstUser: 40_000, users: minUsers };
 }
 
-export function systemFolder(name: string): string[] {
-  const path = `/${name}`;
-  if (!existsSync(path)) return [];
-  return lstatSync(path).isSymbolicLink() ? ["--symlink", readlinkSync(path), path] : ["--ro-bind", path, path];
-}
+const bind = (path: string, inside = path) => ["--ro-bind", path, inside];
+
+/** What shows /usr, the folders beside it, and further paths where they are there. */
+export const systemFiles = (...more: readonly string[]): string[] => [
+  ...bind("/usr"),
+  ...["/bin", "/sbin", "/lib", "/lib32", "/lib64"]
+    .filter((path) => existsSync(path))
+    .flatMap((path) => (lstatSync(path).isSymbolicLink() ? ["--symlink", readlinkSync(path), path] : bind(path))),
+  ...more.filter((path) => existsSync(path)).flatMap((path) => bind(path)),
+];
 
 const isCovered = (folder: string) => jailFolders.some((covered) => isBelow(folder, covered));
 

@@ -82,24 +82,13 @@ def touches():
 
 
 hold = os.pipe()
-machine = os.uname().machine
-x86 = machine == "x86_64"
-number = {
-    "unshare": 272 if x86 else 97,
-    "mount": 165 if x86 else 40,
-    "ptrace": 101 if x86 else 117,
-    "bpf": 321 if x86 else 280,
-    "memfd_create": 319 if x86 else 279,
-    "keyctl": 250 if x86 else 219,
-    "io_uring_setup": 425,
-    "setuid": 105 if x86 else 146,
-    "clone": 56 if x86 else 220,
-    "shmget": 29 if x86 else 194,
-    "process_vm_readv": 310 if x86 else 270,
-    "mincore": 27 if x86 else 232,
-    "sysinfo": 99 if x86 else 179,
-    "pidfd_open": 434,
-}
+x86 = os.uname().machine == "x86_64"
+# name, number on x86-64, number on arm64
+calls = """
+unshare 272 97 mount 165 40 ptrace 101 117 bpf 321 280 memfd_create 319 279 keyctl 250 219 io_uring_setup 425 425 setuid 105 146
+clone 56 220 shmget 29 194 process_vm_readv 310 270 mincore 27 232 sysinfo 99 179 pidfd_open 434 434
+""".split()
+number = {name: int(calls[3 * index + (1 if x86 else 2)]) for index, name in enumerate(calls[::3])}
 shared = os.open(os.__file__, os.O_RDONLY)
 pair = socket.socketpair()
 
