@@ -1,4 +1,5 @@
-// Messages between this process and a slot: a type byte, a 32-bit little-endian length, a payload (python/slot.py has the other end).
+// Messages between this process and a slot or a zygote: a type byte, a 32-bit little-endian length, a payload (python/slot.py and zygote.py have the
+// other ends).
 
 export interface Message {
   /** One character. */

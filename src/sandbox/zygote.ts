@@ -8,12 +8,12 @@ import type { Cgroups, ZygoteCgroups } from "./cgroups.ts";
 import type { ControlServer } from "./control.ts";
 import type { HeldFiles } from "./files.ts";
 import { Slot, SlotLost } from "./slot.ts";
+import { encodeMessage, type Message, MessageReader } from "./wire.ts";
 
 const startTimeoutMs = 30_000;
 const stderrKept = 4096;
 /** A zygote is gone within this after it was killed, or whoever started it does not answer. */
 const goneWithinMs = 2_000;
-const noticeBytes = 9;
 
 /** What a zygote says about itself when it is warm. */
 export interface ZygoteFacts {
@@ -67,6 +67,7 @@ export class Zygote {
   readonly #answers = new Map<number, () => void>();
   readonly #cgroups: ZygoteCgroups | null;
   readonly #files: HeldFiles | undefined;
+  #onWarm: ((facts: ZygoteFacts) => void) | undefined;
   #stderr = "";
   #dead = false;
   #closing = false;
@@ -87,6 +88,8 @@ export class Zygote {
     }
     this.#pipe = this.#child.stdio[3] as Duplex;
     this.#pipe.on("error", () => {});
+    const reader = new MessageReader((message) => this.#receive(message));
+    this.#pipe.on("data", (chunk: Buffer) => reader.push(chunk));
     this.#child.stdout?.resume();
     this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       this.#stderr = (this.#stderr + text).slice(-stderrKept);
@@ -132,49 +135,35 @@ export class Zygote {
   }
 
   #greet(config: Buffer): Promise<ZygoteFacts> {
-    const head = Buffer.alloc(4);
-    head.writeUInt32LE(config.length);
-    this.#pipe.write(Buffer.concat([head, config]));
+    this.#pipe.write(encodeMessage("W", config));
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => reject(new SlotLost(`not warm after ${startTimeoutMs} ms`)), startTimeoutMs);
+      this.#onWarm = (facts) => {
+        clearTimeout(timer);
+        resolve(facts);
+      };
       void this.#exited.then(() => {
         clearTimeout(timer);
         reject(new SlotLost(this.#stderr.trim() || "it ended at once"));
       });
-      let held: Buffer = Buffer.alloc(0);
-      const listen = (chunk: Buffer) => {
-        held = Buffer.concat([held, chunk]);
-        if (held.length < 4 || held.length < 4 + held.readUInt32LE(0)) return;
-        clearTimeout(timer);
-        const end = 4 + held.readUInt32LE(0);
-        this.#pipe.off("data", listen);
-        this.#readNotices(held.subarray(end));
-        resolve(JSON.parse(held.toString("utf8", 4, end)) as ZygoteFacts);
-      };
-      this.#pipe.on("data", listen);
     });
   }
 
-  #readNotices(early: Buffer): void {
-    let held = early;
-    this.#pipe.on("data", (chunk: Buffer) => {
-      held = held.length === 0 ? chunk : Buffer.concat([held, chunk]);
-      while (held.length >= noticeBytes) {
-        const letter = String.fromCharCode(held[0]!);
-        const id = held.readUInt32LE(1);
-        const value = held.readInt32LE(5);
-        held = held.subarray(noticeBytes);
-        if (letter === "A") this.#answers.get(id)?.();
-        // "D" of a slot that did connect shows as its closed socket.
-        if (this.#awaited.delete(id)) {
-          this.#events.slotFailed(
-            letter === "E"
-              ? `fork failed (errno ${value})`
-              : `it ended before connecting (status ${value}): ${this.#stderr.trim()}`,
-          );
-        }
-      }
-    });
+  #receive({ type, payload }: Message): void {
+    if (type === "W") {
+      this.#onWarm?.(JSON.parse(payload.toString("utf8")) as ZygoteFacts);
+      return;
+    }
+    const id = payload.readUInt32LE(0);
+    const value = payload.readInt32LE(4);
+    if (type === "A") this.#answers.get(id)?.();
+    // "D" of a slot that did connect shows as its closed socket.
+    if (this.#awaited.delete(id))
+      this.#events.slotFailed(
+        type === "E"
+          ? `fork failed (errno ${value})`
+          : `it ended before connecting (status ${value}): ${this.#stderr.trim()}`,
+      );
   }
 
   /** Slots that were asked for and are still to come. */

@@ -1,7 +1,7 @@
 """A warm interpreter that does nothing but fork slots. It reads fixed-size commands, so no program's text ever reaches it.
 
-Descriptor 3 is the control socket. First Node sends the configuration (32-bit length, JSON); the answer is the same shape.
-Then commands and notices are a letter, a slot number and a value:
+Descriptor 3 is the control socket. First Node sends the configuration and gets an answer, both messages of type W (see slot.py) with JSON.
+Then a command is a letter and a slot number, and a notice is a message with a slot number and a value:
   from Node:  F fork a slot   K kill a slot   A are you there
   to Node:    E slot could not start (errno)   D slot failed (wait status)   A yes
 """
@@ -28,7 +28,7 @@ import semaphores  # noqa: E402
 import slot  # noqa: E402
 
 _COMMAND = struct.Struct("<cI")
-_NOTICE = struct.Struct("<cIi")
+_NOTICE = struct.Struct("<Ii")
 _THREAD_STACK = 8 * 1024 * 1024
 _WARM = "array contextlib dataclasses decimal enum fractions numbers queue time types cmath struct".split()
 _WARM_PROGRAM = """
@@ -61,7 +61,7 @@ class Zygote:
         null = os.open(os.devnull, os.O_RDWR)
         for descriptor in (3, 4, 5):  # kept busy: the test process has its report, its rules and its code there
             os.dup2(null, descriptor)
-        self.config = json.loads(self._read(struct.unpack("<I", self._read(4))[0]))
+        self.config = json.loads(self._read(slot.HEAD.unpack(self._read(slot.HEAD.size))[1]))
         self.pids = {}
         self.cgroups = cgroups.there(self.config["cgroups"])
         self.free_cgroups = list(range(self.cgroups))
@@ -108,7 +108,7 @@ class Zygote:
             "cgroups": self.cgroups,
         }
         data = json.dumps(about).encode()
-        os.write(self.control, struct.pack("<I", len(data)) + data)
+        self._send(b"W", data)
 
     def serve(self):
         """Returns in the process of a new slot only, with the slot."""
@@ -142,7 +142,10 @@ class Zygote:
                         os.kill(self.pids[slot_id], signal.SIGKILL)
 
     def _notify(self, letter, slot_id, value):
-        os.write(self.control, _NOTICE.pack(letter, slot_id, value))
+        self._send(letter, _NOTICE.pack(slot_id, value))
+
+    def _send(self, letter, payload):
+        os.write(self.control, slot.HEAD.pack(ord(letter), len(payload)) + payload)
 
     def _reap(self):
         while True:
