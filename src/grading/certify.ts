@@ -119,10 +119,7 @@ function knowNothingPrograms(tests: readonly NormalizedTest[]): [name: string, c
   ];
 }
 
-/**
- * Names of know-nothing programs that would pass. Their outputs are known, so nothing is run: a run can ask this of every problem it
- * meets.
- */
+/** Names of know-nothing programs that would pass. Their outputs are known, so nothing is run, and every problem of a run can be checked. */
 export function wouldFool(problem: GradeRequest["problem"]): string[] {
   const { tests, comparator } = problem;
   const fooledBy = new Set<string>();

@@ -1,5 +1,5 @@
-// What was probably meant by tests that cannot be used, and how to write it. Other data sets spell tests in ways of their own; none is
-// guessed at while grading, but whoever reads the message should not have to look anything up.
+// What was probably meant by tests that cannot be used, and how to write it. Data sets spell tests in many ways; grading guesses at none, but its
+// message should say what to change.
 import { type Json, JsonNumber, readJson, toJson, writeJson } from "./json.ts";
 import { readPythonLiteral } from "./python-literal.ts";
 

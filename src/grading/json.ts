@@ -20,7 +20,9 @@ export type Json = null | boolean | string | JsonNumber | Json[] | JsonObject;
 const numberPattern = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
 
 /** The value of a JSON text, or undefined when it is not JSON. Never throws. */
-export const readJson = (text: string): Json | undefined => new JsonReader(text).whole();
+export function readJson(text: string): Json | undefined {
+  return new JsonReader(text).whole();
+}
 
 class JsonReader extends Reader {
   protected read(character: string | undefined): Json {

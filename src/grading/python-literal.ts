@@ -13,7 +13,9 @@ const simpleEscapes: Readonly<Record<string, string>> = {
 };
 
 /** The value of a Python literal (tuples become arrays), or undefined. Never throws. */
-export const readPythonLiteral = (text: string): Json | undefined => new PythonReader(text).whole();
+export function readPythonLiteral(text: string): Json | undefined {
+  return new PythonReader(text).whole();
+}
 
 class PythonReader extends Reader {
   protected read(character: string | undefined): Json {

@@ -4,12 +4,12 @@
 //   every sibling runs its round  ──►  quiet: none runs, all outputs are judged  ──►  those that passed run the next round
 //
 // Whoever is run in another round learns that its answers were right, at a moment when every sibling has given its own. The quiet lasts as
-// long as the amount of what is judged says, not as long as judging took. Nobody holds a place in the sandbox while it waits.
+// long as the amount of what is judged says, not as long as judging took. No program holds a place in the sandbox while it waits.
 import { setTimeout as sleep } from "node:timers/promises";
 import { bytesOf, judgeInThread } from "./judge-thread.ts";
 import type { Evidence, Verdict } from "./verdicts.ts";
 
-/** Held over all groups until it is judged. Beyond, no program starts until what is there has been judged. */
+/** What all groups together may hold until it is judged. Beyond, no program starts before judging has made room. */
 const maxHeldBytes = 256 * 1024 ** 2;
 /** Programs that come later than this after the first sibling has ended its round go in the next one: a stream of them must not keep it open. */
 const openMs = 1_000;

@@ -1,4 +1,4 @@
-// The tests that a problem's statement shows: those of its examples. Whoever answers may be told how they went; of all others nothing.
+// The tests that a problem's statement shows as examples. A model may be told how these went, and nothing about the others.
 import { writeJson } from "./json.ts";
 import type { NormalizedTest } from "./normalize.ts";
 

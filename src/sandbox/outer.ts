@@ -13,15 +13,15 @@ const codeInside = "/opt/whetstone";
 const controlInside = "/tmp";
 /** Where the copies are made that become the root of everything inside. */
 const filesInside = "/files";
-/** Of packages for programs; the largest of more are left out. */
+/** Of packages for programs; where they are larger, the largest are left out. */
 const maxPackageBytes = 512 * 1024 ** 2;
-/** Where it shows an interpreter whose own folder is one that the jail covers, such as a virtual environment under /tmp. */
+/** Where it shows an interpreter that lies in a folder that the jail has of its own, such as a virtual environment under /tmp. */
 const movedInside = "/opt/interpreter";
 
 /** Deep recursion: 600,000 levels of Python 3.8 to 3.10 need about this much; address space is used only as it grows. */
 const stackBytes = 1024 ** 3;
 
-/** Without zero: mapped, it is shared memory that nobody counts. */
+/** Without /dev/zero: mapped, it is shared memory that no limit counts. */
 const deviceFiles = ["null", "full", "random", "urandom"];
 
 /** What a zygote needs to be spawned: argv, and the path by which its slots reach the control socket. */

@@ -24,7 +24,7 @@ export interface Limits {
   openFiles: number;
 }
 
-/** Those of a run that sets no others. */
+/** The limits of a run that sets none. */
 export const defaultLimits: Limits = {
   wallMs: 6_250,
   cpuMs: 7_000,
@@ -99,7 +99,7 @@ export interface TestOutcome {
   maxRssBytes: number;
 }
 
-/** A test that took away what watched it, again and again: it left no evidence. */
+/** The outcome of a test that killed its supervisor again and again: it left no evidence. */
 export const withoutEvidence = (): TestOutcome => ({
   status: "no-result",
   stdout: new Uint8Array(),

@@ -2,7 +2,7 @@
 import type { Socket } from "node:net";
 import { encodeMessage, type Message, MessageReader } from "./wire.ts";
 
-/** The slot went away or broke while something was expected of it. Whoever uses it may try another slot; it says nothing of the program. */
+/** The slot ended or broke while something was expected of it. It says nothing of the program, which may be tried in another slot. */
 export class SlotLost extends Error {}
 
 /** Sent every few seconds while a test runs. */
@@ -15,7 +15,7 @@ export class Slot {
   #onLost: ((error: SlotLost) => void) | undefined;
   #lost: SlotLost | undefined;
   #wedged = false;
-  /** Came while nobody listened. */
+  /** What came while no one was receiving. */
   readonly #backlog: Message[] = [];
 
   /** `kill` ends the supervisor from outside, for when it does not answer. */

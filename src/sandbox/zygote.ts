@@ -12,7 +12,7 @@ import { encodeMessage, type Message, MessageReader } from "./wire.ts";
 
 const startTimeoutMs = 30_000;
 const stderrKept = 4096;
-/** A zygote is gone within this after it was killed, or whoever started it does not answer. */
+/** A zygote that was killed is gone within this, or the process that holds its files does not answer. */
 const goneWithinMs = 2_000;
 
 /** What a zygote says about itself when it is warm. */

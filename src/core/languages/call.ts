@@ -1,5 +1,5 @@
-// Calls of functions in compiled languages: what the harness of each (harness/) is told about a program. What a function takes and gives is what the
-// program declares, so that nothing has to be guessed from the tests.
+// Calls of functions: what the harness of each language (harness/) needs to know of a program. The program's own declarations say what a function takes
+// and returns, so that nothing has to be guessed from the tests.
 import { readFileSync } from "node:fs";
 
 /** A function that tests call, and with how many arguments. */
@@ -41,7 +41,7 @@ export function spelled(source: string, name: string): string {
   return [...called].find((one) => letters(one) === letters(name)) ?? name;
 }
 
-/** The numbers from 0, each as a text, with commas. */
+/** The texts for 0, 1, … up to `count`, joined by commas. */
 export const listed = (count: number, text: (index: number) => string): string =>
   Array.from({ length: count }, (_, index) => text(index)).join(", ");
 

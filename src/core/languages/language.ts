@@ -1,5 +1,5 @@
-// A language that programs are written in: what people call it, how a program of it is made ready and how it begins. Every folder may read this;
-// the sandbox does the starting. A new language is a file beside python.ts: npm run docs puts it into list.ts.
+// A language that programs are written in: its names, how a program is made ready, and how it is started. Every folder may read this; only the
+// sandbox starts programs. A new language is a file beside python.ts: npm run docs puts it into list.ts.
 
 import type { MakeCall, Signature } from "./call.ts";
 
@@ -16,15 +16,15 @@ export interface Language {
   fileName: string;
   /** Begins a comment that ends with the line. */
   comment: string;
-  /** Its words, with blanks, where they are not those of languages with braces: for those who look at programs. */
+  /** Its keywords, with blanks, where they are not those of languages with braces: programs are shown with them highlighted. */
   keywords?: string;
   /** What a start takes on a busy machine; added to the wall limit of each test. */
   startMs: number;
-  /** Said in a question, after how input arrives: what a judge would say of the file. */
+  /** Said in a question, after how input arrives: how the file is run and what it has to be. */
   note?: string;
   /** The function that a question asks for, to be completed; without it the question only names it. */
   starter?(asked: Signature): string;
-  /** A program that prints the sum of two numbers: it tells whether programs of the language work. */
+  /** A program that prints the sum of two numbers: it proves that the language works here. */
   sum: string;
   /** How a process of its own is started for every test; null: a fork of the interpreter that is warm already. */
   runtime: Runtime | null;
@@ -34,21 +34,21 @@ export interface Language {
 
 /** Compilers and interpreters, as this machine has them. */
 export interface Runtime {
-  /** Asks this machine; a text where they are not there: what was looked for. */
+  /** Looks for them on this machine; where they are missing, a text that says what was looked for. */
   find(): Promise<Tools | string>;
   /** What to type to have them. */
   install: string;
-  /** Turns a program into what `Tools` take, outside of the jail: only for what no program can make use of. Throws ProgramError. */
+  /** Turns a program into what `Tools` take, outside the jail, so it must be safe for any text. Throws ProgramError. */
   translate?(source: string): Promise<Translated>;
   /** Makes a program call its functions; without it, programs of the language only read stdin. */
   call?: MakeCall;
-  /** Signs in what a program wrote to stderr before it failed. They name its failure, they never decide on it. */
+  /** What a program writes to stderr when it fails for memory or does not compile. It names a failure, it never decides on one. */
   signs: { memory: RegExp; compile?: RegExp };
 }
 
-/** A file or a folder; with a second path, shown there instead of at its own, where paths can be changed. */
+/** A file or a folder; with a second path, shown there instead where the level can move files. */
 export type Held = string | readonly [path: string, place: string];
-/** Where it is shown. */
+/** Where a program finds it. */
 export type PlaceOf = (held: Held) => string;
 
 /** Folders that the jail has of its own. */

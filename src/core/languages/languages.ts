@@ -1,4 +1,4 @@
-// What is asked of the languages of programs, by name.
+// Looks languages of programs up, by name or by the tag of a fence.
 import { messageOf } from "../errors.ts";
 import type { Language, Tools } from "./language.ts";
 import { languages } from "./list.ts";
@@ -37,11 +37,11 @@ export const languageOfTag = (asked: readonly LanguageName[], info: string): Lan
 
 const found = new Map<LanguageName, Promise<Tools | string>>();
 
-/** What this machine has for a language with a runtime of its own; looked for once. A text: what is not there. */
+/** What this machine has for a language with a runtime of its own, looked for once; where it has none, a text that says what is missing. */
 export function toolsOf(name: LanguageName): Promise<Tools | string> {
   let tools = found.get(name);
   if (!tools) {
-    // What is there and does not answer is as good as not there.
+    // A command that fails is no use either.
     tools = (languageOf(name).runtime?.find() ?? Promise.resolve("a runtime")).catch(
       (error: unknown) => `one that answers (${messageOf(error).split("\n")[0]})`,
     );

@@ -1,4 +1,4 @@
-// What languages ask this machine: which commands there are, what they say about themselves, and what has to be made once.
+// What languages need of this machine: which commands it has, what they print, and folders that are made once.
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { accessSync, constants, existsSync, readdirSync, statSync } from "node:fs";
@@ -41,7 +41,7 @@ export async function said(command: string, ...args: readonly string[]): Promise
 /** Lines that are not blank. */
 export const linesOf = (text: string): string[] => text.split("\n").filter((line) => line.trim() !== "");
 
-/** Those of a folder whose names match, with their paths. */
+/** The paths of a folder's entries whose names match. */
 export const filesIn = (folder: string, names: RegExp): string[] =>
   existsSync(folder)
     ? readdirSync(folder)
@@ -49,7 +49,7 @@ export const filesIn = (folder: string, names: RegExp): string[] =>
         .map((name) => join(folder, name))
     : [];
 
-/** A name for what is made, another one where anything is that it is made of. */
+/** A name that changes with anything that goes into what it names. */
 export const nameFor = (name: string, ...made: readonly unknown[]): string =>
   `${name}-${createHash("sha256").update(JSON.stringify(made)).digest("hex").slice(0, 16)}`;
 
