@@ -1,4 +1,4 @@
-// `./whet COMMAND …`: finds the command, runs it, turns errors into one clear message and an exit code.
+// `./whet COMMAND …`: finds the command, runs it, turns errors into one clear message and an exit code. whetstone.mjs starts it.
 
 import { ConfigError, messageOf, WhetstoneError } from "../core/errors.ts";
 import { nearest } from "../core/nearest.ts";
@@ -78,12 +78,15 @@ const fileProblems: ReadonlySet<string> = new Set(
   ),
 );
 
-try {
-  process.exitCode = await main(process.argv.slice(2));
-} catch (error) {
-  const failure = explained(error);
-  if (!failure) throw error;
-  console.error(visible(`whetstone: ${failure.message} [${failure.code}]`));
-  if (failure.next !== undefined) console.error(`To go on:\n  ${failure.next}`);
-  process.exitCode = failure instanceof ConfigError ? 2 : 1;
+/** Runs a command line, without the name of the program; resolves to the exit code. Rejects with what is a defect of ours. */
+export async function runCommandLine(args: readonly string[]): Promise<number> {
+  try {
+    return await main(args);
+  } catch (error) {
+    const failure = explained(error);
+    if (!failure) throw error;
+    console.error(visible(`whetstone: ${failure.message} [${failure.code}]`));
+    if (failure.next !== undefined) console.error(`To go on:\n  ${failure.next}`);
+    return failure instanceof ConfigError ? 2 : 1;
+  }
 }

@@ -7,16 +7,20 @@ const [major, minor] = process.versions.node.split(".").map(Number);
 if (major < 20 || (major === 20 && minor < 19)) {
   console.error(`whetstone: Node ${process.version} is too old. Install Node.js 20.19 or newer, then run this again.`);
   process.exitCode = 1;
-} else if (existsSync(new URL("./main.js", import.meta.url))) {
-  void import("./main.js");
 } else {
-  void fromSource();
+  void start();
+}
+
+async function start() {
+  const built = existsSync(new URL("./main.js", import.meta.url));
+  const { runCommandLine } = await import(built ? "./main.js" : await source());
+  process.exitCode = await runCommandLine(process.argv.slice(2));
 }
 
 /** Node runs the source itself where it can; commands of the checkout stand outside src/, and are never prepared. */
-async function fromSource() {
+async function source() {
   const asItIs = process.features.typescript || ["bench", "test"].includes(process.argv[2]);
   const main = asItIs ? undefined : await import("../core/prepared.mjs").then(({ prepare }) => prepare());
   if (main === undefined) await import("../core/ts-loader.mjs");
-  await import(main ?? "./main.ts");
+  return main ?? "./main.ts";
 }
