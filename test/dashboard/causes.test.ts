@@ -10,8 +10,8 @@ import type { NewEvent } from "../../src/runs/events.ts";
 import { Journal } from "../../src/runs/journal.ts";
 import { overviewOf } from "../../src/runs/overview.ts";
 import { collapsedRuns } from "../support/collapsed-runs.ts";
+import { runCommand } from "../support/command-process.ts";
 import { foldersInMemory } from "../support/folders.ts";
-import { runWhet } from "../support/whet.ts";
 import { violations } from "./accessibility.ts";
 import { chromiumPath, launch, visit, type Watched, watchedPage } from "./browser.ts";
 
@@ -47,7 +47,7 @@ beforeAll(async () => {
 
 test("the list of runs says what is wrong with one that came to its end", async () => {
   expect(overviewOf(join(root, "broken")).problem).toMatch(/^collapse after step 4: right answers came for 19 of 24/);
-  expect((await runWhet(["diagnose", join(root, "broken")])).stdout).toMatch(/^1 error, 0 warnings, 0 notes$/m);
+  expect((await runCommand(["diagnose", join(root, "broken")])).stdout).toMatch(/^1 error, 0 warnings, 0 notes$/m);
 });
 
 test("the report has one finding, with its symptoms folded away, and says on top why a run failed", async () => {

@@ -5,10 +5,10 @@ import { environment } from "whetstone/rl";
 import { renderReport } from "../../src/dashboard/report.ts";
 import { startDashboard } from "../../src/dashboard/server.ts";
 import type { EventOf, RunEvent } from "../../src/runs/events.ts";
+import { runCommand } from "../support/command-process.ts";
 import { eventsNamed, newFolder, trainOn } from "../support/environment-runs.ts";
 import { sharedEngine } from "../support/shared-engine.ts";
 import { type NumberProblem, numbers, taughtRank, teachTools, toolRenderer, tools } from "../support/tool-user.ts";
-import { runWhet } from "../support/whet.ts";
 import { violations } from "./accessibility.ts";
 import { chromiumPath, launch, overflow, visit, watchedPage } from "./browser.ts";
 
@@ -55,7 +55,7 @@ test("show tells an episode turn by turn, and a group by how its episodes ended"
   expect(episode.grade.episode!.toolCalls).toBeGreaterThan(0);
   const { batch, group, sample } = episode;
   const where = [`step=${batch}`, `group=${group}`];
-  const { stdout } = await runWhet(["show", path, ...where, `sample=${sample}`]);
+  const { stdout } = await runCommand(["show", path, ...where, `sample=${sample}`]);
   const { turns, stop } = episode.grade.episode!;
   expect(stdout).toContain(`  episode   ${turns.length} turns · ${stop === "done" ? "done" : `ended by ${stop}`}`);
   expect(stdout).toMatch(/^ {2}calls double\(\{"n":\d+\}\)$/m);
@@ -64,7 +64,7 @@ test("show tells an episode turn by turn, and a group by how its episodes ended"
   expect(stdout).toMatch(/^turn 0 \(\d+ tokens; reward 0\.100\)$/m);
   expect(stdout).toContain("log       said: <b>");
   expect(stdout).not.toContain("\u202E");
-  expect((await runWhet(["show", path, ...where])).stdout).toMatch(/ tokens +turns +stop/);
+  expect((await runCommand(["show", path, ...where])).stdout).toMatch(/ tokens +turns +stop/);
 });
 
 test("the report has the conversation, as text", async () => {

@@ -7,8 +7,8 @@ import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { renderReport } from "../../src/dashboard/report.ts";
 import { type DashboardServer, startDashboard } from "../../src/dashboard/server.ts";
+import { runCommand } from "../support/command-process.ts";
 import { foldersInMemory } from "../support/folders.ts";
-import { runWhet } from "../support/whet.ts";
 import { chromiumPath, follow, launch, overflow, visit, type Watched, watchedPage } from "./browser.ts";
 import { hostileName, hostileTexts, writeHostileRun } from "./hostile.ts";
 
@@ -145,7 +145,7 @@ describe("hostile texts in a terminal", () => {
       ["runs", root],
       ["checkpoints", `run=${path}`],
     ];
-    const shown = await Promise.all(commands.map((words) => runWhet(words)));
+    const shown = await Promise.all(commands.map((words) => runCommand(words)));
     for (const [index, { stdout, stderr }] of shown.entries()) {
       expect(stdout + stderr, commands[index]!.join(" ")).not.toMatch(steering);
       expect(stdout.length + stderr.length).toBeGreaterThan(0);

@@ -11,8 +11,9 @@ import { type DashboardServer, startDashboard } from "../../src/dashboard/server
 import type { EventOf, RunEvent } from "../../src/runs/events.ts";
 import { readJournal } from "../../src/runs/read-journal.ts";
 import { type ServeProcess, startServe } from "../contract/serve-process.ts";
+import { runCommand } from "../support/command-process.ts";
 import { foldersInMemory } from "../support/folders.ts";
-import { cleanEnvironment, runWhet, whetPath } from "../support/whet.ts";
+import { cleanEnvironment, whetPath } from "../support/whet.ts";
 import { violations } from "./accessibility.ts";
 import { chromiumPath, follow, launch, overflow, visit, type Watched, watchedPage } from "./browser.ts";
 
@@ -368,7 +369,7 @@ describe.skipIf(!chromiumPath)("a run in the browser", () => {
       "dashboard=false",
       `base_url=${baseUrl}`,
     ];
-    const other = await runWhet(["train", `log_path=${join(runs, "other")}`, ...settings, ...differs], {
+    const other = await runCommand(["train", `log_path=${join(runs, "other")}`, ...settings, ...differs], {
       env: { TINKER_API_KEY: apiKey },
     });
     expect(other.code, other.stderr).toBe(0);
@@ -394,7 +395,7 @@ describe.skipIf(!chromiumPath)("a run in the browser", () => {
   });
 
   test("the report opens from disk, without a network, and is under 3 MB", async () => {
-    const written = await runWhet(["report", run]);
+    const written = await runCommand(["report", run]);
     expect(written.code, written.stderr).toBe(0);
     const file = written.stdout.trim();
     expect(statSync(file).size).toBeLessThan(3e6);

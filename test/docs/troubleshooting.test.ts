@@ -2,8 +2,8 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { readErrorCodes } from "../../scripts/errors/read.ts";
+import { runCommand } from "../support/command-process.ts";
 import { foldersInMemory } from "../support/folders.ts";
-import { runWhet } from "../support/whet.ts";
 
 const folders = foldersInMemory();
 const page = readFileSync(new URL("../../docs/troubleshooting.md", import.meta.url), "utf8");
@@ -31,7 +31,7 @@ describe("as the page says", () => {
   test("several can be tried", () => expect(commands.length).toBeGreaterThan(5));
 
   test.concurrent.each(commands)("$how", async ({ code, env, args }) => {
-    const { stderr, code: exit } = await runWhet(args, { cwd: folders(), env: { ...env, HOME: folders() } });
+    const { stderr, code: exit } = await runCommand(args, { cwd: folders(), env: { ...env, HOME: folders() } });
     expect(stderr).toContain(`[${code}]`);
     expect(exit).toBe(code.startsWith("config/") ? 2 : 1);
   });

@@ -10,8 +10,9 @@ import { cacheFolder } from "../../src/core/cache.ts";
 import { SafetensorsFile } from "../../src/engine/safetensors.ts";
 import { type ServeProcess, startServe } from "../contract/serve-process.ts";
 import { startHub } from "../data/hub-stand-in.ts";
+import { runCommand } from "../support/command-process.ts";
 import { foldersInMemory } from "../support/folders.ts";
-import { cleanEnvironment, runWhet, whetPath } from "../support/whet.ts";
+import { cleanEnvironment, whetPath } from "../support/whet.ts";
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL("../../", import.meta.url));
@@ -42,7 +43,7 @@ const output = (command: string) => {
   const [, found] = [...said].find(([block]) => block.includes(command))!;
   return found;
 };
-const whet = (...args: string[]) => runWhet(args, { cwd: folder });
+const whet = (...args: string[]) => runCommand(args, { cwd: folder });
 
 test("each command says what the page says of it", () => {
   expect(output("whet certify").stdout).toMatch(/countdown[\s\S]*no-vowels/);
@@ -129,7 +130,7 @@ test("a base model is fetched from the hub by its name, once, and gives the same
   const env = { HF_ENDPOINT: hub.endpoint, HF_TOKEN: "hf_secret", HOME: newFolder() };
   const base = ["merge=true", "dtype=float32", "base=someone/nano-coder"];
   try {
-    const merged = await runWhet(["export", "run=first", "out=from-hub", ...base], { cwd: folder, env });
+    const merged = await runCommand(["export", "run=first", "out=from-hub", ...base], { cwd: folder, env });
     expect(merged.code, merged.stderr).toBe(0);
     expect(merged.stderr).not.toContain("hf_secret");
     for (const name of ["model.safetensors", "config.json", "tokenizer.json"])
@@ -141,10 +142,10 @@ test("a base model is fetched from the hub by its name, once, and gives the same
     );
     // What was fetched is kept, and a name that the hub does not have is said before anything is written.
     const sent = hub.sentBytes;
-    expect((await runWhet(["export", "run=first", "out=again", ...base], { cwd: folder, env })).code).toBe(0);
+    expect((await runCommand(["export", "run=first", "out=again", ...base], { cwd: folder, env })).code).toBe(0);
     expect(hub.sentBytes).toBe(sent);
     const missing = [...base.slice(0, 2), "base=someone/else"];
-    const unknown = await runWhet(["export", "run=first", "out=unknown", ...missing], { cwd: folder, env });
+    const unknown = await runCommand(["export", "run=first", "out=unknown", ...missing], { cwd: folder, env });
     expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringMatching(/someone\/else.*\[hub\//s)]);
     expect(existsSync(join(folder, "unknown"))).toBe(false);
   } finally {
@@ -178,13 +179,13 @@ describe("on a server that has the run's checkpoints", () => {
     expect(graded).toMatchObject({ ...same, verdict: expect.stringMatching(/^(pass|fail)$/), total: 1 });
     writeFileSync(join(folder, "no-tests.json"), "[]");
     const wrong = ["sample", "run=first", `base_url=${server.baseUrl}`, "problem.txt", "tests=no-tests.json"];
-    const refused = await runWhet(wrong, { cwd: folder, env: { TINKER_API_KEY: server.apiKey } });
+    const refused = await runCommand(wrong, { cwd: folder, env: { TINKER_API_KEY: server.apiKey } });
     expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("[config/no-tests]")]);
   });
 
   test("an adapter fetched from it is the run's own, byte for byte", async () => {
     const args = ["export", "run=first", "out=fetched", `base_url=${server.baseUrl}`];
-    const fetched = await runWhet(args, { cwd: folder, env: { TINKER_API_KEY: server.apiKey } });
+    const fetched = await runCommand(args, { cwd: folder, env: { TINKER_API_KEY: server.apiKey } });
     expect(fetched.stderr).toContain("fetching checkpoint final");
     expect(fetched.code).toBe(0);
     for (const name of ["adapter_config.json", "adapter_model.safetensors"])
@@ -252,7 +253,7 @@ test("runs are listed whatever is wrong with them", async () => {
   rmSync(join(runs, "no config", "config.json"));
   mkdirSync(join(runs, "no run"));
   writeFileSync(join(runs, "no run", "notes.txt"), "");
-  const { stdout, code } = await runWhet(["runs", "."], { cwd: runs });
+  const { stdout, code } = await runCommand(["runs", "."], { cwd: runs });
   expect(stdout).toMatch(new RegExp(`^killed +crashed +${steps}/${steps}`, "m"));
   expect(stdout).toMatch(/^damaged +broken.*\n.*is damaged at byte/m);
   // The journal has the configuration too.
@@ -263,7 +264,7 @@ test("runs are listed whatever is wrong with them", async () => {
   const alone = join(newFolder(), "alone");
   cpSync(join(folder, "first"), alone, { recursive: true });
   rmSync(join(alone, "engine", "checkpoints"), { recursive: true });
-  const missing = await runWhet(["export", `run=${alone}`, `out=${join(runs, "out")}`]);
+  const missing = await runCommand(["export", `run=${alone}`, `out=${join(runs, "out")}`]);
   expect(missing.stderr).toMatch(/is in none of the runs beside|holds no whole checkpoint/);
   expect(missing.code).toBe(2);
 });

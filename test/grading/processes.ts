@@ -1,9 +1,8 @@
 // Starts `./whet` commands as real processes.
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { typescriptFlags } from "../../src/core/workers.ts";
 
-const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
+const program = fileURLToPath(new URL("../../src/cli/whetstone.mjs", import.meta.url));
 
 export interface Finished {
   code: number | null;
@@ -17,7 +16,7 @@ export function whet(
   options: { input?: string; env?: Record<string, string> } = {},
 ): { child: ChildProcess; finished: Promise<Finished> } {
   const { SANDBOX_URL: _, SANDBOX_TOKEN: __, ...environment } = process.env;
-  const child = spawn(process.execPath, [...typescriptFlags, main, ...args], {
+  const child = spawn(process.execPath, [program, ...args], {
     stdio: "pipe",
     env: { ...environment, ...options.env },
   });

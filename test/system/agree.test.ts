@@ -2,9 +2,9 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { runCommand } from "../support/command-process.ts";
 import { type LoopRig, loopRig, newFolder } from "../support/loop-rig.ts";
 import { hasTerminal, onTerminal } from "../support/terminal.ts";
-import { runWhet } from "../support/whet.ts";
 
 const prices = ["price_prefill=1", "price_sample=10", "price_train=5"];
 const small = [
@@ -85,7 +85,7 @@ test.runIf(hasTerminal)("with a key alone it is asked before anything goes out t
 test("yes=true, and no terminal, begin without a question; the cost is said", async () => {
   const rig = await loopRig();
   for (const more of [[], ["yes=true"]]) {
-    const result = await runWhet(args(rig, join(newFolder(), "run"), ...more), { env });
+    const result = await runCommand(args(rig, join(newFolder(), "run"), ...more), { env });
     expect(result, result.stderr).toMatchObject({ code: 0 });
     expect(result.stderr).toMatch(/cost: at most \$/);
     expect(result.stderr).not.toContain(question);
@@ -102,6 +102,6 @@ test("yes=true, and no terminal, begin without a question; the cost is said", as
 test("what costs nothing says and asks nothing", async () => {
   const rig = await loopRig();
   const free = args(rig, join(newFolder(), "run")).filter((word) => !word.startsWith("price_"));
-  const { code, stderr } = await runWhet(free, { env });
+  const { code, stderr } = await runCommand(free, { env });
   expect([code, stderr.includes("at most $")], stderr).toEqual([0, false]);
 }, 60_000);

@@ -2,10 +2,10 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
+import { runCommand } from "../support/command-process.ts";
 import { foldersInMemory } from "../support/folders.ts";
 import { type SharedEngine, sharedEngine } from "../support/shared-engine.ts";
 import { hasTerminal, onTerminal } from "../support/terminal.ts";
-import { runWhet } from "../support/whet.ts";
 
 const newFolder = foldersInMemory();
 const settings = () => [`base_url=${engine.baseUrl}`, ...small];
@@ -17,7 +17,7 @@ beforeAll(async () => {
   engine = await sharedEngine();
   path = join(newFolder(), "run");
   const env = { TINKER_API_KEY: engine.apiKey };
-  const first = await runWhet(["train", `log_path=${path}`, "max_steps=1", ...settings()], { env });
+  const first = await runCommand(["train", `log_path=${path}`, "max_steps=1", ...settings()], { env });
   expect(first.code, first.stderr).toBe(0);
 });
 

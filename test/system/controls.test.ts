@@ -6,8 +6,8 @@ import { beforeAll, expect, test } from "vitest";
 import { type Control, requestControl } from "../../src/runs/controls.ts";
 import { readJournal } from "../../src/runs/read-journal.ts";
 import { RunView } from "../../src/runs/view.ts";
+import { runCommand } from "../support/command-process.ts";
 import { foldersInMemory } from "../support/folders.ts";
-import { runWhet } from "../support/whet.ts";
 import { ControlledRuns } from "./controlled-runs.ts";
 import { finalAdapter, metricsOf } from "./killing.ts";
 
@@ -66,7 +66,7 @@ test.each(lags)(
     };
     expect(merged(path)).toEqual(merged(calm));
     expect(finalAdapter(path, runs.stateDir)).toBe(finalAdapter(calm, runs.stateDir));
-    const replayed = await runWhet(["replay", `run=${path}`]);
+    const replayed = await runCommand(["replay", `run=${path}`]);
     expect(replayed.stdout).toContain("every recorded one is reproduced exactly");
   },
 );
@@ -77,7 +77,7 @@ test("a paused run waits, a killed one resumes paused and says so, and stop save
   await until(() => first.stderr().includes("paused before the update of step 2"));
   expect(RunView.read(path).paused).toBe(true);
   // Nothing is trained while it is paused; what is asked meanwhile is done.
-  const command = await runWhet(["control", `run=${path}`, "save", "wait=30"]);
+  const command = await runCommand(["control", `run=${path}`, "save", "wait=30"]);
   expect(command).toMatchObject({ code: 0, stdout: expect.stringContaining("taken") });
   await until(() => RunView.read(path).checkpoints.some(({ name }) => name === "000002"));
   const pid = [...readJournal(path)].flatMap(({ event }) => (event.type === "opened" ? [event.pid] : [])).at(-1)!;

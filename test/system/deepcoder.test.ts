@@ -9,6 +9,7 @@ import { type ServeProcess, startServe } from "../contract/serve-process.ts";
 import { deepcoderFiles } from "../data/deepcoder.ts";
 import { type StandInHub, startHub } from "../data/hub-stand-in.ts";
 import { tinyTokenizerFolder } from "../data/tiny-tokenizer.ts";
+import { runCommand } from "../support/command-process.ts";
 import { foldersInMemory } from "../support/folders.ts";
 import { runWhet } from "../support/whet.ts";
 
@@ -54,7 +55,7 @@ test("the README's hosted commands work as they are pasted", async () => {
     // A hundred steps take a while; the first is enough to see that nothing is missing. A server of one's own has no price list.
     const prices = ["price_prefill=0.195", "price_sample=0.6", "price_train=0.44"];
     const short = name === "train" ? ["max_steps=1", `log_path=${join(newFolder(), "run")}`, ...prices] : [];
-    const { code, stdout, stderr } = await runWhet([name!, ...args, ...short], { env: environment() });
+    const { code, stdout, stderr } = await runCommand([name!, ...args, ...short], { env: environment() });
     expect(stderr + stdout).not.toMatch(/problem {2}|not offered/);
     expect(code, stderr).toBe(0);
     if (name === "models")
@@ -65,17 +66,17 @@ test("the README's hosted commands work as they are pasted", async () => {
 test("the model of January is refused with the nearest that is offered, and the command to paste", async () => {
   const path = join(newFolder(), "run");
   const args = ["train", "model_name=Qwen/Qwen3-4B-Instruct-2507", "max_steps=1", `log_path=${path}`];
-  const { code, stderr } = await runWhet(args, { env: environment() });
+  const { code, stderr } = await runCommand(args, { env: environment() });
   expect(code).toBe(1);
   expect(stderr).toContain("model_name=Qwen/Qwen3-4B-Instruct-2507 is not offered by this server");
   const again = /The nearest: \S+ (.*?) \[cli\/model-not-offered\]/.exec(stderr)![1]!.split(" ");
   expect(again).toContain("model_name=Qwen/Qwen3-8B");
-  expect((await runWhet(again, { env: environment() })).code).toBe(0);
+  expect((await runCommand(again, { env: environment() })).code).toBe(0);
 });
 
 test("without a key, the message is about the key", async () => {
   const env = { HF_ENDPOINT: hub.endpoint };
-  const { code, stderr } = await runWhet(["train", "preset=deepcoder", `log_path=${join(newFolder(), "run")}`], {
+  const { code, stderr } = await runCommand(["train", "preset=deepcoder", `log_path=${join(newFolder(), "run")}`], {
     env,
   });
   expect(code).toBe(1);

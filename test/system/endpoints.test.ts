@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, describe, expect, test } from "vitest";
 import { readJsonLines } from "../../src/core/jsonl.ts";
 import { startServe } from "../contract/serve-process.ts";
+import { runCommand } from "../support/command-process.ts";
 import { foldersInMemory } from "../support/folders.ts";
 import { startSandbox } from "../support/sandbox-process.ts";
 import { runWhet } from "../support/whet.ts";
@@ -36,7 +37,7 @@ const metricsOf = (path: string) =>
 const outageMs = 1000 * Number(process.env["WHET_OUTAGE"] ?? 3);
 const embedded = join(newFolder(), "run");
 beforeAll(async () => {
-  expect((await runWhet(["train", `log_path=${embedded}`, ...settings])).code).toBe(0);
+  expect((await runCommand(["train", `log_path=${embedded}`, ...settings])).code).toBe(0);
 });
 
 /** A server and a sandbox of one's own, to be killed and started again. */
@@ -149,7 +150,7 @@ describe.concurrent("an outage", { timeout: 240_000 }, () => {
       await parts[part].again();
       expect(result.stderr).toMatch(/\[(client\/connection|rl\/sandbox-away)\]\nTo go on:\n {2}\S+ resume \S+/);
       expect(result.code).toBe(1);
-      const resumed = await runWhet(["resume", path], { env: parts.env() });
+      const resumed = await runCommand(["resume", path], { env: parts.env() });
       await parts.close();
       expect(resumed.stderr).toContain("3 steps in");
       expect(metricsOf(path)).toEqual(metricsOf(embedded));

@@ -4,9 +4,10 @@ import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { readJsonLines } from "../../src/core/jsonl.ts";
 import { Journal } from "../../src/runs/journal.ts";
+import { runCommand } from "../support/command-process.ts";
 import { foldersInMemory } from "../support/folders.ts";
 import { type SharedEngine, sharedEngine } from "../support/shared-engine.ts";
-import { runWhet as runAnyWhet, type WhetResult, whetPath } from "../support/whet.ts";
+import { type WhetResult, whetPath } from "../support/whet.ts";
 
 /** The doctor measures a whole step and an evaluation: small ones say the same. */
 const smallStep = ["prompts_per_step=2", "completions_per_prompt=4", "max_tokens=64", "eval_max_problems=6"];
@@ -15,7 +16,7 @@ let run: string;
 let engine: SharedEngine;
 /** Runs of this file are on the engine that tests share; `./whet eval` finds it in their config. */
 const runWhet = (args: readonly string[]): Promise<WhetResult> =>
-  runAnyWhet(args, { env: { TINKER_API_KEY: engine.apiKey } });
+  runCommand(args, { env: { TINKER_API_KEY: engine.apiKey } });
 const trainInto = (path: string, ...settings: string[]) =>
   runWhet(["train", `log_path=${path}`, `base_url=${engine.baseUrl}`, ...settings]);
 
@@ -56,7 +57,7 @@ test("a language that is not here is said before anything is asked", async () =>
   writeFileSync(data, JSON.stringify({ question: "Print 1.", tests: [{ input: "", output: "1" }] }));
   const folders = process.env["PATH"]!.split(":").filter((folder) => !existsSync(join(folder, "go")));
   const env = { TINKER_API_KEY: engine.apiKey, PATH: folders.join(":") };
-  const asked = await runAnyWhet(["eval", `base_url=${engine.baseUrl}`, `test_data=${data}:go`], { env });
+  const asked = await runCommand(["eval", `base_url=${engine.baseUrl}`, `test_data=${data}:go`], { env });
   expect(asked).toMatchObject({ code: 1, stdout: "" });
   expect(asked.stderr).toMatch(/Go programs cannot run here: go was not found\. .*\[sandbox\/no-language\]/);
   expect(asked.stderr).not.toContain("Pass@1");
@@ -109,7 +110,7 @@ test("of a name that was saved twice, the newer one is meant", async () => {
     await journal.append({ type: "saved", record, start: 0, end: 1 });
   }
   await journal.close();
-  const result = await runAnyWhet(["eval", `run=${path}`, "checkpoint=000010"]);
+  const result = await runCommand(["eval", `run=${path}`, "checkpoint=000010"]);
   // Neither is there, and the one that is missed is the newer one.
   expect(result.stderr).toContain("tinker://newer:train:0/sampler_weights/000010 is in none of the runs");
   expect(result.code).toBe(2);
@@ -129,7 +130,7 @@ test("a replay reproduces every figure of the run, and shows what another advant
 });
 
 test("the doctor finds everything in order, or says what is not", async () => {
-  const well = await runAnyWhet(["doctor", ...smallStep]);
+  const well = await runCommand(["doctor", ...smallStep]);
   expect(well.stdout).toMatch(
     /^ok +sandbox.*\nok +languages.*\nok +grader.*\nok +engine.*\nok +model.*\nok +renderer.*\nok +data.*\nok +sample/,
   );

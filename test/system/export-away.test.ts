@@ -10,6 +10,7 @@ import { cacheFolder } from "../../src/core/cache.ts";
 import { SafetensorsFile } from "../../src/engine/safetensors.ts";
 import { readJournal } from "../../src/runs/read-journal.ts";
 import { startUploadHub, type UploadHub } from "../data/hub-upload.ts";
+import { runCommand } from "../support/command-process.ts";
 import { foldersInMemory } from "../support/folders.ts";
 import { writeTinyModel } from "../support/tiny-model.ts";
 import { cleanEnvironment, runWhet } from "../support/whet.ts";
@@ -36,7 +37,7 @@ async function supervised(name: string, ...settings: string[]): Promise<string> 
     "tensorboard=false",
     "weight_decay=0",
   ];
-  const done = await runWhet(["sft", `train_data=${folder}/talk.jsonl`, ...usual, `log_path=${run}`, ...settings]);
+  const done = await runCommand(["sft", `train_data=${folder}/talk.jsonl`, ...usual, `log_path=${run}`, ...settings]);
   expect(done.code, done.stderr).toBe(0);
   return run;
 }
@@ -56,7 +57,7 @@ const tensorsOf = (out: string): string[] => {
 };
 
 test("an adapter trained with train_unembed=false names no lm_head, and says what was checked", async () => {
-  const done = await runWhet(["export", `run=${folder}/headless`, `out=${folder}/adapter`]);
+  const done = await runCommand(["export", `run=${folder}/headless`, `out=${folder}/adapter`]);
   expect(done.code, done.stderr).toBe(0);
   expect(tensorsOf("adapter").filter((name) => name.includes("lm_head"))).toEqual([]);
   const config = JSON.parse(readFileSync(join(folder, "adapter", "adapter_config.json"), "utf8"));
@@ -67,7 +68,7 @@ test("an adapter trained with train_unembed=false names no lm_head, and says wha
 
 test("push= puts it on the hub over faults, sends nothing twice, and shows no token", async () => {
   const push = (id: string, token = "hf_secret") =>
-    runWhet(["export", `run=${folder}/headless`, `out=${folder}/pushed`, `push=${id}`, "python=none"], {
+    runCommand(["export", `run=${folder}/headless`, `out=${folder}/pushed`, `push=${id}`, "python=none"], {
       env: { HF_ENDPOINT: hub.endpoint, ...(token !== "" && { HF_TOKEN: token }), HF_HOME: join(folder, "home") },
     });
   const refused = [await push("me/adapter", ""), await push("someone/adapter"), await push("no name")];
@@ -123,7 +124,7 @@ test("Ctrl-C in the middle of a push leaves the repository as it was, and the sa
   hub.faults = {};
   expect(stopped.code).toBe(130);
   expect(hub.repositories.get("me/stopped")!.commits).toBe(0);
-  const done = await runWhet(args, { env });
+  const done = await runCommand(args, { env });
   expect(done.code, done.stderr).toBe(0);
   expect(hub.repositories.get("me/stopped")!.files.get("model.safetensors")!.length).toBeGreaterThan(100_000);
   expect(hub.requests).toContain("STORAGE PUT part");
@@ -139,18 +140,18 @@ test("gguf=true converts the merged model and compares what was made; without a 
     "gguf=true",
     "python=none",
   ];
-  const missing = await runWhet(args);
+  const missing = await runCommand(args);
   expect([missing.code, missing.stderr]).toEqual([
     1,
     expect.stringMatching(/git clone .*llama\.cpp && pip install .*export LLAMA_CPP=/),
   ]);
-  const done = await runWhet(args, { env: { LLAMA_CPP: join(root, "test", "support") } });
+  const done = await runCommand(args, { env: { LLAMA_CPP: join(root, "test", "support") } });
   expect(done.code, done.stderr).toBe(0);
   expect(done.stderr).toMatch(/checked {2}\d+ tensors of the GGUF file are those of the merged model$/m);
   expect(existsSync(join(folder, "whole", "whole.gguf"))).toBe(true);
   const broken = join(newFolder(), "convert_hf_to_gguf.py");
   writeFileSync(broken, "import sys; sys.exit('this tokenizer is not known')");
-  const failed = await runWhet(
+  const failed = await runCommand(
     args.map((arg) => arg.replace("/whole", "/failed")),
     { env: { LLAMA_CPP: broken } },
   );
@@ -193,7 +194,7 @@ test.skipIf(reason !== undefined)(
       // The adapter that it began with: the same seed, and steps that change nothing.
       const still = await supervised(`${name}-still`, ...settings, "max_steps=1", "learning_rate=1e-30");
       const out = join(folder, `${name}-start`);
-      const exported = await runWhet(["export", `run=${still}`, `out=${out}`, `python=${python}`], {
+      const exported = await runCommand(["export", `run=${still}`, `out=${out}`, `python=${python}`], {
         env: { PYTHONPATH: process.env["PYTHONPATH"] ?? "" },
       });
       expect(exported.code, exported.stderr).toBe(0);

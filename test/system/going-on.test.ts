@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
+import { runCommand } from "../support/command-process.ts";
 import { foldersInMemory } from "../support/folders.ts";
 import { cleanEnvironment, runWhet, type WhetResult, whetPath } from "../support/whet.ts";
 
@@ -70,7 +71,7 @@ test("a finished run, and one that is ended by an error, name the command that g
   const finished = await paste(`'${whetPath}' resume ${join("'", path, "'").replace("project's", "project'\\''s")}`);
   expect(finished.stderr).toMatch(/this run is finished/);
   expect(finished.stderr).toMatch(/To go on with it:\n {2}\S+ resume .* max_steps=\d+\n/);
-  const other = await runWhet(["train", "log_path=runs/first", "seed=6", "max_steps=99"], { cwd: project, env });
+  const other = await runCommand(["train", "log_path=runs/first", "seed=6", "max_steps=99"], { cwd: project, env });
   expect(other.stderr).toMatch(/seed was 5 and is now 6.*\[config\/resume-mismatch\]/);
   expect(await paste(`${pasted(other.stderr)} max_steps=${steps() + 1} --dry-run`)).toMatchObject({
     code: 0,
@@ -80,7 +81,7 @@ test("a finished run, and one that is ended by an error, name the command that g
 
 test("`train` with the log_path of a run takes every key that is not named from it; starting over does not", async () => {
   const dry = (...args: string[]) =>
-    runWhet(["train", "log_path=runs/first", "--dry-run", ...args], { cwd: project, env: { HOME: home } });
+    runCommand(["train", "log_path=runs/first", "--dry-run", ...args], { cwd: project, env: { HOME: home } });
   const [on, over] = [
     await dry("max_steps=900", "completions_per_prompt=4"),
     await dry("behavior_if_log_dir_exists=delete", "train_data=mine.jsonl", "prompts_per_step=2", "eval_every=0"),
@@ -92,9 +93,9 @@ test("`train` with the log_path of a run takes every key that is not named from 
 });
 
 test("resume finds a run by its name, and help shows the run's settings", async () => {
-  const { stdout } = await runWhet(["help", "resume", "first"], { cwd: join(project, "runs"), env });
+  const { stdout } = await runCommand(["help", "resume", "first"], { cwd: join(project, "runs"), env });
   expect(stdout).toMatch(/^ {2}learning_rate=0\.0007 .*\(the run's\)$/m);
   expect(stdout).toMatch(/^ {2}completions_per_prompt=3 /m);
-  const missing = await runWhet(["resume", "frist"], { cwd: join(project, "runs"), env });
+  const missing = await runCommand(["resume", "frist"], { cwd: join(project, "runs"), env });
   expect(missing).toMatchObject({ code: 2, stderr: expect.stringMatching(/Did you mean "first"/) });
 });

@@ -11,6 +11,7 @@ import { Meter } from "../../src/rl/meter.ts";
 import { versionFor } from "../../src/rl/pipeline.ts";
 import { type EventOf, type RunEvent, updateCarried, updateGroups } from "../../src/runs/events.ts";
 import { readJournal } from "../../src/runs/read-journal.ts";
+import { runCommand } from "../support/command-process.ts";
 import { runWhet } from "../support/whet.ts";
 
 /** Runs a training command; kills it after `killAfterMs` when given. Returns its exit code, null when killed. */
@@ -20,9 +21,11 @@ export async function train(
 ): Promise<number | null> {
   let timer: NodeJS.Timeout | undefined;
   const kill = (child: ChildProcess) => {
-    if (killAfterMs !== undefined) timer = setTimeout(() => child.kill("SIGKILL"), killAfterMs);
+    timer = setTimeout(() => child.kill("SIGKILL"), killAfterMs);
   };
-  const result = await runWhet(["train", ...args], { env, onStart: kill });
+  const result = await (killAfterMs === undefined
+    ? runCommand(["train", ...args], { env })
+    : runWhet(["train", ...args], { env, onStart: kill }));
   clearTimeout(timer);
   if (result.code !== 0 && result.signal !== "SIGKILL") throw new Error(result.stderr);
   return result.code;

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import type { SimulatedEngineOptions } from "../../src/engine/simulated/engine.ts";
+import { runCommand } from "../support/command-process.ts";
 import { eventsOf, type LoopRig, loopRig, newFolder } from "../support/loop-rig.ts";
-import { runWhet } from "../support/whet.ts";
 
 const bundled = fileURLToPath(new URL("../../models/nano-coder/", import.meta.url));
 /** The bundled tokenizer in a place of its own, which no model's name leads to. */
@@ -22,7 +22,7 @@ async function both(rig: LoopRig, settings: Settings): Promise<{ path: string; s
   const all: Settings = { ...small, max_tokens: 12, min_generation: 8, ...settings };
   const paths = [join(newFolder(), "run"), join(newFolder(), "run")] as const;
   const words = Object.entries(all).map(([key, value]) => `${key}=${value}`);
-  const command = await runWhet(
+  const command = await runCommand(
     ["train", `base_url=${rig.url}`, "preset=nano", `log_path=${paths[0]}`, "dashboard=false", ...words],
     { env: { TINKER_API_KEY: "tml-test" } },
   );

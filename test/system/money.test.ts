@@ -9,8 +9,9 @@ import { readAudit } from "../../src/engine/audited.ts";
 import { readCheckpoints } from "../../src/runs/checkpoints.ts";
 import { readJournal } from "../../src/runs/read-journal.ts";
 import { startServe } from "../contract/serve-process.ts";
+import { runCommand } from "../support/command-process.ts";
 import { foldersInMemory } from "../support/folders.ts";
-import { runWhet, type WhetResult } from "../support/whet.ts";
+import type { WhetResult } from "../support/whet.ts";
 
 const newFolder = foldersInMemory();
 const starter = fileURLToPath(new URL("../../data/starter/train.jsonl", import.meta.url));
@@ -49,7 +50,7 @@ describe("a run with prices and a budget", () => {
   beforeAll(async () => {
     const simulated = ["engine=simulated", "tokenizer=nano-coder", "model_name=nano-coder", `answers=${starter}`];
     server = await startServe([...simulated, `state_dir=${join(folder, "state")}`, `audit=${audit}`]);
-    whet = (...args) => runWhet(args, { env: { TINKER_API_KEY: server.apiKey, HOME: folder } });
+    whet = (...args) => runCommand(args, { env: { TINKER_API_KEY: server.apiKey, HOME: folder } });
     stopped = await train(`budget=${budget}`, "max_steps=200");
     stoppedRecords = records();
     resumed = await train("budget=100", `max_steps=${stoppedRecords.length + 2}`);
@@ -156,6 +157,6 @@ describe("a run with prices and a budget", () => {
 
 test("a budget without a price is refused before anything begins", async () => {
   const args = ["train", "base_url=http://127.0.0.1:9", "preset=deepcoder", "budget=5", `log_path=${newFolder()}/run`];
-  const { code, stderr } = await runWhet(args, { env: { TINKER_API_KEY: "tml-x" } });
+  const { code, stderr } = await runCommand(args, { env: { TINKER_API_KEY: "tml-x" } });
   expect([code, stderr]).toEqual([2, expect.stringContaining("price_prefill= price_sample= price_train=")]);
 });

@@ -5,6 +5,7 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statfsSync, write
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readJsonLines } from "../../src/core/jsonl.ts";
+import { runCommand } from "../support/command-process.ts";
 import { foldersInMemory } from "../support/folders.ts";
 import { runWhet } from "../support/whet.ts";
 
@@ -51,7 +52,7 @@ const filesOf = (place: string) =>
 
 beforeAll(async () => {
   if (!isRoot) return;
-  expect((await runWhet(["train", `log_path=${run}`, ...settings, "tensorboard=false"])).code).toBe(0);
+  expect((await runCommand(["train", `log_path=${run}`, ...settings, "tensorboard=false"])).code).toBe(0);
   for (const kind of ["full", "read-only"]) {
     const disk = mount(24);
     cpSync(run, join(disk, "run"), { recursive: true });
@@ -106,7 +107,7 @@ describe.runIf(isRoot)("a folder that is", () => {
   test.each(cases)("$kind: $what", async ({ kind, row: [, args, code, env] }) => {
     const place = places[kind]!;
     const before = filesOf(place);
-    const result = await runWhet(args(place), { env: env?.(place) ?? {} });
+    const result = await runCommand(args(place), { env: env?.(place) ?? {} });
     expect(result.stderr).not.toMatch(/\n\s+at .*[.:]\d+/);
     expect(result.stderr + result.stdout).not.toContain("Unhandled");
     if (code !== 0)
@@ -139,7 +140,7 @@ test.runIf(isRoot)(
     expect(readdirSync(path).filter((name) => /lock|\.part$/.test(name))).toEqual([]);
 
     rmSync(filler);
-    const { code, stderr } = await runWhet(["resume", path]);
+    const { code, stderr } = await runCommand(["resume", path]);
     expect(stderr).toContain("4 steps in");
     expect(code).toBe(0);
     expect(readJsonLines(join(path, "metrics.jsonl"))).toHaveLength(4);

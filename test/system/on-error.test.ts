@@ -6,8 +6,8 @@ import { beforeAll, expect, test } from "vitest";
 import { requestControl } from "../../src/runs/controls.ts";
 import { readJournal } from "../../src/runs/read-journal.ts";
 import { RunView } from "../../src/runs/view.ts";
+import { runCommand } from "../support/command-process.ts";
 import { foldersInMemory } from "../support/folders.ts";
-import { runWhet } from "../support/whet.ts";
 import { ControlledRuns } from "./controlled-runs.ts";
 import { finalAdapter } from "./killing.ts";
 
@@ -47,9 +47,9 @@ test("rollback goes back with half the learning rate, at most twice", { timeout:
   const view = RunView.read(calm);
   expect(view.records.filter(({ step }) => step < 5).map((record) => record["optim/lr"])).toEqual(Array(5).fill(0.015));
   // Undone, so it is told but no longer an error of the run.
-  expect((await runWhet(["runs", calm, "json=true"])).stdout).not.toContain('"problem"');
-  expect((await runWhet(["diagnose", calm])).stdout).toContain("these steps were run anew since");
-  const replayed = await runWhet(["replay", `run=${calm}`]);
+  expect((await runCommand(["runs", calm, "json=true"])).stdout).not.toContain('"problem"');
+  expect((await runCommand(["diagnose", calm])).stdout).toContain("these steps were run anew since");
+  const replayed = await runCommand(["replay", `run=${calm}`]);
   expect(replayed.stdout).toContain("every recorded one is reproduced exactly");
 });
 
@@ -72,20 +72,20 @@ test("stop saves and ends with an error; diagnose says the same", { timeout: 120
   expect(stderr).toContain("Training was stopped after step");
   expect(RunView.read(path).newest!.name).toMatch(/^interrupted-/);
   expect(eventsOf(path).at(-1)).toMatchObject({ type: "stopped", outcome: "failed", code: "rl/diagnosed" });
-  const diagnosed = await runWhet(["diagnose", path]);
+  const diagnosed = await runCommand(["diagnose", path]);
   expect(diagnosed.code).toBe(1);
   // One cause, and what followed from it beneath; in a pipe each in one line, however long.
   expect(diagnosed.stdout).toMatch(/^1 error, 0 warnings, 0 notes\n\nerror collapse, after step \d/);
   expect(diagnosed.stdout).toMatch(/^ {2}means {5}an update broke the policy: .{80,}$/m);
-  const lines = (await runWhet(["diagnose", `run=${path}`, "json=true"])).stdout.trim().split("\n");
+  const lines = (await runCommand(["diagnose", `run=${path}`, "json=true"])).stdout.trim().split("\n");
   const causes = lines.map((line) => (JSON.parse(line) as { cause?: string }).cause);
   expect(causes).toEqual([undefined, ...Array(lines.length - 1).fill("collapse")]);
-  expect((await runWhet(["runs", path])).stdout).toMatch(
+  expect((await runCommand(["runs", path])).stdout).toMatch(
     /failed .*\n {2}Training was stopped after step \d: right answers/,
   );
   const journalled = RunView.read(path).findings.all.map(({ finding }) => finding.id);
   expect(lines.map((line) => (JSON.parse(line) as { id: string }).id)).toEqual(expect.arrayContaining(journalled));
-  expect(await runWhet(["diagnose", join(path, "journal")])).toMatchObject({ code: 2 });
+  expect(await runCommand(["diagnose", join(path, "journal")])).toMatchObject({ code: 2 });
 });
 
 test("pause waits for somebody; the pause is in the journal with its finding", { timeout: 120_000 }, async () => {

@@ -5,9 +5,9 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { readRunConfig } from "../../src/runs/directory.ts";
 import { type StandInHub, startHub } from "../data/hub-stand-in.ts";
+import { runCommand } from "../support/command-process.ts";
 import { foldersInMemory } from "../support/folders.ts";
 import { writeTinyModel } from "../support/tiny-model.ts";
-import { runWhet } from "../support/whet.ts";
 
 const newFolder = foldersInMemory();
 const work = newFolder();
@@ -43,7 +43,7 @@ const small = [
   "context_window=512",
 ];
 const quiet = ["train_data=problems.jsonl", "eval_every=0", "dashboard=false", "tensorboard=false"];
-const whet = (...args: string[]) => runWhet(args, { cwd: work, env: { HOME: home, HF_ENDPOINT: hub.endpoint } });
+const whet = (...args: string[]) => runCommand(args, { cwd: work, env: { HOME: home, HF_ENDPOINT: hub.endpoint } });
 
 test("a hub's name is downloaded once and trained; without the hub, what is here serves", async () => {
   const train = (steps: number) =>

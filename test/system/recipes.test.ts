@@ -7,6 +7,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { readJsonLines } from "../../src/core/jsonl.ts";
 import { readRunConfig } from "../../src/runs/directory.ts";
 import { RunView } from "../../src/runs/view.ts";
+import { runCommand } from "../support/command-process.ts";
 import { foldersInMemory } from "../support/folders.ts";
 import { runWhet } from "../support/whet.ts";
 import { finalAdapter } from "./killing.ts";
@@ -18,7 +19,7 @@ const taught = join(folder, "taught");
 
 /** Runs a command that has to succeed. */
 async function whet(...args: string[]) {
-  const result = await runWhet(args);
+  const result = await runCommand(args);
   expect(result.code, result.stderr).toBe(0);
   return result;
 }
@@ -99,7 +100,7 @@ describe("from=", () => {
   ])(
     "refuses %s, which its weights are not for",
     async (key, message) => {
-      const { code, stderr } = await runWhet([
+      const { code, stderr } = await runCommand([
         "train",
         `from=${taught}/000001`,
         key,
@@ -114,11 +115,11 @@ describe("from=", () => {
 
   test("refuses weights that cannot be trained, and runs that are not there", async () => {
     const { sampler_path: sampler } = RunView.read(taught).newest!;
-    const wrong = await runWhet(["train", `from=${sampler}`]);
+    const wrong = await runCommand(["train", `from=${sampler}`]);
     expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining("Name the state of the same checkpoint")]);
-    const none = await runWhet(["train", `from=${join(folder, "nothing")}`]);
+    const none = await runCommand(["train", `from=${join(folder, "nothing")}`]);
     expect([none.code, none.stderr]).toEqual([2, expect.stringContaining("There is no run")]);
-    const late = await runWhet(["train", `from=${taught}/000009`]);
+    const late = await runCommand(["train", `from=${taught}/000009`]);
     expect([late.code, late.stderr]).toEqual([2, expect.stringContaining("it has: 000001, final")]);
   }, 60_000);
 });
@@ -149,12 +150,12 @@ test("what passes is collected, once, over an interruption, and is what sft take
   const ended = await runWhet([...args, `out=${broken}`], { onStart: when(some, "SIGINT") });
   expect([ended.code, existsSync(broken)]).toEqual([130, false]);
   expect(ended.stderr).toContain("the same command goes on from there");
-  const other = await runWhet([...args, "keep=3", `out=${broken}`]);
+  const other = await runCommand([...args, "keep=3", `out=${broken}`]);
   expect([other.code, other.stderr]).toEqual([2, expect.stringContaining("was begun with keep=2, and now it is 3")]);
   await whet(...args, `out=${broken}`);
   expect(readFileSync(broken, "utf8")).toBe(readFileSync(whole, "utf8"));
   expect(existsSync(partial)).toBe(false);
-  expect((await runWhet([...args, `out=${whole}`])).stderr).toContain("is there already");
+  expect((await runCommand([...args, `out=${whole}`])).stderr).toContain("is there already");
 
   const learned = join(folder, "learned");
   const { stderr } = await whet("sft", `train_data=${whole}`, "max_steps=1", ...quiet, `log_path=${learned}`);

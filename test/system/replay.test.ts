@@ -9,8 +9,8 @@ import type { PolicyLossName } from "../../src/protocol/losses.ts";
 import { answerLoss } from "../../src/rl/policy-losses.ts";
 import { type ReplayChanges, replay } from "../../src/rl/replay.ts";
 import { readJournal } from "../../src/runs/read-journal.ts";
+import { runCommand } from "../support/command-process.ts";
 import { eventsOf, lastWeights, loopRig, newFolder, whatHappened } from "../support/loop-rig.ts";
-import { runWhet } from "../support/whet.ts";
 
 const steps = (path: string, changes: ReplayChanges = {}) =>
   [...replay(readJournal(path), changes)].filter(({ what }) => what === "step");
@@ -146,10 +146,10 @@ test("own rewards stay, and what cannot be computed is said", async () => {
     reward: ({ tokens }) => ({ reward: tokens[0]! % 5, wellFormed: tokens[0]! % 2 === 0 }),
   });
   for (const { recorded, now } of steps(path, { format_coef: 3 })) expect(now).toEqual(recorded);
-  const own = await runWhet(["replay", `run=${path}`, "format_coef=3"]);
+  const own = await runCommand(["replay", `run=${path}`, "format_coef=3"]);
   expect(own.stdout).toContain("nothing would have differed");
   expect(own.stdout).toContain("format_coef changes nothing: the rewards were given by an own reward");
-  const other = await runWhet(["replay", `run=${path}`, "loss_scale=per_token"]);
+  const other = await runCommand(["replay", `run=${path}`, "loss_scale=per_token"]);
   expect(other.stdout).toMatch(/not computed, since only the server that trains can: loss, loss_sum, optim\//);
   expect(other.stdout).not.toMatch(/^(loss|optim\/grad_norm) /m);
 });

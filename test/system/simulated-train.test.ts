@@ -5,8 +5,8 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { readJsonLines } from "../../src/core/jsonl.ts";
 import { startServe } from "../contract/serve-process.ts";
+import { runCommand } from "../support/command-process.ts";
 import { foldersInMemory } from "../support/folders.ts";
-import { runWhet } from "../support/whet.ts";
 
 const newFolder = foldersInMemory();
 const starter = fileURLToPath(new URL("../../data/starter/train.jsonl", import.meta.url));
@@ -16,7 +16,7 @@ test("the bundled problems are solved at the rate that was ordered, without a fu
   const server = await startServe([...simulated, `answers=${starter}`, `state_dir=${newFolder()}`]);
   const path = join(newFolder(), "run");
   const args = [`base_url=${server.baseUrl}`, "max_steps=2", "eval_every=0", "max_tokens=300", `log_path=${path}`];
-  const { code, stderr } = await runWhet(["train", ...args], { env: { TINKER_API_KEY: server.apiKey } });
+  const { code, stderr } = await runCommand(["train", ...args], { env: { TINKER_API_KEY: server.apiKey } });
   expect(code, stderr).toBe(0);
   const records = readJsonLines(join(path, "metrics.jsonl")) as Record<string, number>[];
   expect(records).toHaveLength(2);
@@ -40,7 +40,7 @@ test("answers that cannot be had are refused at the start", async () => {
     [...simulated, `answers=${empty}`],
     [...simulated, "vocab_size=100"],
   ]) {
-    const { code, stderr } = await runWhet(["serve", "port=0", `state_dir=${newFolder()}`, ...args]);
+    const { code, stderr } = await runCommand(["serve", "port=0", `state_dir=${newFolder()}`, ...args]);
     expect([code, stderr], args.join(" ")).toEqual([2, expect.stringContaining("[config/bad-value]")]);
   }
   expect(readFileSync(starter, "utf8")).toContain('"solutions"');

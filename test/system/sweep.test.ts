@@ -9,6 +9,7 @@ import { listRuns } from "../../src/dashboard/run-list.ts";
 import { findRuns, writerOf } from "../../src/runs/overview.ts";
 import { readJournal } from "../../src/runs/read-journal.ts";
 import { RunView } from "../../src/runs/view.ts";
+import { runCommand } from "../support/command-process.ts";
 import { foldersInMemory } from "../support/folders.ts";
 import { type SharedEngine, sharedEngine } from "../support/shared-engine.ts";
 import { cleanEnvironment, runWhet, type WhetResult } from "../support/whet.ts";
@@ -108,7 +109,7 @@ describe("a sweep of two learning rates that is interrupted, then killed", () =>
     const page = readFileSync(join(folder, "sweep.html"), "utf8");
     expect(page.match(/<td>4\/4<\/td>/g)).toHaveLength(2);
     for (const title of ["Reward", "Pass@1", "Loss"]) expect(page).toContain(`<figcaption><b>${title}</b>`);
-    const again = await runWhet(["sweep", folder], { env });
+    const again = await runCommand(["sweep", folder], { env });
     expect([again.code, again.stdout]).toEqual([0, finished.stdout]);
     expect(again.stderr).toMatch(/2 finished/);
     expect(RunView.read(first).sessions).toHaveLength(2);
@@ -121,9 +122,9 @@ describe("a sweep of two learning rates that is interrupted, then killed", () =>
         .map(({ id }) => id)
         .toSorted(),
     ).toEqual(["runs/rates/learning_rate-0.001", "runs/rates/learning_rate-0.004"]);
-    const shown = await runWhet(["show", "learning_rate-0.004"], { cwd: folder, env });
+    const shown = await runCommand(["show", "learning_rate-0.004"], { cwd: folder, env });
     expect([shown.code, shown.stdout]).toEqual([0, expect.stringContaining("learning_rate-0.004")]);
-    const resumed = await runWhet(["resume", folder], { env });
+    const resumed = await runCommand(["resume", folder], { env });
     expect(resumed.stderr).toMatch(/the folder of a sweep, with which \S*whet sweep \S+\/rates goes on/);
   });
 });
@@ -138,7 +139,7 @@ test("a run that the server refuses loses no other, and is shown with its reason
     "eval_every=0",
     `log_path=${folder}`,
   ];
-  const { code, stdout, stderr } = await runWhet(["sweep", ...args, "parallel=2"], { env });
+  const { code, stdout, stderr } = await runCommand(["sweep", ...args, "parallel=2"], { env });
   expect([code, stderr]).toEqual([1, expect.stringMatching(/^\[lora_rank=4\] step +0 /m)]);
   expect(stderr).toMatch(/dashboard {2}http:\/\/127\.0\.0\.1:\d+/);
   expect(stdout).toMatch(/^\* +4 +finished +1\/1 /m);
@@ -157,7 +158,7 @@ describe("before anything begins", () => {
     const cwd = newFolder();
     for (const name of ["mine.jsonl", "theirs.jsonl"]) writeFileSync(join(cwd, name), "");
     for (const words of shown.filter(([word]) => word!.includes("="))) {
-      const { code, stderr } = await runWhet(["sweep", ...words, "--dry-run"], { cwd });
+      const { code, stderr } = await runCommand(["sweep", ...words, "--dry-run"], { cwd });
       expect([code, stderr], words.join(" ")).toEqual([
         0,
         expect.stringMatching(/^sweep {4}\d+ runs \(.*\n( {2}.*: new, .*\n){2,}/m),
@@ -174,7 +175,7 @@ describe("before anything begins", () => {
     [["rates", "parallel=2"], "config/no-sweep"],
   ])("%j is refused", async (args, code) => {
     const cwd = newFolder();
-    const refused = await runWhet(["sweep", ...args, ...(args[0] === "rates" ? [] : ["log_path=rates"])], { cwd });
+    const refused = await runCommand(["sweep", ...args, ...(args[0] === "rates" ? [] : ["log_path=rates"])], { cwd });
     expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining(`[${code}]`)]);
     expect(existsSync(join(cwd, "rates"))).toBe(false);
   });

@@ -3,9 +3,9 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { readJsonLines } from "../../src/core/jsonl.ts";
+import { runCommand } from "../support/command-process.ts";
 import { foldersInMemory } from "../support/folders.ts";
 import { sharedEngine } from "../support/shared-engine.ts";
-import { runWhet } from "../support/whet.ts";
 import { finalAdapter } from "./killing.ts";
 
 const newFolder = foldersInMemory();
@@ -23,7 +23,7 @@ async function train(renderer: string) {
   const path = join(newFolder(), "run");
   const { baseUrl, apiKey, stateDir } = await sharedEngine();
   const keys = [`renderer_name=${renderer}`, `log_path=${path}`, `base_url=${baseUrl}`, ...settings];
-  const { code, stderr } = await runWhet(["train", ...keys], { env: { TINKER_API_KEY: apiKey } });
+  const { code, stderr } = await runCommand(["train", ...keys], { env: { TINKER_API_KEY: apiKey } });
   expect(code, stderr).toBe(0);
   expect(JSON.parse(readFileSync(join(path, "config.json"), "utf8"))).toMatchObject({ renderer_name: renderer });
   const records = (file: string) =>
@@ -49,7 +49,7 @@ test("template and qwen3_instruct give the same rollouts, metrics and adapter", 
 
 test("what a template cannot do is refused with what it can", async () => {
   const args = ["train", "renderer_name=template", "thinking=high", `log_path=${join(newFolder(), "run")}`];
-  const { code, stderr } = await runWhet(args);
+  const { code, stderr } = await runCommand(args);
   expect(code).toBe(1);
   expect(stderr).toMatch(/thinking=high is not something .* Its choices: off\. \[renderer\/thinking\]/);
 });

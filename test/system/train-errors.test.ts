@@ -4,9 +4,9 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "nod
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type ServeProcess, startServe } from "../contract/serve-process.ts";
+import { runCommand } from "../support/command-process.ts";
 import { foldersInMemory } from "../support/folders.ts";
 import { writeTinyModel } from "../support/tiny-model.ts";
-import { runWhet } from "../support/whet.ts";
 
 const newFolder = foldersInMemory();
 let server: ServeProcess;
@@ -45,7 +45,7 @@ async function train(args: readonly string[] = [], key = "tml-local") {
     "min_generation=8",
     "context_window=4096",
   ];
-  return runWhet(["train", ...settings, ...args], { env: { TINKER_API_KEY: key } });
+  return runCommand(["train", ...settings, ...args], { env: { TINKER_API_KEY: key } });
 }
 
 /** A run of two steps; what is wrong with it later is tried on copies. */

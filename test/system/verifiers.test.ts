@@ -10,10 +10,10 @@ import { type Environment, environment } from "whetstone/rl";
 import { loadVerifiers } from "../../src/cli/parts/verifiers-environment.ts";
 import { TrainConfig } from "../../src/rl/config.ts";
 import { startServe } from "../contract/serve-process.ts";
+import { runCommand } from "../support/command-process.ts";
 import { eventsNamed, eventsOf, newFolder } from "../support/environment-runs.ts";
 import { scriptedPolicy } from "../support/scripted-policy.ts";
 import { openVenv } from "../support/venv.ts";
-import { runWhet } from "../support/whet.ts";
 
 let served: Awaited<ReturnType<typeof startServe>>;
 beforeAll(async () => {
@@ -96,7 +96,7 @@ const certificates = Object.fromEntries(
   ["SSL_CERT_FILE", "SSL_CERT_DIR"].flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])),
 ) as Record<string, string>;
 const whet = (args: readonly string[], cwd: string) =>
-  runWhet(args, { cwd, env: { TINKER_API_KEY: served.apiKey, TINKER_BASE_URL: served.baseUrl, ...certificates } });
+  runCommand(args, { cwd, env: { TINKER_API_KEY: served.apiKey, TINKER_BASE_URL: served.baseUrl, ...certificates } });
 
 /** Rewards by row: of `./whet eval`, and of verifiers' own evaluation of the same checkpoint over the OpenAI API. */
 async function bothEvaluations(path: string, python: string, file: string) {
