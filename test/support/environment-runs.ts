@@ -2,23 +2,12 @@
 import { join } from "node:path";
 import { type Environment, runTraining, type TrainingOptions, type TrainingProblem } from "whetstone/rl";
 import { ServiceClient } from "whetstone/tinker";
-import { buildMessages } from "../../src/data/question.ts";
 import type { EventOf, RunEvent } from "../../src/runs/events.ts";
 import { readJournal } from "../../src/runs/read-journal.ts";
 import { foldersInMemory } from "./folders.ts";
 import { sharedEngine } from "./shared-engine.ts";
 
 export const newFolder = foldersInMemory();
-
-/** What the bundled model answers in its own way: with a short program. */
-export const exercises = Array.from({ length: 4 }, (_, index) => ({
-  id: `keep-${index}`,
-  least: 10 + index,
-  prompt: buildMessages({
-    question: `You are given a list a of integers. Keep only the numbers that are at least ${10 + index}. Return the resulting list.`,
-  }),
-}));
-export type Exercise = (typeof exercises)[number];
 
 /** A run of an environment; `path` is a new folder unless given. */
 export async function trainOn<Problem extends TrainingProblem>(

@@ -1,11 +1,11 @@
-// Trains an environment in a process of its own, so that it can be killed: `node --import ts-loader FILE BASE_URL KEY NAME FOLDER CONFIG`.
+// Trains an environment in a process of its own, so that it can be killed: `node FILE BASE_URL KEY NAME FOLDER CONFIG`, FILE as bundled.ts makes it.
 import { environment, runTraining } from "whetstone/rl";
 import { ServiceClient } from "whetstone/tinker";
-import { exercises } from "./environment-runs.ts";
+import { exercises } from "./exercises.ts";
 import { numbers, toolRenderer, tools } from "./tool-user.ts";
 
 /** What is trained, by name. */
-export const environments = {
+const environments = {
   /** Tools, run as the model calls them, and calls that cannot be read corrected. */
   tools: environment({
     problems: numbers,
@@ -47,15 +47,12 @@ export const environments = {
 };
 export type EnvironmentName = keyof typeof environments;
 
-const [, file, baseUrl, apiKey, name, folder, config] = process.argv;
-if (file === import.meta.filename || file === new URL(import.meta.url).pathname) {
-  const service = new ServiceClient({ baseUrl: baseUrl!, apiKey: apiKey! });
-  const isTools = name === "tools";
-  await runTraining({
-    service,
-    environment: environments[name as EnvironmentName] as (typeof environments)["repair"],
-    ...(isTools && { renderer: await toolRenderer(folder!) }),
-    config: JSON.parse(config!) as object,
-  });
-  await service.close();
-}
+const [baseUrl, apiKey, name, folder, config] = process.argv.slice(2);
+const service = new ServiceClient({ baseUrl: baseUrl!, apiKey: apiKey! });
+await runTraining({
+  service,
+  environment: environments[name as EnvironmentName] as (typeof environments)["repair"],
+  ...(name === "tools" && { renderer: await toolRenderer(folder!) }),
+  config: JSON.parse(config!) as object,
+});
+await service.close();

@@ -1,39 +1,19 @@
 // Starts controlled-run.ts against an engine that outlives it.
 import { spawn } from "node:child_process";
-import { mkdtempSync } from "node:fs";
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { build } from "esbuild";
-import { inject } from "vitest";
-import { sourceEntries } from "../../src/core/own-entries.mjs";
-import { bundling } from "../../src/core/prepared.mjs";
+import { bundled } from "../support/bundled.ts";
 import { type SharedEngine, sharedEngine } from "../support/shared-engine.ts";
 import { cleanEnvironment } from "../support/whet.ts";
 import type { ControlledRun } from "./controlled-run.ts";
 
 const script = fileURLToPath(new URL("./controlled-run.ts", import.meta.url));
 
-let made: Promise<string> | undefined;
-/** The program in one file: it is started again and again, and to read some hundred modules takes longer than its steps. */
-const program = () => (made ??= bundle());
-
-async function bundle(): Promise<string> {
-  const outfile = join(mkdtempSync(join(inject("folder"), "controlled-")), "run.mjs");
-  await build({
-    entryPoints: [script],
-    outfile,
-    alias: Object.fromEntries(Object.entries(sourceEntries()).map(([name, url]) => [name, fileURLToPath(url)])),
-    ...bundling,
-  });
-  return outfile;
-}
-
 export class ControlledRuns {
   readonly #engine: SharedEngine;
   readonly #program: string;
 
   static async open(): Promise<ControlledRuns> {
-    const [engine, file] = await Promise.all([sharedEngine(), program()]);
+    const [engine, file] = await Promise.all([sharedEngine(), bundled(script)]);
     return new ControlledRuns(engine, file);
   }
 

@@ -4,7 +4,8 @@ import { expect, test } from "vitest";
 import { environment } from "whetstone/rl";
 import { readableRun, readBatch, turnTokens } from "../../src/runs/batch.ts";
 import { loadTokenizer } from "../../src/tokenizer/index.ts";
-import { type Exercise, eventsNamed, exercises, trainOn } from "../support/environment-runs.ts";
+import { eventsNamed, trainOn } from "../support/environment-runs.ts";
+import { type Exercise, exercises } from "../support/exercises.ts";
 
 const wellDone = ({ text, problem }: { text: string; problem: Exercise }) => Number(text.includes(`${problem.least}`));
 

@@ -9,6 +9,7 @@ import { readJsonLines } from "../../src/core/jsonl.ts";
 import { Random } from "../../src/core/random.ts";
 import type { AuditRecord } from "../../src/engine/audited.ts";
 import { type ServeProcess, startServe } from "../contract/serve-process.ts";
+import { bundled } from "../support/bundled.ts";
 import { eventsNamed, eventsOf, newFolder } from "../support/environment-runs.ts";
 import type { EnvironmentName } from "../support/episode-training.ts";
 import { taughtRank, teachTools, toolRenderer } from "../support/tool-user.ts";
@@ -26,8 +27,8 @@ const cases: [EnvironmentName, lag: number][] = wanted
     ];
 const kills = Math.ceil(Number(wanted ?? cases.length) / cases.length);
 
-const program = fileURLToPath(new URL("../support/episode-training.ts", import.meta.url));
-const loader = new URL("../../src/core/ts-loader.mjs", import.meta.url).href;
+const script = fileURLToPath(new URL("../support/episode-training.ts", import.meta.url));
+let program: string;
 
 let audit: string;
 let stateDir: string;
@@ -35,6 +36,7 @@ let engine: ServeProcess;
 let taught: string;
 
 beforeAll(async () => {
+  program = await bundled(script);
   audit = join(newFolder(), "engine.jsonl");
   stateDir = newFolder();
   engine = await startServe([`state_dir=${stateDir}`], undefined, ["env", `WHET_ENGINE_AUDIT=${audit}`]);
@@ -59,11 +61,15 @@ const settings = (path: string, name: EnvironmentName, lag: number) => ({
   ...(name === "tools" && { from: taught, lora_rank: taughtRank, learning_rate: 1e-4 }),
 });
 
+const start = (path: string, name: EnvironmentName, lag: number): ChildProcess => {
+  const config = JSON.stringify(settings(path, name, lag));
+  const args = [program, engine.baseUrl, engine.apiKey, name, newFolder(), config];
+  return spawn(process.execPath, args, { stdio: ["ignore", "ignore", "pipe"] });
+};
+
 /** Trains; resolves to the exit code, null when it was killed. */
 async function train(path: string, name: EnvironmentName, lag: number, killAfterMs?: number): Promise<number | null> {
-  const config = JSON.stringify(settings(path, name, lag));
-  const args = ["--import", loader, program, engine.baseUrl, engine.apiKey, name, newFolder(), config];
-  const child: ChildProcess = spawn(process.execPath, args, { stdio: ["ignore", "ignore", "pipe"] });
+  const child = start(path, name, lag);
   let errors = "";
   child.stderr!.on("data", (chunk: Buffer) => {
     errors += chunk.toString();
@@ -116,20 +122,7 @@ test("an environment whose chance no seed knows diverges after a kill, says so, 
   const path = join(newFolder(), "chance");
   // Killed when the first episodes are under way.
   const journal = join(path, "journal");
-  const child = spawn(
-    process.execPath,
-    [
-      "--import",
-      loader,
-      program,
-      engine.baseUrl,
-      engine.apiKey,
-      "chance",
-      newFolder(),
-      JSON.stringify(settings(path, "chance", 0)),
-    ],
-    { stdio: "ignore" },
-  );
+  const child = start(path, "chance", 0);
   const turnsIn = () => (existsSync(journal) ? eventsNamed(eventsOf(path), "turn-sampled").length : 0);
   while (turnsIn() < 3) await new Promise((resolve) => setTimeout(resolve, 5));
   child.kill("SIGKILL");
