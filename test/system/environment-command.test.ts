@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { readJsonLines } from "../../src/core/jsonl.ts";
 import type { RunEvent } from "../../src/runs/events.ts";
-import { runCommand } from "../support/command-process.ts";
 import { eventsNamed, eventsOf } from "../support/environment-runs.ts";
 import { temporaryFolders } from "../support/folders.ts";
 import { type SharedEngine, sharedEngine } from "../support/shared-engine.ts";
+import { runWhet } from "../support/whet.ts";
 
 const folder = temporaryFolders();
 let place: string;
@@ -43,7 +43,7 @@ export default environment({
 `;
 
 const whet = async (...args: string[]) => {
-  const result = await runCommand(args, { cwd: place, env: { TINKER_API_KEY: engine.apiKey } });
+  const result = await runWhet(args, { cwd: place, env: { TINKER_API_KEY: engine.apiKey } });
   return { ...result, text: result.stdout + result.stderr };
 };
 /** Where the engine is that tests share. */
@@ -135,7 +135,7 @@ test("a problem that it does not have is said with one that it has", async () =>
 
 test("doctor checks it and forecasts from a batch that is played", async () => {
   // What it measures, it measures on an engine of its own.
-  const result = await runCommand(["doctor", "env=talk.ts", "max_steps=2", ...small], { cwd: place });
+  const result = await runWhet(["doctor", "env=talk.ts", "max_steps=2", ...small], { cwd: place });
   const [code, text] = [result.code, result.stdout + result.stderr];
   expect(text).toContain("ok        environment");
   expect(text).toMatch(/ok {8}data {7}2 problems of .*talk\.ts/);
@@ -162,7 +162,7 @@ test("a dry run says what every turn may cost, and leaves nothing", async () => 
 test("resume finds it from anywhere, and says that the module is another one", async () => {
   mkdirSync(join(place, "elsewhere"));
   const again = (...more: string[]) =>
-    runCommand(["resume", run, ...more], { cwd: join(place, "elsewhere"), env: { TINKER_API_KEY: engine.apiKey } });
+    runWhet(["resume", run, ...more], { cwd: join(place, "elsewhere"), env: { TINKER_API_KEY: engine.apiKey } });
   const same = await again("max_steps=3");
   expect(same.code, same.stderr).toBe(0);
   expect(same.stderr).not.toContain("another setting: the environment");
@@ -223,7 +223,7 @@ test("init --env writes the environment that the guide begins with, and the guid
   const more: Record<string, string[]> = { sample: [], train: ["--dry-run"], eval: ["max_turns=1", "max_tokens=32"] };
   for (const [name, ...args] of shown) {
     const env = { TINKER_API_KEY: engine.apiKey };
-    const result = await runCommand([name!, there(), ...args, ...more[name!]!], { cwd: join(place, "fresh"), env });
+    const result = await runWhet([name!, there(), ...args, ...more[name!]!], { cwd: join(place, "fresh"), env });
     expect(result.code, result.stderr).toBe(0);
   }
   expect(await whet("init", "fresh", "env=true")).toMatchObject({ code: 2 });
