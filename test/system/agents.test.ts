@@ -11,7 +11,7 @@ import { type Agent, agents, pythonAgent } from "../support/agents.ts";
 import { eventsNamed, newFolder } from "../support/environment-runs.ts";
 import { clientPackages } from "../support/npm-packages.ts";
 import { called, lastSaid, type ScriptedPolicy, scriptedPolicy } from "../support/scripted-policy.ts";
-import { openVenv } from "../support/venv.ts";
+import { suiteVenv } from "../support/venv.ts";
 
 let policy: ScriptedPolicy;
 beforeAll(async () => {
@@ -87,7 +87,7 @@ test.each(["openai", "ai generateText", "ai ToolLoopAgent, streaming", "langchai
 });
 
 test("openai of Python", async () => {
-  const venv = await openVenv(["openai==3.51.0"]);
+  const venv = await suiteVenv();
   if ("missing" in venv) return console.warn(`not compared: ${venv.missing}`);
   expectExact(await train(pythonAgent(venv.python)));
 });

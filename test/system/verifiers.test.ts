@@ -13,7 +13,7 @@ import { startServe } from "../contract/serve-process.ts";
 import { runCommand } from "../support/command-process.ts";
 import { eventsNamed, eventsOf, newFolder } from "../support/environment-runs.ts";
 import { scriptedPolicy } from "../support/scripted-policy.ts";
-import { openVenv } from "../support/venv.ts";
+import { newestVerifiersVenv, verifiersVenv } from "../support/venv.ts";
 
 let served: Awaited<ReturnType<typeof startServe>>;
 beforeAll(async () => {
@@ -21,11 +21,10 @@ beforeAll(async () => {
 });
 afterAll(() => served.close());
 
-const classic = () => openVenv(["verifiers[rg]==0.3.1"]);
-const newest = () => openVenv(["verifiers==0.4.0", "uv"]);
 const pythonOf = ({ python }: { python: string }) => `env_python=${dirname(dirname(python))}`;
 
 const whole = process.env["WHET_COMPAT"] !== undefined;
+const classic = () => verifiersVenv(whole ? "[rg]" : "");
 
 /**
  * An environment that verifiers brings. The whole proof takes the one over tasks of the reasoning-gym package, where a right answer among
@@ -162,7 +161,7 @@ test(
   "a taskset of verifiers.v1, played by its chat agent: a step of training; with WHET_COMPAT=1 the same evaluation",
   long,
   async () => {
-    const venv = await newest();
+    const venv = await newestVerifiersVenv();
     if ("missing" in venv) return console.warn(`not run: ${venv.missing}`);
     const folder = newFolder();
     const file = join(folder, "keep.py");
