@@ -1,5 +1,4 @@
 // Files that are either wholly there or not there at all, and the paths that may name them.
-import { randomBytes } from "node:crypto";
 import {
   closeSync,
   existsSync,
@@ -18,6 +17,7 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { messageOf, WhetstoneError } from "./errors.ts";
+import { waitForLock } from "./lock-file.ts";
 
 /** Replaces a file in one step: a crash leaves the old content or the new one, never a part of either. */
 export function writeFileAtomic(path: string, content: string | Uint8Array): void {
@@ -72,22 +72,23 @@ export function makeFolder(path: string): string[] {
 }
 
 /**
- * Makes a folder with what `fill` puts there, unless it is there. It gets its name when it is complete, so that a half-made one is never used
- * and processes that make the same one do not disturb each other.
+ * Makes a folder with what `fill` puts there, unless it is there. It gets its name when it is complete, so that a half-made one is never used;
+ * other processes that want the same wait for it.
  */
 export async function makeOnce(folder: string, fill: (draft: string) => Promise<void>): Promise<void> {
   if (existsSync(folder)) return;
-  const draft = `${folder}.${process.pid}-${randomBytes(4).toString("hex")}`;
+  mkdirSync(dirname(folder), { recursive: true });
+  const release = await waitForLock(`${folder}.lock`, () => {});
+  const draft = `${folder}.part`;
   try {
-    mkdirSync(draft, { recursive: true });
+    if (existsSync(folder)) return;
+    rmSync(draft, { recursive: true, force: true });
+    mkdirSync(draft);
     await fill(draft);
-    try {
-      renameSync(draft, folder);
-    } catch (error) {
-      if (!existsSync(folder)) throw error; // another process was faster, and made the same
-    }
+    renameSync(draft, folder);
   } finally {
     rmSync(draft, { recursive: true, force: true });
+    release();
   }
 }
 
