@@ -2,10 +2,9 @@
 import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { cacheFolder } from "../../src/core/cache.ts";
-import { takeLock } from "../../src/core/lock-file.ts";
+import { waitForLock } from "../../src/core/lock-file.ts";
 import { pipFor } from "../../src/sandbox/packages.ts";
 
 const cache = join(cacheFolder(), "venvs");
@@ -37,8 +36,7 @@ export async function openVenv(packages: readonly string[]): Promise<Venv> {
   const { folder, building, ready } = plan(packages);
   mkdirSync(cache, { recursive: true });
   // Made once: test processes that want the same one wait for the first.
-  let lock = takeLock(`${folder}.lock`);
-  for (; "holder" in lock; lock = takeLock(`${folder}.lock`)) await sleep(200);
+  const release = await waitForLock(`${folder}.lock`, () => {});
   try {
     if (ready()) return { python: join(folder, "bin", "python") };
     try {
@@ -50,7 +48,7 @@ export async function openVenv(packages: readonly string[]): Promise<Venv> {
     }
     return finish(folder, building);
   } finally {
-    lock.release();
+    release();
   }
 }
 
