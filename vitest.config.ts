@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { sourceEntries } from "./src/core/own-entries.mjs";
-import LongestFirst from "./test/longest-first.ts";
+import LongestFirst, { WriteSeconds } from "./test/longest-first.ts";
 
 /** Where `python3` is a script that looks for the interpreter (pyenv), every jail would wait for it: the interpreter's folder comes first. */
 function withoutShims(path: string): string {
@@ -24,8 +24,9 @@ export default defineConfig({
     // Several files at once: a second thread of an engine would cost its start and find no core. The bits are the same, and
     // test/starter and src/engine use more.
     env: { OMP_NUM_THREADS: "1", PATH: withoutShims(process.env["PATH"] ?? "") },
-    // Twice the cores of the machines that this runs on: while one waits for what it started, another computes.
-    maxWorkers: 4,
+    // Three times the cores of the machines that this runs on: of four, two computed for no more than two thirds of the time, since most
+    // wait for what they started.
+    maxWorkers: 6,
     globalSetup: "./test/whole-run-folder.ts",
     setupFiles: "./test/remove-folders.ts",
     sequence: { sequencer: LongestFirst },
@@ -34,6 +35,6 @@ export default defineConfig({
     isolate: false,
     unstubEnvs: true,
     unstubGlobals: true,
-    reporters: ["default", "./test/closing-line.ts"],
+    reporters: ["default", "./test/closing-line.ts", ...(process.env["WHET_SECONDS"] ? [new WriteSeconds()] : [])],
   },
 });
