@@ -3,11 +3,10 @@
 import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { cacheFolder } from "../../src/core/cache.ts";
-import { takeLock } from "../../src/core/lock-file.ts";
+import { waitForLock } from "../../src/core/lock-file.ts";
 
 /** What agents are written with, in one folder. */
 const clients = {
@@ -39,8 +38,7 @@ async function openPackages(name: string, dependencies: Readonly<Record<string, 
   const building = `${folder}.${process.pid}`;
   mkdirSync(cache, { recursive: true });
   // Made once: test processes that want the same one wait for the first.
-  let lock = takeLock(`${folder}.lock`);
-  for (; "holder" in lock; lock = takeLock(`${folder}.lock`)) await sleep(200);
+  const release = await waitForLock(`${folder}.lock`, () => {});
   try {
     if (existsSync(folder)) return { folder };
     mkdirSync(building, { recursive: true });
@@ -56,6 +54,6 @@ async function openPackages(name: string, dependencies: Readonly<Record<string, 
       missing: `${Object.keys(dependencies).join(", ")} cannot be installed here: ${reason.trim().slice(-300)}`,
     };
   } finally {
-    lock.release();
+    release();
   }
 }

@@ -1,7 +1,7 @@
 // Python virtual environments for tests that need a real package from PyPI. They are made on first use and kept, for every checkout.
 import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { cacheFolder } from "../../src/core/cache.ts";
 import { waitForLock } from "../../src/core/lock-file.ts";
@@ -41,8 +41,7 @@ export async function openVenv(packages: readonly string[]): Promise<Venv> {
     if (ready()) return { python: join(folder, "bin", "python") };
     try {
       await run("python3", "-m", "venv", "--without-pip", building);
-      const pip = await pipFor("python3", join(building, "bin", "python"));
-      await run(...pip, "install", "--quiet", "--disable-pip-version-check", "--no-compile", ...packages);
+      await install(join(building, "bin", "python"), packages);
     } catch (error) {
       return unavailable(packages, building, (error as { stderr?: string }).stderr || String(error));
     }
@@ -81,6 +80,23 @@ function newestInstalled(name: string): string | undefined {
     .flatMap((folder) => (folder.startsWith(`${name}==`) ? [folder.slice(name.length + 2)] : []))
     .sort((a, b) => a.localeCompare(b, "en", { numeric: true }))
     .at(-1);
+}
+
+/** By uv, in a tenth of pip's time; by pip where uv cannot be had, or knows no registry. */
+async function install(python: string, packages: readonly string[]): Promise<void> {
+  const uv = packages === uvPackage ? undefined : await findUv();
+  const installed = uv && (await run(uv, "pip", "install", "--quiet", "--python", python, ...packages).catch(() => {}));
+  if (installed) return;
+  const pip = await pipFor("python3", python);
+  await run(...pip, "install", "--quiet", "--disable-pip-version-check", "--no-compile", ...packages);
+}
+
+const uvPackage = ["uv"];
+let uv: Promise<string | undefined> | undefined;
+
+function findUv(): Promise<string | undefined> {
+  uv ??= openVenv(uvPackage).then((venv) => ("python" in venv ? join(dirname(venv.python), "uv") : undefined));
+  return uv;
 }
 
 const timeoutMs = 600_000;
