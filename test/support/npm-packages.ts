@@ -1,12 +1,12 @@
 // Packages of the npm registry that some tests use as their users do. They are installed on first use, beside this checkout's own, and
 // kept: what `./whet` needs stays small.
 import { execFile } from "node:child_process";
-import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { cacheFolder } from "../../src/core/cache.ts";
-import { waitForLock } from "../../src/core/lock-file.ts";
+import { makeOnce } from "../../src/core/files.ts";
 
 /** What agents are written with, in one folder. */
 const clients = {
@@ -32,28 +32,19 @@ export async function importFrom<Module>(folder: string, name: string): Promise<
 }
 
 async function openPackages(name: string, dependencies: Readonly<Record<string, string>>): Promise<Packages> {
-  const cache = join(cacheFolder(), "npm");
   const text = JSON.stringify({ private: true, type: "module", dependencies });
-  const folder = join(cache, `${name}-${Buffer.from(text).toString("base64url").slice(-24)}`);
-  const building = `${folder}.${process.pid}`;
-  mkdirSync(cache, { recursive: true });
-  // Made once: test processes that want the same one wait for the first.
-  const release = await waitForLock(`${folder}.lock`, () => {});
+  const folder = join(cacheFolder(), "npm", `${name}-${Buffer.from(text).toString("base64url").slice(-24)}`);
   try {
-    if (existsSync(folder)) return { folder };
-    mkdirSync(building, { recursive: true });
-    writeFileSync(join(building, "package.json"), text);
-    const flags = ["--no-audit", "--no-fund", "--ignore-scripts", "--silent"];
-    await promisify(execFile)("npm", ["install", ...flags], { cwd: building, timeout: 600_000 });
-    renameSync(building, folder);
+    await makeOnce(folder, async (draft) => {
+      writeFileSync(join(draft, "package.json"), text);
+      const flags = ["--no-audit", "--no-fund", "--ignore-scripts", "--silent"];
+      await promisify(execFile)("npm", ["install", ...flags], { cwd: draft, timeout: 600_000 });
+    });
     return { folder };
   } catch (error) {
-    rmSync(building, { recursive: true, force: true });
     const reason = (error as { stderr?: string }).stderr || String(error);
     return {
       missing: `${Object.keys(dependencies).join(", ")} cannot be installed here: ${reason.trim().slice(-300)}`,
     };
-  } finally {
-    release();
   }
 }

@@ -1,10 +1,10 @@
 // Python virtual environments for tests that need a real package from PyPI. They are made on first use and kept, for every checkout.
 import { execFile } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { cacheFolder } from "../../src/core/cache.ts";
-import { waitForLock } from "../../src/core/lock-file.ts";
+import { makeOnce } from "../../src/core/files.ts";
 import { pipFor } from "../../src/sandbox/packages.ts";
 
 const cache = join(cacheFolder(), "venvs");
@@ -28,26 +28,21 @@ export async function makeVenvs(): Promise<void> {
   for (const open of [suiteVenv, verifiersVenv, newestVerifiersVenv]) await open();
 }
 
-/**
- * The interpreter of an environment with these packages, or why it cannot be had (no Python, no registry). A half-made environment
- * is never used: it is built under another name and moved into place.
- */
+/** The interpreter of an environment with these packages, or why it cannot be had (no Python, no registry). */
 export async function openVenv(packages: readonly string[]): Promise<Venv> {
-  const { folder, building, ready } = plan(packages);
-  mkdirSync(cache, { recursive: true });
-  // Made once: test processes that want the same one wait for the first.
-  const release = await waitForLock(`${folder}.lock`, () => {});
+  const folder = join(cache, packages.join("+").replaceAll(/[^\w.+=-]/g, "_"));
+  const pythonIn = (place: string) => join(place, "bin", "python");
+  // It is a link: the interpreter that it was made of may be gone.
+  if (!existsSync(pythonIn(folder))) rmSync(folder, { recursive: true, force: true });
   try {
-    if (ready()) return { python: join(folder, "bin", "python") };
-    try {
-      await run("python3", "-m", "venv", "--without-pip", building);
-      await install(join(building, "bin", "python"), packages);
-    } catch (error) {
-      return unavailable(packages, building, (error as { stderr?: string }).stderr || String(error));
-    }
-    return finish(folder, building);
-  } finally {
-    release();
+    await makeOnce(folder, async (draft) => {
+      await run("python3", "-m", "venv", "--without-pip", draft);
+      await install(pythonIn(draft), packages);
+    });
+    return { python: pythonIn(folder) };
+  } catch (error) {
+    const reason = (error as { stderr?: string }).stderr || String(error);
+    return { missing: `${packages.join(" ")} cannot be installed here: ${reason.trim().slice(-300)}` };
   }
 }
 
@@ -76,7 +71,7 @@ export async function openNewest(name: string): Promise<(Venv & { version: strin
 function newestInstalled(name: string): string | undefined {
   if (!existsSync(cache)) return undefined;
   return readdirSync(cache)
-    .filter((folder) => existsSync(join(cache, folder, "complete")))
+    .filter((folder) => !folder.endsWith(".part"))
     .flatMap((folder) => (folder.startsWith(`${name}==`) ? [folder.slice(name.length + 2)] : []))
     .sort((a, b) => a.localeCompare(b, "en", { numeric: true }))
     .at(-1);
@@ -102,32 +97,3 @@ function findUv(): Promise<string | undefined> {
 const timeoutMs = 600_000;
 
 const run = (program: string, ...args: string[]) => promisify(execFile)(program, args, { timeout: timeoutMs });
-
-function plan(packages: readonly string[]) {
-  const folder = join(cache, packages.join("+").replaceAll(/[^\w.+=-]/g, "_"));
-  const building = `${folder}.${process.pid}`;
-  const ready = () => {
-    // The interpreter is a link: the one it was made of may be gone.
-    if (["complete", "bin/python"].every((name) => existsSync(join(folder, name)))) return true;
-    mkdirSync(cache, { recursive: true });
-    for (const place of [folder, building]) rmSync(place, { recursive: true, force: true });
-    return false;
-  };
-  return { folder, building, ready };
-}
-
-function unavailable(packages: readonly string[], building: string, reason: string): Venv {
-  rmSync(building, { recursive: true, force: true });
-  return { missing: `${packages.join(" ")} cannot be installed here: ${reason.trim().slice(-300)}` };
-}
-
-function finish(folder: string, building: string): Venv {
-  writeFileSync(join(building, "complete"), "");
-  try {
-    renameSync(building, folder);
-  } catch {
-    // Another test process was faster; its environment is the same.
-    rmSync(building, { recursive: true, force: true });
-  }
-  return { python: join(folder, "bin", "python") };
-}
