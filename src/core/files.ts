@@ -1,6 +1,8 @@
 // Files that are either wholly there or not there at all, and the paths that may name them.
+import type { Hash } from "node:crypto";
 import {
   closeSync,
+  createReadStream,
   existsSync,
   fsyncSync,
   mkdirSync,
@@ -41,6 +43,12 @@ export function replaceFile(path: string, write: (temporary: string) => void): v
     throw error;
   }
   syncFolder(dirname(path));
+}
+
+/** A hash that has read a file, however large. */
+export async function hashFile(path: string, hash: Hash, signal?: AbortSignal): Promise<Hash> {
+  for await (const chunk of createReadStream(path, { highWaterMark: 1 << 20, signal })) hash.update(chunk as Buffer);
+  return hash;
 }
 
 /** Bytes that can still be written where `path` is or will be. */

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { expandGguf } from "../engine/expand-gguf.ts";
 import { SafetensorsFile, type TensorEntry } from "../engine/safetensors.ts";
-import { HubError } from "../hub/hub.ts";
+import { HubError } from "../hub/errors.ts";
 import { companions, type ModelFolderOptions, modelFolder } from "../hub/model-folder.ts";
 import { ExportError } from "./errors.ts";
 

@@ -9,7 +9,7 @@ import { APIStatusError, type ServiceClient } from "../client/index.ts";
 import { messageOf } from "../core/errors.ts";
 import { freeBytes } from "../core/files.ts";
 import { extractTar } from "../core/tar.ts";
-import { get, type RetryOptions, retrying } from "../hub/http-retry.ts";
+import { type RetryOptions, retrying, send } from "../hub/http-retry.ts";
 import { adapterFiles } from "./adapter.ts";
 import { ExportError } from "./errors.ts";
 
@@ -162,7 +162,7 @@ async function bodyOf(url: string, signal: AbortSignal): Promise<AsyncIterable<U
       "export/download",
       `The server names ${url.slice(0, 80)} as a link, which is no web address.`,
     );
-  return (await get(url, { signal })).body ?? emptyBody();
+  return (await send(url, { signal })).body ?? emptyBody();
 }
 
 async function* emptyBody(): AsyncGenerator<Uint8Array> {}

@@ -1,27 +1,25 @@
 // Downloads one file so that it can break off at any moment: the part that is there stays, the next try asks for the rest, and the
 // file appears under its name only when its size and hash are right.
 import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
 import { open, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
-import { WhetstoneError } from "../core/errors.ts";
-import { syncFolder } from "../core/files.ts";
+import { hashFile, syncFolder } from "../core/files.ts";
 import { takeLock } from "../core/lock-file.ts";
-import { ConnectionError, get, pauseOrThrow, type RetryOptions } from "./http-retry.ts";
-
-/** What arrived is not what was announced. */
-export class DownloadError extends WhetstoneError {}
+import { HubError } from "./errors.ts";
+import { ConnectionError, pauseOrThrow, type RetryOptions, send } from "./http-retry.ts";
 
 export interface DownloadOptions extends RetryOptions {
+  headers: Readonly<Record<string, string>>;
   sizeBytes: number;
   hash: { algorithm: "sha256" | "git-sha1"; hex: string };
   /** Bytes that are on disk so far. */
-  onProgress?: (receivedBytes: number) => void;
+  onProgress(receivedBytes: number): void;
   /** Called with the bytes that a previous try left. */
-  onResume?: (bytes: number) => void;
-  /** A connection that sends nothing for this long is given up and tried again. Default 60 000. */
-  stallMs?: number;
+  onResume(bytes: number): void;
 }
+
+/** A connection that sends nothing for this long is given up and tried again. */
+const stallMs = 60_000;
 
 /** Downloads `url` to `target`, whose folder exists. Two downloads of one file may run at once: the second uses a part of its own. */
 export async function downloadFile(url: string, target: string, options: DownloadOptions): Promise<void> {
@@ -30,7 +28,7 @@ export async function downloadFile(url: string, target: string, options: Downloa
   const part = release ? `${target}.part` : `${target}.${process.pid}-${privateParts++}.part`;
   try {
     const left = await sizeOf(part);
-    if (left > 0) options.onResume?.(left);
+    if (left > 0) options.onResume(left);
     // What an earlier try left may have been damaged by a power cut: then it is fetched once more, as a whole.
     for (const _ of left > 0 ? ["rest", "whole"] : ["whole"]) {
       await fetchAll(url, part, options);
@@ -41,7 +39,7 @@ export async function downloadFile(url: string, target: string, options: Downloa
       }
       await rm(part, { force: true });
     }
-    throw new DownloadError(
+    throw new HubError(
       "hub/corrupt",
       `The download of ${target} does not have the hash ${options.hash.hex} and was deleted. Try again; a proxy may be changing it.`,
     );
@@ -73,7 +71,6 @@ async function fetchRest(url: string, part: string, options: DownloadOptions): P
     start = 0;
   }
   if (start === options.sizeBytes && start > 0) return;
-  const { stallMs = 60_000 } = options;
   const stall = new AbortController();
   let timer = setTimeout(() => stall.abort(), stallMs);
   const signal = options.signal ? AbortSignal.any([options.signal, stall.signal]) : stall.signal;
@@ -81,7 +78,7 @@ async function fetchRest(url: string, part: string, options: DownloadOptions): P
   const file = await open(part, "a");
   try {
     const headers = { ...options.headers, ...(start > 0 ? { range: `bytes=${start}-` } : {}) };
-    const response = await get(url, { headers, signal }, [416]);
+    const response = await send(url, { headers, signal }, [416]);
     if (response.status === 416) {
       // The part is not a beginning of this file.
       await response.body?.cancel();
@@ -94,18 +91,18 @@ async function fetchRest(url: string, part: string, options: DownloadOptions): P
       start = 0;
     }
     let received = start;
-    options.onProgress?.(received);
+    options.onProgress(received);
     for await (const chunk of response.body ?? []) {
       clearTimeout(timer);
       timer = setTimeout(() => stall.abort(), stallMs);
       received += chunk.byteLength;
       if (received > options.sizeBytes)
-        throw new DownloadError(
+        throw new HubError(
           "hub/corrupt",
           `${new URL(url).origin} sends more than the ${options.sizeBytes} bytes it announced. Try again later.`,
         );
       await file.writeFile(chunk);
-      options.onProgress?.(received);
+      options.onProgress(received);
     }
     await file.sync();
     if (received < options.sizeBytes)
@@ -121,10 +118,8 @@ async function fetchRest(url: string, part: string, options: DownloadOptions): P
 }
 
 async function isRight(part: string, { sizeBytes, hash }: DownloadOptions): Promise<boolean> {
-  const digest = createHash(hash.algorithm === "sha256" ? "sha256" : "sha1");
-  if (hash.algorithm === "git-sha1") digest.update(`blob ${sizeBytes}\0`);
-  for await (const chunk of createReadStream(part, { highWaterMark: 1 << 20 })) digest.update(chunk as Buffer);
-  return digest.digest("hex") === hash.hex;
+  const digest = hash.algorithm === "sha256" ? createHash("sha256") : createHash("sha1").update(`blob ${sizeBytes}\0`);
+  return (await hashFile(part, digest)).digest("hex") === hash.hex;
 }
 
 async function sizeOf(path: string): Promise<number> {

@@ -1,4 +1,4 @@
-// GET with a few tries: for servers elsewhere that may be busy for a moment. Nothing here knows what the answers mean.
+// Requests to servers elsewhere, tried again where they may be busy for a moment. Nothing here knows what the answers mean.
 import { setTimeout as sleep } from "node:timers/promises";
 import { fetchFrom } from "../core/proxy.ts";
 
@@ -25,21 +25,16 @@ export class ConnectionError extends Error {
 }
 
 export interface RetryOptions {
-  headers?: Record<string, string>;
   signal?: AbortSignal | undefined;
   /** Default 5. */
   tries?: number;
   /** Milliseconds before the second try; doubles each time. Default 500. */
-  retryDelayMs?: number;
+  retryDelayMs?: number | undefined;
 }
 
-/** The answer to one GET. Throws HttpStatusError for a status that is neither a success nor among `expected`. */
-export async function get(
-  url: string,
-  { headers = {}, signal }: Pick<RetryOptions, "headers" | "signal">,
-  expected: readonly number[] = [],
-): Promise<Response> {
-  const response = await fetchFrom(url, { headers, signal: signal ?? null });
+/** The answer to one request. Throws HttpStatusError for a status that is neither a success nor among `expected`. */
+export async function send(url: string, init: RequestInit, expected: readonly number[] = []): Promise<Response> {
+  const response = await fetchFrom(url, init);
   if (response.ok || expected.includes(response.status)) return response;
   // Its body is read so that the connection is free again.
   const detail = response.headers.get("x-error-message") ?? (await response.text().catch(() => ""));
@@ -70,5 +65,5 @@ export async function pauseOrThrow(error: unknown, failures: number, options: Re
       : error instanceof ConnectionError || failure !== undefined;
   if (failures >= tries || !mayPass) throw failure ?? error;
   const asked = error instanceof HttpStatusError ? error.retryAfterMs : undefined;
-  await sleep(asked ?? retryDelayMs * 2 ** (failures - 1), undefined, signal ? { signal } : {});
+  await sleep(asked ?? retryDelayMs * 2 ** (failures - 1), undefined, signal && { signal });
 }

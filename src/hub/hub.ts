@@ -8,10 +8,8 @@ import { bytesOf } from "../core/count.ts";
 import { messageOf, WhetstoneError } from "../core/errors.ts";
 import { writeFileAtomic } from "../core/files.ts";
 import { downloadFile } from "./download.ts";
-import { get, HttpStatusError, retrying } from "./http-retry.ts";
-
-/** The hub cannot be reached, refuses, or sends something else than it announced. */
-export class HubError extends WhetstoneError {}
+import { HubError } from "./errors.ts";
+import { HttpStatusError, type RetryOptions, retrying, send } from "./http-retry.ts";
 
 export interface HubRepository {
   type: "model" | "dataset";
@@ -41,6 +39,11 @@ export interface HubProgress {
   totalBytes: number;
 }
 
+export interface HubDownloadOptions {
+  signal?: AbortSignal | undefined;
+  onProgress?: ((progress: HubProgress) => void) | undefined;
+}
+
 export interface HubOptions {
   /** Default: HF_ENDPOINT, else https://huggingface.co. */
   endpoint?: string;
@@ -49,7 +52,7 @@ export interface HubOptions {
   /** Default: `hub` in the cache folder. */
   cacheFolder?: string;
   /** Called with what is worth a line to the user: an old listing is used, a download goes on. */
-  onNotice?: (message: string) => void;
+  onNotice?: ((message: string) => void) | undefined;
   /** Milliseconds before the first retry; doubles each time. Default 500. */
   retryDelayMs?: number;
   /** Nothing is asked of the network: what the cache does not have is an error. Default false. */
@@ -63,25 +66,21 @@ export const hubEndpoint = (given?: string): string =>
 export class Hub {
   readonly endpoint: string;
   readonly cacheFolder: string;
+  readonly #options: HubOptions;
   readonly #token: string | undefined;
-  readonly #onNotice: (message: string) => void;
-  readonly #retryDelayMs: number;
-  readonly #offline: boolean;
 
   constructor(options: HubOptions = {}) {
+    this.#options = options;
     this.endpoint = hubEndpoint(options.endpoint);
     this.#token = options.token ?? (process.env["HF_TOKEN"] || undefined);
     this.cacheFolder = options.cacheFolder ?? join(cacheFolder(), "hub");
-    this.#onNotice = options.onNotice ?? (() => {});
-    this.#retryDelayMs = options.retryDelayMs ?? 500;
-    this.#offline = options.offline ?? false;
   }
 
   /** The files of a repository at the commit that its revision stands for now; without a network, at the last known one. */
   async snapshot(repository: HubRepository, signal?: AbortSignal): Promise<HubSnapshot> {
     const cached = join(this.#folderOf(repository), "listings", `${encodeURIComponent(revisionOf(repository))}.json`);
     try {
-      if (this.#offline) throw this.#notCached(repository);
+      if (this.#options.offline) throw this.#notCached(repository);
       const snapshot = await this.#list(repository, signal);
       return await this.#explain(repository, signal, async () => {
         await mkdir(dirname(cached), { recursive: true });
@@ -92,7 +91,7 @@ export class Hub {
       if (!(error instanceof HubError) || error.code !== "hub/unreachable") throw error;
       const text = await readFile(cached, "utf8").catch(() => undefined);
       if (text === undefined) throw error;
-      this.#onNotice(
+      this.#options.onNotice?.(
         `${error.message.split(". ")[0]}; using the files of ${repository.id} that were downloaded before.`,
       );
       return JSON.parse(text) as HubSnapshot;
@@ -103,26 +102,24 @@ export class Hub {
   async download(
     snapshot: HubSnapshot,
     file: HubFile,
-    options: { signal?: AbortSignal; onProgress?: (progress: HubProgress) => void } = {},
+    { signal, onProgress }: HubDownloadOptions = {},
   ): Promise<string> {
     const { repository } = snapshot;
     const target = join(this.#folderOf(repository), "files", file.hash.hex, basename(file.path));
     const known = await stat(target).catch(() => undefined);
     if (known?.size === file.sizeBytes) return target;
-    if (this.#offline) throw this.#notCached(repository);
+    if (this.#options.offline) throw this.#notCached(repository);
     const prefix = repository.type === "dataset" ? "datasets/" : "";
     const path = file.path.split("/").map(encodeURIComponent).join("/");
-    const { signal, onProgress } = options;
     await this.#explain(repository, signal, async () => {
       await mkdir(dirname(target), { recursive: true });
       await downloadFile(`${this.endpoint}/${prefix}${repository.id}/resolve/${snapshot.commit}/${path}`, target, {
         sizeBytes: file.sizeBytes,
         hash: file.hash,
         headers: this.#headers(),
-        retryDelayMs: this.#retryDelayMs,
-        signal,
+        ...this.#retry(signal),
         onResume: (bytes) =>
-          this.#onNotice(`${file.path}: going on after ${bytesOf(bytes)} of ${bytesOf(file.sizeBytes)}.`),
+          this.#options.onNotice?.(`${file.path}: going on after ${bytesOf(bytes)} of ${bytesOf(file.sizeBytes)}.`),
         onProgress: (receivedBytes) => onProgress?.({ path: file.path, receivedBytes, totalBytes: file.sizeBytes }),
       });
     });
@@ -165,9 +162,8 @@ export class Hub {
     signal: AbortSignal | undefined,
   ): Promise<{ body: unknown; next: string | undefined }> {
     return this.#explain(repository, signal, async () => {
-      const response = await retrying({ retryDelayMs: this.#retryDelayMs, signal }, () =>
-        get(url, { headers: this.#headers(), signal }),
-      );
+      const init = { headers: this.#headers(), signal: signal ?? null };
+      const response = await retrying(this.#retry(signal), () => send(url, init));
       const next = /<([^>]+)>\s*;\s*rel="next"/.exec(response.headers.get("link") ?? "")?.[1];
       // A page elsewhere would get the token.
       const sameOrigin = next !== undefined && new URL(next, url).origin === new URL(url).origin;
@@ -220,6 +216,10 @@ export class Hub {
       "hub/bad-answer",
       `The answer of ${this.endpoint} about the ${repository.type} ${repository.id} ${what}. Is HF_ENDPOINT a Hugging Face hub?`,
     );
+  }
+
+  #retry(signal: AbortSignal | undefined): RetryOptions {
+    return { signal, retryDelayMs: this.#options.retryDelayMs };
   }
 
   #headers(): Record<string, string> {

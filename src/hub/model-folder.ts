@@ -5,13 +5,12 @@ import { basename, join, resolve } from "node:path";
 import { bundledModel } from "../core/bundled.ts";
 import { withoutVariant } from "../core/model-name.ts";
 import { ggufFolder, isGguf } from "../gguf/index.ts";
-import { Hub, HubError, type HubFile, type HubOptions, type HubProgress, type HubSnapshot, isHubId } from "./hub.ts";
+import { HubError } from "./errors.ts";
+import { Hub, type HubDownloadOptions, type HubFile, type HubOptions, type HubSnapshot, isHubId } from "./hub.ts";
 
-export interface ModelFolderOptions extends Pick<HubOptions, "onNotice"> {
+export interface ModelFolderOptions extends Pick<HubOptions, "onNotice">, HubDownloadOptions {
   /** False: only the files beside the weights are needed. */
   weights?: boolean;
-  signal?: AbortSignal;
-  onProgress?(progress: HubProgress): void;
   /** Looks at a folder that has all but its weights, and throws where they need not be fetched. */
   check?(folder: string): void;
 }
@@ -46,12 +45,12 @@ export async function modelFolder(name: string, options: ModelFolderOptions = {}
 
 async function download(id: string, options: ModelFolderOptions): Promise<string> {
   const { signal, onProgress, onNotice, weights = true } = options;
-  const hub = new Hub(onNotice ? { onNotice } : {});
+  const hub = new Hub({ onNotice });
   const snapshot = await hub.snapshot({ type: "model", id }, signal);
   const folder = hub.folderOf(snapshot);
   mkdirSync(folder, { recursive: true });
   const fetchFile = async (file: HubFile) => {
-    const path = await hub.download(snapshot, file, { ...(signal && { signal }), ...(onProgress && { onProgress }) });
+    const path = await hub.download(snapshot, file, { signal, onProgress });
     link(path, join(folder, file.path));
   };
   const named = (wanted: (path: string) => boolean) => snapshot.files.filter(({ path }) => wanted(path));

@@ -8,25 +8,23 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { messageOf } from "../core/errors.ts";
-import { fetchFrom } from "../core/proxy.ts";
-import { HttpStatusError, type RetryOptions, retrying } from "./http-retry.ts";
-import { HubError, hubEndpoint } from "./hub.ts";
+import { hashFile } from "../core/files.ts";
+import { HubError } from "./errors.ts";
+import { HttpStatusError, retrying, send } from "./http-retry.ts";
+import { hubEndpoint } from "./hub.ts";
 
 export interface PushOptions {
-  /** Default: HF_ENDPOINT, else https://huggingface.co. */
-  endpoint?: string;
   /** Of a repository that is not there yet. */
   isPrivate: boolean;
   /** The commit's first line. */
   summary: string;
   signal: AbortSignal;
-  onFile?(path: string, done: number, files: number): void;
-  /** Milliseconds before the first retry. */
-  retryDelayMs?: number;
+  onFile(path: string, done: number, files: number): void;
 }
 
 /** HF_TOKEN, else what `hf auth login` has written. */
-export function hubToken(environment: NodeJS.ProcessEnv = process.env): string | undefined {
+function hubToken(): string | undefined {
+  const { env: environment } = process;
   if (environment["HF_TOKEN"]) return environment["HF_TOKEN"];
   const home =
     environment["HF_HOME"] || join(environment["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "huggingface");
@@ -68,7 +66,8 @@ export async function pushFolder(
   await push.create();
   const { lfs, regular } = await push.sort(files);
   const stored: LfsFile[] = [];
-  for (const file of lfs) stored.push({ ...file, oid: await sha256(file.file, options.signal) });
+  for (const file of lfs)
+    stored.push({ ...file, oid: (await hashFile(file.file, createHash("sha256"), options.signal)).digest("hex") });
   await push.store(stored);
   return push.commit(regular, stored);
 }
@@ -82,7 +81,7 @@ class Push {
   constructor(id: string, options: PushOptions) {
     this.#id = id;
     this.#token = requireToken(id);
-    this.#endpoint = hubEndpoint(options.endpoint);
+    this.#endpoint = hubEndpoint();
     this.#options = options;
   }
 
@@ -140,7 +139,7 @@ class Push {
     for (const [index, file] of files.entries()) {
       const { error, actions } = answer.objects?.find(({ oid }) => oid === file.oid) ?? {};
       if (error) throw this.#bad(`refuses ${file.path}: ${error.message}`);
-      this.#options.onFile?.(file.path, index, files.length);
+      this.#options.onFile(file.path, index, files.length);
       if (!actions?.upload) continue; // it has these bytes
       if (actions.upload.header?.["chunk_size"] === undefined) await this.#put(actions.upload, file, 0, file.size);
       else await this.#putParts(actions.upload, file);
@@ -190,7 +189,7 @@ class Push {
         duplex: "half",
         signal: this.#options.signal,
       };
-      return checked(href, await fetchFrom(href, init as RequestInit));
+      return send(href, init as RequestInit);
     });
   }
 
@@ -215,16 +214,15 @@ class Push {
     const text = typeof body === "object" ? JSON.stringify(body) : body;
     return this.#retrying(`answer ${method} ${new URL(url).pathname}`, async () => {
       const init = { method, headers, body: text ?? null, signal: this.#options.signal };
-      const response = await checked(url, await fetchFrom(url, init), expected);
+      const response = await send(url, init, expected);
       return (await response.json().catch(() => ({}))) as unknown;
     });
   }
 
   async #retrying<T>(what: string, attempt: () => Promise<T>): Promise<T> {
-    const { signal, retryDelayMs } = this.#options;
-    const retry: RetryOptions = { signal, ...(retryDelayMs !== undefined && { retryDelayMs }) };
+    const { signal } = this.#options;
     try {
-      return await retrying(retry, attempt);
+      return await retrying({ signal }, attempt);
     } catch (error) {
       if (signal.aborted || error instanceof HubError) throw error;
       throw this.#explained(error, what);
@@ -256,12 +254,6 @@ class Push {
   }
 }
 
-async function checked(url: string, response: Response, expected: readonly number[] = []): Promise<Response> {
-  if (response.ok || expected.includes(response.status)) return response;
-  const detail = response.headers.get("x-error-message") ?? (await response.text().catch(() => ""));
-  throw new HttpStatusError(url, response, detail.replaceAll(/\s+/g, " ").trim().slice(0, 200));
-}
-
 async function filesIn(folder: string): Promise<PushedFile[]> {
   const names = (await readdir(folder)).sort();
   return Promise.all(
@@ -277,10 +269,4 @@ async function head(file: string): Promise<Buffer> {
   } finally {
     await handle.close();
   }
-}
-
-async function sha256(file: string, signal: AbortSignal): Promise<string> {
-  const hash = createHash("sha256");
-  for await (const chunk of createReadStream(file, { signal })) hash.update(chunk as Buffer);
-  return hash.digest("hex");
 }

@@ -66,7 +66,7 @@ async function filesOf({ hub: { id, files }, pip }: Suite, { word, window }: Nam
   const packaged = pip && (await inPackage(pip.module, pip.file, options.python ?? "python3"));
   if (packaged) return { files: [packaged], from: `${pip.name} (${packaged})` };
   const { signal, onNotice } = options;
-  const hub = new Hub(onNotice ? { onNotice } : {});
+  const hub = new Hub({ onNotice });
   try {
     const snapshot = await hub.snapshot({ type: "dataset", id }, signal);
     const wanted = files(
@@ -81,7 +81,7 @@ async function filesOf({ hub: { id, files }, pip }: Suite, { word, window }: Nam
     const paths: string[] = [];
     for (const file of snapshot.files.filter(({ path }) => wanted.includes(path))) {
       onNotice?.(`${id}: ${file.path}, ${(file.sizeBytes / 1e6).toFixed(1)} MB`);
-      paths.push(await hub.download(snapshot, file, signal ? { signal } : {}));
+      paths.push(await hub.download(snapshot, file, { signal }));
     }
     return { files: paths, from: `${id} at ${snapshot.commit.slice(0, 8)}` };
   } catch (cause) {

@@ -4,7 +4,8 @@ import { totalmem } from "node:os";
 import { basename } from "node:path";
 import { bundledModel } from "../../core/bundled.ts";
 import { WhetstoneError } from "../../core/errors.ts";
-import { HubError, isHubId } from "../../hub/hub.ts";
+import { HubError } from "../../hub/errors.ts";
+import { isHubId } from "../../hub/hub.ts";
 import { modelFolder } from "../../hub/model-folder.ts";
 import { Progress, showDownload } from "../terminal/progress.ts";
 

@@ -4,7 +4,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { createReadStream, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { messageOf, WhetstoneError } from "../../core/errors.ts";
-import { makeFolder } from "../../core/files.ts";
+import { hashFile, makeFolder } from "../../core/files.ts";
 import { waitForLock } from "../../core/lock-file.ts";
 import { registryProblem, runNpm } from "../../core/npm.mjs";
 import { extractTar } from "../../core/tar.ts";
@@ -81,8 +81,7 @@ async function download(name: string, folder: string, problem: string | undefine
 }
 
 async function check(tarball: string, digest: string, name: string): Promise<void> {
-  const hash = createHash("sha512");
-  for await (const chunk of createReadStream(tarball)) hash.update(chunk as Buffer);
+  const hash = await hashFile(tarball, createHash("sha512"));
   const found = `sha512-${hash.digest("base64")}`;
   if (found !== digest) throw missing(`and the registry's ${name} is not the one that was tested (${found})`);
 }
