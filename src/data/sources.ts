@@ -1,11 +1,13 @@
 // From what a user writes (`starter`, `deepcoder`, a path, a hub id; several with commas) to files on this machine.
 import { createHash } from "node:crypto";
-import { createReadStream, existsSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { basename, dirname, extname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { hashFile } from "../core/files.ts";
 import { type LanguageName, languagesNamed } from "../core/languages/languages.ts";
-import { Hub, type HubFile, type HubProgress, type HubSnapshot, isHubId } from "../hub/hub.ts";
+import { Limiter } from "../core/limiter.ts";
+import { Hub, type HubFile, type HubSnapshot, isHubId } from "../hub/hub.ts";
 import { DataError } from "./errors.ts";
 import { extensions, isProblemFile } from "./formats.ts";
 
@@ -141,39 +143,36 @@ async function download(
 ): Promise<ProblemFile[]> {
   const received = new Map<string, number>();
   const totalBytes = files.reduce((sum, file) => sum + file.sizeBytes, 0);
-  const downloaded = new Array<ProblemFile>(files.length);
   let filesDone = 0;
   const report = () => {
     const receivedBytes = [...received.values()].reduce((sum, bytes) => sum + bytes, 0);
     options.onDownload?.({ files: files.length, filesDone, receivedBytes, totalBytes });
   };
-  const queue = [...files.entries()];
   const failed = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, failed.signal]) : failed.signal;
-  const worker = async () => {
-    for (let next = queue.shift(); next; next = queue.shift()) {
-      const [index, file] = next;
-      const onProgress = (progress: HubProgress) => {
-        received.set(file.path, progress.receivedBytes);
+  const fetchFile = async (file: HubFile): Promise<ProblemFile> => {
+    const path = await hub.download(snapshot, file, {
+      signal,
+      onProgress: ({ receivedBytes }) => {
+        received.set(file.path, receivedBytes);
         report();
-      };
-      const path = await hub.download(snapshot, file, { signal, onProgress });
-      received.set(file.path, file.sizeBytes);
-      filesDone++;
-      downloaded[index] = { path, source: sourceOf(file.path), split: splitOf(file.path) ?? "", hash: file.hash.hex };
-      report();
-    }
+      },
+    });
+    received.set(file.path, file.sizeBytes);
+    filesDone++;
+    report();
+    return { path, source: sourceOf(file.path), split: splitOf(file.path) ?? "", hash: file.hash.hex };
   };
-  const workers = Array.from({ length: 4 }, worker);
+  const limiter = new Limiter(4);
+  const downloads = files.map((file) => limiter.run(() => fetchFile(file), { signal }));
   try {
-    await Promise.all(workers);
+    return await Promise.all(downloads);
   } catch (error) {
     // The others stop, and keep what they have.
     failed.abort();
-    await Promise.allSettled(workers);
+    await Promise.allSettled(downloads);
     throw error;
   }
-  return downloaded;
 }
 
 async function localFile(path: string): Promise<ProblemFile> {
@@ -182,7 +181,7 @@ async function localFile(path: string): Promise<ProblemFile> {
   }
   const hash = createHash("sha256");
   try {
-    for await (const chunk of createReadStream(path, { highWaterMark: 1 << 20 })) hash.update(chunk as Buffer);
+    await hashFile(path, hash);
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code !== "ENOENT") throw cause;
     throw notFound(`There is no file ${path}.`, cause);
