@@ -136,7 +136,8 @@ function addReasoning(blocks: Blocks, inside: string): void {
   if (reasoning !== "") blocks.reasoning.push(reasoning);
 }
 
-function toMessage(blocks: Blocks): ReadResponse {
+/** The message that the parts of an answer make. */
+export function toMessage(blocks: Blocks): { message: Message } {
   const { reasoning, toolCalls, unparsedToolCalls } = blocks;
   const message: Message = { role: "assistant", content: joinText(blocks.text) };
   if (reasoning.length > 0) message.reasoning = reasoning.join("\n\n");

@@ -105,39 +105,45 @@ const hermes: CallFormat = {
   read: (inside) => list(jsonCall(exact(inside))),
 };
 
+/**
+ * Reads a call whose parameters have a tag each. `call` has the groups `name` and `body`; `parameter` the groups `key` and `text`, and
+ * `string` where the tag says whether the text is one. What stands between the tags makes it no call.
+ */
+const taggedCall =
+  (
+    call: RegExp,
+    parameter: RegExp,
+    read: (text: string, schema: Json | undefined, isString: boolean) => JsonValue,
+  ): CallFormat["read"] =>
+  (inside, schemaOf) => {
+    const { name, body } = call.exec(inside)?.groups ?? {};
+    if (name === undefined || body === undefined || body.replaceAll(parameter, "").trim() !== "") return undefined;
+    const parameters = new Map<string, JsonValue>();
+    for (const { groups } of body.matchAll(parameter)) {
+      const { key, text, string } = groups as { key: string; text: string; string?: string };
+      parameters.set(key, read(text, schemaOf(name, key), string === "true"));
+    }
+    return list({ name, arguments: argumentsOf(parameters)! });
+  };
+
 /** Qwen3-Coder, Qwen3.5 and later, Nemotron 3: `<function=name>` with `<parameter=key>` in it. */
 const functionTags: CallFormat = {
   ...hermes,
-  read: (inside, schemaOf) => {
-    const [, name, body] = /^\s*<function=([^>\n]+)>([\s\S]*?)<\/function>\s*$/.exec(inside) ?? [];
-    if (name === undefined || body === undefined) return undefined;
-    const parameters = new Map<string, JsonValue>();
-    const rest = body.replaceAll(
-      /<parameter=([^>\n]+)>\n?([\s\S]*?)\n?<\/parameter>/g,
-      (_, key: string, text: string) => {
-        parameters.set(key, typed(text, schemaOf(name, key)));
-        return "";
-      },
-    );
-    return rest.trim() === "" ? [{ name, arguments: argumentsOf(parameters)! }] : undefined;
-  },
+  read: taggedCall(
+    /^\s*<function=(?<name>[^>\n]+)>(?<body>[\s\S]*?)<\/function>\s*$/,
+    /<parameter=(?<key>[^>\n]+)>\n?(?<text>[\s\S]*?)\n?<\/parameter>/g,
+    typed,
+  ),
 };
 
 /** GLM: the name, then `<arg_key>` and `<arg_value>` in pairs. Text is bare, everything else JSON. */
 const argumentPairs: CallFormat = {
   ...hermes,
-  read: (inside, schemaOf) => {
-    const [, name, body] = /^\s*([^\s<]+)\s*([\s\S]*)$/.exec(inside) ?? [];
-    if (name === undefined || body === undefined) return undefined;
-    const parameters = new Map<string, JsonValue>();
-    const pair = /<arg_key>([\s\S]*?)<\/arg_key>\s*<arg_value>([\s\S]*?)<\/arg_value>/g;
-    const rest = body.replaceAll(pair, (_, key: string, text: string) => {
-      const schema = schemaOf(name, key);
-      parameters.set(key, schema ? typed(text, schema) : (exact(text) ?? text));
-      return "";
-    });
-    return rest.trim() === "" ? [{ name, arguments: argumentsOf(parameters)! }] : undefined;
-  },
+  read: taggedCall(
+    /^\s*(?<name>[^\s<]+)\s*(?<body>[\s\S]*)$/,
+    /<arg_key>(?<key>[\s\S]*?)<\/arg_key>\s*<arg_value>(?<text>[\s\S]*?)<\/arg_value>/g,
+    (text, schema) => (schema ? typed(text, schema) : (exact(text) ?? text)),
+  ),
 };
 
 const deepseek: CallFormat = {
@@ -155,17 +161,11 @@ const dsml: CallFormat = {
   open: "<｜DSML｜invoke",
   close: "</｜DSML｜invoke>",
   around: ["<｜DSML｜function_calls>", "</｜DSML｜function_calls>"],
-  read: (inside) => {
-    const [, name, body] = /^ name="([^"]+)">([\s\S]*)$/.exec(inside) ?? [];
-    if (name === undefined || body === undefined) return undefined;
-    const parameters = new Map<string, JsonValue>();
-    const tag = /<｜DSML｜parameter name="([^"]+)" string="(true|false)">([\s\S]*?)<\/｜DSML｜parameter>/g;
-    const rest = body.replaceAll(tag, (_, key: string, isText: string, text: string) => {
-      parameters.set(key, isText === "true" ? text : (exact(text) ?? text));
-      return "";
-    });
-    return rest.trim() === "" ? [{ name, arguments: argumentsOf(parameters)! }] : undefined;
-  },
+  read: taggedCall(
+    /^ name="(?<name>[^"]+)">(?<body>[\s\S]*)$/,
+    /<｜DSML｜parameter name="(?<key>[^"]+)" string="(?<string>true|false)">(?<text>[\s\S]*?)<\/｜DSML｜parameter>/g,
+    (text, _schema, isString) => (isString ? text : (exact(text) ?? text)),
+  ),
 };
 
 /** Kimi names its calls, `functions.name:0`, and asks for the same name with the result. */
@@ -201,8 +201,8 @@ const mistral: CallFormat = {
 /** Llama 3: an answer that is nothing but the JSON of its calls, behind `<|python_tag|>` or bare. */
 const llama: CallFormat = {
   open: "<|python_tag|>",
-  read: (inside) => llamaCalls(inside),
-  readWhole: (text) => llamaCalls(text),
+  read: llamaCalls,
+  readWhole: llamaCalls,
 };
 
 function llamaCalls(text: string): ToolCall[] | undefined {

@@ -1,7 +1,7 @@
 // Finds and reads the files of a tokenizer: in a folder, among the bundled models, or on the Hugging Face hub.
 import { readdir, readFile, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { bundledModel } from "../core/bundled.ts";
 import { messageOf } from "../core/errors.ts";
 import { withoutVariant } from "../core/model-name.ts";
 import { ggufFolder, isGguf } from "../gguf/index.ts";
@@ -22,12 +22,11 @@ export interface TokenizerFiles {
   chatTemplate: string | undefined;
 }
 
-const bundledModels = fileURLToPath(new URL("../../models/", import.meta.url));
-
 /** The tokenizer.json that `source` (a folder, a file, a GGUF file, or the name of a bundled model) means, if there is one on this machine. */
 export async function findLocally(source: string): Promise<string | undefined> {
   if (isGguf(source)) return join(ggufFolder(source), "tokenizer.json");
-  for (const candidate of [source, join(bundledModels, withoutVariant(source))]) {
+  const bundled = bundledModel(withoutVariant(source));
+  for (const candidate of bundled === undefined ? [source] : [source, bundled]) {
     const entry = await stat(candidate).catch(() => undefined);
     if (entry?.isFile()) return candidate;
     if (!entry?.isDirectory()) continue;
@@ -89,7 +88,7 @@ export async function downloadTokenizer(id: string, hub: Hub, signal?: AbortSign
   const snapshot = await hub.snapshot({ type: "model", id }, signal);
   const fetchFile = async (path: string) => {
     const file = snapshot.files.find((candidate) => candidate.path === path);
-    return file && hub.download(snapshot, file, signal ? { signal } : {});
+    return file && hub.download(snapshot, file, { signal });
   };
   const [tokenizer, config, generation, chatTemplate] = await Promise.all(
     ["tokenizer.json", "tokenizer_config.json", "generation_config.json", "chat_template.jinja"].map(fetchFile),

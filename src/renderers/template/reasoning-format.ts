@@ -1,7 +1,7 @@
 // How a model's family writes its reasoning: between two tags in its text, or as messages of a channel of their own.
 import type { Tokenizer } from "../../tokenizer/tokenizer.ts";
-import type { Message, RenderOptions, ToolCall } from "../messages.ts";
-import { type PromptTail, type ReadResponse, readAssistant } from "../parse.ts";
+import type { RenderOptions, ToolCall } from "../messages.ts";
+import { type PromptTail, type ReadResponse, readAssistant, toMessage } from "../parse.ts";
 import { type ReasoningTags, thinkTags } from "../reasoning.ts";
 import { type CallFormat, jsonArguments } from "../tool-calls.ts";
 
@@ -76,10 +76,7 @@ export const channelReasoning: ReasoningFormat = {
       } else if (begins >= 0 && name.startsWith("final")) answer = (answer ?? "") + text;
       else if (text !== "") reasoning.push(text);
     }
-    const message: Message = { role: "assistant", content: answer ?? "" };
-    if (reasoning.length > 0) message.reasoning = reasoning.join("\n\n");
-    if (toolCalls.length > 0) message.toolCalls = toolCalls;
-    if (unparsedToolCalls.length > 0) message.unparsedToolCalls = unparsedToolCalls;
+    const { message } = toMessage({ text: [answer ?? ""], reasoning, toolCalls, unparsedToolCalls });
     const answered = answer !== undefined || toolCalls.length + unparsedToolCalls.length > 0;
     return answered ? { message } : { message, reasoningOpen: true };
   },
