@@ -36,6 +36,12 @@ export function jsonProblem(text: string): JsonTextError | undefined {
   }
 }
 
+/** Why a text that should be the JSON of an object is not, with the column. */
+export function whyNoObject(text: string): string {
+  const problem = jsonProblem(text);
+  return problem ? `column ${problem.column}: ${problem.message}` : "it is no JSON object";
+}
+
 const deepest = 500;
 
 class Reader {

@@ -20,9 +20,10 @@ export class JsonLinesWriter {
 
   constructor(path: string) {
     this.path = path;
-    const torn = existsSync(path) ? tornBytes(readFileSync(path)) : 0;
     this.#descriptor = openSync(path, "a+");
-    if (torn > 0) ftruncateSync(this.#descriptor, readFileSync(path).length - torn);
+    const bytes = readFileSync(path);
+    const whole = wholeLines(bytes);
+    if (whole < bytes.length) ftruncateSync(this.#descriptor, whole);
   }
 
   /** Appends one record; it is on disk when this returns. */
@@ -42,7 +43,7 @@ export class JsonLinesWriter {
 export function readJsonLines(path: string, onBad?: (line: string, number: number) => void): unknown[] {
   if (!existsSync(path)) return [];
   const bytes = readFileSync(path);
-  const text = bytes.subarray(0, bytes.length - tornBytes(bytes)).toString("utf8");
+  const text = bytes.toString("utf8", 0, wholeLines(bytes));
   const records: unknown[] = [];
   for (const [index, line] of text.split("\n").entries()) {
     if (line === "") continue;
@@ -57,10 +58,8 @@ export function readJsonLines(path: string, onBad?: (line: string, number: numbe
   return records;
 }
 
-/** How many bytes stand after the last newline. */
-function tornBytes(bytes: Buffer): number {
-  return bytes.length - (bytes.lastIndexOf(0x0a) + 1);
-}
+/** The bytes up to the last newline: what follows is a line that a crash left incomplete. */
+const wholeLines = (bytes: Buffer): number => bytes.lastIndexOf(0x0a) + 1;
 
 /** The lines of a stream, without their newlines. Reads no further than its consumer: a line can be megabytes, so none is kept in reserve. */
 export async function* linesOf(

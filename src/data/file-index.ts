@@ -9,6 +9,7 @@ import { writeFileAtomic } from "../core/files.ts";
 import { turnTaker } from "../core/turns.ts";
 import { DataError } from "./errors.ts";
 import { openRows } from "./formats.ts";
+import type { LoadOptions } from "./load.ts";
 import { metadataOf } from "./problem.ts";
 import type { Place, RowFile } from "./rows.ts";
 import type { ProblemFile } from "./sources.ts";
@@ -20,16 +21,10 @@ export type TestsCheck = (
   context: { source: string; metadata: Record<string, unknown> },
 ) => { reason: string | null; facts?: unknown };
 
-export interface IndexOptions {
+/** Notes are kept between runs only where `checkVersion` is given, and only for the same rules. */
+type IndexOptions = Pick<LoadOptions, "checkTests" | "checkVersion" | "indexFolder" | "signal"> & {
   maxTestsBytes: number;
-  check?: TestsCheck;
-  /** Names the check's rules; notes are kept between runs only when it is given, and only for the same rules. */
-  checkVersion?: string;
-  /** Default: `indexes` in the cache folder. */
-  folder?: string;
-  signal?: AbortSignal;
-  onRow?: () => void;
-}
+};
 
 export interface RowNote {
   place: Place;
@@ -48,9 +43,9 @@ export interface IndexedFile {
 const formatVersion = 2;
 
 /** The file with a note for every row. */
-export async function indexFile(file: ProblemFile, options: IndexOptions): Promise<IndexedFile> {
-  const folder = options.folder ?? join(cacheFolder(), "indexes");
-  const rules = options.check ? options.checkVersion : "no check";
+export async function indexFile(file: ProblemFile, options: IndexOptions, onRow: () => void): Promise<IndexedFile> {
+  const folder = options.indexFolder ?? join(cacheFolder(), "indexes");
+  const rules = options.checkTests ? options.checkVersion : "no check";
   const key = createHash("sha256")
     .update(JSON.stringify([formatVersion, file.hash, file.source, options.maxTestsBytes, rules ?? null]))
     .digest("hex");
@@ -62,7 +57,7 @@ export async function indexFile(file: ProblemFile, options: IndexOptions): Promi
     if (notes) return { rows, notes };
   }
   try {
-    const notes = await scan(file, rows, options);
+    const notes = await scan(file, rows, options, onRow);
     if (rules !== undefined) await keepNotes(kept, notes, spill);
     return { rows, notes };
   } catch (error) {
@@ -71,7 +66,12 @@ export async function indexFile(file: ProblemFile, options: IndexOptions): Promi
   }
 }
 
-async function scan(file: ProblemFile, rows: RowFile, options: IndexOptions): Promise<RowNote[]> {
+async function scan(
+  file: ProblemFile,
+  rows: RowFile,
+  { maxTestsBytes, checkTests, signal }: IndexOptions,
+  onRow: () => void,
+): Promise<RowNote[]> {
   const notes: RowNote[] = [];
   // Progress is shown and signals are heard while a long file is read.
   const takeTurns = turnTaker();
@@ -79,9 +79,9 @@ async function scan(file: ProblemFile, rows: RowFile, options: IndexOptions): Pr
     const note: RowNote = { place, testsBytes: tests?.byteLength ?? 0, reason: null, facts: null };
     if (!readable) note.reason = "bad_row";
     else if (!tests) note.reason = "no_tests";
-    else if (tests.byteLength > options.maxTestsBytes) note.reason = "tests_too_big";
-    else if (options.check) {
-      const { reason, facts } = options.check(await tests.text(), {
+    else if (tests.byteLength > maxTestsBytes) note.reason = "tests_too_big";
+    else if (checkTests) {
+      const { reason, facts } = checkTests(await tests.text(), {
         source: sourceOfRow(fields.source, file),
         metadata: metadataOf(fields),
       });
@@ -89,8 +89,8 @@ async function scan(file: ProblemFile, rows: RowFile, options: IndexOptions): Pr
       note.facts = facts ?? null;
     }
     notes.push(note);
-    options.onRow?.();
-    options.signal?.throwIfAborted();
+    onRow();
+    signal?.throwIfAborted();
     await takeTurns();
   }
   return notes;

@@ -1,7 +1,7 @@
 // Problems from JSON lines: one object per line. Only one line is in memory at a time.
 import { createReadStream } from "node:fs";
 import { open } from "node:fs/promises";
-import { jsonProblem } from "../core/json-text.ts";
+import { whyNoObject } from "../core/json-text.ts";
 import { linesOf } from "../core/jsonl.ts";
 import { DataError } from "./errors.ts";
 import { topLevelSlices } from "./json-slices.ts";
@@ -50,7 +50,8 @@ export class JsonLinesFile implements RowFile {
         yield { fields: fieldsOf(slices), where, columns: [...slices.keys()] };
       } catch (error) {
         if (!(error instanceof SyntaxError)) throw error;
-        yield { fields: {}, where, columns: [], problem: whyUnreadable(line) };
+        // Only the start of a long line is looked at.
+        yield { fields: {}, where, columns: [], problem: whyNoObject(line.toString("utf8", 0, 1 << 24)) };
       }
     }
   }
@@ -108,12 +109,6 @@ function testsOf(slices: ReadonlyMap<string, Buffer>): string | undefined {
   return `{${halves.map((name) => `"${name}":${slices.get(name)!.toString("utf8")}`).join(",")}}`;
 }
 
-/** In words, with the column. Only the start of a long line is looked at. */
-function whyUnreadable(line: Buffer): string {
-  const problem = jsonProblem(line.toString("utf8", 0, 1 << 24));
-  return problem ? `column ${problem.column}: ${problem.message}` : "it is no JSON object";
-}
-
 /** The lines of a file that are not blank, as bytes without their newline; a byte-order mark is no part of the first one. */
 export async function* lines(path: string): AsyncGenerator<{ line: Buffer; offset: number; number: number }> {
   let offset = 0;
@@ -139,7 +134,4 @@ function markLength(start: Buffer, path: string): number {
   throw new DataError("data/bad-file", `${path} is UTF-16 text. Save it as UTF-8.`);
 }
 
-function isBlank(line: Buffer): boolean {
-  for (const byte of line) if (byte > 0x20) return false;
-  return true;
-}
+const isBlank = (line: Buffer): boolean => line.every((byte) => byte <= 0x20);

@@ -15,17 +15,6 @@ export const dropReasons = {
   duplicate_id: "an earlier row has the same id",
 } as const;
 
-/** One row that was left out, for a person: the file, where in it, and what is wrong there. */
-export function describeDrop(
-  path: string,
-  head: RowHead,
-  reason: string,
-  explain: (reason: string) => string | undefined = () => undefined,
-  hint?: string,
-): string {
-  return `${path}, ${head.where}: ${describeProblem(head, reason, explain, hint)}`;
-}
-
 /** What is wrong with a row that is left out for `reason`. */
 export function describeProblem(
   head: RowHead,

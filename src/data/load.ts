@@ -4,7 +4,7 @@ import { turnTaker } from "../core/turns.ts";
 import { Dataset, type DatasetSummary } from "./dataset.ts";
 import { DataError } from "./errors.ts";
 import { type IndexedFile, indexFile, sourceOfRow, type TestsCheck } from "./file-index.ts";
-import { describeDrop, isAboutTests } from "./left-out.ts";
+import { describeProblem, isAboutTests } from "./left-out.ts";
 import { idOf, languagesOf, metadataOf, type Problem, questionOf, starterCodeOf } from "./problem.ts";
 import type { RowHead } from "./rows.ts";
 import { type DownloadProgress, findFiles, type ProblemFile, type SourceOptions, type Split } from "./sources.ts";
@@ -57,16 +57,9 @@ export async function loadDataset(specification: string, options: LoadOptions): 
   let rows = 0;
   for (const [filesDone, file] of files.entries()) {
     const report = () => onProgress?.({ stage: "read", files: files.length, filesDone, rows });
-    const indexed = await indexFile(file, {
-      maxTestsBytes: options.maxTestsBytes ?? defaultMaxTestsBytes,
-      ...(options.checkTests ? { check: options.checkTests } : {}),
-      ...(options.checkVersion === undefined ? {} : { checkVersion: options.checkVersion }),
-      ...(options.indexFolder === undefined ? {} : { folder: options.indexFolder }),
-      ...(options.signal ? { signal: options.signal } : {}),
-      onRow: () => {
-        rows++;
-        report();
-      },
+    const indexed = await indexFile(file, { maxTestsBytes: defaultMaxTestsBytes, ...options }, () => {
+      rows++;
+      report();
     });
     await selection.add(file, indexed);
   }
@@ -152,7 +145,7 @@ class Selection {
     dropped[reason] = (dropped[reason] ?? 0) + 1;
     if (firstDropped[reason] !== undefined) return;
     const hint = isAboutTests(reason) ? hintForTests?.(await loadTests(), head.columns) : undefined;
-    firstDropped[reason] = describeDrop(file.path, head, reason, explainReason, hint);
+    firstDropped[reason] = `${file.path}, ${head.where}: ${describeProblem(head, reason, explainReason, hint)}`;
   }
 
   #number(file: ProblemFile): string {

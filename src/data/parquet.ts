@@ -1,6 +1,6 @@
 // Problems from Parquet. Small columns are read row group by row group; tests page by page. Rows of a page that is too large to be read for
 // one of them are copied once into a spill file in the cache.
-import { type FileHandle, open } from "node:fs/promises";
+import { open } from "node:fs/promises";
 import {
   asyncBufferFromFile,
   type FileMetaData,
@@ -18,7 +18,6 @@ import {
   type Fields,
   fieldNames,
   type Place,
-  type RawTests,
   type RowFile,
   type RowHead,
   type ScannedRow,
@@ -37,7 +36,7 @@ export class ParquetFile implements RowFile {
   readonly #path: string;
   readonly #spill: Spill;
   readonly #maxTestsBytes: number;
-  #opened: Promise<{ metadata: FileMetaData; tests: TestsColumn | undefined }> | undefined;
+  #opened: Promise<OpenedFile> | undefined;
 
   /** Tests larger than `maxTestsBytes` will not be asked for, and need not be kept. */
   constructor(path: string, spill: Spill, maxTestsBytes: number) {
@@ -47,9 +46,8 @@ export class ParquetFile implements RowFile {
   }
 
   async *scan(): AsyncGenerator<ScannedRow> {
-    const { tests: column } = await this.#open();
     const heads = this.heads();
-    for await (const { place, tests } of this.#tests(column)) {
+    for await (const { place, tests } of this.#tests()) {
       const next = await heads.next();
       if (next.done) break;
       yield { place, fields: next.value.fields, tests, readable: true };
@@ -59,15 +57,14 @@ export class ParquetFile implements RowFile {
   }
 
   async *heads(): AsyncGenerator<RowHead> {
-    const { metadata } = await this.#open();
-    const present = parquetSchema(metadata).children.map((child) => child.element.name);
-    const columns = fieldNames.filter((name) => present.includes(name));
+    const { metadata, columns } = await this.#open();
+    const fields = fieldNames.filter((name) => columns.includes(name));
     let rowStart = 0;
     let number = 0;
     for (const group of metadata.row_groups) {
       const rowEnd = rowStart + Number(group.num_rows);
-      for (const row of await this.#rows(columns, rowStart, rowEnd))
-        yield { fields: toJson(row) as Fields, where: `row ${++number}`, columns: present };
+      for (const row of await this.#rows(fields, rowStart, rowEnd))
+        yield { fields: toJson(row) as Fields, where: `row ${++number}`, columns };
       rowStart = rowEnd;
     }
   }
@@ -76,29 +73,38 @@ export class ParquetFile implements RowFile {
     const [where = absent, position = 0, inPage = 0] = place;
     if (where === absent) return "null";
     if (where === inSpill) return (await this.#spill.read(position, inPage)).toString("utf8");
-    const { tests } = await this.#open();
-    if (where === nested) return this.#nestedTests(tests!.name, position);
-    return this.#withFile(async (file) => {
-      const values = await (await this.#pageReader(file, tests!)).readAgain({ rowGroup: where, offset: position });
+    const { metadata, tests } = await this.#open();
+    const { name, flat } = tests!;
+    if (where === nested) {
+      const [values] = await this.#rows([name], position, position + 1);
+      return JSON.stringify(toJson(values?.[name] ?? null));
+    }
+    const file = await open(this.#path);
+    try {
+      const values = await new PageReader(file, metadata, flat!).readAgain({ rowGroup: where, offset: position });
       const value = values[inPage];
       return value instanceof Uint8Array ? textOf(value) : "null";
-    });
+    } catch (error) {
+      throw this.#bad(messageOf(error), error);
+    } finally {
+      await file.close();
+    }
   }
 
   async loadSolutions(_place: Place, row: number): Promise<string[]> {
-    const { metadata } = await this.#open();
-    const present = parquetSchema(metadata).children.map((child) => child.element.name);
-    const columns = solutionNames.filter((name) => present.includes(name));
-    if (columns.length === 0) return [];
-    const [values] = await this.#rows(columns, row, row + 1);
+    const { columns } = await this.#open();
+    const present = solutionNames.filter((name) => columns.includes(name));
+    if (present.length === 0) return [];
+    const [values] = await this.#rows(present, row, row + 1);
     return solutionsOf((name) => values?.[name]);
   }
 
-  async *#tests(column: TestsColumn | undefined): AsyncGenerator<{ place: Place; tests: RawTests | null }> {
+  async *#tests(): AsyncGenerator<PlacedTests> {
+    const { metadata, tests: column } = await this.#open();
     if (!column?.flat) return yield* this.#testsByRow(column?.name);
     const file = await open(this.#path);
     try {
-      const reader = await this.#pageReader(file, column);
+      const reader = new PageReader(file, metadata, column.flat);
       const store = { append: (bytes: Uint8Array) => this.#spill.append(bytes), largestBytes: this.#maxTestsBytes };
       for await (const page of reader.pages(store)) {
         for (const [index, value] of page.values.entries()) yield this.#row(page, index, value);
@@ -110,7 +116,7 @@ export class ParquetFile implements RowFile {
     }
   }
 
-  #row(page: PageLocation, index: number, value: PageValue): { place: Place; tests: RawTests | null } {
+  #row(page: PageLocation, index: number, value: PageValue): PlacedTests {
     if (value === null) return { place: [absent], tests: null };
     const { byteLength } = value;
     if (value instanceof Uint8Array) {
@@ -122,7 +128,7 @@ export class ParquetFile implements RowFile {
   }
 
   /** Tests that are lists or structs instead of JSON text, or are not there. */
-  async *#testsByRow(name: string | undefined): AsyncGenerator<{ place: Place; tests: RawTests | null }> {
+  async *#testsByRow(name: string | undefined): AsyncGenerator<PlacedTests> {
     const { metadata } = await this.#open();
     let row = 0;
     for (const group of metadata.row_groups) {
@@ -139,11 +145,6 @@ export class ParquetFile implements RowFile {
     }
   }
 
-  async #nestedTests(name: string, row: number): Promise<string> {
-    const [values] = await this.#rows([name], row, row + 1);
-    return JSON.stringify(toJson(values?.[name] ?? null));
-  }
-
   async #rows(columns: string[], rowStart: number, rowEnd: number): Promise<Record<string, unknown>[]> {
     if (columns.length === 0) return Array.from({ length: rowEnd - rowStart }, () => ({}));
     const { metadata } = await this.#open();
@@ -155,29 +156,14 @@ export class ParquetFile implements RowFile {
     }
   }
 
-  async #pageReader(file: FileHandle, column: TestsColumn): Promise<PageReader> {
-    const { metadata } = await this.#open();
-    return new PageReader(file, metadata, column.flat!);
-  }
-
-  async #withFile<T>(use: (file: FileHandle) => Promise<T>): Promise<T> {
-    const file = await open(this.#path);
-    try {
-      return await use(file);
-    } catch (error) {
-      throw this.#bad(messageOf(error), error);
-    } finally {
-      await file.close();
-    }
-  }
-
-  #open() {
+  #open(): Promise<OpenedFile> {
     this.#opened ??= (async () => {
       try {
         const metadata = await parquetMetadataAsync(await asyncBufferFromFile(this.#path));
-        const names = parquetSchema(metadata).children.map((child) => child.element.name);
-        const name = testsNames.find((candidate) => names.includes(candidate));
-        return { metadata, tests: name === undefined ? undefined : { name, flat: flatTextColumn(metadata, name) } };
+        const columns = parquetSchema(metadata).children.map((child) => child.element.name);
+        const name = testsNames.find((candidate) => columns.includes(candidate));
+        const tests = name === undefined ? undefined : { name, flat: flatTextColumn(metadata, name) };
+        return { metadata, columns, tests };
       } catch (error) {
         throw this.#bad(messageOf(error), error);
       }
@@ -197,8 +183,12 @@ export class ParquetFile implements RowFile {
 
 const textOf = (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
 
-interface TestsColumn {
-  name: string;
-  /** Undefined: lists or structs. */
-  flat: SchemaTree[] | undefined;
+type PlacedTests = Pick<ScannedRow, "place" | "tests">;
+
+interface OpenedFile {
+  metadata: FileMetaData;
+  /** The names of all columns. */
+  columns: string[];
+  /** The column of the tests; `flat` undefined: lists or structs. */
+  tests: { name: string; flat: SchemaTree[] | undefined } | undefined;
 }

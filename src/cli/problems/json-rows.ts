@@ -2,7 +2,7 @@
 import { createReadStream, statSync } from "node:fs";
 import { createGunzip } from "node:zlib";
 import { ConfigError, messageOf } from "../../core/errors.ts";
-import { jsonProblem } from "../../core/json-text.ts";
+import { whyNoObject } from "../../core/json-text.ts";
 import { linesOf } from "../../core/jsonl.ts";
 import { type JsonObject, readJson } from "../../grading/index.ts";
 
@@ -55,11 +55,6 @@ async function* rowsOf(
     const value = read instanceof Map ? read : undefined;
     yield { line, value, problem: value ? "" : whyNoObject(text), fraction: share(consumed) };
   }
-}
-
-function whyNoObject(text: string): string {
-  const problem = jsonProblem(text);
-  return problem ? `column ${problem.column}: ${problem.message}` : "it is no JSON object";
 }
 
 /**
