@@ -24,7 +24,7 @@ const config = join(root, "tsconfig.build.json");
 /** Files of src/ that are no TypeScript and belong into the package. */
 const asset = /\.(py|json|mjs|html|css|svg|txt)$|^core\/languages\/harness\/|^dashboard\/page\/.+\.js$/;
 /** Parts of a checkout that let it run without a build. */
-const checkoutOnly = /^core\/(prepared|ts-hooks|ts-loader|worker|own-entries)\.mjs$|(^|\/)tsconfig\.json$/;
+const checkoutOnly = /^core\/(prepared|ts-hooks|ts-loader|worker)\.mjs$|(^|\/)tsconfig\.json$/;
 
 /** Packages that go into this one, as one ES module each. */
 const vendored = {

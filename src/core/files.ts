@@ -31,12 +31,7 @@ export function replaceFile(path: string, write: (temporary: string) => void): v
   const temporary = `${path}.${process.pid}.part`;
   try {
     write(temporary);
-    const descriptor = openSync(temporary, "r+");
-    try {
-      fsyncSync(descriptor);
-    } finally {
-      closeSync(descriptor);
-    }
+    sync(temporary, "r+");
     renameSync(temporary, path);
   } catch (error) {
     rmSync(temporary, { force: true });
@@ -138,8 +133,10 @@ export function isInside(path: string): boolean {
 }
 
 /** Makes a rename or a new entry in a folder durable. */
-export function syncFolder(path: string): void {
-  const descriptor = openSync(path, "r");
+export const syncFolder = (path: string): void => sync(path, "r");
+
+function sync(path: string, flags: "r" | "r+"): void {
+  const descriptor = openSync(path, flags);
   try {
     fsyncSync(descriptor);
   } finally {

@@ -1,17 +1,8 @@
-// The package's entries inside the checkout, where nothing is built: package.json says that "whetstone/tinker" is
-// dist/client/index.js, and dist/client/index.js is built from src/client/index.ts.
+// The package's entries where nothing is built: package.json says that "whetstone/tinker" is dist/client/index.js, and that is built
+// from src/client/index.ts. Plain JavaScript, for module hooks.
 import { readFileSync } from "node:fs";
 
-let entries;
-
-/** The file URL of the source behind one of the package's entries; undefined for every other specifier. */
-export function sourceOfEntry(specifier) {
-  if (specifier !== "whetstone" && !specifier.startsWith("whetstone/")) return undefined;
-  entries ??= sourceEntries();
-  return entries[specifier];
-}
-
-/** Every entry with code, by the name it is imported by, with the file URL of its source. */
+/** Every entry with code, by the name it is imported by, with the file URL of its source; in the package, of where that would be. */
 export function sourceEntries() {
   const manifest = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
   return Object.fromEntries(
@@ -19,7 +10,15 @@ export function sourceEntries() {
       .filter(([, target]) => typeof target === "object")
       .map(([path, { default: built }]) => [
         path.replace(/^\./, manifest.name),
-        new URL(`../../${built.replace(/^\.\/dist\//, "src/").replace(/\.js$/, ".ts")}`, import.meta.url).href,
+        new URL(built.replace(/^\.\/dist\//, "../").replace(/\.js$/, ".ts"), import.meta.url).href,
       ]),
   );
+}
+
+let entries;
+
+/** The module hook of a checkout: an entry's name stands for its source. */
+export function resolve(specifier, context, nextResolve) {
+  if (/^whetstone(\/|$)/.test(specifier)) entries ??= sourceEntries();
+  return nextResolve(entries?.[specifier] ?? specifier, context);
 }

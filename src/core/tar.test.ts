@@ -72,6 +72,19 @@ test("an archive of many pieces is unpacked without piling up listeners", async 
   }
 });
 
+test.each([
+  ["plain", false],
+  ["gzip", true],
+] as const)("%s: what the source throws comes through", async (_, zipped) => {
+  const tar = pythonTar([["one", "x".repeat(3000)]]);
+  const packed = zipped ? gzipSync(tar) : tar;
+  async function* breaking() {
+    yield* pieces(packed.subarray(0, packed.length - 20), 30);
+    throw new TypeError("the line broke");
+  }
+  await expect(extractTar(breaking(), newFolder(), limits)).rejects.toThrow(new TypeError("the line broke"));
+});
+
 test("long names, folders, gzip and files that nobody reads", async () => {
   const long = `${"a".repeat(90)}/${"b".repeat(90)}/${"c".repeat(90)}.txt`;
   const packed = pythonTar(

@@ -154,26 +154,17 @@ async function unzipped(bytes: AsyncIterable<Uint8Array>): Promise<AsyncIterable
 
 async function* gunzip(packed: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   const unpack = createGunzip();
-  let failed: { error: unknown } | undefined;
-  async function* source() {
-    try {
-      yield* packed;
-    } catch (error) {
-      failed = { error };
-      throw error;
-    }
-  }
   // What goes wrong comes out of `unpack` too.
-  const feeding = pipeline(source, unpack).catch(() => {});
+  const feeding = pipeline(packed, unpack).catch(() => {});
   try {
     yield* unpack as AsyncIterable<Uint8Array>;
   } catch (error) {
-    throw failed ? failed.error : damaged(messageOf(error));
+    const { code = "" } = error as NodeJS.ErrnoException;
+    throw code.startsWith("Z_") ? damaged(messageOf(error)) : error;
   } finally {
     unpack.destroy();
     await feeding;
   }
-  if (failed) throw failed.error;
 }
 
 const textAt = (block: Buffer, offset: number, length: number) =>

@@ -6,17 +6,14 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { withoutTypes } from "./esbuild.mjs";
-import { sourceOfEntry } from "./own-entries.mjs";
+
+export { resolve } from "./own-entries.mjs";
 
 /** The second one is for a checkout that cannot be written to. */
 const cacheFolders = [
   fileURLToPath(new URL("../../node_modules/.cache/whetstone/ts", import.meta.url)),
   join(process.env.WHETSTONE_CACHE || join(homedir(), ".cache", "whetstone"), "ts"),
 ];
-
-export async function resolve(specifier, context, nextResolve) {
-  return nextResolve(sourceOfEntry(specifier) ?? specifier, context);
-}
 
 export async function load(url, context, nextLoad) {
   if (!url.startsWith("file:") || !new URL(url).pathname.endsWith(".ts")) return nextLoad(url, context);

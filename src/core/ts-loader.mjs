@@ -2,12 +2,10 @@
 // Node 22.18 and newer strip types by themselves; for older ones ts-hooks.mjs does it.
 // Use: `node --import ./src/core/ts-loader.mjs FILE.ts`.
 import module from "node:module"; // a default import: Node 20 has no registerHooks to name
-import { sourceOfEntry } from "./own-entries.mjs";
+import { resolve } from "./own-entries.mjs";
 
 if (process.features.typescript) {
-  module.registerHooks({
-    resolve: (specifier, context, nextResolve) => nextResolve(sourceOfEntry(specifier) ?? specifier, context),
-  });
+  module.registerHooks({ resolve });
 } else {
   process.setSourceMapsEnabled(true);
   module.register("./ts-hooks.mjs", import.meta.url);
