@@ -18,10 +18,10 @@ import {
   type Value,
 } from "./runtime-values.ts";
 
-export type Unmark = (text: string) => string;
+type Unmark = (text: string) => string;
 type Table = Readonly<Record<string, (unmark: Unmark, ...args: Value[]) => Value>>;
 
-export const operators: Table = {
+const operators: Table = {
   "+": (_, a, b) => {
     if (isString(a!) && isString(b!)) return makeString(a.value + b.value);
     if (isArray(a!) && isArray(b!)) return makeArray([...a.value, ...b.value]);
@@ -44,12 +44,12 @@ function contains(item: Value, whole: Value, unmark: Unmark): boolean {
   throw new Error(`argument of type ${whole.type} cannot contain ${item.type}`);
 }
 
-/** Where the pieces of a text lie between separators, from its start, `most` separators at the most. */
-function between(unmark: Unmark, whole: string, separator: string, most = Number.POSITIVE_INFINITY): string[] {
+/** The pieces of a text between separators: from its start, cut at most `limit` times. */
+function between(unmark: Unmark, whole: string, separator: string, limit = Number.POSITIVE_INFINITY): string[] {
   const [said, mark] = [unmark(whole), unmark(separator)];
   const pieces: string[] = [];
   let start = 0;
-  for (let at = said.indexOf(mark); at >= 0 && pieces.length < most; at = said.indexOf(mark, start)) {
+  for (let at = said.indexOf(mark); at >= 0 && pieces.length < limit; at = said.indexOf(mark, start)) {
     pieces.push(whole.slice(start, at));
     start = at + mark.length;
   }
@@ -57,11 +57,11 @@ function between(unmark: Unmark, whole: string, separator: string, most = Number
 }
 
 /** The same from its end. What is not cut stays as it was written: putting it together again would make it the template's own. */
-function betweenFromEnd(unmark: Unmark, whole: string, separator: string, most = Number.POSITIVE_INFINITY): string[] {
+function betweenFromEnd(unmark: Unmark, whole: string, separator: string, limit = Number.POSITIVE_INFINITY): string[] {
   const [said, mark] = [unmark(whole), unmark(separator)];
   const pieces: string[] = [];
   let end = whole.length;
-  while (pieces.length < most && end >= mark.length) {
+  while (pieces.length < limit && end >= mark.length) {
     const at = said.lastIndexOf(mark, end - mark.length);
     if (at < 0) break;
     pieces.unshift(whole.slice(at + mark.length, end));
@@ -89,16 +89,16 @@ function cut(
   fromEnd: boolean,
 ): Value {
   const whole = text(self, "split()");
-  const most = limit === undefined || isKeywords(limit) ? -1 : Number(limit.value);
+  const given = limit === undefined || isKeywords(limit) ? -1 : Number(limit.value);
+  const cuts = given < 0 ? Number.POSITIVE_INFINITY : given;
   if (separator === undefined || isNull(separator)) {
     const words = splitBlanks(whole);
-    if (most < 0 || words.length <= most) return makeArray(words.map(makeString));
+    if (words.length <= cuts) return makeArray(words.map(makeString));
     throw new Error("split() with a limit needs a separator");
   }
   const mark = text(separator, "split()");
   if (mark === "") throw new Error("empty separator");
-  const limited = most < 0 ? undefined : most;
-  const pieces = fromEnd ? betweenFromEnd(unmark, whole, mark, limited) : between(unmark, whole, mark, limited);
+  const pieces = fromEnd ? betweenFromEnd(unmark, whole, mark, cuts) : between(unmark, whole, mark, cuts);
   return makeArray(pieces.map(makeString));
 }
 
@@ -120,7 +120,7 @@ function replace(unmark: Unmark, self: Value, from?: Value, to?: Value, count?: 
   return makeString(between(unmark, whole, old, left).join(fresh));
 }
 
-export const methods: Table = {
+const methods: Table = {
   strip: stripper("both"),
   lstrip: stripper("left"),
   rstrip: stripper("right"),
@@ -165,7 +165,7 @@ function compareCodes(a: readonly number[], b: readonly number[]): number {
   return differs < 0 ? a.length - b.length : a[differs]! - (b[differs] ?? -1);
 }
 
-export const filters: Table = {
+const filters: Table = {
   trim: (unmark, value, characters) =>
     makeString(strip(pythonText(value!), "both", isString(characters) ? unmark(characters.value) : undefined)),
   string: (_, value) => makeString(pythonText(value!)),
@@ -177,7 +177,7 @@ export const filters: Table = {
   count: (_, value) => makeNumber(lengthOf(value!), false),
   dictsort: (unmark, value, ...args) => {
     if (!isObject(value!)) throw new Error(`dictsort needs an object, not ${value!.type}`);
-    const keywords = args.find((argument) => isKeywords(argument))?.value as Map<string, Value> | undefined;
+    const keywords = args.find((argument) => isKeywords(argument))?.value;
     const given = args.filter((argument) => !isKeywords(argument));
     const caseSensitive = (given[0] ?? keywords?.get("case_sensitive"))?.__bool__().value ?? false;
     const byValue = text(given[1] ?? keywords?.get("by") ?? makeString("key"), "dictsort") === "value";
@@ -192,7 +192,7 @@ export const filters: Table = {
     return makeArray(ranked.map(({ entry: [key, item] }) => makeArray([makeString(key), item])));
   },
   tojson: (_, value, ...args) => {
-    const keywords = args.find((argument) => isKeywords(argument))?.value as Map<string, Value> | undefined;
+    const keywords = args.find((argument) => isKeywords(argument))?.value;
     const indent = keywords?.get("indent");
     const separators = keywords?.get("separators");
     return makeString(
@@ -208,3 +208,6 @@ export const filters: Table = {
     );
   },
 };
+
+/** What the rewritten template calls in place of the interpreter's own. */
+export const functions = { operator: operators, method: methods, filter: filters };

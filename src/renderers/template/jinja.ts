@@ -3,7 +3,7 @@ import { Environment, Interpreter, Template } from "@huggingface/jinja";
 import { messageOf } from "../../core/errors.ts";
 import { RendererError } from "../errors.ts";
 import { ControlText, generationEnd, generationStart } from "./control-text.ts";
-import { filters, methods, operators } from "./functions.ts";
+import { functions } from "./functions.ts";
 import { pythonText } from "./python.ts";
 import { functionName, type Node, rewrite, variablesOf } from "./rewrite.ts";
 import { isString, makeFunction, makeString, toValue, type Value } from "./runtime-values.ts";
@@ -54,12 +54,7 @@ export class ChatTemplate {
     this.marksGeneration = generationTag.test(source);
     const parsed = this.#explain("cannot be read", () => new Template(withGenerationMarks(source)).parsed);
     this.variables = variablesOf(parsed);
-    this.#program = rewrite(parsed, {
-      operators: new Set(Object.keys(operators)),
-      methods: new Set(Object.keys(methods)),
-      filters: new Set(Object.keys(filters)),
-      mark: (literal) => this.controls.mark(literal),
-    });
+    this.#program = rewrite(parsed, (literal) => this.controls.mark(literal));
   }
 
   /** The rendered text in which the template's control tokens are marked; `controls` reads it. */
@@ -105,11 +100,10 @@ export class ChatTemplate {
       throw new RaisedError(message === undefined ? "" : this.controls.plain(pythonText(message)));
     });
     define("strftime_now", (format) => makeString(formatTime(this.#now, isString(format) ? format.value : "")));
-    for (const [name, native] of Object.entries(operators))
-      define(functionName.operator(name), native.bind(null, unmark));
-    for (const [name, native] of Object.entries(methods)) define(functionName.method(name), native.bind(null, unmark));
-    for (const [name, native] of Object.entries(filters)) define(functionName.filter(name), native.bind(null, unmark));
-    define(functionName.print, (value) => makeString(pythonText(value!)));
+    for (const kind of ["operator", "method", "filter"] as const)
+      for (const [name, native] of Object.entries(functions[kind]))
+        define(functionName(kind, name), native.bind(null, unmark));
+    define(functionName("print", "value"), (value) => makeString(pythonText(value!)));
     return environment;
   }
 
@@ -147,7 +141,7 @@ function withGenerationMarks(source: string): string {
 
 function range(start: number, stop?: number, step = 1): number[] {
   const [from, to] = stop === undefined ? [0, start] : [start, stop];
-  // The reference's limit: a template is a stranger's program.
+  // The reference's limit: a template is untrusted.
   if (Math.abs((to - from) / step) > 100_000) throw new Error(`range(${from}, ${to}, ${step}) is too long`);
   const result: number[] = [];
   for (let value = from; step > 0 ? value < to : value > to; value += step) result.push(value);

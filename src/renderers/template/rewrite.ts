@@ -1,6 +1,7 @@
 // Changes a parsed template so that it computes as Python's Jinja does: operators, methods and filters in which the JavaScript
 // interpreter differs become calls of our own functions, and the template's own texts are marked. Node by node; the tree is copied.
 import { Template } from "@huggingface/jinja";
+import { functions } from "./functions.ts";
 
 /** A node of the interpreter's syntax tree. */
 export interface Node {
@@ -8,75 +9,57 @@ export interface Node {
   [field: string]: unknown;
 }
 
-/** What calls are called in the rewritten tree. No template can name them: an identifier has no space. */
-export const functionName = {
-  operator: (operator: string) => `operator ${operator}`,
-  method: (name: string) => `method ${name}`,
-  filter: (name: string) => `filter ${name}`,
-  print: "print value",
-};
-
-export interface RewriteRules {
-  operators: ReadonlySet<string>;
-  methods: ReadonlySet<string>;
-  filters: ReadonlySet<string>;
-  /** Applied to each text that the template writes. */
-  mark(literal: string): string;
-}
+/** What a function of ours is called in the rewritten tree. No template can name it: an identifier has no space. */
+export const functionName = (kind: keyof typeof functions | "print", name: string): string => `${kind} ${name}`;
 
 /** What prints a value, unlike statements and the template's own text. */
 const isExpression = ({ type }: Node): boolean =>
   type !== "StringLiteral" && /^(Identifier|Ternary)$|(Expression|Literal)$/.test(type);
 
-/** The rewritten copy of a parsed template. */
-export function rewrite(program: unknown, rules: RewriteRules): Node {
-  return copy(program as Node, rules) as Node;
+/** The rewritten copy of a parsed template; `mark` is applied to each text that the template writes. */
+export function rewrite(program: unknown, mark: (literal: string) => string): Node {
+  return copy(program, mark) as Node;
 }
 
-function copy(value: unknown, rules: RewriteRules): unknown {
-  if (Array.isArray(value)) return value.map((item) => copy(item, rules));
-  if (value instanceof Map) return new Map([...value].map(([key, item]) => [copy(key, rules), copy(item, rules)]));
+function copy(value: unknown, mark: (literal: string) => string): unknown {
+  if (Array.isArray(value)) return value.map((item) => copy(item, mark));
+  if (value instanceof Map) return new Map([...value].map(([key, item]) => [copy(key, mark), copy(item, mark)]));
   if (!isNode(value)) return value;
   const node = clone(value, (field, item) =>
-    isBlock(field) ? (item as Node[]).map((each) => printed(copy(each, rules) as Node)) : copy(item, rules),
+    isBlock(field) ? (item as Node[]).map((each) => printed(copy(each, mark) as Node)) : copy(item, mark),
   );
   switch (node.type) {
     case "StringLiteral":
-      return { ...asNode(node), value: rules.mark(node["value"] as string) };
-    case "BinaryExpression": {
-      const operator = (node["operator"] as { value: string }).value;
-      return rules.operators.has(operator)
-        ? call(functionName.operator(operator), [node["left"], node["right"]])
-        : node;
+      return { ...asNode(node), value: mark(node["value"] as string) };
+    case "BinaryExpression":
+      return ours(node, "operator", (node["operator"] as Node)["value"], [node["left"], node["right"]]);
+    case "UnaryExpression": {
+      // A sign is the interpreter's own.
+      const { value } = node["operator"] as { value?: string };
+      return value === "not" ? ours(node, "operator", value, [node["argument"]]) : node;
     }
-    case "UnaryExpression":
-      return (node["operator"] as { value: string }).value === "not"
-        ? call(functionName.operator("not"), [node["argument"]])
-        : node;
     case "CallExpression": {
       const callee = node["callee"] as Node;
-      const name =
-        callee.type === "MemberExpression" && !callee["computed"] ? (callee["property"] as Node)["value"] : "";
-      return rules.methods.has(name as string)
-        ? call(functionName.method(name as string), [callee["object"], ...(node["args"] as unknown[])])
-        : node;
+      if (callee.type !== "MemberExpression" || callee["computed"]) return node;
+      const args = [callee["object"], ...(node["args"] as unknown[])];
+      return ours(node, "method", (callee["property"] as Node)["value"], args);
     }
     case "FilterExpression": {
       const filter = node["filter"] as Node;
-      const [name, args] =
-        filter.type === "Identifier"
-          ? [filter["value"], []]
-          : [(filter["callee"] as Node)["value"], filter["args"] as unknown[]];
-      return rules.filters.has(name as string)
-        ? call(functionName.filter(name as string), [node["operand"], ...args])
-        : node;
+      const called = filter.type === "Identifier" ? { callee: filter, args: [] } : filter;
+      const args = [node["operand"], ...(called["args"] as unknown[])];
+      return ours(node, "filter", (called["callee"] as Node)["value"], args);
     }
     default:
       return node;
   }
 }
 
-/** The names of the variables that a template reads: what it can be told. */
+/** A call of our own function, where there is one; else the node as it is. */
+const ours = (node: Node, kind: keyof typeof functions, name: unknown, args: unknown[]): Node =>
+  Object.hasOwn(functions[kind], name as string) ? call(functionName(kind, name as string), args) : node;
+
+/** The names of the variables that a template reads. */
 export function variablesOf(program: unknown): Set<string> {
   const names = new Set<string>();
   const visit = (value: unknown): void => {
@@ -94,7 +77,7 @@ export function variablesOf(program: unknown): Set<string> {
 const isNode = (value: unknown): value is Node =>
   typeof value === "object" && value !== null && typeof (value as { type?: unknown }).type === "string";
 const isBlock = (field: string) => field === "body" || field === "alternate" || field === "defaultBlock";
-const printed = (node: Node): Node => (isExpression(node) ? call(functionName.print, [node]) : node);
+const printed = (node: Node): Node => (isExpression(node) ? call(functionName("print", "value"), [node]) : node);
 
 // Nodes of the interpreter's own classes: it asks for them by class in places.
 const asNode = (node: Node): Node => Object.assign(Object.create(Object.getPrototypeOf(node) as object) as Node, node);
