@@ -1,4 +1,5 @@
 // One programming problem, and how the columns that data sets use for it are read.
+import { isRecord, jsonObject } from "../core/json.ts";
 import { type LanguageName, languageNamed, languagesNamed } from "../core/languages/languages.ts";
 import { type Fields, questionNames } from "./rows.ts";
 
@@ -56,16 +57,9 @@ export function metadataOf(fields: Fields): Record<string, unknown> {
   return typeof entry_point === "string" ? { func_name: entry_point, ...ownMetadata(fields) } : ownMetadata(fields);
 }
 
-function ownMetadata(fields: Fields): Record<string, unknown> {
-  let value = fields.metadata;
-  if (typeof value === "string") {
-    try {
-      value = JSON.parse(value);
-    } catch {
-      return {};
-    }
-  }
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {};
+function ownMetadata({ metadata }: Fields): Record<string, unknown> {
+  if (typeof metadata === "string") return jsonObject(metadata) ?? {};
+  return isRecord(metadata) ? metadata : {};
 }
 
 /** The row's own id, if it has one. */

@@ -1,6 +1,7 @@
 // Reads a model from a Hugging Face folder: config.json and one or several safetensors files, or the GGUF file it was made of.
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
+import { isRecord, jsonObject } from "../core/json.ts";
 import { GgufFile, readWeight, tensorOf, weightsLink } from "../gguf/index.ts";
 import type { DecoderConfig, Weight } from "./architecture.ts";
 import { architectures } from "./architectures/index.ts";
@@ -86,7 +87,7 @@ function weightFiles(dir: string, names: readonly string[]): (name: string) => s
   const map = readJson(indexPath)["weight_map"];
   const files = new Map<string, string>();
   for (const name of names) {
-    const file = typeof map === "object" && map !== null ? (map as Record<string, unknown>)[name] : undefined;
+    const file = isRecord(map) ? map[name] : undefined;
     if (typeof file !== "string") {
       throw new EngineError(
         "engine/bad-config",
@@ -115,9 +116,7 @@ function readJson(path: string): Record<string, unknown> {
       cause: error,
     });
   }
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
-  } catch {}
+  const value = jsonObject(text);
+  if (value) return value;
   throw new EngineError("engine/bad-config", `${path} is not a JSON object. Download the file again.`);
 }

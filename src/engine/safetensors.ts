@@ -2,6 +2,7 @@
 // against the file before a byte of data is used. Calls are synchronous; they run on the engine's worker thread.
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import { float16Values } from "../core/float16.ts";
+import { isRecord } from "../core/json.ts";
 import { EngineError } from "./errors.ts";
 
 export const bytesPerElement = {
@@ -210,9 +211,6 @@ function widenFloat16(from: Uint16Array, to: Float32Array, at: number): void {
 }
 
 const count = (shape: readonly number[]) => shape.reduce((product, size) => product * size, 1);
-
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 const isSizes = (value: unknown): value is number[] =>
   Array.isArray(value) && value.every((size) => Number.isSafeInteger(size) && size >= 0);

@@ -1,7 +1,9 @@
 // The base model that an adapter belongs to: a folder of this machine, a bundled model, or a repository of the Hugging Face hub. What a
 // merged model takes along of it, and every tensor of its weights, wherever its files are.
+
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
+import { isRecord } from "../core/json.ts";
 import { expandGguf } from "../engine/expand-gguf.ts";
 import { SafetensorsFile, type TensorEntry } from "../engine/safetensors.ts";
 import { HubError } from "../hub/errors.ts";
@@ -100,7 +102,7 @@ function weightMap(path: string): Map<string, string> {
 export function readJsonFile(path: string): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(readFileSync(path, "utf8"));
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+    if (isRecord(value)) return value;
   } catch (error) {
     throw new ExportError("export/no-base", `${path} cannot be read as JSON. Download the file again.`, {
       cause: error,

@@ -1,5 +1,6 @@
 // How the model families write their calls of tools, and how they are read. Marks that are tokens are recognised as tokens: the same
 // characters written out in an answer are text. What looks like a call and cannot be read is kept as it stands.
+import { isRecord, jsonObject } from "../core/json.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import type { RenderOptions, ToolCall, ToolDeclaration } from "./messages.ts";
 import { type JsonValue, parseJson, spacedJson } from "./template/json-values.ts";
@@ -22,18 +23,7 @@ type Json = Record<string, unknown>;
 /** The JSON schema of a parameter, where the tool is known. */
 export type SchemaOf = (tool: string, parameter: string) => Json | undefined;
 
-const isObject = (value: unknown): value is Json =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
-function parsed(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return undefined;
-  }
-}
-
-/** The same with each number as it is spelled. */
+/** A JSON value with each number as it is spelled; undefined for other text. */
 function exact(json: string): JsonValue | undefined {
   try {
     return parseJson(json, "");
@@ -71,8 +61,8 @@ export const jsonArguments = (text: string): ToolCall["arguments"] | undefined =
 
 /** Arguments as JavaScript has them. */
 export function plainArguments(given: ToolCall["arguments"]): Json {
-  const value = typeof given === "string" ? parsed(given) : given;
-  return isObject(value) ? value : {};
+  const value = typeof given === "string" ? jsonObject(given) : given;
+  return isRecord(value) ? value : {};
 }
 
 /** A text before and after a mark; nothing after one that is not there. */
@@ -278,17 +268,17 @@ export function markCalls(ids: readonly number[], tokenizer: Tokenizer, format: 
 /** Looks up parameters in the declarations of tools. */
 export function schemas(tools: RenderOptions["tools"] = []): SchemaOf {
   const parametersOf = (tool: ToolDeclaration): [string, Json] | undefined => {
-    const value = typeof tool === "string" ? parsed(tool) : tool;
-    const declared = isObject(value) && isObject(value["function"]) ? value["function"] : value;
-    if (!isObject(declared) || typeof declared["name"] !== "string") return undefined;
+    const value = typeof tool === "string" ? jsonObject(tool) : tool;
+    const declared = isRecord(value) && isRecord(value["function"]) ? value["function"] : value;
+    if (!isRecord(declared) || typeof declared["name"] !== "string") return undefined;
     const { parameters } = declared;
-    const properties = isObject(parameters) ? parameters["properties"] : undefined;
-    return [declared["name"], isObject(properties) ? properties : {}];
+    const properties = isRecord(parameters) ? parameters["properties"] : undefined;
+    return [declared["name"], isRecord(properties) ? properties : {}];
   };
   const known = new Map(tools.map(parametersOf).filter((entry) => entry !== undefined));
   return (tool, parameter) => {
     const properties = known.get(tool);
     const schema = properties && Object.hasOwn(properties, parameter) ? properties[parameter] : undefined;
-    return isObject(schema) ? schema : undefined;
+    return isRecord(schema) ? schema : undefined;
   };
 }

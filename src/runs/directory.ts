@@ -5,6 +5,7 @@ import { homedir } from "node:os";
 import { join, parse, resolve } from "node:path";
 import { messageOf, WhetstoneError } from "../core/errors.ts";
 import { makeFolder, removeEmpty, writeFileAtomic } from "../core/files.ts";
+import { jsonObject } from "../core/json.ts";
 import { type Lock, takeLock } from "../core/lock-file.ts";
 import { whet } from "../core/program.ts";
 import { shellCommand } from "../core/shell.ts";
@@ -82,10 +83,8 @@ export function isRunDirectory(path: string): boolean {
 /** The config.json of a run, or undefined where there is none or it is not readable. */
 export function readRunConfig(path: string): Record<string, unknown> | undefined {
   try {
-    const value: unknown = JSON.parse(readFileSync(join(path, runFiles.config), "utf8"));
-    return typeof value === "object" && value !== null && "model_name" in value
-      ? (value as Record<string, unknown>)
-      : undefined;
+    const value = jsonObject(readFileSync(join(path, runFiles.config), "utf8"));
+    return value && "model_name" in value ? value : undefined;
   } catch {
     return undefined;
   }
