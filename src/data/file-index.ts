@@ -49,8 +49,8 @@ export async function indexFile(file: ProblemFile, options: IndexOptions, onRow:
   const key = createHash("sha256")
     .update(JSON.stringify([formatVersion, file.hash, file.source, options.maxTestsBytes, rules ?? null]))
     .digest("hex");
-  const spill = new Spill(join(folder, `${key}.tests`));
-  const rows = openRows(file.path, spill, options.maxTestsBytes);
+  const spill = new Spill(join(folder, `${key}.tests`), options.maxTestsBytes);
+  const rows = openRows(file.path, spill);
   const kept = join(folder, `${key}.json`);
   if (rules !== undefined) {
     const notes = await readNotes(kept, spill);
@@ -73,17 +73,17 @@ async function scan(
   onRow: () => void,
 ): Promise<RowNote[]> {
   const notes: RowNote[] = [];
-  // Progress is shown and signals are heard while a long file is read.
+  // Progress is shown and signals are handled while a long file is read.
   const takeTurns = turnTaker();
-  for await (const { place, fields, tests, readable } of rows.scan()) {
+  for await (const { place, head, tests } of rows.scan()) {
     const note: RowNote = { place, testsBytes: tests?.byteLength ?? 0, reason: null, facts: null };
-    if (!readable) note.reason = "bad_row";
+    if (head.problem !== undefined) note.reason = "bad_row";
     else if (!tests) note.reason = "no_tests";
     else if (tests.byteLength > maxTestsBytes) note.reason = "tests_too_big";
     else if (checkTests) {
       const { reason, facts } = checkTests(await tests.text(), {
-        source: sourceOfRow(fields.source, file),
-        metadata: metadataOf(fields),
+        source: sourceOfRow(head.fields.source, file),
+        metadata: metadataOf(head.fields),
       });
       note.reason = reason;
       note.facts = facts ?? null;

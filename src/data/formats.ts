@@ -5,10 +5,11 @@ import { ParquetFile } from "./parquet.ts";
 import type { RowFile } from "./rows.ts";
 import type { Spill } from "./spill.ts";
 
-type Open = (path: string, spill: Spill, maxTestsBytes: number) => RowFile;
+/** The spill is for tests that cannot be read again one by one. */
+type Open = (path: string, spill: Spill) => RowFile;
 
 const formats: Readonly<Record<string, Open>> = {
-  ".parquet": (path, spill, maxTestsBytes) => new ParquetFile(path, spill, maxTestsBytes),
+  ".parquet": (path, spill) => new ParquetFile(path, spill),
   ".jsonl": (path) => new JsonLinesFile(path),
   ".ndjson": (path) => new JsonLinesFile(path),
 };
@@ -19,5 +20,4 @@ export const extensions: readonly string[] = Object.keys(formats);
 export const isProblemFile = (path: string): boolean => extensions.includes(extname(path).toLowerCase());
 
 /** The reader of a file that `isProblemFile` accepts. */
-export const openRows: Open = (path, spill, maxTestsBytes) =>
-  formats[extname(path).toLowerCase()]!(path, spill, maxTestsBytes);
+export const openRows: Open = (path, spill) => formats[extname(path).toLowerCase()]!(path, spill);

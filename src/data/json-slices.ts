@@ -1,5 +1,5 @@
 // Finds the values of a JSON object's keys in its text without reading them, so that large values can be left alone and number
-// spelling is not lost. It does not check JSON inside the values: whoever reads a value does.
+// spelling is not lost. It does not check JSON inside the values: their reader does.
 
 const quote = 0x22;
 const backslash = 0x5c;

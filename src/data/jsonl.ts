@@ -28,30 +28,25 @@ export class JsonLinesFile implements RowFile {
   }
 
   async *scan(): AsyncGenerator<ScannedRow> {
-    for await (const { line, offset } of lines(this.#path)) {
+    for await (const { line, offset, number } of lines(this.#path)) {
       const place: Place = [offset, line.length];
       try {
         const slices = topLevelSlices(line);
         const text = testsOf(slices);
         const tests = text === undefined ? null : { byteLength: Buffer.byteLength(text), text: () => text };
-        yield { place, fields: fieldsOf(slices), tests, readable: true };
+        yield { place, head: headOf(slices, number), tests };
       } catch (error) {
-        if (!(error instanceof SyntaxError)) throw error;
-        yield { place, fields: {}, tests: null, readable: false };
+        yield { place, head: unreadable(error, line, number), tests: null };
       }
     }
   }
 
   async *heads(): AsyncGenerator<RowHead> {
     for await (const { line, number } of lines(this.#path)) {
-      const where = `line ${number}`;
       try {
-        const slices = topLevelSlices(line);
-        yield { fields: fieldsOf(slices), where, columns: [...slices.keys()] };
+        yield headOf(topLevelSlices(line), number);
       } catch (error) {
-        if (!(error instanceof SyntaxError)) throw error;
-        // Only the start of a long line is looked at.
-        yield { fields: {}, where, columns: [], problem: whyNoObject(line.toString("utf8", 0, 1 << 24)) };
+        yield unreadable(error, line, number);
       }
     }
   }
@@ -88,13 +83,20 @@ export async function bytesAt(path: string, offset: number, length: number): Pro
   }
 }
 
-function fieldsOf(slices: ReadonlyMap<string, Buffer>): Fields {
+function headOf(slices: ReadonlyMap<string, Buffer>, number: number): RowHead {
   const fields: Fields = {};
   for (const name of fieldNames) {
     const slice = slices.get(name);
     if (slice) fields[name] = JSON.parse(slice.toString("utf8"));
   }
-  return fields;
+  return { fields, where: `line ${number}`, columns: [...slices.keys()] };
+}
+
+/** The head of a line that is no JSON object. Only the start of a long line is looked at. */
+function unreadable(error: unknown, line: Buffer, number: number): RowHead {
+  if (!(error instanceof SyntaxError)) throw error;
+  const problem = whyNoObject(line.toString("utf8", 0, 1 << 24));
+  return { fields: {}, where: `line ${number}`, columns: [], problem };
 }
 
 /** The tests as JSON text: a value as it is spelled, a string unpacked. */

@@ -2,7 +2,7 @@
 import { nearest } from "../core/nearest.ts";
 import { fieldNames, questionNames, type RowHead, testsNames } from "./rows.ts";
 
-/** The reasons that loading itself has; whoever checks tests has further ones. */
+/** The reasons of loading itself; the check of tests has further ones. */
 export const dropReasons = {
   bad_row: "the line is no JSON object",
   no_question: "there is no text in question, prompt or problem",

@@ -1,6 +1,6 @@
 // Reads one text column of a Parquet file page by page, as bytes. A page is the smallest part of a file that can be read by itself. Some
 // writers put a whole column into one page (a file of tests can unpack to gigabytes); such a page is unpacked as a stream and its values
-// go to a store one by one, so that memory is bounded by the largest value and not by the page.
+// are spilled one by one, so that memory is bounded by the largest value and not by the page.
 import type { FileHandle } from "node:fs/promises";
 import { type ColumnMetaData, type FileMetaData, type PageHeader, parquetSchema, type SchemaTree } from "hyparquet";
 import { parquetHeader, readPage } from "hyparquet/src/column.js";
@@ -8,7 +8,8 @@ import { DEFAULT_PARSERS } from "hyparquet/src/convert.js";
 import { readRleBitPackedHybrid } from "hyparquet/src/encoding.js";
 import { compressors } from "hyparquet-compressors";
 import { SnappyUnpacker, WindowError } from "./snappy-stream.ts";
-import { type StoredValue, ValueSplitter, type ValueStore } from "./stored-values.ts";
+import type { Spill } from "./spill.ts";
+import { type StoredValue, ValueSplitter } from "./stored-values.ts";
 
 /** Where a page is: enough to read it again. */
 export interface PageLocation {
@@ -24,7 +25,7 @@ export interface Page extends PageLocation {
 /** A value of the column: its bytes (a view that is valid while the page is), where it was stored, or null. */
 export type PageValue = Uint8Array | StoredValue | null;
 
-/** A page that unpacks to more than this is not read again for one of its rows: its values are stored. */
+/** A page that unpacks to more than this is not read again for one of its rows: its values are spilled. */
 const largestPageBytes = 8 << 20;
 
 /** Read at a time from a large page. Snappy unpacks to at most about 21 times this. */
@@ -53,8 +54,8 @@ export class PageReader {
     this.#name = schemaPath[1]!.element.name;
   }
 
-  /** Every page with its values, in the order of the rows. Values of large pages are stored; the others are views. */
-  async *pages(store: ValueStore): AsyncGenerator<Page> {
+  /** Every page with its values, in the order of the rows. Values of large pages are spilled; the others are views. */
+  async *pages(spill: Spill): AsyncGenerator<Page> {
     for (const [rowGroup, group] of this.#metadata.row_groups.entries()) {
       const column = this.#chunk(rowGroup);
       let dictionary: unknown[] | undefined;
@@ -67,13 +68,13 @@ export class PageReader {
         const { type } = page.header;
         if (type === "DICTIONARY_PAGE") {
           dictionary = isLarge(page.header)
-            ? await this.#store(column, page, undefined, store)
+            ? await this.#spill(column, page, undefined, spill)
             : await this.#read(column, page);
         } else if (type === "DATA_PAGE" || type === "DATA_PAGE_V2") {
-          // A row that fills its page alone is no reason to store it.
-          const stores = isLarge(page.header) && valueCount(page.header) > 1;
-          const values = stores
-            ? await this.#store(column, page, dictionary, store)
+          // A row that fills its page alone is no reason to spill it.
+          const spills = isLarge(page.header) && valueCount(page.header) > 1;
+          const values = spills
+            ? await this.#spill(column, page, dictionary, spill)
             : await this.#read(column, page, dictionary);
           yield { rowGroup, offset: page.offset, values: toValues(values) };
           rowsLeft -= values.length;
@@ -132,17 +133,17 @@ export class PageReader {
     return (data ?? []) as unknown[];
   }
 
-  /** The values of a large page, stored one by one. */
-  async #store(
+  /** The values of a large page, spilled one by one. */
+  async #spill(
     column: ColumnMetaData,
     page: PageHead,
     dictionary: unknown[] | undefined,
-    store: ValueStore,
+    spill: Spill,
   ): Promise<(StoredValue | null)[]> {
     const isPlain = page.header.type === "DICTIONARY_PAGE" || page.header.data_page_header?.encoding === "PLAIN";
     if (isPlain && (column.codec === "SNAPPY" || column.codec === "UNCOMPRESSED")) {
       try {
-        return await this.#stream(column.codec, page, store);
+        return await this.#stream(column.codec, page, spill);
       } catch (error) {
         if (!(error instanceof WindowError)) throw error;
       }
@@ -152,17 +153,17 @@ export class PageReader {
       if (!(value instanceof Uint8Array)) stored.push(value);
       else {
         const { byteLength } = value;
-        stored.push({ offset: byteLength > store.largestBytes ? -1 : await store.append(value), byteLength });
+        stored.push({ offset: byteLength > spill.maxBytes ? -1 : await spill.append(value), byteLength });
       }
     }
     return stored;
   }
 
-  async #stream(codec: "SNAPPY" | "UNCOMPRESSED", page: PageHead, store: ValueStore): Promise<(StoredValue | null)[]> {
+  async #stream(codec: "SNAPPY" | "UNCOMPRESSED", page: PageHead, spill: Spill): Promise<(StoredValue | null)[]> {
     const { header } = page;
     const isOptional = this.#schemaPath[1]!.element.repetition_type !== "REQUIRED";
     const levels = new LevelPrefix(header.type === "DATA_PAGE" && isOptional);
-    const splitter = new ValueSplitter(store);
+    const splitter = new ValueSplitter(spill);
     const take = (bytes: Uint8Array) => splitter.push(levels.take(bytes));
     const unpacker = codec === "SNAPPY" ? new SnappyUnpacker(take) : undefined;
     for (let offset = page.dataOffset; offset < page.end; offset += chunkBytes) {

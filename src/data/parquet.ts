@@ -35,14 +35,11 @@ const absent = -3;
 export class ParquetFile implements RowFile {
   readonly #path: string;
   readonly #spill: Spill;
-  readonly #maxTestsBytes: number;
   #opened: Promise<OpenedFile> | undefined;
 
-  /** Tests larger than `maxTestsBytes` will not be asked for, and need not be kept. */
-  constructor(path: string, spill: Spill, maxTestsBytes: number) {
+  constructor(path: string, spill: Spill) {
     this.#path = path;
     this.#spill = spill;
-    this.#maxTestsBytes = maxTestsBytes;
   }
 
   async *scan(): AsyncGenerator<ScannedRow> {
@@ -50,7 +47,7 @@ export class ParquetFile implements RowFile {
     for await (const { place, tests } of this.#tests()) {
       const next = await heads.next();
       if (next.done) break;
-      yield { place, fields: next.value.fields, tests, readable: true };
+      yield { place, head: next.value, tests };
     }
     if (!(await heads.next()).done) throw this.#bad("its columns have different lengths");
     await this.#spill.finish();
@@ -105,8 +102,7 @@ export class ParquetFile implements RowFile {
     const file = await open(this.#path);
     try {
       const reader = new PageReader(file, metadata, column.flat);
-      const store = { append: (bytes: Uint8Array) => this.#spill.append(bytes), largestBytes: this.#maxTestsBytes };
-      for await (const page of reader.pages(store)) {
+      for await (const page of reader.pages(this.#spill)) {
         for (const [index, value] of page.values.entries()) yield this.#row(page, index, value);
       }
     } catch (error) {

@@ -10,18 +10,18 @@ import { type LanguageName, languageOf } from "../core/languages/languages.ts";
 const text = z.string().min(1);
 
 const QuestionTemplate = z.strictObject({
-  /** First paragraph: who answers, and what a right answer is. */
-  role: text.describe("first paragraph: who answers, and what a right answer is; {language} is filled in"),
+  /** First paragraph: who answers, and what a right answer is; `{language}` is filled in. */
+  role: text,
   /** How a program that reads standard input is asked for. */
-  stdin: text.describe("answer format of a program that reads stdin"),
+  stdin: text,
   /** How an answer that completes starter code is asked for. */
-  starter: text.describe("answer format when there is starter code"),
-  /** How a function is asked for. */
-  function: text.describe("answer format of a function without starter code; {name} and {count} are filled in"),
-  /** Stands in the code fence where there is no starter code. */
-  placeholder: text.describe("stands in the code fence when there is no starter code; {comment} begins a comment"),
+  starter: text,
+  /** How a function without starter code is asked for; `{name}` and `{count}` are filled in. */
+  function: text,
+  /** Stands in the code fence where there is no starter code; `{comment}` begins a comment. */
+  placeholder: text,
   /** Last line, after which the model answers. */
-  answer: text.describe("last line, after which the model answers"),
+  answer: text,
 });
 
 /** The texts that a question is made of. */

@@ -54,15 +54,6 @@ export interface RawTests {
   text(): string | Promise<string>;
 }
 
-export interface ScannedRow {
-  place: Place;
-  fields: Fields;
-  /** The raw tests; null when the row has none. */
-  tests: RawTests | null;
-  /** False: the row cannot be read at all. */
-  readable: boolean;
-}
-
 /** A row without its tests. */
 export interface RowHead {
   fields: Fields;
@@ -72,6 +63,13 @@ export interface RowHead {
   columns: readonly string[];
   /** Why it cannot be read, with the place where that shows; undefined when it can. */
   problem?: string;
+}
+
+export interface ScannedRow {
+  place: Place;
+  head: RowHead;
+  /** The raw tests; null when the row has none. */
+  tests: RawTests | null;
 }
 
 export interface RowFile {

@@ -100,17 +100,11 @@ async function fromPathOrHub(part: string, split: Split, options: SourceOptions)
   const entry = await stat(path).catch(() => undefined);
   if (entry?.isFile()) return [await localFile(path)];
   if (entry?.isDirectory()) return fromFolder(path, split);
-  if (isHubId(part)) {
-    const hub = options.hub ?? new Hub();
-    const snapshot = await hub.snapshot({ type: "dataset", id: part }, options.signal);
-    const candidates = snapshot.files.filter((file) => isProblemFile(file.path));
-    return download(
-      hub,
-      snapshot,
-      chooseSplit(candidates, split, (file) => file.path, `the data set ${part}`),
-      options,
-    );
-  }
+  if (isHubId(part))
+    return fromHub(part, options, ({ files }) => {
+      const candidates = files.filter((file) => isProblemFile(file.path));
+      return chooseSplit(candidates, split, (file) => file.path, `the data set ${part}`);
+    });
   throw notFound(`There is no file or folder ${path}, and ${JSON.stringify(part)} is no name of a data set.`);
 }
 
@@ -120,27 +114,26 @@ async function fromFolder(folder: string, split: Split): Promise<ProblemFile[]> 
   return Promise.all(chosen.map((name) => localFile(join(folder, name))));
 }
 
-async function deepcoder(split: Split, options: SourceOptions): Promise<ProblemFile[]> {
-  const hub = options.hub ?? new Hub();
-  const snapshot = await hub.snapshot({ type: "dataset", id: deepcoderId }, options.signal);
-  const files = deepcoderConfigs[split].flatMap((config) => {
-    const pattern = new RegExp(`(?:^|/)${config}/${split}[-.][^/]*\\.parquet$`);
-    const found = snapshot.files.filter(({ path }) => pattern.test(path)).sort((a, b) => (a.path < b.path ? -1 : 1));
-    if (found.length > 0) return found;
-    throw notFound(
-      `${deepcoderId} at ${hub.endpoint} has no Parquet files of ${config}/${split} (commit ${snapshot.commit}).`,
-    );
-  });
-  return download(hub, snapshot, files, options);
+function deepcoder(split: Split, options: SourceOptions): Promise<ProblemFile[]> {
+  return fromHub(deepcoderId, options, ({ files, commit }, endpoint) =>
+    deepcoderConfigs[split].flatMap((config) => {
+      const pattern = new RegExp(`(?:^|/)${config}/${split}[-.][^/]*\\.parquet$`);
+      const found = files.filter(({ path }) => pattern.test(path)).sort((a, b) => (a.path < b.path ? -1 : 1));
+      if (found.length > 0) return found;
+      throw notFound(`${deepcoderId} at ${endpoint} has no Parquet files of ${config}/${split} (commit ${commit}).`);
+    }),
+  );
 }
 
-/** Downloads a few files at a time; they come back in the order given. */
-async function download(
-  hub: Hub,
-  snapshot: HubSnapshot,
-  files: readonly HubFile[],
+/** Downloads files of a data set, a few at a time; they come back in the order in which `choose` gives them. */
+async function fromHub(
+  id: string,
   options: SourceOptions,
+  choose: (snapshot: HubSnapshot, endpoint: string) => readonly HubFile[],
 ): Promise<ProblemFile[]> {
+  const { hub = new Hub() } = options;
+  const snapshot = await hub.snapshot({ type: "dataset", id }, options.signal);
+  const files = choose(snapshot, hub.endpoint);
   const received = new Map<string, number>();
   const totalBytes = files.reduce((sum, file) => sum + file.sizeBytes, 0);
   let filesDone = 0;

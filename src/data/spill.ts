@@ -6,12 +6,15 @@ import { DataError } from "./errors.ts";
 
 export class Spill {
   readonly path: string;
+  /** Of one byte string: larger ones need not be kept. */
+  readonly maxBytes: number;
   readonly #temporary: string;
   #writing: FileHandle | undefined;
   #size = 0;
 
-  constructor(path: string) {
+  constructor(path: string, maxBytes: number) {
     this.path = path;
+    this.maxBytes = maxBytes;
     this.#temporary = `${path}.${process.pid}.part`;
   }
 

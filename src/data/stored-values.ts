@@ -1,32 +1,26 @@
-// Takes the values of a large page apart while it is unpacked, and hands each to a store as soon as it is complete, so that neither the
-// page nor its values are ever in memory together.
+// Takes the values of a large page apart while it is unpacked, and spills each as soon as it is complete, so that neither the page nor
+// its values are ever in memory together.
+import type { Spill } from "./spill.ts";
 
-/** A value that was put aside. */
+/** A value that was spilled. */
 export interface StoredValue {
-  /** Where the store put it; -1: it was larger than wanted and is not kept. */
+  /** Where it starts in the spill; -1: it was larger than wanted and is not kept. */
   offset: number;
   byteLength: number;
 }
 
-export interface ValueStore {
-  /** Keeps the bytes and says where. */
-  append(bytes: Uint8Array): Promise<number>;
-  /** Larger values are not kept. */
-  largestBytes: number;
-}
-
 /** Splits a stream of length-prefixed values (Parquet's PLAIN encoding of texts). */
 export class ValueSplitter {
-  readonly #store: ValueStore;
+  readonly #spill: Spill;
   readonly #values: StoredValue[] = [];
-  /** Complete values that the store did not get yet. */
+  /** Complete values that are not spilled yet. */
   #complete: { value: StoredValue; bytes: Uint8Array }[] = [];
   readonly #prefix = new Uint8Array(4);
   #prefixBytes = 0;
   #current: { value: StoredValue; bytes: Uint8Array | undefined; filled: number } | undefined;
 
-  constructor(store: ValueStore) {
-    this.#store = store;
+  constructor(spill: Spill) {
+    this.#spill = spill;
   }
 
   /** Takes a piece of the stream; nothing of it is kept but the current value. */
@@ -47,11 +41,11 @@ export class ValueSplitter {
     }
   }
 
-  /** Hands complete values to the store. */
+  /** Spills the complete values. */
   async drain(): Promise<void> {
     const complete = this.#complete;
     this.#complete = [];
-    for (const { value, bytes } of complete) value.offset = await this.#store.append(bytes);
+    for (const { value, bytes } of complete) value.offset = await this.#spill.append(bytes);
   }
 
   /** All values, when the stream has ended. */
@@ -62,7 +56,7 @@ export class ValueSplitter {
   }
 
   #begin(byteLength: number): void {
-    const wanted = byteLength <= this.#store.largestBytes;
+    const wanted = byteLength <= this.#spill.maxBytes;
     const value = { offset: -1, byteLength };
     this.#values.push(value);
     this.#current = { value, bytes: wanted ? new Uint8Array(byteLength) : undefined, filled: 0 };

@@ -75,17 +75,16 @@ async function* inFile(
 
 async function* parquetRows(path: string, maxTestsBytes: number): AsyncGenerator<JsonRow> {
   const scratch = scratchFolder("certify");
-  const file = openRows(path, new Spill(join(scratch, "tests")), maxTestsBytes);
-  const heads = file.heads();
+  const file = openRows(path, new Spill(join(scratch, "tests"), maxTestsBytes));
   let line = 0;
   try {
-    for await (const { place, fields, tests } of file.scan()) {
-      const value = toJson(fields) as JsonObject;
+    for await (const { place, head, tests } of file.scan()) {
+      const value = toJson(head.fields) as JsonObject;
       const text = tests && tests.byteLength <= maxTestsBytes ? await tests.text() : undefined;
       // What is too large to read is still known to be too large.
       if (tests) value.set("tests", text ?? " ".repeat(maxTestsBytes + 1));
       value.set("solutions", await file.loadSolutions(place, line));
-      for (const column of (await heads.next()).value?.columns ?? []) if (!value.has(column)) value.set(column, null);
+      for (const column of head.columns) if (!value.has(column)) value.set(column, null);
       yield { line: ++line, value, problem: "", fraction: undefined };
     }
   } finally {
