@@ -113,7 +113,7 @@ export function removeEmpty(folders: readonly string[]): void {
   }
 }
 
-/** A new folder for what is not kept; whoever asks for it removes it. */
+/** A new folder for what is not kept; the caller removes it. */
 export function scratchFolder(purpose: string): string {
   try {
     return mkdtempSync(join(tmpdir(), `whet-${purpose}-`));

@@ -1,4 +1,4 @@
-// Lets at most `limit` tasks run at the same moment; the others wait in the order in which they came, those that can wait behind all others.
+// Runs at most `limit` tasks at the same moment. The others wait in the order in which they came, those with `canWait` behind all others.
 
 /** What a task says of itself. */
 export interface TaskOptions {
@@ -35,7 +35,7 @@ export class Limiter {
     try {
       return await task();
     } finally {
-      // The room goes straight to the next in line, so that nobody can slip in between.
+      // The room goes straight to the next in line, so that no other task can take it.
       const queue = this.#waiting.size > 0 ? this.#waiting : this.#behind;
       const [next] = queue;
       if (next) {

@@ -1,4 +1,4 @@
-// A file that says which process has something for itself. The file of a process that is gone is taken over.
+// A lock is a file that names the process that holds it. The lock of a process that has ended is taken over.
 import {
   closeSync,
   fstatSync,
@@ -52,7 +52,7 @@ export function takeLock(file: string): Lock {
   }
 }
 
-/** Takes the lock once nobody has it; `waiting` hears of the process that does. Rejects with the signal's reason. */
+/** Waits until the lock is free and takes it; `waiting` is called once, with the process that holds it. Rejects with the signal's reason. */
 export async function waitForLock(
   file: string,
   waiting: (holder: number) => void,
@@ -102,7 +102,7 @@ function setAside(file: string): void {
   rmSync(aside, { force: true });
 }
 
-/** The live process that has a lock, which may be this one; for those who only look. */
+/** The live process that holds a lock, which may be this one; for readers that do not want it. */
 export const lockHolder = (file: string): number | undefined => readLock(file)?.pid;
 
 /** The live process that has a lock that this one wants. */
@@ -153,7 +153,7 @@ function identity(pid: number): string | undefined {
     // One that has ended and was not yet waited for is still listed; under some containers' first process, for ever.
     return fields[0] === "Z" || fields[0] === "X" ? undefined : `${pid} ${fields[19]}`;
   } catch {
-    // Without /proc: a signal of 0 tells whether it lives.
+    // Without /proc: signal 0 shows whether it lives.
     try {
       process.kill(pid, 0);
       return String(pid);

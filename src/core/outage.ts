@@ -1,5 +1,5 @@
 // Follows something elsewhere that may stop answering, such as a server. However many requests fail because of it, it is one outage:
-// reported once, more and more rarely while it lasts, and once more when it is over.
+// reported once, at growing intervals while it lasts, and once more when it is over.
 import { spanOf } from "./count.ts";
 
 /** What is reported of an outage. */
@@ -14,7 +14,7 @@ export interface OutageNews {
   leftSeconds: number;
   /** What came of the last try. */
   reason: string;
-  /** Whether a log should have it: the first time, and then ever more rarely. News that are not due are for a line that shows how it stands. */
+  /** Whether a log gets a line: the first time, and then at growing intervals. Other reports are for a live line alone. */
   due: boolean;
 }
 
@@ -27,7 +27,7 @@ export interface OutageOptions {
   report(news: OutageNews): void;
 }
 
-/** However long it lasts, a log hears of it this often. */
+/** However long it lasts, a log gets a line at least this often. */
 const longestSilenceMs = 600_000;
 
 export class Outage {
@@ -53,7 +53,7 @@ export class Outage {
     return this.#since !== undefined && this.leftMs === 0;
   }
 
-  /** Something got no answer; `silentMs`: and has got none for so long. */
+  /** A request got no answer; `silentMs`: how long there has been none already. */
   failed(reason: string, silentMs = 0): void {
     const { quietMs, report } = this.#options;
     const now = performance.now();
@@ -87,7 +87,7 @@ export class Outage {
   }
 }
 
-/** For commands that ask in the foreground: a minute's patience, and whoever waits is told. */
+/** For commands in the foreground: a minute's patience, and a line for each report that is due. */
 export const briefPatience = (print: (line: string) => void) => ({
   patienceMs: 60_000,
   onOutage: (news: OutageNews) => {

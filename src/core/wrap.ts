@@ -1,4 +1,4 @@
-// Lines for a terminal: broken at spaces before they reach its width. Where nobody looks at a width (a pipe, a file) nothing is broken.
+// Lines for a terminal: broken at spaces before they reach its width. Output into a pipe or a file is not broken.
 import { whet } from "./program.ts";
 
 /** The width to wrap at: a terminal's (80 where it does not say), or none. */

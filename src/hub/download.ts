@@ -74,7 +74,7 @@ async function fetchRest(url: string, part: string, options: DownloadOptions): P
   const stall = new AbortController();
   let timer = setTimeout(() => stall.abort(), stallMs);
   const signal = options.signal ? AbortSignal.any([options.signal, stall.signal]) : stall.signal;
-  // Opened before anything can arrive: a body that breaks off while nobody reads it loses what it had brought.
+  // Opened before anything can arrive: a body that breaks off before it is read loses the bytes that had arrived.
   const file = await open(part, "a");
   try {
     const headers = { ...options.headers, ...(start > 0 ? { range: `bytes=${start}-` } : {}) };

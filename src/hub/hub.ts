@@ -1,5 +1,5 @@
 // Reads model and data set repositories of the Hugging Face hub, or of a mirror that speaks its API: lists a repository's files at
-// one commit and keeps what is asked for in a local cache, addressed by content. A download that breaks off goes on where it
+// one commit and keeps what is asked for in a local cache, addressed by content. A download that breaks off continues where it
 // stopped; what is in the cache is not asked for again; without a network the last known listing is used.
 import { mkdir, readFile, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
@@ -51,7 +51,7 @@ export interface HubOptions {
   token?: string;
   /** Default: `hub` in the cache folder. */
   cacheFolder?: string;
-  /** Called with what is worth a line to the user: an old listing is used, a download goes on. */
+  /** Called with what is worth a line to the user: an old listing is used, a download continues. */
   onNotice?: ((message: string) => void) | undefined;
   /** Milliseconds before the first retry; doubles each time. Default 500. */
   retryDelayMs?: number;

@@ -52,7 +52,7 @@ export const aliases: Readonly<Record<string, Alias>> = {
   nemotron3_ultra_preserve_thinking: keepThinking,
 };
 
-/** Names of the cookbook that are not to be had, and why. */
+/** Names of the cookbook that are refused, and why. */
 export const refusedNames: Readonly<Record<string, string>> = {
   gpt_oss_no_sysprompt:
     "the model's template always writes its system message, and this name means a prompt without it. Use gpt_oss_low_reasoning, gpt_oss_medium_reasoning or gpt_oss_high_reasoning",

@@ -86,7 +86,7 @@ export function chooseMessages(messages: readonly Message[], trainOn: TrainOn): 
   }
 }
 
-/** Messages say whether they are trained on in the mode that asks them, and in no other. */
+/** Every message has `trainable` in the mode `customized`, and none has it in the others. */
 export function checkTrainable(messages: readonly Message[], trainOn: TrainOn): void {
   const wrong = messages.findIndex((message) => (message.trainable !== undefined) !== (trainOn === "customized"));
   if (wrong < 0) return;

@@ -65,7 +65,7 @@ export const channelReasoning: ReasoningFormat = {
       const named = part.indexOf(channel ?? -1);
       const header = tokenizer.decode(part.slice(0, begins < 0 ? undefined : begins));
       const name = tokenizer.decode(part.slice(named + 1, begins < 0 ? undefined : begins)).trim();
-      // What stands in no channel is no answer, but it was said.
+      // Text outside of a channel is no answer, but it is kept.
       const loose = named < 0 ? header : "";
       const text = begins < 0 ? loose : tokenizer.decode(part.slice(begins + 1), { skipSpecial: true });
       const recipient = / to=([^\s<]+)/.exec(` ${header}`)?.[1];
