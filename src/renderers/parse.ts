@@ -3,7 +3,7 @@ import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import { RendererError } from "./errors.ts";
 import type { Message, ParsedResponse, RenderOptions, ToolCall } from "./messages.ts";
 import { type ReasoningTags, trimNewlines, trimStartNewlines } from "./reasoning.ts";
-import { type CallFormat, type MarkedText, markCalls, type SchemaOf, schemas } from "./tool-calls.ts";
+import { type CallFormat, markCalls, schemas } from "./tool-calls.ts";
 
 /** What a prompt ends with: an open reasoning block, a closed one, or nothing of the kind. */
 export type PromptTail = "open" | "closed" | "none";
@@ -61,7 +61,12 @@ export function untilStop(
 export function readAssistant(ids: readonly number[], tokenizer: Tokenizer, options: ReadOptions): ReadResponse {
   const { calls: format, tools } = options;
   const marked = markCalls(ids, tokenizer, format);
-  const reader = callReader(format, marked, schemas(tools));
+  const schemaOf = schemas(tools);
+  const reader: CallReader = {
+    open: marked.mark(format.open),
+    close: format.close === undefined ? undefined : marked.mark(format.close),
+    read: (inside) => format.read(marked.plain(inside), schemaOf),
+  };
   let { text } = marked;
   for (const mark of format.around ?? []) text = text.replaceAll(marked.mark(mark), "");
   const { message, ...rest } = readText(text, reader, options);
@@ -72,14 +77,6 @@ export function readAssistant(ids: readonly number[], tokenizer: Tokenizer, opti
   const { unparsedToolCalls } = message;
   const unparsed = unparsedToolCalls && { unparsedToolCalls: unparsedToolCalls.map(marked.plain) };
   return { message: { ...message, content, ...reasoning, ...unparsed }, ...rest };
-}
-
-function callReader(format: CallFormat, marked: MarkedText, schemaOf: SchemaOf): CallReader {
-  return {
-    open: marked.mark(format.open),
-    close: format.close === undefined ? undefined : marked.mark(format.close),
-    read: (inside) => format.read(marked.plain(inside), schemaOf),
-  };
 }
 
 /** Takes a text apart. */

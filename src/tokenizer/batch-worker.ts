@@ -2,11 +2,10 @@
 import { workerData } from "node:worker_threads";
 import { answerCalls } from "../core/worker-calls.ts";
 import type { Batch, BatchFiles } from "./batch.ts";
-import { readTokenizerFiles } from "./files.ts";
-import { JsonTokenizer } from "./tokenizer.ts";
+import { openTokenizer } from "./tokenizer.ts";
 
 const { paths, name, controlTokens } = (workerData as { data: BatchFiles }).data;
-const tokenizer = readTokenizerFiles(paths, name).then((files) => new JsonTokenizer(files, { controlTokens }));
+const tokenizer = openTokenizer(paths, name, controlTokens);
 // A failure to load is the answer to every batch.
 tokenizer.catch(() => {});
 

@@ -2,8 +2,8 @@
 import { tokenizerIdOf } from "../core/model-name.ts";
 import { Hub, isHubId } from "../hub/hub.ts";
 import { TokenizerError } from "./errors.ts";
-import { besideTokenizer, downloadTokenizer, findLocally, readTokenizerFiles } from "./files.ts";
-import { JsonTokenizer, type Tokenizer } from "./tokenizer.ts";
+import { besideTokenizer, downloadTokenizer, findLocally } from "./files.ts";
+import { openTokenizer, type Tokenizer } from "./tokenizer.ts";
 
 /** Where a tokenizer comes from. */
 export interface LoadOptions {
@@ -19,7 +19,7 @@ export interface LoadOptions {
  */
 export async function loadTokenizer(source: string, options: LoadOptions = {}): Promise<Tokenizer> {
   const local = await findLocally(source);
-  if (local) return new JsonTokenizer(await readTokenizerFiles(besideTokenizer(local), source));
+  if (local) return openTokenizer(besideTokenizer(local), source);
   const id = tokenizerIdOf({ modelName: source }) ?? source;
   if (!isHubId(id)) {
     throw new TokenizerError(
@@ -28,6 +28,5 @@ export async function loadTokenizer(source: string, options: LoadOptions = {}): 
         "Give a model folder, a tokenizer.json or a Hugging Face id.",
     );
   }
-  const paths = await downloadTokenizer(id, options.hub ?? new Hub(), options.signal);
-  return new JsonTokenizer(await readTokenizerFiles(paths, source));
+  return openTokenizer(await downloadTokenizer(id, options.hub ?? new Hub(), options.signal), source);
 }

@@ -4,7 +4,7 @@ import { Tokenizer as Library } from "@huggingface/tokenizers";
 import { BatchEncoder } from "./batch.ts";
 import { type ByteTable, DecodeStream, decodeTokens, tokenBytes } from "./decode.ts";
 import { TokenizerError } from "./errors.ts";
-import type { TokenizerFiles } from "./files.ts";
+import { readTokenizerFiles, type TokenizerFiles, type TokenizerPaths } from "./files.ts";
 import { contentModel, joinsFirst, spellingOf, type TokenizerJson } from "./formats.ts";
 
 /** How text becomes tokens. */
@@ -74,7 +74,14 @@ export interface AddedToken {
 /** Stands before a text that does not begin its sequence; past the vocabulary of every model, and it never leaves this class. */
 const startToken: AddedToken = { id: 2 ** 31 - 2, content: "\u{10FFFF}\u{10FFFE}start\u{10FFFF}", special: true };
 
-export class JsonTokenizer implements Tokenizer {
+/** The tokenizer whose files are at `paths`. `controlTokens`: added tokens that are control tokens beside the flagged ones. */
+export const openTokenizer = async (
+  paths: TokenizerPaths,
+  name: string,
+  controlTokens?: readonly string[],
+): Promise<Tokenizer> => new JsonTokenizer(await readTokenizerFiles(paths, name), controlTokens);
+
+class JsonTokenizer implements Tokenizer {
   readonly name: string;
   readonly vocabSize: number;
   readonly chatTemplate: string | undefined;
@@ -91,11 +98,12 @@ export class JsonTokenizer implements Tokenizer {
   readonly #batches: BatchEncoder;
   readonly #joinsFirst: boolean;
 
-  constructor(files: TokenizerFiles, options: { controlTokens?: readonly string[]; like?: JsonTokenizer } = {}) {
+  /** `like`: a tokenizer of the same files, whose vocabulary is shared. */
+  constructor(files: TokenizerFiles, controlTokens: readonly string[] = [], like?: JsonTokenizer) {
     this.name = files.name;
     this.#files = files;
     this.chatTemplate = files.chatTemplate;
-    const control = new Set(options.controlTokens);
+    const control = new Set(controlTokens);
     const batchFiles = { paths: files.paths, name: files.name, controlTokens: [...control] };
     this.#batches = new BatchEncoder(batchFiles, (text, how) => this.encode(text, how));
     const json = files.tokenizer as TokenizerJson;
@@ -104,9 +112,7 @@ export class JsonTokenizer implements Tokenizer {
     this.addedTokens = json.added_tokens ?? [];
     for (const { id, special, content } of this.addedTokens) if (special || control.has(content)) this.#special.add(id);
     try {
-      this.#markup = options.like
-        ? options.like.#markup
-        : new Library({ ...json, added_tokens: this.addedTokens }, files.config);
+      this.#markup = like ? like.#markup : new Library({ ...json, added_tokens: this.addedTokens }, files.config);
       const words = this.addedTokens.filter(({ id }) => !this.#special.has(id));
       this.#content = new Library(
         {
@@ -164,7 +170,7 @@ export class JsonTokenizer implements Tokenizer {
   }
 
   withControlTokens(contents: readonly string[]): Tokenizer {
-    return new JsonTokenizer(this.#files, { controlTokens: contents, like: this });
+    return new JsonTokenizer(this.#files, contents, this);
   }
 
   close(): Promise<void> {
