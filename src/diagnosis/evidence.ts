@@ -6,21 +6,15 @@ import { shellCommand } from "../core/shell.ts";
 import { type CheckpointRecord, LiveCheckpoints } from "../runs/checkpoints.ts";
 import { runFiles } from "../runs/directory.ts";
 import type { EventOf, RunEvent } from "../runs/events.ts";
-import { isStepUndone, isVersionUndone } from "../runs/rewinds.ts";
+import type { Finding } from "../runs/findings.ts";
+import { isStepUndone, isVersionUndone, undoSteps } from "../runs/rewinds.ts";
+import type { Period } from "../runs/timing.ts";
 import type { BatchTimes } from "./pace.ts";
 
 /** A step's figures, by the names of docs/metrics.md. */
 export interface StepFigures {
   step: number;
   figures: Readonly<Record<string, number>>;
-}
-
-/** An answer that somebody should look at. */
-export interface Sample {
-  step: number;
-  group: number;
-  sample: number;
-  problem: string;
 }
 
 /** Steps whose times are kept. */
@@ -37,22 +31,25 @@ export class Evidence {
   /** By the step whose policy was measured, in order. */
   evaluations: StepFigures[] = [];
   /** Answers that passed and were flagged by the grader. */
-  flaggedPasses: (Sample & { flags: string[] })[] = [];
+  flaggedPasses: NonNullable<Finding["samples"]> = [];
   /** How the last process ended; undefined while one is at work or was killed. */
   end: EventOf<"stopped"> | undefined;
-  /** The learning rate of the newest update. */
-  learningRate: number | undefined;
   /** When the newest event happened: the time that rules go by. */
   now = 0;
   /** Of the newest steps: what each took. */
   times: (BatchTimes & { step: number })[] = [];
-  readonly #problems = new Map<string, string>();
-  /** When the groups of a batch that is under way were asked for, and judged so far. */
-  readonly #periods = new Map<number, Map<number, { start: number; end: number }>>();
+  #updateRate: number | undefined;
+  /** By batch and place, from the newest step on: each group's problem, when it was asked for, and judged so far. */
+  readonly #groups = new Map<number, Map<number, Period & { problem: string }>>();
   readonly #checkpoints = new LiveCheckpoints();
 
   get checkpoints(): readonly CheckpointRecord[] {
     return this.#checkpoints.records;
+  }
+
+  /** The learning rate of the newest update; before the first, the config's. */
+  get learningRate(): number {
+    return this.#updateRate ?? this.setting("learning_rate", 0);
   }
 
   /** A command on this run, ready to paste. */
@@ -82,13 +79,11 @@ export class Evidence {
         if (event.phase === "train") this.#graded(event);
         break;
       case "update-submitted":
-        this.learningRate = event.rule.adam.learningRate;
+        this.#updateRate = event.rule.adam.learningRate;
         break;
       case "step-done":
         this.steps.push({ step: event.step, figures: event.metrics });
         this.#timed(event);
-        for (const key of [...this.#problems.keys()])
-          if (Number(key.split(" ")[0]) < event.step) this.#problems.delete(key);
         break;
       case "evaluated":
         this.evaluations = [
@@ -101,6 +96,7 @@ export class Evidence {
         this.times = this.times.filter(({ step }) => !isStepUndone(step, event.to));
         this.evaluations = this.evaluations.filter(({ step }) => !isVersionUndone(step, event.to));
         this.flaggedPasses = this.flaggedPasses.filter(({ step }) => !isStepUndone(step, event.to));
+        undoSteps(event.to, this.#groups);
         break;
       case "stopped":
         this.end = event;
@@ -138,27 +134,26 @@ export class Evidence {
   }
 
   #sampled({ batch, group, problem, start, end }: EventOf<"group-sampled">): void {
-    this.#problems.set(`${batch} ${group}`, problem);
-    const periods = this.#periods.get(batch) ?? new Map<number, { start: number; end: number }>();
-    this.#periods.set(batch, periods.set(group, { start, end }));
+    const groups = this.#groups.get(batch) ?? new Map<number, Period & { problem: string }>();
+    this.#groups.set(batch, groups.set(group, { problem, start, end }));
   }
 
   #timed({ step, metrics }: EventOf<"step-done">): void {
-    const periods = [...(this.#periods.get(step)?.values() ?? [])];
+    const periods = [...(this.#groups.get(step)?.values() ?? [])];
     const begun = Math.min(...periods.map(({ start }) => start));
-    for (const batch of [...this.#periods.keys()]) if (batch <= step) this.#periods.delete(batch);
+    // Those of this step that were carried over are still to be judged.
+    for (const batch of [...this.#groups.keys()]) if (batch < step) this.#groups.delete(batch);
     const groups = periods.map(({ end }) => (end - begun) / 1000);
     this.times.push({ step, groups, sync: metrics["time/weights"] ?? 0, train: metrics["time/train"] ?? 0 });
     if (this.times.length > timedSteps) this.times.shift();
   }
 
   #graded({ batch, group, sample, grade, end }: EventOf<"graded">): void {
-    const period = this.#periods.get(batch)?.get(group);
-    if (period) period.end = Math.max(period.end, end);
+    const known = this.#groups.get(batch)?.get(group);
+    if (known) known.end = Math.max(known.end, end);
     const flags = grade.flags.filter((flag) => flag !== weakTestsFlag);
     if (grade.verdict !== "pass" || flags.length === 0) return;
-    const problem = this.#problems.get(`${batch} ${group}`) ?? "";
-    this.flaggedPasses.push({ step: batch, group, sample, problem, flags });
+    this.flaggedPasses.push({ step: batch, group, sample, problem: known?.problem ?? "" });
     if (this.flaggedPasses.length > maxFlagged) this.flaggedPasses.shift();
   }
 }

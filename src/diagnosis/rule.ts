@@ -32,6 +32,25 @@ export interface Rule {
 export type Sighting = Pick<Finding, "level" | "message" | "figures"> &
   Partial<Pick<Finding, "steps" | "samples" | "means" | "remedy" | "command">>;
 
+/** A rule over the means of figures in the newest steps, as many as `over` says, that have the first of them. */
+interface MeansRule extends Omit<Rule, "check"> {
+  over: number;
+  figures: readonly [string, ...string[]];
+  /** Gets the means in the order of the figures; NaN for one that no step has. */
+  sees(means: readonly number[], evidence: Evidence): Omit<Sighting, "steps" | "figures"> | undefined;
+}
+
+export const overMeans = ({ over, figures, sees, ...rule }: MeansRule): Rule => ({
+  ...rule,
+  check(evidence) {
+    const steps = evidence.last(over, figures[0]);
+    if (steps.length < over) return undefined;
+    const means = figures.map((name) => meanOf(steps, name));
+    const seen = sees(means, evidence);
+    return seen && { ...seen, steps: spanOf(steps), figures: evidenceOf(steps, ...figures) };
+  },
+});
+
 /** Commands that begin, go on with or test a run from its settings alone: one that a program trains has its problems and judge in there. */
 const isForCommandRuns = (command: string) =>
   ["train", "resume", "doctor", "certify"].some((name) => command.startsWith(`${whet} ${name}`));
@@ -61,14 +80,15 @@ export const harm: readonly string[] = [
   "format-dropping",
 ];
 
-/** What to type where the learning rate is too high, and what it was. */
-export function lower(evidence: Evidence) {
-  const rate = evidence.learningRate ?? evidence.setting("learning_rate", 0);
-  return {
-    command: evidence.again(`learning_rate=${short(rate / 4)}`, "on_error=rollback"),
-    figures: [{ name: "optim/lr", value: rate }],
-  };
-}
+/** The same, where sampler and trainer that do not agree may be the cause, too. */
+export const harmOrDisagreement: readonly string[] = [...harm, "sampler-trainer-disagree"];
+
+/** What to type where the learning rate is too high. */
+export const lower = (evidence: Evidence): string =>
+  evidence.again(`learning_rate=${short(evidence.learningRate / 4)}`, "on_error=rollback");
+
+/** What it was, as evidence. */
+export const rateOf = ({ learningRate }: Evidence) => ({ name: "optim/lr", value: learningRate });
 
 /** Advice for what was right at the beginning and no longer is: training did it, whatever else the same figures mean in other runs. */
 export function ifLost(evidence: Evidence): Partial<Sighting> {
@@ -78,7 +98,7 @@ export function ifLost(evidence: Evidence): Partial<Sighting> {
   return {
     means: `training has broken what the model could: ${percent(before)} of a first step's answers were right, and ${percent(now)} are now`,
     remedy: "reduce the learning rate, and go back to a checkpoint before that",
-    command: lower(evidence).command,
+    command: lower(evidence),
   };
 }
 

@@ -1,6 +1,6 @@
 // Rules about episodes of several turns: where they end, what their tools do, what rewriting costs, whose time they take.
 import { whet } from "../../core/program.ts";
-import { evidenceOf, harm, meanOf, percent, type Rule, short, spanOf, sumOf } from "../rule.ts";
+import { evidenceOf, harm, meanOf, overMeans, percent, type Rule, short, spanOf, sumOf } from "../rule.ts";
 
 /** The limits of an episode, with the setting that raises each. */
 const limits = [
@@ -36,28 +36,26 @@ const atLimit: Rule = {
   },
 };
 
-const toolsFailing: Rule = {
+const toolsFailing = overMeans({
   id: "tools-failing",
   levels: ["warning"],
   symptomOf: harm,
   when: "half of the tool calls of three steps gave an error",
   means: "the model calls tools that are not there or with what they do not take, or the tools themselves are broken",
   remedy: "look at the calls and at what they gave; say in a tool's description what it takes",
-  check(evidence) {
-    const steps = evidence.last(3, "episode/tool_error_rate");
-    const rate = meanOf(steps, "episode/tool_error_rate");
-    if (steps.length < 3 || !(rate >= 0.5)) return undefined;
+  over: 3,
+  figures: ["episode/tool_error_rate", "episode/tool_calls_mean"],
+  sees([rate], evidence) {
+    if (!(rate! >= 0.5)) return undefined;
     return {
       level: "warning",
-      message: `${percent(rate)} of the tool calls gave an error`,
-      steps: spanOf(steps),
-      figures: evidenceOf(steps, "episode/tool_error_rate", "episode/tool_calls_mean"),
+      message: `${percent(rate!)} of the tool calls gave an error`,
       command: evidence.command("show", `step=${evidence.step}`, "group=0", "sample=0"),
     };
   },
-};
+});
 
-const rewriting: Rule = {
+const rewriting = overMeans({
   id: "rewriting-dear",
   levels: ["note"],
   when: "the episodes of three steps are two sequences or more on average",
@@ -65,19 +63,17 @@ const rewriting: Rule = {
     "the chat format writes earlier turns otherwise once a conversation goes on, so most turns are trained on behind a context of their own: each is read again",
   remedy:
     "go on from the tokens that are there (history=keep: the model is then trained on what the format itself would not write), or turn thinking off (thinking=off)",
-  check(evidence) {
-    const steps = evidence.last(3, "episode/sequences_mean");
-    const sequences = meanOf(steps, "episode/sequences_mean");
-    if (steps.length < 3 || !(sequences >= 2)) return undefined;
+  over: 3,
+  figures: ["episode/sequences_mean", "episode/rewrites_mean"],
+  sees([sequences], evidence) {
+    if (!(sequences! >= 2)) return undefined;
     return {
       level: "note",
-      message: `an episode is ${short(sequences)} sequences on average, as earlier turns are written anew`,
-      steps: spanOf(steps),
-      figures: evidenceOf(steps, "episode/sequences_mean", "episode/rewrites_mean"),
+      message: `an episode is ${short(sequences!)} sequences on average, as earlier turns are written anew`,
       command: evidence.again("history=keep"),
     };
   },
-};
+});
 
 const environmentSlow: Rule = {
   id: "environment-slow",

@@ -5,17 +5,13 @@ import type { Evidence } from "../evidence.ts";
 import { harm, lower, type Rule } from "../rule.ts";
 
 /** A run that failed with one of these codes, or with words like these. */
-interface FailureRule {
-  id: string;
+interface FailureRule extends Pick<Rule, "id" | "symptomOf" | "when" | "means" | "remedy"> {
   codes: RegExp;
   words?: RegExp;
-  symptomOf?: readonly string[];
-  when: string;
-  means: string;
-  remedy: string;
   command?: (evidence: Evidence) => string;
 }
 
+/** The first that fits says what happened. */
 const failures: readonly FailureRule[] = [
   {
     id: "api-key-missing",
@@ -86,7 +82,7 @@ const failures: readonly FailureRule[] = [
     when: "the engine met infinite or missing numbers in loss, gradient or weights",
     means: "training diverged: the learning rate is too high",
     remedy: "reduce the learning rate; on_error=rollback goes back to a healthy checkpoint by itself",
-    command: (evidence) => lower(evidence).command,
+    command: lower,
   },
   {
     id: "server-unreachable",
@@ -114,50 +110,41 @@ const failures: readonly FailureRule[] = [
     remedy: "the message names the key and what it takes",
     command: () => `${whet} train --help`,
   },
+  {
+    id: "failed",
+    codes: /^/,
+    when: "the run ended with any other error",
+    means: "the message says what happened",
+    remedy: "do what the message says, then resume the run: it goes on where this one ended",
+    command: ({ runPath }) => resumeCommand(runPath),
+  },
 ];
 
 /** The run was stopped by what was found in it (on_error=stop): that is reported, not how it stopped. */
 const stoppedByFinding = "rl/diagnosed";
 
-const isFailure = ({ codes, words }: FailureRule, { code = "", error = "" }: NonNullable<Evidence["end"]>) =>
-  code !== stoppedByFinding && (codes.test(code) || (words?.test(error) ?? false));
+/** What became of a run that failed. */
+function failureOf({ end }: Evidence): FailureRule | undefined {
+  const { outcome, code = "", error = "" } = end ?? {};
+  if (outcome !== "failed" || code === stoppedByFinding) return undefined;
+  return failures.find(({ codes, words }) => codes.test(code) || words?.test(error));
+}
 
-const named = failures.map(
-  (failure, index): Rule => ({
-    id: failure.id,
+export const failureRules: readonly Rule[] = failures.map((failure) => {
+  const { codes: _, words: __, command, ...rule } = failure;
+  return {
+    ...rule,
     levels: ["error"],
     aboutEnd: true,
-    symptomOf: failure.symptomOf ?? [],
-    when: failure.when,
-    means: failure.means,
-    remedy: failure.remedy,
     check(evidence) {
-      const { end } = evidence;
-      if (end?.outcome !== "failed" || !isFailure(failure, end)) return undefined;
-      if (failures.slice(0, index).some((earlier) => isFailure(earlier, end))) return undefined;
-      return sighting(end, failure.command?.(evidence));
+      if (failureOf(evidence) !== failure) return undefined;
+      const { error = "no message", code } = evidence.end!;
+      return {
+        level: "error",
+        message: `the run ended with an error: ${error.slice(0, 500)}${code === undefined ? "" : ` [${code}]`}`,
+        figures: [],
+        ...(command && { command: command(evidence) }),
+      };
     },
-  }),
-);
-
-const other: Rule = {
-  id: "failed",
-  levels: ["error"],
-  aboutEnd: true,
-  when: "the run ended with any other error",
-  means: "the message says what happened",
-  remedy: "do what the message says, then resume the run: it goes on where this one ended",
-  check: ({ end, runPath }) =>
-    end?.outcome === "failed" && end.code !== stoppedByFinding && !failures.some((failure) => isFailure(failure, end))
-      ? sighting(end, resumeCommand(runPath))
-      : undefined,
-};
-
-const sighting = ({ error = "no message", code }: NonNullable<Evidence["end"]>, command?: string) => ({
-  level: "error" as const,
-  message: `the run ended with an error: ${error.slice(0, 500)}${code === undefined ? "" : ` [${code}]`}`,
-  figures: [],
-  ...(command === undefined ? {} : { command }),
+  };
 });
-
-export const failureRules: readonly Rule[] = [...named, other];

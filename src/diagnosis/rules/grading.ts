@@ -2,29 +2,21 @@
 import { whet } from "../../core/program.ts";
 import { shellCommand } from "../../core/shell.ts";
 import { type StepFigures, weakTestsFlag } from "../evidence.ts";
-import { evidenceOf, harm, meanOf, percent, type Rule, short, spanOf, sumOf } from "../rule.ts";
+import { evidenceOf, harm, overMeans, percent, type Rule, short, spanOf, sumOf } from "../rule.ts";
+
+const weakTestsFigure = `grade/flags/${weakTestsFlag}`;
+
+/** The sum of the figures whose names begin so. */
+const sumOfAll = (steps: readonly StepFigures[], prefix: string) =>
+  steps
+    .flatMap(({ figures }) => Object.entries(figures))
+    .reduce((sum, [name, value]) => (name.startsWith(prefix) ? sum + value : sum), 0);
 
 /** Completions with a status. */
-const statuses = (steps: readonly StepFigures[]) =>
-  steps.reduce(
-    (sum, { figures }) =>
-      sum +
-      Object.entries(figures).reduce((all, [name, value]) => (name.startsWith("grade/status/") ? all + value : all), 0),
-    0,
-  );
+const statuses = (steps: readonly StepFigures[]) => sumOfAll(steps, "grade/status/");
 
-/** Flagged completions; one with two flags counts twice. */
-const flagged = (steps: readonly StepFigures[]) =>
-  steps.reduce(
-    (sum, { figures }) =>
-      sum +
-      Object.entries(figures).reduce(
-        (all, [name, value]) =>
-          name.startsWith("grade/flags/") && !name.endsWith(`/${weakTestsFlag}`) ? all + value : all,
-        0,
-      ),
-    0,
-  );
+/** Completions whose program is flagged, not its problem; one with two flags counts twice. */
+const flagged = (steps: readonly StepFigures[]) => sumOfAll(steps, "grade/flags/") - sumOf(steps, weakTestsFigure);
 
 const timeouts: Rule = {
   id: "timeouts-dominate",
@@ -48,7 +40,7 @@ const timeouts: Rule = {
   },
 };
 
-const ungraded: Rule = {
+const ungraded = overMeans({
   id: "ungraded-share",
   levels: ["warning", "error"],
   when: "2% of the answers of three steps have no verdict; error from 10% on (one step above 20% ends the run)",
@@ -61,19 +53,17 @@ const ungraded: Rule = {
     remedy:
       "see in the function for which answers it returns null, and why: a service that it asks, or answers it cannot read",
   },
-  check(evidence) {
-    const steps = evidence.last(3);
-    const share = meanOf(steps, "grade/ungraded_rate");
-    if (steps.length < 3 || !(share >= 0.02)) return undefined;
+  over: 3,
+  figures: ["grade/ungraded_rate", "groups_ungraded"],
+  sees([share]) {
+    if (!(share! >= 0.02)) return undefined;
     return {
-      level: share >= 0.1 ? "error" : "warning",
-      message: `${percent(share)} of the answers could not be graded`,
-      steps: spanOf(steps),
-      figures: evidenceOf(steps, "grade/ungraded_rate", "groups_ungraded"),
+      level: share! >= 0.1 ? "error" : "warning",
+      message: `${percent(share!)} of the answers could not be graded`,
       command: `${whet} doctor`,
     };
   },
-};
+});
 
 const flagsRising: Rule = {
   id: "flags-rising",
@@ -87,10 +77,8 @@ const flagsRising: Rule = {
     const now = evidence.last(3);
     const first = evidence.steps.slice(0, 3);
     if (evidence.steps.length < 4) return undefined;
-    const [share, before] = [now, first].map((steps) => flagged(steps) / Math.max(1, statuses(steps))) as [
-      number,
-      number,
-    ];
+    const shareOf = (steps: readonly StepFigures[]) => flagged(steps) / Math.max(1, statuses(steps));
+    const [share, before] = [shareOf(now), shareOf(first)];
     if (share < 0.1 || share < 3 * before) return undefined;
     const samples = evidence.flaggedPasses.slice(-8);
     return {
@@ -102,7 +90,7 @@ const flagsRising: Rule = {
           name.startsWith("grade/flags/") ? [{ name, step, value }] : [],
         ),
       ),
-      samples: samples.map(({ step, group, sample, problem }) => ({ step, group, sample, problem })),
+      samples,
       command: evidence.command("show", `step=${samples.at(-1)?.step ?? evidence.step}`),
     };
   },
@@ -115,14 +103,15 @@ const weakTests: Rule = {
   means: "these tests reward answers that solve nothing, and training finds such answers",
   remedy: "certify the problems and leave those out that fail (blocked_ids=…), or add tests",
   check(evidence) {
-    const steps = evidence.last(10).filter(({ figures }) => figures[`grade/flags/${weakTestsFlag}`] !== undefined);
+    const recent = evidence.last(10);
+    const steps = recent.filter(({ figures }) => figures[weakTestsFigure] !== undefined);
     if (steps.length === 0) return undefined;
-    const share = sumOf(steps, `grade/flags/${weakTestsFlag}`) / Math.max(1, statuses(evidence.last(10)));
+    const share = sumOf(steps, weakTestsFigure) / Math.max(1, statuses(recent));
     return {
       level: share >= 0.25 ? "error" : share >= 0.05 ? "warning" : "note",
-      message: `${percent(share)} of the answers of the last ${evidence.last(10).length} steps are for problems whose tests a know-nothing program passes`,
+      message: `${percent(share)} of the answers of the last ${recent.length} steps are for problems whose tests a know-nothing program passes`,
       steps: spanOf(steps),
-      figures: evidenceOf(steps, `grade/flags/${weakTestsFlag}`),
+      figures: evidenceOf(steps, weakTestsFigure),
       command: shellCommand(`${whet} certify`, String(evidence.config["train_data"] ?? "FILE"), "show=bad"),
     };
   },

@@ -6,11 +6,13 @@ import {
   binomialTail,
   evidenceOf,
   harm,
+  harmOrDisagreement,
   lower,
   meanOf,
   medianOf,
   percent,
   type Rule,
+  rateOf,
   short,
   spanOf,
   sumOf,
@@ -27,7 +29,7 @@ const collapse: Rule = {
   id: "collapse",
   levels: ["error"],
   curable: true,
-  symptomOf: [...harm, "sampler-trainer-disagree"],
+  symptomOf: harmOrDisagreement,
   when: "the share of problems with a right answer falls within two steps as chance alone does not explain (binomial, less than 1 in a million)",
   means:
     "an update broke the policy: the learning rate is too high. Groups are suddenly all equal, so nothing is learned from here on",
@@ -52,11 +54,8 @@ const collapse: Rule = {
       level: "error",
       message: `right answers came for ${earlier} of ${trials} problems, and now for ${hits} of ${groups}`,
       steps: spanOf(evidence.steps.slice(onset)),
-      ...lower(evidence),
-      figures: [
-        ...evidenceOf([...before.slice(-1), ...now], "mean_correct", "format_rate"),
-        ...lower(evidence).figures,
-      ],
+      command: lower(evidence),
+      figures: [...evidenceOf([...before.slice(-1), ...now], "mean_correct", "format_rate"), rateOf(evidence)],
     };
   },
 };
@@ -65,7 +64,7 @@ const lossExploding: Rule = {
   id: "loss-exploding",
   levels: ["error"],
   curable: true,
-  symptomOf: [...harm, "sampler-trainer-disagree"],
+  symptomOf: harmOrDisagreement,
   when: "the loss is not a number, or per token above 0.3 (more than advantages alone can make) and 20 times its size in the first or the latest steps",
   means: "importance ratios or gradients run away: the learning rate is too high",
   remedy:
@@ -86,8 +85,8 @@ const lossExploding: Rule = {
       level: "error",
       message: `the loss per token is ${short(loss)}${Number.isFinite(usual) ? `, usually ${short(usual)}` : ""}`,
       steps: spanOf([step]),
-      ...lower(evidence),
-      figures: [...evidenceOf(evidence.last(3), "loss"), ...lower(evidence).figures],
+      command: lower(evidence),
+      figures: [...evidenceOf(evidence.last(3), "loss"), rateOf(evidence)],
     };
   },
 };
@@ -109,7 +108,7 @@ const entropyRunaway: Rule = {
   id: "entropy-runaway",
   levels: ["warning", "error"],
   curable: true,
-  symptomOf: [...harm, "sampler-trainer-disagree"],
+  symptomOf: harmOrDisagreement,
   when: "the sampled answers' entropy is 4 times that of the first steps for two steps, and fewer answers are right; error from 8 times on",
   means: "the policy drifts into noise: the learning rate is too high",
   remedy: "reduce the learning rate",
@@ -124,8 +123,8 @@ const entropyRunaway: Rule = {
       level: ratio >= 8 ? "error" : "warning",
       message: `entropy is ${short(ratio)} times that of the first steps, and ${percent(now)} of the answers are right instead of ${percent(before)}`,
       steps: spanOf(last),
-      ...lower(evidence),
-      figures: [...evidenceOf([...first, ...last], "optim/entropy"), ...lower(evidence).figures],
+      command: lower(evidence),
+      figures: [...evidenceOf([...first, ...last], "optim/entropy"), rateOf(evidence)],
     };
   },
 };
@@ -147,7 +146,7 @@ const entropyCollapse: Rule = {
       level: "warning",
       message: `entropy fell to ${percent(ratio)} of that of the first steps while ${percent(now)} of the answers are right (${percent(before)} then)`,
       steps: spanOf(last),
-      ...lower(evidence),
+      command: lower(evidence),
       figures: evidenceOf([...first, ...last], "optim/entropy"),
     };
   },
@@ -157,7 +156,7 @@ const ratiosRunAway: Rule = {
   id: "lag-too-large",
   levels: ["warning", "error"],
   curable: true,
-  symptomOf: [...harm, "sampler-trainer-disagree"],
+  symptomOf: harmOrDisagreement,
   when:
     "with max_lag or several substeps, for three steps: optim/kl_sample_train_v2 above 0.03 (ratios beyond what PPO would clip) or " +
     "optim/effective_sample_size below 0.5; error above 1 or below 0.2",
@@ -218,7 +217,7 @@ const formatDropping: Rule = {
   id: "format-dropping",
   levels: ["warning", "error"],
   curable: true,
-  symptomOf: [...harm, "sampler-trainer-disagree"],
+  symptomOf: harmOrDisagreement,
   when: "over three steps, 15 points fewer answers have a code block than in the best three of the 50 steps before; error at 40 points",
   means: "the model is degenerating",
   remedy: "check the renderer, reduce the learning rate",
@@ -233,7 +232,7 @@ const formatDropping: Rule = {
       level: rate <= best - 0.4 ? "error" : "warning",
       message: `${percent(rate)} of the answers have a code block; it was ${percent(best)}`,
       steps: spanOf(now),
-      ...lower(evidence),
+      command: lower(evidence),
       figures: [...evidenceOf(now, "format_rate"), { name: "best mean of three steps", value: best }],
     };
   },

@@ -2,6 +2,7 @@
 import { carryPaces, paceOf, updateTimes } from "../pace.ts";
 import { evidenceOf, harm, meanOf, medianOf, percent, type Rule, short, spanOf, valuesOf } from "../rule.ts";
 
+// In two words, or docs/errors.md would take it for the code of an error about data.
 const metric = { epoch: ["data", "epoch"].join("/"), free: "journal/disk_free" };
 
 const repeated: Rule = {

@@ -1,12 +1,24 @@
 // Rules about what the rewards can teach: too hard, too easy, all equal, or not what they seem.
 import { whet } from "../../core/program.ts";
 import type { Evidence, StepFigures } from "../evidence.ts";
-import { bestMean, evidenceOf, harm, ifLost, meanOf, percent, type Rule, short, spanOf, sumOf } from "../rule.ts";
+import {
+  bestMean,
+  evidenceOf,
+  harm,
+  harmOrDisagreement,
+  ifLost,
+  meanOf,
+  overMeans,
+  percent,
+  type Rule,
+  short,
+  spanOf,
+  sumOf,
+} from "../rule.ts";
 
 /** What leaves no answer right, or ever fewer. */
 const unsolved = [
-  ...harm,
-  "sampler-trainer-disagree",
+  ...harmOrDisagreement,
   "entropy-collapse",
   "format-low",
   "truncated-answers",
@@ -15,11 +27,8 @@ const unsolved = [
 ];
 
 /** Steps at the end, without a gap, for which something holds. */
-function lastStretch(evidence: Evidence, holds: (step: StepFigures) => boolean): StepFigures[] {
-  let first = evidence.steps.length;
-  while (first > 0 && holds(evidence.steps[first - 1]!)) first--;
-  return evidence.steps.slice(first);
-}
+const lastStretch = ({ steps }: Evidence, holds: (step: StepFigures) => boolean): StepFigures[] =>
+  steps.slice(steps.findLastIndex((step) => !holds(step)) + 1);
 
 const completions = (evidence: Evidence) => evidence.setting("completions_per_prompt", 16);
 
@@ -151,7 +160,7 @@ const rewardWithoutPass1: Rule = {
         { name: "mean_correct", step: between[0]!.step, value: low! },
         { name: "mean_correct", step: between.at(-1)!.step, value: high! },
       ],
-      samples: flagged.map(({ step, group, sample, problem }) => ({ step, group, sample, problem })),
+      samples: flagged,
       command: evidence.command("show", `step=${flagged.at(-1)?.step ?? evidence.step}`),
     };
   },
@@ -196,13 +205,12 @@ const correctFalling: Rule = {
     const best = bestMean(before, "mean_correct", 10);
     const rate = meanOf(now, "mean_correct");
     if (!(rate <= best - 0.2)) return undefined;
-    const learningRate = evidence.learningRate ?? evidence.setting("learning_rate", 0);
     return {
       level: "warning",
       message: `${percent(rate)} of the answers are right; it was ${percent(best)}`,
       steps: spanOf(now),
       figures: [...evidenceOf(now, "mean_correct"), { name: "best mean of ten steps", value: best }],
-      command: evidence.command("control", `learning_rate=${short(learningRate / 2)}`),
+      command: evidence.command("control", `learning_rate=${short(evidence.learningRate / 2)}`),
     };
   },
 };
@@ -228,7 +236,7 @@ const formatLow: Rule = {
   },
 };
 
-const truncated: Rule = {
+const truncated = overMeans({
   id: "truncated-answers",
   levels: ["warning", "error"],
   symptomOf: [...harm, "entropy-collapse"],
@@ -237,21 +245,19 @@ const truncated: Rule = {
     "max_tokens is too small for this model, or it does not end its answers (wrong renderer, collapse): what is cut can rarely be right",
   remedy:
     "raise max_tokens (and context_window), or set mask_truncated=true so that cut answers are not held against the model",
-  check(evidence) {
-    const steps = evidence.last(3);
-    const rate = meanOf(steps, "sample/truncated_rate");
-    if (steps.length < 3 || !(rate >= 0.3)) return undefined;
+  over: 3,
+  figures: ["sample/truncated_rate", "sample/tokens_mean"],
+  sees([rate, length], evidence) {
+    if (!(rate! >= 0.3)) return undefined;
     const limit = evidence.setting("max_tokens", 0);
     return {
-      level: rate >= 0.8 ? "error" : "warning",
-      message: `${percent(rate)} of the answers are cut (max_tokens=${limit}, mean length ${short(meanOf(steps, "sample/tokens_mean"))})`,
-      steps: spanOf(steps),
-      figures: evidenceOf(steps, "sample/truncated_rate", "sample/tokens_mean"),
+      level: rate! >= 0.8 ? "error" : "warning",
+      message: `${percent(rate!)} of the answers are cut (max_tokens=${limit}, mean length ${short(length!)})`,
       command: evidence.again(`max_tokens=${2 * limit}`),
       ...ifLost(evidence),
     };
   },
-};
+});
 
 export const rewardRules: readonly Rule[] = [
   flatAtZero,
