@@ -18,7 +18,6 @@ import { TrainConfig } from "./config.ts";
 import { keysWith } from "./config-roles.ts";
 import { ownValues } from "./datums.ts";
 import { evaluationMetrics, summarizeOutcomes } from "./evaluate.ts";
-import { firstAsked } from "./fill.ts";
 import { rowsOf, sampledUntil } from "./group-rows.ts";
 import { maskedCount } from "./mask.ts";
 import { shapeOverlong } from "./overlong.ts";
@@ -26,7 +25,7 @@ import { answerLoss } from "./policy-losses.ts";
 import { valuesOf, withReferences } from "./references.ts";
 import { TrainError } from "./resume.ts";
 import { type Group, periodOf, type RememberedGroup } from "./rollout.ts";
-import { recentSteps, stepMetrics, stepTimes, updateMetrics } from "./step-metrics.ts";
+import { stepMetrics, updateMetrics } from "./step-metrics.ts";
 import type { TrainStepResult } from "./train-step.ts";
 import { weighRewards } from "./weighted.ts";
 
@@ -112,7 +111,7 @@ export function* replay(entries: Iterable<JournalEntry>, changes: ReplayChanges)
       for (const step of [...open.keys()]) if (step <= event.step) open.delete(step);
       for (const group of held) stepOf(group.sampled.batch).groups[group.sampled.group] = group;
       done.push(event);
-      yield replayStep(event, { ...facts, groups }, session, changes, done.slice(-recentSteps));
+      yield replayStep(event, { ...facts, groups }, session, changes, done);
     } else if (event.type === "evaluated") {
       const seconds = { "time/evaluate": (event.end - event.start) / 1000 };
       const now = { ...evaluationMetrics(summarizeOutcomes(event.outcomes)), ...seconds };
@@ -135,7 +134,7 @@ function replayStep(
   { groups: remembered, submitted, done }: OpenStep,
   { config, datasetSize }: Session,
   changes: ReplayChanges,
-  recent: readonly { spans: readonly Span[] }[],
+  steps: readonly { spans: readonly Span[] }[],
 ): Replayed {
   if (remembered.some(({ hasArrays }) => !hasArrays) || !submitted)
     throw new TrainError(
@@ -153,17 +152,13 @@ function replayStep(
     step: event.step,
     datasetOffset: event.datasetOffset,
     datasetSize,
-    maxSteps: config.max_steps,
-    maxLag: config.max_lag,
-    carries: config.tail === "carry",
-    learningRate: rule.adam.learningRate,
+    config,
+    rule,
     batch,
-    firstAsked: firstAsked(config),
     update: update && updateMetrics(batch.examples, update),
     spans: event.spans,
     observed: event.observed,
-    // As the process did that recorded it: all of them by the lag of the day.
-    recent: recent.map(({ spans }) => stepTimes(spans, config.max_lag)),
+    steps,
   });
   // Without an example nothing would have been trained: these figures would really be missing.
   const needsServer = done && !isSame && batch.examples.length > 0;

@@ -2,13 +2,15 @@
 // journal has of the step, so a replay gives the same numbers.
 
 import { mean, quantile } from "../core/statistics.ts";
-import type { Span } from "../runs/events.ts";
+import type { Span, UpdateRule } from "../runs/events.ts";
 import { coveredMs, spanMetrics } from "../runs/timing.ts";
 import type { Batch } from "./batch.ts";
+import type { TrainConfig } from "./config.ts";
 import { ownValues, type TrainingExample } from "./datums.ts";
 import { PolicyDrift } from "./diagnostics.ts";
+import { firstAsked } from "./fill.ts";
 import { referenceMetrics } from "./references.ts";
-import type { Completion } from "./rollout.ts";
+import type { Completion, Group } from "./rollout.ts";
 import { actionTokens, type TrainStepResult } from "./train-step.ts";
 
 /** What a step is judged by. */
@@ -17,37 +19,28 @@ export interface StepFacts {
   /** Prompts consumed before it. */
   datasetOffset: number;
   datasetSize: number;
-  maxSteps: number;
-  maxLag: number;
-  /** Whether a step may leave groups to the next one. */
-  carries: boolean;
-  learningRate: number;
+  config: Pick<TrainConfig, "max_steps" | "max_lag" | "tail" | "fill_batch" | "prompts_per_step">;
+  rule: Pick<UpdateRule, "adam">;
   batch: Batch;
-  /** fill_batch: how many of the groups were asked before the verdicts of others. */
-  firstAsked: number | undefined;
   /** The update's figures (updateMetrics). Undefined: no group taught anything, so nothing was trained. */
   update: Readonly<Record<string, number>> | undefined;
   spans: readonly Span[];
   /** What only the moment could tell, by metric name. */
   observed: Readonly<Record<string, number>>;
-  /** The facts of up to 20 steps, this one last: where the pipeline stands is an average. */
-  recent: readonly StepTimes[];
-}
-
-/** Seconds of a step's stages. */
-export interface StepTimes {
-  total: number;
-  bound: number;
+  /** The steps so far, this one last: where the pipeline stands is an average over up to 20 of them. */
+  steps: readonly { spans: readonly Span[] }[];
 }
 
 export const recentSteps = 20;
 
 export function stepMetrics(facts: StepFacts): Record<string, number> {
-  const { step, batch, update, datasetOffset, datasetSize, maxSteps } = facts;
+  const { step, config, batch, update, datasetOffset, datasetSize } = facts;
+  const { max_steps: maxSteps } = config;
+  const asked = firstAsked(config);
   return {
     ...batchMetrics(batch),
-    ...(facts.firstAsked === undefined ? {} : fillMetrics(batch, facts.firstAsked)),
-    "optim/lr": facts.learningRate,
+    ...(asked === undefined ? {} : fillMetrics(batch, asked)),
+    "optim/lr": facts.rule.adam.learningRate,
     ...update,
     ...referenceMetrics(batch),
     "progress/batch": step,
@@ -173,16 +166,20 @@ export function updateMetrics(
 }
 
 /** How the pipeline did: how old the policies were, who waited for whom, and how close the pace is to the best possible one. */
-function pipelineMetrics({ step, batch, spans, recent, carries }: StepFacts): Record<string, number> {
+function pipelineMetrics({ step, config, batch, spans, steps }: StepFacts): Record<string, number> {
   const total = durationOf(spans, "total");
   const training = spans.filter(({ name }) => name === "train");
-  const sum = (pick: (times: StepTimes) => number) => recent.reduce((all, times) => all + pick(times), 0);
+  const recent = steps.slice(-recentSteps);
+  const took = recent.reduce((sum, { spans }) => sum + durationOf(spans, "total"), 0);
+  const bound = recent.reduce((sum, { spans }) => sum + leastMs(spans, config.max_lag), 0);
   return {
     "pipeline/lag": Math.max(0, ...batch.groups.map(({ group }) => step - group.policy)),
-    ...(carries && { "pipeline/carried_groups": batch.groups.filter(({ group }) => group.batch < step).length }),
+    ...(config.tail === "carry" && {
+      "pipeline/carried_groups": batch.groups.filter(({ group }) => group.batch < step).length,
+    }),
     "pipeline/tail_frac": total > 0 ? tailMs(batch, spans) / total : 0,
     "pipeline/train_idle_frac": total > 0 ? Math.max(0, 1 - coveredMs(training) / total) : 0,
-    "pipeline/bound_ratio": sum(({ total }) => total) > 0 ? sum(({ bound }) => bound) / sum(({ total }) => total) : 1,
+    "pipeline/bound_ratio": took > 0 ? bound / took : 1,
   };
 }
 
@@ -194,59 +191,38 @@ function tailMs({ groups }: Batch, spans: readonly Span[]): number {
   return Math.max(0, (ends.at(-1) ?? 0) - Math.max(most, began));
 }
 
-/**
- * The step's time, and the least it could have taken: the trainer must train, and a batch passes through all stages in at most
- * lag + 1 steps.
- */
-export function stepTimes(spans: readonly Span[], maxLag: number): StepTimes {
+/** The least that a step could have taken: the trainer must train, and a batch passes through all stages in at most lag + 1 steps. */
+function leastMs(spans: readonly Span[], maxLag: number): number {
   const train = durationOf(spans, "train");
   const through = ["weights", "sample", "grade_tail"].reduce((sum, name) => sum + durationOf(spans, name), train);
-  return { total: durationOf(spans, "total"), bound: Math.max(train, through / (maxLag + 1)) };
+  return Math.max(train, through / (maxLag + 1));
 }
 
 /**
- * A batch's stages from its own groups, and what those took that were carried over into it: sampling, grading, and the grading that was left when the last answer had come. With fill_batch, how
- * long it went on after the groups that were asked first.
+ * A batch's stages: sampling, grading, and the grading that was left when the last answer had come, of its own groups; what those took
+ * that were carried over into it. `asked`: how many groups were asked first, where others may follow: how long it went on after these.
  */
-export function batchSpans(step: number, batch: Batch, firstAsked?: number): Span[] {
-  const groups = batch.groups.flatMap(({ group }) => (group.batch === step ? [group] : []));
-  const carried = batch.groups.flatMap(({ group }) => (group.batch === step ? [] : [group]));
-  if (groups.length === 0) return [];
-  const first = (pick: (group: (typeof groups)[number]) => number) => Math.min(...groups.map(pick));
-  const last = (pick: (group: (typeof groups)[number]) => number) => Math.max(...groups.map(pick));
-  const sampled = { start: first(({ sampled }) => sampled.start), end: last(({ sampled }) => sampled.end) };
-  const gradedEnd = last(({ judged }) => judged.end);
-  return [
+export function batchSpans(step: number, { groups }: Batch, asked?: number): Span[] {
+  const all = groups.map(({ group }) => group);
+  const own = all.filter(({ batch }) => batch === step);
+  const carried = all.filter(({ batch }) => batch !== step);
+  if (own.length === 0) return [];
+  const sampled = { start: first(own, "sampled"), end: last(own, "sampled") };
+  const graded = last(own, "judged");
+  const spans = [
     { name: "sample", ...sampled },
-    {
-      name: "grade",
-      start: Math.min(
-        gradedEnd,
-        first(({ judged }) => judged.start),
-      ),
-      end: gradedEnd,
-    },
-    { name: "grade_tail", start: sampled.end, end: Math.max(sampled.end, gradedEnd) },
-    ...(carried.length === 0
-      ? []
-      : [
-          {
-            name: "carried",
-            start: Math.min(...carried.map(({ sampled }) => sampled.start)),
-            end: Math.max(...carried.map(({ judged }) => judged.end)),
-          },
-        ]),
-    ...(firstAsked === undefined
-      ? []
-      : [
-          {
-            name: "fill",
-            start: Math.max(...groups.slice(0, firstAsked).map(({ judged }) => judged.end)),
-            end: gradedEnd,
-          },
-        ]),
+    { name: "grade", start: Math.min(graded, first(own, "judged")), end: graded },
+    { name: "grade_tail", start: sampled.end, end: Math.max(sampled.end, graded) },
   ];
+  if (carried.length > 0)
+    spans.push({ name: "carried", start: first(carried, "sampled"), end: last(carried, "judged") });
+  if (asked !== undefined) spans.push({ name: "fill", start: last(own.slice(0, asked), "judged"), end: graded });
+  return spans;
 }
+
+type Stage = "sampled" | "judged";
+const first = (groups: readonly Group[], stage: Stage) => Math.min(...groups.map((group) => group[stage].start));
+const last = (groups: readonly Group[], stage: Stage) => Math.max(...groups.map((group) => group[stage].end));
 
 /** Milliseconds of all spans of a name. */
 const durationOf = (spans: readonly Span[], wanted: string) =>

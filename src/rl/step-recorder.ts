@@ -6,13 +6,12 @@ import type { Journal } from "../runs/journal.ts";
 import type { Activity } from "../runs/timing.ts";
 import type { Batch } from "./batch.ts";
 import type { TrainConfig } from "./config.ts";
-import { firstAsked } from "./fill.ts";
 import type { Meter } from "./meter.ts";
 import type { Pending } from "./pipeline.ts";
 import type { Recovered } from "./recovery.ts";
 import { arraysOf, extraReads } from "./references.ts";
 import { rateShare } from "./schedule.ts";
-import { recentSteps, type StepTimes, stepMetrics, stepTimes, updateMetrics } from "./step-metrics.ts";
+import { recentSteps, stepMetrics, updateMetrics } from "./step-metrics.ts";
 import { inputTokens, type TrainStepResult, updateRule } from "./train-step.ts";
 
 export interface StepObservations {
@@ -29,7 +28,8 @@ export class StepRecorder {
   readonly #recovered: Recovered;
   readonly #config: TrainConfig;
   readonly #observations: StepObservations;
-  readonly #times: StepTimes[];
+  /** The newest, as many as an average needs. */
+  #steps: Pick<EventOf<"step-done">, "spans">[];
   #stepStarted = Date.now();
   #sampledBefore: number;
 
@@ -39,10 +39,7 @@ export class StepRecorder {
     this.#config = config;
     this.#observations = observations;
     this.#sampledBefore = observations.sampling.busyMs;
-    this.#times = recovered
-      .steps()
-      .slice(-recentSteps)
-      .map(({ spans }) => stepTimes(spans, config.max_lag));
+    this.#steps = recovered.steps().slice(-recentSteps);
   }
 
   /** How the step is trained: as it was before, or as the config says now. */
@@ -134,22 +131,9 @@ export class StepRecorder {
     this.#stepStarted = ended;
     this.#sampledBefore = sampling.busyMs;
     if (this.#recovered.isStepDone(step)) return;
-    this.#times.push(stepTimes(spans, this.#config.max_lag));
-    const metrics = stepMetrics({
-      step,
-      datasetOffset,
-      datasetSize,
-      maxSteps: this.#config.max_steps,
-      maxLag: this.#config.max_lag,
-      carries: this.#config.tail === "carry",
-      learningRate: rule.adam.learningRate,
-      batch,
-      firstAsked: firstAsked(this.#config),
-      update,
-      spans,
-      observed,
-      recent: this.#times.slice(-recentSteps),
-    });
+    this.#steps = [...this.#steps, { spans }].slice(-recentSteps);
+    const context = { config: this.#config, datasetSize, observed, steps: this.#steps };
+    const metrics = stepMetrics({ step, datasetOffset, batch, update, rule, spans, ...context });
     await this.#journal.append({ type: "step-done", step, datasetOffset, spans, observed, metrics });
   }
 }
