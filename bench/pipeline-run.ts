@@ -3,8 +3,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { ServiceClient } from "../src/client/index.ts";
 import type { Renderer } from "../src/renderers/index.ts";
+import { beginWithHistory } from "../src/rl/begin-run.ts";
 import { presetConfig } from "../src/rl/config.ts";
-import { beginWithHistory } from "../src/rl/history.ts";
 import { type Judge, sampleAndJudge } from "../src/rl/rollout.ts";
 import type { Task } from "../src/rl/tasks.ts";
 import { train } from "../src/rl/train.ts";

@@ -1,15 +1,21 @@
-// The beginning of a process's part in a run: what is recorded of its config, what differs from the part before, and who listens.
+// The beginning of a process's part in a run: what is recorded of its config, what differs from the part before, and who listens: what
+// goes on from earlier sessions reads the journal here, once for all.
 import type { Renderer } from "../renderers/index.ts";
 import { readRunConfig } from "../runs/directory.ts";
 import { redact } from "../runs/log.ts";
 import type { Run } from "../runs/run.ts";
 import { openSinks } from "../runs/sink-kinds.ts";
+import { Budget } from "./budget.ts";
 import type { TrainConfig } from "./config.ts";
 import { keysWith } from "./config-roles.ts";
-import { beginWithHistory, type History } from "./history.ts";
+import { Findings } from "./findings.ts";
+import { Meter } from "./meter.ts";
 import type { Tariff } from "./prices.ts";
+import { Recovered } from "./recovery.ts";
+import { extraReads } from "./references.ts";
 import { type Change, checkIdentity, configChanges, configHash, describeChange } from "./resume.ts";
 import { idsHash, type Task } from "./tasks.ts";
+import { updateRule } from "./train-step.ts";
 
 /** What a run works with, besides its settings. */
 export interface RunFacts {
@@ -19,7 +25,7 @@ export interface RunFacts {
   tariff: Tariff | undefined;
   sandbox: string;
   /** Answers of an episode, at most; default 1. */
-  maxTurns?: number;
+  maxTurns?: number | undefined;
   train: { fingerprint: string; size: number };
   test: { fingerprint: string } | undefined;
   testTasks: readonly Task[];
@@ -55,6 +61,15 @@ export function runRecord(
   return { record, changes };
 }
 
+/** What has taken what the journal had when the run began, and takes what it gets. */
+export interface History {
+  findings: Findings;
+  meter: Meter;
+  budget: Budget | undefined;
+  /** Follows the journal until a session begins with it. */
+  recovered: Recovered;
+}
+
 /** A run that a process has begun, or goes on with. */
 export interface BegunRun {
   /** What config.json says of it. */
@@ -77,4 +92,19 @@ export async function beginRun(run: Run, config: TrainConfig, facts: RunFacts): 
   run.attach(await openSinks(config, { runPath: run.path, logger: run.logger, record }));
   const userMetadata = { renderer_name: facts.renderer.name, log_path: run.path };
   return { record, configHash: configHash(record), userMetadata, history };
+}
+
+/** Begins this process's part of a run of which config.json is to say `record`. */
+export async function beginWithHistory(
+  run: Run,
+  config: TrainConfig,
+  { tariff, maxTurns: turns }: Pick<RunFacts, "tariff" | "maxTurns">,
+  { record, changes }: ReturnType<typeof runRecord>,
+): Promise<History> {
+  const [findings, meter, recovered] = [new Findings(run, config), new Meter(), new Recovered()];
+  const { budget: limit } = config;
+  const reads = extraReads(updateRule(config));
+  const budget = limit === null || !tariff ? undefined : new Budget(limit, tariff, meter, config, { turns, reads });
+  await run.begin(record, changes, [findings, meter, ...(budget ? [budget] : []), recovered]);
+  return { findings, meter, budget, recovered };
 }

@@ -9,6 +9,8 @@ export interface CheckpointsOptions {
   training: TrainingClient;
   /** Steps between two saves; 0 or less: only at the end. */
   every: number;
+  /** The last step, which is saved by name. */
+  end: number;
   ttlSeconds: number;
   configHash: string;
   seed: number;
@@ -37,8 +39,8 @@ export class Checkpoints {
   }
 
   /** Begins a periodic save where one is due. Its place among the training requests is decided now, so nothing has to wait for it. */
-  saveIfDue(position: Position, end: number): void {
-    const { every } = this.#options;
+  saveIfDue(position: Position): void {
+    const { every, end } = this.#options;
     if (every <= 0 || position.step % every !== 0 || position.step === end) return;
     this.saveNow(position);
   }

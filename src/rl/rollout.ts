@@ -4,6 +4,7 @@ import { untilAborted } from "../client/wait.ts";
 import type { Renderer } from "../renderers/index.ts";
 import type { Arrays, Grade, NewEvent } from "../runs/events.ts";
 import type { RecordedGroup } from "../runs/rollouts.ts";
+import type { Period } from "../runs/timing.ts";
 import { linkedController } from "./cancellation.ts";
 import { completionOf } from "./completion.ts";
 import type { Conversation, Limits } from "./conversation.ts";
@@ -47,11 +48,6 @@ export interface Group extends Pick<Place, "batch" | "group"> {
   /** When it was sampled, and when its answers were judged: milliseconds since the epoch. */
   sampled: Period;
   judged: Period;
-}
-
-export interface Period {
-  start: number;
-  end: number;
 }
 
 /** Where a group stands in the run. */

@@ -12,7 +12,7 @@ import type { TrainConfig } from "./config.ts";
 import { Controls, type ControlsOptions } from "./controls.ts";
 import { evaluationSeed } from "./evaluate.ts";
 import { Evaluations } from "./evaluations.ts";
-import type { Money } from "./history.ts";
+import type { History } from "./begin-run.ts";
 import { shapeOverlong } from "./overlong.ts";
 import { batchesOf, Pipeline, shareOf } from "./pipeline.ts";
 import { Policies } from "./policies.ts";
@@ -30,7 +30,7 @@ export interface RunContext {
   parts: TrainParts;
   start: Start;
   plan: BatchPlan;
-  money: Money;
+  budget: History["budget"];
   references: References;
   watch: Watch;
   /** Ends this session: by a signal to the process, or because somebody asked the run to stop. */
@@ -51,7 +51,7 @@ export function runContext(start: Start, config: TrainConfig, parts: TrainParts)
     parts,
     start,
     plan: new BatchPlan(start, config, tasks.train),
-    money: parts.begun.history.money,
+    budget: parts.begun.history.budget,
     references: new References(parts.server.service, config),
     watch,
     stop,
@@ -108,9 +108,9 @@ export function evaluationsOf(context: RunContext): Evaluations {
   });
 }
 
-export function admissionsOf({ parts, money, signals }: RunContext, onRefused: () => void): Admissions {
+export function admissionsOf({ parts, budget, signals }: RunContext, onRefused: () => void): Admissions {
   const admissions = new Admissions({
-    underWay: () => money.budget?.underWay ?? false,
+    underWay: () => budget?.underWay ?? false,
     onRefused,
     signals: [signals.drain, signals.cancel],
   });
@@ -119,7 +119,7 @@ export function admissionsOf({ parts, money, signals }: RunContext, onRefused: (
 }
 
 export function pipelineOf(context: RunContext, admissions: Admissions): Pipeline {
-  const { config, parts, plan, money, watch, sampling, signals } = context;
+  const { config, parts, plan, budget, watch, sampling, signals } = context;
   const { fixedSeeds } = parts.server;
   const rollOut = parts.rollOuts({
     ...rollouts(context),
@@ -141,7 +141,7 @@ export function pipelineOf(context: RunContext, admissions: Admissions): Pipelin
     tasksOf: (batch) => plan.tasksOf(batch),
     further: (batch, judged, next) => plan.further(batch, judged, next),
     rollOut: watch.progress("sampling and grading", rollOut),
-    admit: (batch, begin) => admissions.ask(() => money.budget?.admit(batch, plan.missing(batch)), begin),
+    admit: (batch, begin) => admissions.ask(() => budget?.admit(batch, plan.missing(batch)), begin),
     ...signals,
   });
 }
@@ -174,6 +174,7 @@ export function checkpointsOf(
   return new Checkpoints({
     training: start.training,
     every: config.save_every,
+    end: plan.end,
     ttlSeconds: config.ttl_seconds,
     configHash: parts.begun.configHash,
     seed: config.seed,
@@ -209,7 +210,7 @@ export function controlsOf(
 }
 
 export function recorderOf(
-  { config, parts, start, money, sampling }: RunContext,
+  { config, parts, start, sampling }: RunContext,
   observed: { learningRate(): number; groupsInFlight(): number },
 ): StepRecorder {
   const datasetSize = parts.tasks.train.size;
@@ -217,6 +218,6 @@ export function recorderOf(
     ...observed,
     datasetSize,
     sampling,
-    meter: money.meter,
+    meter: parts.begun.history.meter,
   });
 }

@@ -6,6 +6,7 @@ import type { Span, UpdateRule } from "../runs/events.ts";
 import { measured } from "../runs/timing.ts";
 import type { Admissions } from "./admissions.ts";
 import type { Batch } from "./batch.ts";
+import type { BatchPlan } from "./batch-plan.ts";
 import type { Refusal } from "./budget.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 import type { TrainConfig } from "./config.ts";
@@ -65,14 +66,8 @@ export class TrainSession {
     });
   }
 
-  /** Where in the order of the data a batch begins. */
-  offsetOf(batch: number): number {
-    return this.#context.plan.offsetOf(batch);
-  }
-
-  /** The step at which training ends. */
-  get end(): number {
-    return this.#context.plan.end;
+  get plan(): BatchPlan {
+    return this.#context.plan;
   }
 
   /** Aborted by a signal to the process, or because somebody asked the run to stop. */
@@ -211,7 +206,7 @@ export class TrainSession {
 
   /** The oldest version that anything is sampled from once `version` is the newest checkpoint. */
   #oldestAfter(version: number): number {
-    return Math.min(this.#context.plan.oldestVersion(version), this.evaluations.oldest);
+    return Math.min(this.plan.oldestVersion(version), this.evaluations.oldest);
   }
 
   /** Measures the version that training holds now. Resolves to false where there is nothing to measure on. */
@@ -225,10 +220,10 @@ export class TrainSession {
   }
 
   #evaluateWhenPaid(version: number, begin: () => void): void {
-    const { plan, money, parts } = this.#context;
-    const missing = () => plan.missingOfEvaluation(version, parts.tasks.test.length);
+    const { budget, parts } = this.#context;
+    const missing = () => this.plan.missingOfEvaluation(version, parts.tasks.test.length);
     this.#admissions.ask(
-      () => money.budget?.admitEvaluation(version, missing()),
+      () => budget?.admitEvaluation(version, missing()),
       () => version >= this.#oldestSampled && begin(),
     );
   }

@@ -7,14 +7,13 @@ import { whet } from "../core/program.ts";
 import type { Run } from "../runs/run.ts";
 import { measured } from "../runs/timing.ts";
 import { type Batch, buildBatch } from "./batch.ts";
-import type { BegunRun } from "./begin-run.ts";
+import type { BegunRun, History } from "./begin-run.ts";
 import type { Refusal } from "./budget.ts";
 import { checkpointName } from "./checkpoints.ts";
 import type { TrainConfig } from "./config.ts";
 import type { Evaluation } from "./evaluate.ts";
 import { firstAsked } from "./fill.ts";
 import { RollBack } from "./findings.ts";
-import type { History } from "./history.ts";
 import { firstFailure, isModelLost } from "./lost.ts";
 import type { Position } from "./recovery.ts";
 import { resume, type Start, TrainError } from "./resume.ts";
@@ -111,7 +110,7 @@ async function trainFrom(
 ): Promise<TrainOutcome> {
   const session = new TrainSession(start, config, parts);
   const { findings } = parts.begun.history;
-  const { pipeline, checkpoints, recorder, controls, end, drain } = session;
+  const { plan, pipeline, checkpoints, recorder, controls, drain } = session;
   const { events } = parts;
   try {
     await session.begin(start.position.step);
@@ -126,7 +125,7 @@ async function trainFrom(
       const batch = await session.askReferences(step, buildBatch(groups, rule), rule);
       stopIfUngraded(step, batch, parts.grading.by);
       const spans = batchSpans(step, batch, firstAsked(config));
-      const nextOffset = session.offsetOf(step + 1);
+      const nextOffset = plan.offsetOf(step + 1);
       await recorder.submitted(step, batch, rule, { nextOffset, carried });
 
       // Without a datum neither call is made: an optimizer step without a gradient would still move the weights by momentum.
@@ -139,7 +138,7 @@ async function trainFrom(
       await session.publish(step + 1, update !== undefined);
       const { datasetOffset } = progress.position;
       progress.position = { step: step + 1, datasetOffset: nextOffset };
-      checkpoints.saveIfDue(progress.position, end);
+      checkpoints.saveIfDue(progress.position);
       spans.push(...session.takePublished());
       await recorder.done({ step, datasetOffset, batch, update, rule, spans });
       await findings.act(step, session);
@@ -149,7 +148,7 @@ async function trainFrom(
     const { position } = progress;
     // Saved before anything else is waited for: a signal during the last evaluation must not cost what was trained.
     const { refusal } = session;
-    const interrupted = drain.aborted || (refusal !== undefined && position.step < end);
+    const interrupted = drain.aborted || (refusal !== undefined && position.step < plan.end);
     const why = drain.aborted ? "interrupted" : "budget";
     const name = interrupted ? `${why}-${checkpointName(position.step)}` : "final";
     events.stage(position.step, "saving");
