@@ -7,12 +7,12 @@ import { languageOf, languagesNamed } from "../core/languages/languages.ts";
 import type { Problem } from "../data/index.ts";
 import type { Message, Renderer } from "../renderers/index.ts";
 import type { Grade } from "../runs/events.ts";
-import { maxQuestionCharacters, maxResponseCharacters } from "../runs/rollouts.ts";
+import { maxResponseCharacters } from "../runs/rollouts.ts";
 import { behind } from "./completion.ts";
 import type { TrainConfig } from "./config.ts";
 import { ownTaskSource } from "./own-problems.ts";
-import type { RollOuts } from "./rollout.ts";
-import { messagesOf, type TaskSource } from "./tasks.ts";
+import { groupOf, type RollOuts } from "./rollout.ts";
+import { describeTask, messagesOf, type TaskSource } from "./tasks.ts";
 
 /** What is to be answered, and the answer: tokens as the model would have to write them. */
 export interface Demonstration {
@@ -61,44 +61,25 @@ export const demonstrate =
       const logprobs = new Float32Array(answer.length);
       const start = Date.now();
       const at = { start, end: start };
+      const sampled = {
+        type: "group-sampled" as const,
+        ...place,
+        ...at,
+        policy: policy.version,
+        ...describeTask(task),
+        seed: null,
+        temperature: 0,
+        promptTokens: 0,
+        cachedTokens: 0,
+        given: true as const,
+        samples: [{ tokens: answer.length, truncated: false, text: text.slice(0, maxResponseCharacters) }],
+      };
       if (!context.recorded?.(place, task)) {
-        const samples = [{ tokens: answer.length, truncated: false, text: text.slice(0, maxResponseCharacters) }];
-        await context.record(
-          {
-            type: "group-sampled",
-            ...place,
-            ...at,
-            policy: policy.version,
-            problem: task.id,
-            source: task.source,
-            ...(task.question !== undefined && { question: task.question.slice(0, maxQuestionCharacters) }),
-            datasetIndex: task.datasetIndex,
-            seed: null,
-            temperature: 0,
-            promptTokens: 0,
-            cachedTokens: 0,
-            given: true,
-            samples,
-          },
-          { prompt, tokens: answer, logprobs },
-        );
+        await context.record(sampled, { prompt, tokens: answer, logprobs });
         await context.record({ type: "graded", ...place, ...at, sample: 0, grade: given });
       }
       const completion = { ...behind(prompt, answer, logprobs), truncated: false, grade: given };
-      const { id: problem, source, datasetIndex } = task;
-      return {
-        batch: place.batch,
-        group: place.group,
-        problem,
-        source,
-        datasetIndex,
-        prompt,
-        policy: policy.version,
-        given: true,
-        completions: [completion],
-        sampled: at,
-        judged: at,
-      };
+      return groupOf(sampled, { prompt, completions: [completion], verdicts: [at], sampledUntil: start });
     };
   };
 

@@ -6,14 +6,14 @@ import { concat } from "../core/arrays.ts";
 import { Random } from "../core/random.ts";
 import type { Message, Renderer } from "../renderers/index.ts";
 import type { Arrays, EventOf, Grade } from "../runs/events.ts";
-import { maxQuestionCharacters, maxResponseCharacters } from "../runs/rollouts.ts";
+import { maxResponseCharacters } from "../runs/rollouts.ts";
 import { behind, type TurnRow } from "./completion.ts";
 import { Conversation, type Draw, type Drawn, type Limits } from "./conversation.ts";
 import { RolloutError } from "./datums.ts";
 import { isEqual, isPrompt, mostCommon, type Row, rowsOf, sampledUntil } from "./group-rows.ts";
 import type { OpenPolicy, Policy } from "./policies.ts";
-import type { Place, RememberedGroup, RolloutContext, RolloutFormat, Seat } from "./rollout.ts";
-import type { Task } from "./tasks.ts";
+import type { GroupFacts, Place, RememberedGroup, RolloutContext, RolloutFormat, Seat } from "./rollout.ts";
+import { describeTask, type Task } from "./tasks.ts";
 
 /** A turn that an earlier process wrote down, with its tokens. */
 export interface RememberedTurn {
@@ -31,13 +31,9 @@ interface Parts extends Omit<RolloutContext, "recorded">, RolloutFormat {
   abort(error: unknown): void;
 }
 
-type Sampled = Pick<
-  EventOf<"group-sampled">,
-  "problem" | "source" | "datasetIndex" | "policy" | "seed" | "start" | "end"
->;
 /** The group's event is in the journal. */
 interface Begun {
-  sampled: Sampled;
+  sampled: GroupFacts & Pick<EventOf<"group-sampled">, "seed">;
   prompt: Int32Array;
 }
 
@@ -215,10 +211,7 @@ export class GroupDraws {
       type: "group-sampled" as const,
       ...place,
       policy: version,
-      problem: task.id,
-      source: task.source,
-      ...(task.question !== undefined && { question: task.question.slice(0, maxQuestionCharacters) }),
-      datasetIndex: task.datasetIndex,
+      ...describeTask(task),
       seed: seed ?? null,
       temperature,
       promptTokens: drawn ? prompt.length : 0,

@@ -24,7 +24,7 @@ import { shapeOverlong } from "./overlong.ts";
 import { answerLoss } from "./policy-losses.ts";
 import { valuesOf, withReferences } from "./references.ts";
 import { TrainError } from "./resume.ts";
-import { type Group, periodOf, type RememberedGroup } from "./rollout.ts";
+import { type Group, groupOf, type RememberedGroup } from "./rollout.ts";
 import { stepMetrics, updateMetrics } from "./step-metrics.ts";
 import type { TrainStepResult } from "./train-step.ts";
 import { weighRewards } from "./weighted.ts";
@@ -142,7 +142,7 @@ function replayStep(
       `The tokens of step ${event.step} were dropped from the journal (keep_journal=checkpoint), so it cannot be replayed. Train with keep_journal=all to keep them.`,
     );
   const { rule } = submitted.event;
-  const groups = remembered.map(groupOf);
+  const groups = remembered.map(recordedGroup);
   const before = referred(buildBatch(groups, rule), rule, submitted.arrays);
   const { rewarded, notes } = rewardAnew(groups, submitted.session, changes);
   const batch = referredAs(before, buildBatch(rewarded, changedRule(rule, changes)), rule);
@@ -202,24 +202,15 @@ const newGroup = ({
   effects: new Map(),
 });
 
-function groupOf(group: RememberedGroup): Group {
-  const { batch, group: place, problem, source, datasetIndex, policy, start } = group.sampled;
+function recordedGroup(group: RememberedGroup): Group {
   const verdicts = group.graded.map((event) => event!);
   const rows = rowsOf(group);
-  const end = sampledUntil(group);
-  return {
-    batch,
-    group: place,
-    problem,
-    source,
-    datasetIndex,
+  return groupOf(group.sampled, {
     prompt: group.arrays()["prompt"] as Int32Array,
-    policy,
-    ...(group.sampled.given && { given: true }),
     completions: verdicts.map(({ grade }, sample) => completionOf(rows[sample]!, grade)),
-    sampled: { start, end },
-    judged: periodOf(verdicts, end),
-  };
+    verdicts,
+    sampledUntil: sampledUntil(group),
+  });
 }
 
 /** The groups with the rewards of another format_coef; those that somebody else gave stay as they are. */

@@ -2,7 +2,7 @@
 // queue and no timer; what it did is in the journal before it returns, and what the journal already has is not done again.
 import { untilAborted } from "../client/wait.ts";
 import type { Renderer } from "../renderers/index.ts";
-import type { Arrays, Grade, NewEvent } from "../runs/events.ts";
+import type { Arrays, EventOf, Grade, NewEvent } from "../runs/events.ts";
 import type { RecordedGroup } from "../runs/rollouts.ts";
 import type { Period } from "../runs/timing.ts";
 import { linkedController } from "./cancellation.ts";
@@ -159,18 +159,7 @@ export const playEpisodes =
       const verdicts = await playAll(draws, player, own.signal);
       const { sampled, prompt } = await untilAborted(draws.begun, own.signal);
       const completions = verdicts.map(({ grade }, sample) => completionOf(draws.rowsOf(sample), grade));
-      return {
-        batch: place.batch,
-        group: place.group,
-        problem: sampled.problem,
-        source: sampled.source,
-        datasetIndex: sampled.datasetIndex,
-        prompt,
-        policy: sampled.policy,
-        completions,
-        sampled: { start: sampled.start, end: draws.sampledUntil },
-        judged: periodOf(verdicts, sampled.end),
-      };
+      return groupOf(sampled, { prompt, completions, verdicts, sampledUntil: draws.sampledUntil });
     } catch (error) {
       own.abort(error);
       // What failed first is the cause: an environment may have made something else of it.
@@ -210,8 +199,32 @@ async function playAll<Ending>(draws: GroupDraws, player: Player<Ending>, signal
   return Promise.all(grades.map((grade, sample) => draws.judged(sample, draws.shaped(sample, grade), start)));
 }
 
-/** When the verdicts came; before any, when the last answer did. */
-export const periodOf = (verdicts: readonly Period[], sampledEnd: number): Period => ({
-  start: verdicts.reduce((first, { start }) => Math.min(first, start), Number.POSITIVE_INFINITY),
-  end: verdicts.reduce((last, { end }) => Math.max(last, end), sampledEnd),
-});
+/** What a group's event says of it. */
+export type GroupFacts = Pick<
+  EventOf<"group-sampled">,
+  "batch" | "group" | "problem" | "source" | "datasetIndex" | "policy" | "given" | "start"
+>;
+
+/** A group by its event, its answers and when their verdicts came; `sampledUntil`: when the last answer did. */
+export function groupOf(
+  { batch, group, problem, source, datasetIndex, policy, given, start }: GroupFacts,
+  parts: Pick<Group, "prompt" | "completions"> & { verdicts: readonly Period[]; sampledUntil: number },
+): Group {
+  const { prompt, completions, verdicts, sampledUntil } = parts;
+  return {
+    batch,
+    group,
+    problem,
+    source,
+    datasetIndex,
+    prompt,
+    policy,
+    ...(given && { given }),
+    completions,
+    sampled: { start, end: sampledUntil },
+    judged: {
+      start: verdicts.reduce((first, verdict) => Math.min(first, verdict.start), Number.POSITIVE_INFINITY),
+      end: verdicts.reduce((last, verdict) => Math.max(last, verdict.end), sampledUntil),
+    },
+  };
+}

@@ -7,6 +7,7 @@ import { testsHint } from "../grading/hints.ts";
 import { type DropReason, dropReasonTexts, type NormalizedTest, normalizeTests } from "../grading/index.ts";
 import { callOf, hinted } from "../grading/signature.ts";
 import type { Renderer } from "../renderers/index.ts";
+import { maxQuestionCharacters } from "../runs/rollouts.ts";
 import type { TrainConfig } from "./config.ts";
 import type { Demonstration } from "./demonstrations.ts";
 import { stratifiedSubset } from "./evaluate.ts";
@@ -31,6 +32,14 @@ export interface Task {
   /** Supervised training: the answer that is to be learned. */
   demonstrate?(): Demonstration;
 }
+
+/** What a group's event says of its problem. */
+export const describeTask = ({ id, source, question, datasetIndex }: Task) => ({
+  problem: id,
+  source,
+  ...(question !== undefined && { question: question.slice(0, maxQuestionCharacters) }),
+  datasetIndex,
+});
 
 /** The training problems in their seeded order, without end. */
 export interface TaskSource {
