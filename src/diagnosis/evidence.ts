@@ -1,6 +1,7 @@
 // What the rules look at, folded from a run's journal: one record per step of the present attempt, evaluations, checkpoints, answers that
 // were flagged, how the last process ended. Nothing here grows with the number of answers.
 import { join } from "node:path";
+import { entryOf } from "../core/maps.ts";
 import { whet } from "../core/program.ts";
 import { shellCommand } from "../core/shell.ts";
 import { type CheckpointRecord, LiveCheckpoints } from "../runs/checkpoints.ts";
@@ -134,8 +135,7 @@ export class Evidence {
   }
 
   #sampled({ batch, group, problem, start, end }: EventOf<"group-sampled">): void {
-    const groups = this.#groups.get(batch) ?? new Map<number, Period & { problem: string }>();
-    this.#groups.set(batch, groups.set(group, { problem, start, end }));
+    entryOf(this.#groups, batch, () => new Map()).set(group, { problem, start, end });
   }
 
   #timed({ step, metrics }: EventOf<"step-done">): void {

@@ -1,4 +1,5 @@
 // Findings as lines of text: whole for those who ask, short while a run trains.
+import { entryOf } from "../core/maps.ts";
 import type { Cause, Finding } from "../runs/findings.ts";
 import type { RunFinding } from "./diagnosis.ts";
 
@@ -8,7 +9,7 @@ export function describeCause({ root, symptoms, level }: Cause<RunFinding>): str
   const { id, message, steps, figures, samples = [], means } = finding;
   const byName = new Map<string, string[]>();
   for (const { name, step: at, value } of figures)
-    byName.set(name, [...(byName.get(name) ?? []), `${short(value)}${at === undefined ? "" : ` (step ${at})`}`]);
+    entryOf(byName, name, () => []).push(`${short(value)}${at === undefined ? "" : ` (step ${at})`}`);
   return [
     `${level} ${id}, after step ${since}${step > since ? `, worse after step ${step}` : ""}${rewound ? " – these steps were run anew since" : ""}`,
     `  ${message}`,

@@ -1,4 +1,5 @@
 // From graded groups to one training batch: baselines, advantages, which groups teach something, datums.
+import { entryOf } from "../core/maps.ts";
 import type { UpdateRule } from "../runs/events.ts";
 import { type AdvantageName, batchAdvantages, computeAdvantages, shouldSkip } from "./advantages.ts";
 import { advantagesOf, makeExample, type Sequence, type TrainingExample } from "./datums.ts";
@@ -81,12 +82,11 @@ function sharedAdvantages(): (sequence: Sequence, group: Group, advantage: numbe
     const prompt = group.prompt.length;
     const isTail = mask.length === 1 && mask[0]!.start === prompt - 1 && mask[0]!.end === tokens.length - 1;
     if (!isTail) return advantagesOf(sequence, advantage);
-    const ofGroup = known.get(group) ?? new Map<number, Float32Array>();
-    known.set(group, ofGroup);
-    const end = prompt + group.completions.reduce((most, { tokens }) => Math.max(most, tokens.length), 0) - 1;
-    const array = ofGroup.get(advantage) ?? spread(advantage, [{ start: prompt - 1, end }], end);
-    ofGroup.set(advantage, array);
-    return array;
+    const ofGroup = entryOf(known, group, () => new Map<number, Float32Array>());
+    return entryOf(ofGroup, advantage, () => {
+      const end = prompt + Math.max(...group.completions.map(({ tokens }) => tokens.length)) - 1;
+      return spread(advantage, [{ start: prompt - 1, end }], end);
+    });
   };
 }
 

@@ -4,6 +4,7 @@
 
 import { concat } from "../core/arrays.ts";
 import { WhetstoneError } from "../core/errors.ts";
+import { entryOf } from "../core/maps.ts";
 import type { Message, Renderer, RenderOptions, ToolDeclaration } from "../renderers/index.ts";
 import type { StopReason } from "../runs/events.ts";
 import type { TrainConfig } from "./config.ts";
@@ -223,8 +224,7 @@ const maxPrompts = 64;
 const prompts = new WeakMap<Renderer, Map<string, Int32Array>>();
 
 function promptOf(renderer: Renderer, messages: readonly Message[], options: RenderOptions): Int32Array {
-  const known = prompts.get(renderer) ?? new Map<string, Int32Array>();
-  prompts.set(renderer, known);
+  const known = entryOf(prompts, renderer, () => new Map<string, Int32Array>());
   const key = JSON.stringify([messages, options]);
   const prompt = known.get(key) ?? Int32Array.from(renderer.buildGenerationPrompt(messages, options));
   known.delete(key);

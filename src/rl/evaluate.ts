@@ -1,4 +1,5 @@
 // Evaluation: every test problem sampled and graded, Pass@1 and pass@k with intervals, per source; two evaluations compared in pairs.
+import { entryOf } from "../core/maps.ts";
 import { Random } from "../core/random.ts";
 import { mcnemarExact, mean, passAtK } from "../core/statistics.ts";
 import type { ProblemOutcome } from "../runs/events.ts";
@@ -166,7 +167,8 @@ export function stratifiedSubset<Item extends { id: string; source: string }>(
   seed: number,
 ): Item[] {
   if (most <= 0 || items.length <= most) return [...items];
-  const bySource = groupBySource(items);
+  const bySource = new Map<string, Item[]>();
+  for (const item of items) entryOf(bySource, item.source, () => []).push(item);
   const chosen = new Set<Item>();
   // Largest remainders: the shares add up to exactly `most`.
   const shares = [...bySource].map(([source, members]) => {
@@ -186,14 +188,4 @@ export function stratifiedSubset<Item extends { id: string; source: string }>(
     }
   }
   return items.filter((item) => chosen.has(item));
-}
-
-function groupBySource<Item extends { source: string }>(items: readonly Item[]): Map<string, Item[]> {
-  const groups = new Map<string, Item[]>();
-  for (const item of items) {
-    const group = groups.get(item.source);
-    if (group) group.push(item);
-    else groups.set(item.source, [item]);
-  }
-  return groups;
 }

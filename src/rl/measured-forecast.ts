@@ -1,4 +1,5 @@
 // What a run will take: tokens, time and money, from lengths and times that were measured, on a few answers or in a recorded run.
+import { entryOf } from "../core/maps.ts";
 import type { JournalEntry, Span } from "../runs/events.ts";
 import { coveredMs } from "../runs/timing.ts";
 import { addTokens, costOf, sampledTokens, type Tariff, type TokenUse, tokensBy } from "./prices.ts";
@@ -48,11 +49,7 @@ export function measuredIn(entries: Iterable<JournalEntry>): Measured | undefine
   let next = 0;
   const evaluating: Span[] = [];
   const stepping: Span[] = [];
-  const of = (batch: number) => {
-    const use = batches.get(batch) ?? tokensBy(() => 0);
-    batches.set(batch, use);
-    return use;
-  };
+  const of = (batch: number) => entryOf(batches, batch, () => tokensBy(() => 0));
   for (const { event } of entries) {
     if (event.type === "group-sampled" || event.type === "turn-sampled") {
       // What was carried over is sampled while the next step is.

@@ -1,6 +1,7 @@
 // What a run has cost so far: tokens by kind, folded from the journal, at the prices of the session that spent them. Billed tokens
 // are counted, not useful ones: what was trained again after a kill was paid for again. What was asked for and never came back is
 // estimated, and kept apart.
+import { entryOf } from "../core/maps.ts";
 import type { RunEvent } from "../runs/events.ts";
 import { isStepUndone, undoSteps } from "../runs/rewinds.ts";
 import { addTokens, costOf, sampledTokens, Tariff, type TokenUse, tokensBy } from "./prices.ts";
@@ -206,9 +207,7 @@ export class Meter {
   }
 
   #batch(batch: number): TokenUse {
-    const use = this.#batches.get(batch) ?? nothing();
-    this.#batches.set(batch, use);
-    return use;
+    return entryOf(this.#batches, batch, nothing);
   }
 
   #changeTariff(recorded: unknown): void {

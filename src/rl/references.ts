@@ -4,6 +4,7 @@
 // For a teacher this is on-policy distillation; for the start it is a penalty for the distance from it (k1, in the reward, per token).
 import type { SamplingClient, ServiceClient } from "../client/index.ts";
 import { concat } from "../core/arrays.ts";
+import { entryOf } from "../core/maps.ts";
 import { tensor, textTokens } from "../protocol/index.ts";
 import type { Arrays, UpdateRule } from "../runs/events.ts";
 import type { Batch, BatchExample } from "./batch.ts";
@@ -48,15 +49,13 @@ export class References {
   }
 
   #open(model: string, signal: AbortSignal): Promise<SamplingClient> {
-    const known = this.#samplers.get(model);
-    if (known) return known;
-    const source = model.startsWith("tinker://")
-      ? { modelPath: model }
-      : { baseModel: model || this.#config.model_name };
-    const opening = this.#service.createSamplingClient({ ...source, signal });
-    this.#samplers.set(model, opening);
-    opening.catch(() => this.#samplers.delete(model));
-    return opening;
+    return entryOf(this.#samplers, model, () => {
+      const isPath = model.startsWith("tinker://");
+      const source = isPath ? { modelPath: model } : { baseModel: model || this.#config.model_name };
+      const opening = this.#service.createSamplingClient({ ...source, signal });
+      opening.catch(() => this.#samplers.delete(model));
+      return opening;
+    });
   }
 
   async #valuesOf(

@@ -1,6 +1,7 @@
 // What a recorded run's figures follow from, computed again from its journal without a server: under the recorded config they come out
 // as they were recorded; under a changed one they show what would have differed.
 import type { z } from "zod";
+import { entryOf } from "../core/maps.ts";
 import { rewardOf } from "../grading/index.ts";
 import {
   type Arrays,
@@ -79,11 +80,7 @@ export function* replay(entries: Iterable<JournalEntry>, changes: ReplayChanges)
   const open = new Map<number, OpenStep>();
   let done: { step: number; spans: readonly Span[] }[] = [];
   let session: Session | undefined;
-  const stepOf = (step: number) => {
-    const known = open.get(step) ?? { groups: [] };
-    open.set(step, known);
-    return known;
-  };
+  const stepOf = (step: number) => entryOf<number, OpenStep>(open, step, () => ({ groups: [] }));
   for (const { event, arrays, hasArrays } of entries) {
     if (event.type === "started") session = sessionOf(event.config);
     else if (event.type === "group-sampled" && event.phase === "train")

@@ -1,6 +1,7 @@
 // From data sets to tasks: prompts as tokens, tests as the grader reads them, problems that cannot be used left out and counted.
 import { createHash } from "node:crypto";
 import { canCall, type LanguageName, languagesNamed } from "../core/languages/languages.ts";
+import { entryOf } from "../core/maps.ts";
 import { type Dataset, type LoadProgress, loadDataset, type Problem, type Split } from "../data/index.ts";
 import { buildMessages } from "../data/question.ts";
 import { testsHint } from "../grading/hints.ts";
@@ -192,8 +193,7 @@ const maxEmptyPrompts = 128;
  * Encoding all prompts only to learn that they fit takes a second for each few thousand.
  */
 function maxTokensOf(messages: Messages, question: string, renderer: Renderer): number {
-  const known = emptyPrompts.get(renderer) ?? new Map<string, { messages: Messages; tokens: number }>();
-  emptyPrompts.set(renderer, known);
+  const known = entryOf(emptyPrompts, renderer, () => new Map<string, { messages: Messages; tokens: number }>());
   const about = messages.map(({ role, content }) => ({ role, content: content.replace(question, "x") }));
   const text = JSON.stringify(about);
   if (!known.has(text) && known.size < maxEmptyPrompts)

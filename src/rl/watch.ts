@@ -1,6 +1,7 @@
 // Names a stage that makes no progress: after `stage_deadline` a warning, after twice that an error, so that a run ends rather than
 // hangs. A stage that works through many pieces makes progress with each.
 
+import { entryOf } from "../core/maps.ts";
 import { whet } from "../core/program.ts";
 import type { Logger } from "../runs/log.ts";
 import { linkedController } from "./cancellation.ts";
@@ -37,8 +38,7 @@ export class Watch {
 
   /** Watches one piece of work. */
   async stage<T>(name: string, work: () => Promise<T>): Promise<T> {
-    const stage = this.#stages.get(name) ?? { open: 0, lastProgress: 0, warned: false };
-    this.#stages.set(name, stage);
+    const stage = entryOf(this.#stages, name, () => ({ open: 0, lastProgress: 0, warned: false }));
     if (stage.open++ === 0) stage.lastProgress = Date.now();
     try {
       return await work();
