@@ -1,12 +1,14 @@
 // Stops a run before it has cost more than it may. Work is begun only if what was spent, what is under way and the new work together
 // stay below the limit: by the lengths measured so far with three standard deviations on top, by the longest answers possible
 // while too little is measured.
+import { entryOf } from "../core/maps.ts";
 import { type RunEvent, updateCarried, updateGroups } from "../runs/events.ts";
 import { undoSteps } from "../runs/rewinds.ts";
 import type { TrainConfig } from "./config.ts";
 import { forecastAtMost } from "./forecast.ts";
 import type { Meter } from "./meter.ts";
 import { costOf, sampledTokens, type Tariff, type TokenUse } from "./prices.ts";
+import { type Place, placeKey } from "./rollout.ts";
 
 /** Why something does not fit, in US dollars. */
 export interface Refusal {
@@ -121,13 +123,13 @@ export class Budget {
         if (event.phase === "train" && this.#carried.has(event.batch) && !this.#untrained.has(event.batch))
           this.#endIfSampled(event.batch);
         const cost = { dollars: paid, training: 0 };
-        this.#costs.set(keyOf(event), cost);
+        this.#costs.set(placeKey(event), cost);
         remember(this.#recent[event.phase], cost);
         this.#willTrain(event, event.samples.length * use.prefill + use.sample, cost);
         break;
       }
       case "turn-sampled": {
-        const cost = this.#costs.get(keyOf(event)) ?? { dollars: 0, training: 0 };
+        const cost = this.#costs.get(placeKey(event)) ?? { dollars: 0, training: 0 };
         const use = sampledTokens(event);
         cost.dollars += this.#dollars(use);
         // Of what was shown, only what is new is trained on once more; where a sequence begins anew that is all.
@@ -137,12 +139,12 @@ export class Budget {
       case "update-submitted": {
         this.#trained.set(event.step, this.#dollars({ train: event.tokens, prefill: event.readTokens }));
         this.#untrained.set(event.step, this.#trained.get(event.step)!);
-        for (const place of updateGroups(event)) this.#costs.delete(keyOf({ phase: "train", ...place }));
+        for (const place of updateGroups(event)) this.#costs.delete(placeKey({ phase: "train", ...place }));
         this.#carried.clear();
         this.#next = event.step + 1;
         for (const { batch, group } of updateCarried(event)) {
-          this.#carried.set(batch, (this.#carried.get(batch) ?? new Set()).add(group));
-          const training = this.#costs.get(keyOf({ phase: "train", batch, group }))?.training ?? 0;
+          entryOf(this.#carried, batch, () => new Set()).add(group);
+          const training = this.#costs.get(placeKey({ phase: "train", batch, group }))?.training ?? 0;
           this.#untrained.set(this.#next, (this.#untrained.get(this.#next) ?? 0) + training);
         }
         break;
@@ -182,7 +184,7 @@ export class Budget {
   }
 
   /** Tokens that an update will read. */
-  #willTrain({ phase, batch, group }: Parameters<typeof keyOf>[0], tokens: number, cost: GroupCost): void {
+  #willTrain({ phase, batch, group }: Place, tokens: number, cost: GroupCost): void {
     if (phase !== "train") return;
     const training = this.#dollars({ train: tokens, prefill: this.#reads * tokens });
     const step = this.#carried.get(batch)?.has(group) ? this.#next : batch;
@@ -243,9 +245,6 @@ interface GroupCost {
   /** What of it is for training. */
   training: number;
 }
-
-const keyOf = ({ phase, batch, group }: { phase: string; batch: number; group: number }) =>
-  `${phase} ${batch} ${group}`;
 
 function remember(recent: GroupCost[], value: GroupCost): void {
   recent.push(value);

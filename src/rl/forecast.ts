@@ -1,16 +1,13 @@
 // What a run will ask for at most, in tokens, before any of it is asked for: every answer as long as it may be,
 // and what that costs at known prices. `./whet doctor` measures instead, and forecasts what is likely.
+import { countOf } from "../core/count.ts";
 import type { TrainConfig } from "./config.ts";
 import { maxProblemsOf } from "./fill.ts";
-import { costOf, dollars, type Tariff } from "./prices.ts";
+import { costOf, dollars, type Tariff, type TokenUse } from "./prices.ts";
 import { completionsPerStep, type Sizes } from "./sizes.ts";
 
-/** Tokens by what they are for. */
-export interface TokenBound {
-  prefill: number;
-  sample: number;
-  train: number;
-}
+/** The most tokens, by what they are for: nothing is counted on to be cached. */
+type TokenBound = Omit<TokenUse, "cachedPrefill">;
 
 export interface Forecast {
   /** Of one step. */
@@ -103,7 +100,7 @@ export function describeForecast({ step, run, steps, evaluations }: Forecast): s
   const tokens = ({ prefill, sample, train }: TokenBound) =>
     `${short(prefill)} read, ${short(sample)} sampled, ${short(train)} trained`;
   const whole = run
-    ? `${steps} ${steps === 1 ? "step" : "steps"} and ${evaluations} ${evaluations === 1 ? "evaluation" : "evaluations"}: at most ${tokens(run)}`
+    ? `${countOf(steps, "step")} and ${countOf(evaluations, "evaluation")}: at most ${tokens(run)}`
     : "max_steps=-1: the run has no end of its own";
   return [`a step: at most ${tokens(step)} (tokens, if every answer is as long as it may be)`, whole];
 }

@@ -61,8 +61,8 @@ test("tokens are counted once, by kind, with those of evaluations", () => {
     at({ type: "stopped", outcome: "finished" }),
   );
   expect(meter.tokens).toEqual({ prefill: 200, cachedPrefill: 40, sample: 77, train: 250 });
-  expect(meter.evaluationTokens).toEqual({ prefill: 100, cachedPrefill: 20, sample: 7, train: 0 });
-  expect(meter.lostTokens).toEqual({ prefill: 0, cachedPrefill: 0, sample: 0, train: 0 });
+  expect(meter.tokensFor("eval")).toEqual({ prefill: 100, cachedPrefill: 20, sample: 7, train: 0 });
+  expect(meter.tokensFor("lost")).toEqual({ prefill: 0, cachedPrefill: 0, sample: 0, train: 0 });
   const micro = 1e-6;
   expect(meter.spent).toMatchObject({
     prefill: expect.closeTo((160 + 40 * 0.2) * micro, 15) as number,
@@ -107,7 +107,7 @@ test("what a kill cut off is estimated apart, what is done again is paid again",
     done(1),
   );
   // Two requests of two samples of 35 tokens on average, and an update, all unanswered; the update was sent again and applied.
-  expect(meterOf(...killed).lostTokens).toEqual({ prefill: 200, cachedPrefill: 0, sample: 140, train: 90 });
+  expect(meterOf(...killed).tokensFor("lost")).toEqual({ prefill: 200, cachedPrefill: 0, sample: 140, train: 90 });
   expect(meter.tokens).toEqual({ prefill: 200, cachedPrefill: 40, sample: 110, train: 250 + 250 + 90 });
   expect(meter.spent!.wasted).toBeCloseTo(0.025, 12);
   expect(meter.figures()["cost/lost"]).toBeGreaterThan(0);

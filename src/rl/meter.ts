@@ -2,15 +2,15 @@
 // are counted, not useful ones: what was trained again after a kill was paid for again. What was asked for and never came back is
 // estimated, and kept apart.
 import { entryOf } from "../core/maps.ts";
-import type { RunEvent } from "../runs/events.ts";
+import type { EventOf, RunEvent } from "../runs/events.ts";
 import { isStepUndone, undoSteps } from "../runs/rewinds.ts";
 import { addTokens, costOf, sampledTokens, Tariff, type TokenUse, tokensBy } from "./prices.ts";
+import { type Place, placeKey } from "./rollout.ts";
 
 const nothing = () => tokensBy(() => 0);
 
-/** Tokens at one price, by purpose. */
+/** Tokens by purpose. */
 interface Account {
-  tariff: Tariff | undefined;
   /** Sampled and trained for the updates. */
   train: TokenUse;
   eval: TokenUse;
@@ -20,14 +20,7 @@ interface Account {
   lost: TokenUse;
 }
 
-type Purpose = "train" | "eval" | "wasted" | "lost";
-
-interface Request {
-  phase: "train" | "eval";
-  samples: number;
-  promptTokens: number;
-  maxTokens: number;
-}
+type Purpose = keyof Account;
 
 /** US dollars of a run so far. */
 export interface Spent {
@@ -43,8 +36,9 @@ export interface Spent {
 }
 
 export class Meter {
-  readonly #accounts: Account[] = [newAccount(undefined)];
-  readonly #requests = new Map<string, Request>();
+  /** At one price each. */
+  readonly #accounts: (Account & { tariff: Tariff | undefined })[] = [newAccount(undefined)];
+  readonly #requests = new Map<string, EventOf<"group-requested">>();
   /** Tokens of updates that are not applied yet, and whether one on its way was given up: it will be sent again. */
   readonly #submitted = new Map<number, { tokens: number; readTokens: number; lost: boolean }>();
   /** What the batches that count have used. */
@@ -67,17 +61,13 @@ export class Meter {
 
   /** All tokens that were paid for. */
   get tokens(): TokenUse {
-    return this.#sum("train", "eval");
+    return this.tokensFor("train", "eval");
   }
 
-  /** Those of evaluations alone. */
-  get evaluationTokens(): TokenUse {
-    return this.#sum("eval");
-  }
-
-  /** Tokens asked for and never answered, estimated. */
-  get lostTokens(): TokenUse {
-    return this.#sum("lost");
+  tokensFor(...purposes: Purpose[]): TokenUse {
+    const sum = nothing();
+    for (const account of this.#accounts) for (const purpose of purposes) addTokens(sum, account[purpose]);
+    return sum;
   }
 
   /** The most tokens that what was asked for and is not answered yet can come to. */
@@ -147,27 +137,12 @@ export class Meter {
         this.#changeTariff(event.config["tariff"]);
         break;
       case "group-requested":
-        this.#requests.set(keyOf(event), event);
+        this.#requests.set(requestKey(event, event.turn), event);
         break;
-      case "group-sampled": {
-        this.#requests.delete(keyOf({ phase: event.phase, batch: event.batch, group: event.group }));
-        if (event.given) break;
-        const use = sampledTokens(event);
-        addTokens(this.#account[event.phase], use);
-        if (event.phase === "train") addTokens(this.#batch(event.batch), use);
-        this.#answers[event.phase].samples += event.samples.length;
-        this.#answers[event.phase].tokens += use.sample;
+      case "group-sampled":
+      case "turn-sampled":
+        this.#answered(event);
         break;
-      }
-      case "turn-sampled": {
-        this.#requests.delete(keyOf({ ...event, turn: `${event.sample} ${event.turn}` }));
-        const use = sampledTokens(event);
-        addTokens(this.#account[event.phase], use);
-        if (event.phase === "train") addTokens(this.#batch(event.batch), use);
-        this.#answers[event.phase].samples++;
-        this.#answers[event.phase].tokens += event.tokens;
-        break;
-      }
       case "update-submitted":
         this.#submitted.set(event.step, { tokens: event.tokens, readTokens: event.readTokens, lost: false });
         this.#mixed.set(event.step, event.groups.filter(({ outcome }) => outcome === "mixed").length);
@@ -196,14 +171,20 @@ export class Meter {
     }
   }
 
-  get #account(): Account {
+  get #account() {
     return this.#accounts.at(-1)!;
   }
 
-  #sum(...purposes: Purpose[]): TokenUse {
-    const sum = nothing();
-    for (const account of this.#accounts) for (const purpose of purposes) addTokens(sum, account[purpose]);
-    return sum;
+  #answered(event: EventOf<"group-sampled" | "turn-sampled">): void {
+    const isTurn = event.type === "turn-sampled";
+    this.#requests.delete(requestKey(event, isTurn ? `${event.sample} ${event.turn}` : ""));
+    if (!isTurn && event.given) return;
+    const use = sampledTokens(event);
+    addTokens(this.#account[event.phase], use);
+    if (event.phase === "train") addTokens(this.#batch(event.batch), use);
+    const answers = this.#answers[event.phase];
+    answers.samples += isTurn ? 1 : event.samples.length;
+    answers.tokens += use.sample;
   }
 
   #batch(batch: number): TokenUse {
@@ -229,7 +210,7 @@ export class Meter {
   }
 }
 
-const newAccount = (tariff: Tariff | undefined): Account => ({
+const newAccount = (tariff: Tariff | undefined) => ({
   tariff,
   train: nothing(),
   eval: nothing(),
@@ -237,14 +218,4 @@ const newAccount = (tariff: Tariff | undefined): Account => ({
   lost: nothing(),
 });
 
-const keyOf = ({
-  phase,
-  batch,
-  group,
-  turn = "",
-}: {
-  phase: string;
-  batch: number;
-  group: number;
-  turn?: string | undefined;
-}) => `${phase} ${batch} ${group} ${turn}`;
+const requestKey = (place: Place, turn = "") => `${placeKey(place)} ${turn}`;

@@ -67,7 +67,7 @@ export type PriceOverrides = Record<(typeof priceKeys)[number] | "price_cached_p
 export function tariffOf(
   config: PriceOverrides & { model_name: string },
   engine: EngineName,
-): { tariff: Tariff; missing: [] } | { tariff: undefined; missing: string[] } {
+): { tariff: Tariff | undefined; missing: string[] } {
   const listed = engine === "hosted" ? priceOf(config.model_name) : undefined;
   const free = localEngineNames.some((name) => name === engine) ? 0 : undefined;
   const prefill = config.price_prefill ?? listed?.prefill ?? free;
@@ -76,23 +76,12 @@ export function tariffOf(
   if (prefill === undefined || sample === undefined || train === undefined)
     return { tariff: undefined, missing: priceKeys.filter((key) => config[key] === null) };
   const given = [...priceKeys, "price_cached_prefill" as const].filter((key) => config[key] !== null);
-  const rest =
-    given.length >= priceKeys.length && priceKeys.every((key) => config[key] !== null)
-      ? ""
-      : listed
-        ? `hosted Tinker's prices of ${listed.asOf}`
-        : `the ${engine} engine costs nothing`;
-  const own = given.length === 0 ? "" : `${given.map((key) => `${key}=${config[key]}`).join(" ")}`;
-  return {
-    tariff: {
-      prefill,
-      cachedPrefill: config.price_cached_prefill ?? cachedPrefillShare * prefill,
-      sample,
-      train,
-      basis: [own, rest].filter((part) => part !== "").join("; "),
-    },
-    missing: [],
-  };
+  const own = given.map((key) => `${key}=${config[key]}`).join(" ");
+  const rest = listed ? `hosted Tinker's prices of ${listed.asOf}` : `the ${engine} engine costs nothing`;
+  const isWhole = priceKeys.every((key) => config[key] !== null);
+  const basis = [own, isWhole ? "" : rest].filter((part) => part !== "").join("; ");
+  const cachedPrefill = config.price_cached_prefill ?? cachedPrefillShare * prefill;
+  return { tariff: { prefill, cachedPrefill, sample, train, basis }, missing: [] };
 }
 
 /** Why a cost is not known, and what to do about it. */

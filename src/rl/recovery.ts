@@ -14,7 +14,7 @@ import { teaches } from "./batch.ts";
 import type { Role } from "./config-entry.ts";
 import { roleOf } from "./config-roles.ts";
 import { ControlState } from "./control-state.ts";
-import type { Place, RememberedGroup } from "./rollout.ts";
+import { type Place, placeKey, type RememberedGroup } from "./rollout.ts";
 
 /** What was made under another value of a key in these roles, and not used yet, is made anew. */
 const staleRoles: Readonly<Record<Place["phase"], readonly Role[]>> = {
@@ -85,7 +85,7 @@ export class Recovered {
   }
 
   group(place: Place): RememberedGroup | undefined {
-    return this.#groups.get(keyOf(place));
+    return this.#groups.get(placeKey(place));
   }
 
   /** Whether a batch of `count` groups that teach, or of `maxCount` in all, is there whole, with every verdict. */
@@ -213,7 +213,7 @@ export class Recovered {
         this.models.add(event.model);
         break;
       case "group-sampled":
-        this.#groups.set(keyOf(event), {
+        this.#groups.set(placeKey(event), {
           sampled: event,
           arrays,
           hasArrays,
@@ -221,16 +221,16 @@ export class Recovered {
           turns: [],
           effects: new Map(),
         });
-        this.#stale.delete(keyOf(event));
+        this.#stale.delete(placeKey(event));
         break;
       case "turn-sampled":
-        this.#groups.get(keyOf(event))?.turns.push({ sampled: event, arrays });
+        this.#groups.get(placeKey(event))?.turns.push({ sampled: event, arrays });
         break;
       case "side-effect":
-        this.#groups.get(keyOf(event))?.effects.set(`${event.sample} ${event.key}`, event.value);
+        this.#groups.get(placeKey(event))?.effects.set(`${event.sample} ${event.key}`, event.value);
         break;
       case "graded": {
-        const group = this.#groups.get(keyOf(event));
+        const group = this.#groups.get(placeKey(event));
         if (group) group.graded[event.sample] = event;
         break;
       }
@@ -288,6 +288,3 @@ const noArrays = { hasArrays: false, arrays: () => ({}) };
 /** Whether a group is there with every verdict. */
 export const isJudged = (group: RememberedGroup | undefined): group is RememberedGroup =>
   group?.sampled.samples.every((_, sample) => group.graded[sample] !== undefined) ?? false;
-
-/** Names a group. */
-const keyOf = ({ phase, batch, group }: Place) => `${phase} ${batch} ${group}`;

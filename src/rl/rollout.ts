@@ -58,6 +58,9 @@ export interface Place {
   group: number;
 }
 
+/** Names a group. */
+export const placeKey = ({ phase, batch, group }: Place): string => `${phase} ${batch} ${group}`;
+
 /** What the journal has of a group, its tokens included unless they were thinned away. */
 export interface RememberedGroup extends RecordedGroup {
   hasArrays: boolean;

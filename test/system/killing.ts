@@ -107,11 +107,11 @@ function expectMetered(path: string, audit: string, moments: readonly Moment[]):
   }
   const missing = (kind: keyof typeof done) => done[kind] - meter.tokens[kind];
   for (const kind of ["prefill", "sample", "train"] as const) expect(missing(kind), kind).toBeGreaterThanOrEqual(0);
-  expect(missing("prefill")).toBeLessThanOrEqual(meter.lostTokens.prefill);
+  expect(missing("prefill")).toBeLessThanOrEqual(meter.tokensFor("lost").prefill);
   // Answers that never came are estimated at the mean length; none of them is counted where no request was lost.
-  if (meter.lostTokens.prefill === 0) expect(missing("sample")).toBe(0);
+  if (meter.tokensFor("lost").prefill === 0) expect(missing("sample")).toBe(0);
   // A step that was being trained again at a kill is not written down.
-  expect(missing("train")).toBeLessThanOrEqual(meter.lostTokens.train + moments.length * largestUpdate);
+  expect(missing("train")).toBeLessThanOrEqual(meter.tokensFor("lost").train + moments.length * largestUpdate);
 }
 
 /** Nothing that was written down was done again. The engine's account may have other runs before line `from`. */
