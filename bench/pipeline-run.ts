@@ -90,7 +90,6 @@ try {
       test: [],
     },
     signals: { drain: never, cancel: never },
-    events: { stage: () => {}, evaluated: () => {} },
   });
   await run.close("finished");
 } finally {

@@ -75,15 +75,10 @@ class Rig {
       this.journal.push({ at: 0, ...event } as RunEvent);
     };
     const pipeline = new Pipeline({
+      plan,
       lag,
-      floor: plan.floor,
-      first: plan.first,
-      end: plan.end,
-      oldest: plan.oldest,
       rounds,
       share,
-      trainedPlaces: (batch) => plan.trainedPlaces(batch),
-      tasksOf: (batch) => plan.tasksOf(batch),
       rollOut: async ({ batch, group }, task, policy) => {
         const known = recovered.group({ phase: "train", batch, group });
         if (!known) {

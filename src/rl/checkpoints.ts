@@ -3,18 +3,16 @@
 import type { TrainingClient } from "../client/index.ts";
 import type { CheckpointRecord } from "../runs/checkpoints.ts";
 import type { NewEvent } from "../runs/events.ts";
+import type { TrainConfig } from "./config.ts";
 import type { Position } from "./recovery.ts";
 
 export interface CheckpointsOptions {
   training: TrainingClient;
-  /** Steps between two saves; 0 or less: only at the end. */
-  every: number;
+  config: Pick<TrainConfig, "save_every" | "ttl_seconds" | "seed">;
+  configHash: string;
+  datasetSize: number;
   /** The last step, which is saved by name. */
   end: number;
-  ttlSeconds: number;
-  configHash: string;
-  seed: number;
-  epochOf(datasetOffset: number): number;
   record(event: NewEvent): Promise<void>;
   /** Resolves when the policies of all versions so far are published: who resumes from a checkpoint samples from earlier versions. */
   published(): Promise<unknown>;
@@ -40,7 +38,8 @@ export class Checkpoints {
 
   /** Begins a periodic save where one is due. Its place among the training requests is decided now, so nothing has to wait for it. */
   saveIfDue(position: Position): void {
-    const { every, end } = this.#options;
+    const { config, end } = this.#options;
+    const { save_every: every } = config;
     if (every <= 0 || position.step % every !== 0 || position.step === end) return;
     this.saveNow(position);
   }
@@ -66,7 +65,8 @@ export class Checkpoints {
   }
 
   #begin(name: string, position: Position, final: boolean): Promise<void> {
-    const { training, ttlSeconds, signal } = this.#options;
+    const { training, config, configHash, datasetSize, signal } = this.#options;
+    const { ttl_seconds: ttlSeconds, seed } = config;
     const start = Date.now();
     this.#begun.add(position.step);
     const ttl = ttlSeconds > 0 && !final ? { ttlSeconds } : {};
@@ -83,15 +83,15 @@ export class Checkpoints {
         name,
         step: position.step,
         batch: position.step,
-        epoch: this.#options.epochOf(position.datasetOffset),
+        epoch: Math.floor(position.datasetOffset / datasetSize),
         dataset_offset: position.datasetOffset,
         kind: "both",
         state_path: state.path,
         sampler_path: sampler.path,
         ...(final ? { final: true } : {}),
         ...(ttl.ttlSeconds === undefined ? {} : { ttl_seconds: ttl.ttlSeconds }),
-        config_hash: this.#options.configHash,
-        seed: this.#options.seed,
+        config_hash: configHash,
+        seed,
         saved_at: new Date().toISOString(),
       };
       await this.#options.record({ type: "saved", record, start, end: Date.now() });

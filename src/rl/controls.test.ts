@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { foldersInMemory } from "../../test/support/folders.ts";
-import { type Control, ControlInbox, requestControl } from "../runs/controls.ts";
+import { type Control, requestControl } from "../runs/controls.ts";
 import { lockRunDirectory } from "../runs/directory.ts";
 import type { NewEvent } from "../runs/events.ts";
 import { ControlState } from "./control-state.ts";
@@ -20,17 +20,14 @@ function rig({ frontier = 0, controlState = new ControlState() } = {}) {
   const recorded: NewEvent[] = [];
   const acts: string[] = [];
   const controls = new Controls({
-    runPath: path,
-    inbox: new ControlInbox(path, () => {}),
+    run: { path, logger: silent, openedAt: Date.now() },
     controlState,
     learningRate: 1,
     frontier,
-    startedAt: Date.now(),
     record: async (event) => void recorded.push(event),
     save: ({ step }) => acts.push(`save ${step}`),
     evaluate: async (version) => acts.push(`evaluate ${version}`) > 0,
     stop: () => drain.abort(new Error("stop")),
-    logger: silent,
     onPause: (step, paused) => acts.push(`${paused ? "pause" : "go on"} ${step}`),
     drain: drain.signal,
     cancel: new AbortController().signal,

@@ -4,9 +4,10 @@
 import { whet } from "../core/program.ts";
 import { shellCommand } from "../core/shell.ts";
 import { nextTurn } from "../core/turns.ts";
-import { type ControlInbox, type ControlRequest, describeControl } from "../runs/controls.ts";
+import { ControlInbox, type ControlRequest, describeControl } from "../runs/controls.ts";
 import type { NewEvent } from "../runs/events.ts";
 import type { Logger } from "../runs/log.ts";
+import type { Run } from "../runs/run.ts";
 import type { ControlState } from "./control-state.ts";
 import type { Position } from "./recovery.ts";
 
@@ -14,21 +15,17 @@ import type { Position } from "./recovery.ts";
 const lookEveryMs = 200;
 
 export interface ControlsOptions {
-  runPath: string;
-  inbox: ControlInbox;
+  run: Pick<Run, "path" | "openedAt"> & { logger: Logger };
   controlState: ControlState;
   /** The config's; a control changes it. */
   learningRate: number;
   /** The first step that was never submitted: earlier ones are repeated as they were, and what is asked waits for this one. */
   frontier: number;
-  /** When this process began: a request to stop from before was meant for another. */
-  startedAt: number;
   record(event: NewEvent): Promise<void>;
   save(position: Position): void;
   /** False where there is nothing to evaluate on. */
   evaluate(version: number): Promise<boolean>;
   stop(): void;
-  logger: Logger;
   /** Called when the run begins to wait, and when it goes on. */
   onPause(step: number, paused: boolean): void;
   drain: AbortSignal;
@@ -37,11 +34,14 @@ export interface ControlsOptions {
 
 export class Controls {
   readonly #options: ControlsOptions;
+  readonly #inbox: ControlInbox;
   /** The pause was reported. */
   #reportedPause = false;
 
   constructor(options: ControlsOptions) {
+    const { path, logger } = options.run;
     this.#options = options;
+    this.#inbox = new ControlInbox(path, (message) => logger.warn(message));
   }
 
   /** The learning rate of the next update that was never submitted. */
@@ -75,7 +75,7 @@ export class Controls {
 
   /** Does what is asked until the batch is there and nothing holds it back. */
   async #attend(next: Promise<IteratorResult<unknown, void>>, position: Position): Promise<void> {
-    const { inbox, controlState, frontier, drain, cancel } = this.#options;
+    const { controlState, frontier, drain, cancel } = this.#options;
     const open = position.step >= frontier;
     const batch = { here: false, over: false };
     const arrived = next.then(
@@ -86,7 +86,7 @@ export class Controls {
     await nextTurn();
     for (;;) {
       if (batch.over) return;
-      for (const request of inbox.waiting())
+      for (const request of this.#inbox.waiting())
         if (open || request.control.kind === "stop") await this.#take(request, position);
       const held = open && controlState.pausedBy !== undefined && !drain.aborted && !cancel.aborted;
       if (held && !this.#reportedPause) this.#sayPaused(position.step);
@@ -96,16 +96,18 @@ export class Controls {
   }
 
   async #take(request: ControlRequest, position: Position): Promise<void> {
-    const { inbox, controlState, record, logger, startedAt } = this.#options;
+    const { controlState, record, run } = this.#options;
+    const { logger } = run;
     const { id, by, control, askedAt } = request;
-    if (controlState.taken.has(id)) return inbox.remove(request);
-    if (control.kind === "stop" && askedAt < startedAt) {
+    if (controlState.taken.has(id)) return this.#inbox.remove(request);
+    // It was meant for an earlier process.
+    if (control.kind === "stop" && askedAt < run.openedAt) {
       logger.info("a request to stop from before this start is dropped");
-      return inbox.remove(request);
+      return this.#inbox.remove(request);
     }
     const event = { type: "control", step: position.step, id, by, control } as const;
     await record(event);
-    inbox.remove(request);
+    this.#inbox.remove(request);
     const wasPaused = controlState.pausedBy !== undefined;
     controlState.take({ ...event, at: Date.now() });
     logger.info(`step ${position.step}: ${describeControl(control)}, asked by ${by}`);
@@ -131,11 +133,11 @@ export class Controls {
   }
 
   #sayPaused(step: number): void {
-    const { controlState, logger, onPause, runPath } = this.#options;
+    const { controlState, onPause, run } = this.#options;
     this.#reportedPause = true;
     onPause(step, true);
-    logger.warn(
-      `paused before the update of step ${step} (asked by ${controlState.pausedBy}). To go on: ${shellCommand(`${whet} control`, `run=${runPath}`, "go-on")}`,
+    run.logger.warn(
+      `paused before the update of step ${step} (asked by ${controlState.pausedBy}). To go on: ${shellCommand(`${whet} control`, `run=${run.path}`, "go-on")}`,
     );
   }
 }

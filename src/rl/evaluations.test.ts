@@ -1,10 +1,17 @@
 // Evaluations beside the loop: what is written down when.
 import { expect, test } from "vitest";
 import type { NewEvent } from "../runs/events.ts";
+import { ControlState } from "./control-state.ts";
 import { Evaluations } from "./evaluations.ts";
 import type { Policy } from "./policies.ts";
 import type { Group } from "./rollout.ts";
 import type { Task } from "./tasks.ts";
+
+const recovered = (hasEvaluationStarted: (version: number) => boolean) => ({
+  controlState: new ControlState(),
+  isEvaluated: () => false,
+  hasEvaluationStarted,
+});
 
 test("an evaluation is announced when its version is made, also while another one runs, and once", async () => {
   const recorded: string[] = [];
@@ -14,13 +21,11 @@ test("an evaluation is announced when its version is made, also while another on
     every: 2,
     end: 4,
     tasks: [{ id: "p", source: "s" } as Task],
-    asked: new Set(),
     rollOut: async (): Promise<Group> => {
       await answered;
       return { problem: "p", source: "s", completions: [] } as unknown as Group;
     },
-    isDone: () => false,
-    hasStarted: (version) => version === 4,
+    recovered: recovered((version) => version === 4),
     record: async (event: NewEvent) => void recorded.push(`${event.type} ${"step" in event ? event.step : ""}`),
     onResult: () => {},
     drain: new AbortController().signal,
@@ -44,11 +49,9 @@ test("the policy of an evaluation that was stopped is kept: the next process goe
     every: 1,
     end: 4,
     tasks: [{ id: "p", source: "s" } as Task],
-    asked: new Set(),
     rollOut: (_place, _task, _policy, signal) =>
       new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error))),
-    isDone: () => false,
-    hasStarted: () => false,
+    recovered: recovered(() => false),
     record: async () => {},
     onResult: () => {},
     drain: drain.signal,

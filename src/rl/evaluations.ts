@@ -4,6 +4,7 @@ import type { NewEvent } from "../runs/events.ts";
 import { linkedController } from "./cancellation.ts";
 import { type Evaluation, evaluate, evaluationMetrics } from "./evaluate.ts";
 import type { Policy } from "./policies.ts";
+import type { Recovered } from "./recovery.ts";
 import type { RollOut } from "./rollout.ts";
 import type { Task } from "./tasks.ts";
 
@@ -13,11 +14,9 @@ export interface EvaluationsOptions {
   /** The last version, which is always measured. */
   end: number;
   tasks: readonly Task[];
-  /** Versions that somebody asked to measure. */
-  asked: ReadonlySet<number>;
+  /** Which versions somebody asked to measure, and what earlier processes did. */
+  recovered: Pick<Recovered, "controlState" | "isEvaluated" | "hasEvaluationStarted">;
   rollOut: RollOut;
-  isDone(version: number): boolean;
-  hasStarted(version: number): boolean;
   record(event: NewEvent): Promise<void>;
   onResult(version: number, evaluation: Evaluation): void;
   drain: AbortSignal;
@@ -41,9 +40,13 @@ export class Evaluations {
 
   /** Whether a version is to be measured and was not yet. */
   isDue(version: number): boolean {
-    const { every, end, tasks, asked, isDone } = this.#options;
+    const { every, end, tasks, recovered } = this.#options;
     const regular = every > 0 && (version % every === 0 || version === end);
-    return tasks.length > 0 && (regular || asked.has(version)) && !isDone(version);
+    return (
+      tasks.length > 0 &&
+      (regular || recovered.controlState.evaluations.has(version)) &&
+      !recovered.isEvaluated(version)
+    );
   }
 
   /** The oldest version that an evaluation samples from, or will. */
@@ -56,7 +59,8 @@ export class Evaluations {
    * its step must not depend on when the evaluation gets its turn.
    */
   announceIfDue(version: number): void {
-    if (!this.isDue(version) || this.#announced.has(version) || this.#options.hasStarted(version)) return;
+    if (!this.isDue(version) || this.#announced.has(version) || this.#options.recovered.hasEvaluationStarted(version))
+      return;
     const written = this.#options.record({ type: "evaluation-started", step: version });
     written.catch(() => {}); // the evaluation waits for it, and fails
     this.#announced.set(version, written);

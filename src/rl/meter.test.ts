@@ -175,10 +175,12 @@ async function simulate({ limit, lag, length, evalEvery = 0, share = 1, rounds =
     lag,
     share,
     rounds,
-    first: 0,
-    end: Number.POSITIVE_INFINITY,
-    tasksOf: async () =>
-      new Map(Array.from({ length: 4 }, (_, index) => [index, { id: "p", datasetIndex: index } as Task])),
+    plan: {
+      first: 0,
+      end: Number.POSITIVE_INFINITY,
+      tasksOf: async () =>
+        new Map(Array.from({ length: 4 }, (_, index) => [index, { id: "p", datasetIndex: index } as Task])),
+    },
     rollOut: async ({ batch, group: index }) => {
       await some();
       const answers = [length(), length()];

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Random } from "../core/random.ts";
-import { Pipeline, type PipelineOptions, versionFor } from "./pipeline.ts";
+import { type Batches, Pipeline, type PipelineOptions, versionFor } from "./pipeline.ts";
 import type { Policy } from "./policies.ts";
 import type { Group, Place } from "./rollout.ts";
 import type { Task } from "./tasks.ts";
@@ -14,12 +14,10 @@ const tasks = (count: number) =>
 const groupOf = ({ batch, group }: Place, policy: Policy) =>
   ({ batch, group, problem: `${batch} ${group}`, policy: policy.version, completions: [] }) as unknown as Group;
 
-function pipelineOf(options: Partial<PipelineOptions>): Pipeline {
+function pipelineOf(options: Partial<PipelineOptions & Batches>): Pipeline {
   return new Pipeline({
+    plan: { first: 0, end: 5, tasksOf: async () => tasks(3), ...options },
     lag: 0,
-    first: 0,
-    end: 5,
-    tasksOf: async () => tasks(3),
     rollOut: async (place, _, policy) => groupOf(place, policy),
     drain: never,
     cancel: never,

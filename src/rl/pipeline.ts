@@ -15,27 +15,31 @@ import type { TrainPlace } from "./recovery.ts";
 import type { Group, RollOut } from "./rollout.ts";
 import type { Task } from "./tasks.ts";
 
-export interface PipelineOptions {
-  /** How many versions the sampler may be behind the trainer; 0 is the sequential loop. */
-  lag: number;
-  /** The step that the run was last rewound to. */
-  floor?: number;
-  /** The batches to give: from `first` up to, not including, `end`. */
+/** The batches to give: from `first` up to, not including, `end`. */
+export interface Batches {
   first: number;
   end: number;
   /** The oldest batch with groups to give: the first, or one before it of which some were carried over. */
   oldest?: number;
-  /** Batches begin in rounds. */
-  rounds?: boolean;
-  /** The share of its groups that a batch waits for; 1 unless given. */
-  share?: number;
+  /** The step that the run was last rewound to. */
+  floor?: number;
   /** What the journal says that a batch was trained on: it is given just that. */
   trainedPlaces?(batch: number): readonly TrainPlace[] | undefined;
   /** A batch's problems by group. */
   tasksOf(batch: number): Promise<ReadonlyMap<number, Task>>;
-  rollOut: RollOut;
   /** Asked when a group is judged: what to ask of the same policy as group `next` of the batch, before the batch is whole. */
   further?(batch: number, judged: Group, next: number): Promise<Task> | undefined;
+}
+
+export interface PipelineOptions {
+  plan: Batches;
+  /** How many versions the sampler may be behind the trainer; 0 is the sequential loop. */
+  lag: number;
+  /** Batches begin in rounds. */
+  rounds?: boolean;
+  /** The share of its groups that a batch waits for; 1 unless given. */
+  share?: number;
+  rollOut: RollOut;
   /** Calls `begin` when the batch may begin, in the order of batches; at once unless given. */
   admit?(batch: number, begin: () => void): void;
   /** Aborted: admit nothing more, stop what is under way; `batches` ends. */
@@ -100,8 +104,9 @@ export class Pipeline {
 
   constructor(options: PipelineOptions) {
     this.#options = options;
-    this.#end = options.end;
-    this.#oldest = options.first < options.end ? (options.oldest ?? options.first) : options.first;
+    const { first, end, oldest = first } = options.plan;
+    this.#end = end;
+    this.#oldest = first < end ? oldest : first;
     this.#controller = linkedController(options.drain, options.cancel);
     this.#controller.signal.addEventListener("abort", () => this.#arrived(), { once: true });
   }
@@ -118,8 +123,8 @@ export class Pipeline {
 
   /** A policy version exists: the batches that are sampled from it begin. */
   use(policy: Policy): void {
-    const { lag, floor, rounds, admit = (_, begin) => begin() } = this.#options;
-    for (const batch of batchesOf(policy.version, lag, floor, rounds)) {
+    const { plan, lag, rounds, admit = (_, begin) => begin() } = this.#options;
+    for (const batch of batchesOf(policy.version, lag, plan.floor, rounds)) {
       if (batch < this.#oldest || batch >= this.#end || this.#controller.signal.aborted) continue;
       admit(batch, () => this.#begin(batch, policy));
     }
@@ -127,7 +132,7 @@ export class Pipeline {
 
   /** Begins nothing more. What is under way is given out, then `batches` ends. */
   stop(): void {
-    this.#end = Math.min(this.#end, Math.max(this.#options.first, this.#begun + 1));
+    this.#end = Math.min(this.#end, Math.max(this.#options.plan.first, this.#begun + 1));
     this.#arrived();
   }
 
@@ -139,7 +144,8 @@ export class Pipeline {
 
   /** The batches in order, each when its groups are done as far as it waits for them. Ends at `end`, or when drained. */
   async *batches(): AsyncGenerator<Ready, void, undefined> {
-    const { first, drain, cancel } = this.#options;
+    const { plan, drain, cancel } = this.#options;
+    const { first } = plan;
     try {
       for (let batch = this.#oldest; batch < first; batch++) {
         const isOver = () => first >= this.#end;
@@ -169,12 +175,12 @@ export class Pipeline {
    * given as it was.
    */
   #take(batch: number): Ready | undefined {
-    const { lag, floor, rounds, share = 1, trainedPlaces } = this.#options;
+    const { plan, lag, rounds, share = 1 } = this.#options;
     const own = this.#batches.get(batch);
     if (!own) return undefined;
-    const before = trainedPlaces?.(batch);
+    const before = plan.trainedPlaces?.(batch);
     const isDue = (pending: Pending) =>
-      batch + 1 >= this.#end || reach(pending.batch, lag, floor, rounds).last <= batch;
+      batch + 1 >= this.#end || reach(pending.batch, lag, plan.floor, rounds).last <= batch;
     const isGiven = (pending: Pending) =>
       before ? before.some(isPlaceOf(pending)) : pending.judged !== undefined || isDue(pending);
     const all = [...this.#carried, ...own];
@@ -203,6 +209,7 @@ export class Pipeline {
 
   /** Asks for the batch's groups: those of its tasks, and what comes further. */
   async #askAll(batch: number, policy: Policy): Promise<void> {
+    const { plan } = this.#options;
     const asked: Pending[] = [];
     const ask = async (group: number, task: Task | Promise<Task>): Promise<void> => {
       const pending: Pending = { batch, group, task: undefined, judged: undefined };
@@ -211,12 +218,12 @@ export class Pipeline {
       const judged = await this.#rollOut(pending, pending.task, policy);
       pending.judged = judged;
       // Asked for in the same moment: nobody sees the batch whole in between.
-      const further = this.#options.further?.(batch, judged, asked.length);
+      const further = plan.further?.(batch, judged, asked.length);
       const next = further && ask(asked.length, further);
       this.#arrived();
       await next;
     };
-    const tasks = await this.#options.tasksOf(batch);
+    const tasks = await plan.tasksOf(batch);
     const asking = [...tasks].map(([group, task]) => ask(group, task));
     this.#batches.set(batch, asked);
     this.#arrived();

@@ -6,6 +6,7 @@ import { messageOf } from "../core/errors.ts";
 import type { NewEvent } from "../runs/events.ts";
 import type { Logger } from "../runs/log.ts";
 import { isGone } from "./lost.ts";
+import type { Recovered } from "./recovery.ts";
 
 export interface Policy {
   readonly version: number;
@@ -27,12 +28,8 @@ export const policyOf = (sampler: SamplingClient, version = 0): Policy => ({
 export interface PoliciesOptions {
   service: ServiceClient;
   training: TrainingClient;
-  /** Paths that earlier processes published and that count. */
-  published: ReadonlyMap<number, string>;
-  /** Every path that was published and not deleted, also those of steps that were rewound. */
-  stored: ReadonlySet<string>;
-  /** What earlier processes trained: of these there may be snapshots that a killed one did not live to hear of. */
-  models: ReadonlySet<string>;
+  /** The snapshots of earlier processes, and their models: of these there may be some that a killed one did not live to hear of. */
+  recovered: Pick<Recovered, "policies" | "stored" | "models">;
   /** Whether anything will be sampled from a version. */
   needed(version: number): boolean;
   ttlSeconds: number;
@@ -58,8 +55,8 @@ export class Policies {
 
   constructor(options: PoliciesOptions) {
     this.#options = options;
-    this.#paths = new Map(options.published);
-    this.#stored = new Set(options.stored);
+    this.#paths = new Map(options.recovered.policies);
+    this.#stored = new Set(options.recovered.stored);
     this.#retiring = this.#findUnheard();
   }
 
@@ -155,9 +152,9 @@ export class Policies {
   }
 
   async #findUnheard(): Promise<void> {
-    const { service, models, logger } = this.#options;
+    const { service, recovered, logger } = this.#options;
     const { signal } = this.#end;
-    for (const model of models)
+    for (const model of recovered.models)
       try {
         const { checkpoints } = await service.createRestClient().listCheckpoints(model, { signal });
         for (const { tinkerPath: path } of checkpoints)

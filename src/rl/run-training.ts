@@ -165,7 +165,6 @@ async function trainInto<Problem extends TrainingProblem>(
       grading: { by: environment ? "environment" : "tests", check: async () => {} },
       tasks: { train: trainTasks, test: testTasks },
       signals: { drain, cancel },
-      events: { stage: () => {}, evaluated: () => {} },
     });
     const newest = RunView.read(run.path).newest;
     const checkpoint = newest && {

@@ -1,7 +1,6 @@
 // Builds the parts of a session, each from what it needs of the run: no part knows another, nor all that they share. What one does to
 // another is given here by session.ts.
 import { Random } from "../core/random.ts";
-import { ControlInbox } from "../runs/controls.ts";
 import type { Grade } from "../runs/events.ts";
 import { Activity } from "../runs/timing.ts";
 import { Admissions } from "./admissions.ts";
@@ -85,7 +84,6 @@ const weighed =
 
 export function evaluationsOf(context: RunContext): Evaluations {
   const { config, parts, start, plan, watch, record, signals } = context;
-  const { recovered } = start;
   const { fixedSeeds } = parts.server;
   const rollOut = parts.rollOuts({
     ...rollouts(context),
@@ -98,12 +96,10 @@ export function evaluationsOf(context: RunContext): Evaluations {
     every: config.eval_every,
     end: plan.end,
     tasks: parts.tasks.test,
-    asked: recovered.controlState.evaluations,
+    recovered: start.recovered,
     rollOut: watch.progress("evaluating", rollOut),
-    isDone: (version) => recovered.isEvaluated(version),
-    hasStarted: (version) => recovered.hasEvaluationStarted(version),
     record,
-    onResult: (step, evaluation) => parts.events.evaluated(step, evaluation),
+    onResult: (step, evaluation) => parts.events?.evaluated(step, evaluation),
     ...signals,
   });
 }
@@ -130,16 +126,10 @@ export function pipelineOf(context: RunContext, admissions: Admissions): Pipelin
     sampling: (change) => sampling.change(change),
   });
   return new Pipeline({
+    plan,
     lag: config.max_lag,
-    floor: plan.floor,
-    first: plan.first,
-    end: plan.end,
-    oldest: plan.oldest,
     rounds: config.carry_rounds,
     share: shareOf(config),
-    trainedPlaces: (batch) => plan.trainedPlaces(batch),
-    tasksOf: (batch) => plan.tasksOf(batch),
-    further: (batch, judged, next) => plan.further(batch, judged, next),
     rollOut: watch.progress("sampling and grading", rollOut),
     admit: (batch, begin) => admissions.ask(() => budget?.admit(batch, plan.missing(batch)), begin),
     ...signals,
@@ -148,15 +138,12 @@ export function pipelineOf(context: RunContext, admissions: Admissions): Pipelin
 
 export function policiesOf(context: RunContext, isEvaluated: (version: number) => boolean): Policies {
   const { config, parts, start, plan, record, signals } = context;
-  const { recovered, training } = start;
   const isToSample = (batch: number) =>
     config.method !== "sft" && batch >= plan.oldest && batch < plan.end && !plan.isComplete(batch);
   return new Policies({
+    training: start.training,
+    recovered: start.recovered,
     service: parts.server.service,
-    training,
-    published: recovered.policies,
-    stored: recovered.stored,
-    models: recovered.models,
     needed: (version) =>
       isEvaluated(version) || batchesOf(version, config.max_lag, plan.floor, config.carry_rounds).some(isToSample),
     ttlSeconds: config.ttl_seconds,
@@ -173,12 +160,10 @@ export function checkpointsOf(
 ): Checkpoints {
   return new Checkpoints({
     training: start.training,
-    every: config.save_every,
-    end: plan.end,
-    ttlSeconds: config.ttl_seconds,
+    config,
     configHash: parts.begun.configHash,
-    seed: config.seed,
-    epochOf: (offset) => Math.floor(offset / parts.tasks.train.size),
+    datasetSize: parts.tasks.train.size,
+    end: plan.end,
     record,
     published: options.published,
     signal: signals.cancel,
@@ -195,16 +180,13 @@ export function controlsOf(
 ): Controls {
   const { run, events } = parts;
   return new Controls({
-    runPath: run.path,
-    inbox: new ControlInbox(run.path, (message) => run.logger.warn(message)),
+    run,
     controlState: start.recovered.controlState,
     learningRate: config.learning_rate,
     frontier: plan.frontier,
-    startedAt: run.openedAt,
     record,
     ...acts,
-    logger: run.logger,
-    onPause: (step, paused) => events.stage(step, paused ? "paused" : "sampling and grading"),
+    onPause: (step, paused) => events?.stage(step, paused ? "paused" : "sampling and grading"),
     ...signals,
   });
 }
@@ -213,11 +195,7 @@ export function recorderOf(
   { config, parts, start, sampling }: RunContext,
   observed: { learningRate(): number; groupsInFlight(): number },
 ): StepRecorder {
+  const { meter } = parts.begun.history;
   const datasetSize = parts.tasks.train.size;
-  return new StepRecorder(parts.run.journal, start.recovered, config, {
-    ...observed,
-    datasetSize,
-    sampling,
-    meter: parts.begun.history.meter,
-  });
+  return new StepRecorder(parts.run.journal, start.recovered, config, { ...observed, datasetSize, sampling, meter });
 }

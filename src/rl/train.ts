@@ -49,7 +49,7 @@ export interface TrainParts {
     /** Aborted: stop at once. */
     cancel: AbortSignal;
   };
-  events: TrainEvents;
+  events?: TrainEvents | undefined;
 }
 
 /** What the display gets besides the journal's events. */
@@ -115,7 +115,7 @@ async function trainFrom(
   try {
     await session.begin(start.position.step);
 
-    events.stage(start.position.step, "sampling and grading");
+    events?.stage(start.position.step, "sampling and grading");
     for await (const { batch: step, groups, carried } of controls.apply(pipeline.batches(), () => progress.position)) {
       session.throwIfFailed();
       if (config.canary_every > 0 && step > 0 && step % config.canary_every === 0) await session.checkGrader();
@@ -129,7 +129,7 @@ async function trainFrom(
       await recorder.submitted(step, batch, rule, { nextOffset, carried });
 
       // Without a datum neither call is made: an optimizer step without a gradient would still move the weights by momentum.
-      events.stage(step, "training");
+      events?.stage(step, "training");
       const train = (signal: AbortSignal) =>
         measured(spans, "train", () => trainStep(start.training, batch.examples, rule, signal));
       const applied = batch.examples.length > 0 ? await session.stage("training", train) : undefined;
@@ -142,7 +142,7 @@ async function trainFrom(
       spans.push(...session.takePublished());
       await recorder.done({ step, datasetOffset, batch, update, rule, spans });
       await findings.act(step, session);
-      events.stage(step + 1, "sampling and grading");
+      events?.stage(step + 1, "sampling and grading");
     }
 
     const { position } = progress;
@@ -151,11 +151,11 @@ async function trainFrom(
     const interrupted = drain.aborted || (refusal !== undefined && position.step < plan.end);
     const why = drain.aborted ? "interrupted" : "budget";
     const name = interrupted ? `${why}-${checkpointName(position.step)}` : "final";
-    events.stage(position.step, "saving");
+    events?.stage(position.step, "saving");
     // Unless nothing was trained since the checkpoint that this began from.
     if (start.from?.step !== position.step || (!interrupted && !start.from.final))
       await session.stage("saving", () => checkpoints.save(name, position, !interrupted));
-    events.stage(position.step, "evaluating");
+    events?.stage(position.step, "evaluating");
     if (!drain.aborted) await session.finish(position.step);
     await findings.say();
     if (drain.reason instanceof TrainError) throw drain.reason;

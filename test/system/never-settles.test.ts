@@ -95,7 +95,6 @@ async function trainWithCheck(
   const facts = { renderer, engine: "server", tariff: undefined, sandbox: "own reward" };
   const train_ = { fingerprint: "f", size: problems.length };
   const begun = await beginRun(run, config, { ...facts, train: train_, test: undefined, testTasks: [] });
-  const events = { stage: () => {}, evaluated: () => {} };
   try {
     return await train(config, {
       run,
@@ -105,7 +104,6 @@ async function trainWithCheck(
       grading: { by: "environment", check },
       tasks: { train: trainTasks, test: [] },
       signals,
-      events,
     });
   } finally {
     await run.close("interrupted");
