@@ -66,7 +66,7 @@ export class BatchPlan {
     if (batch >= this.frontier)
       return new Map((await this.#source.batch(this.offsetOf(batch), this.#config.prompts_per_step)).entries());
     const tasks = new Map<number, Task>();
-    for (const place of batch < this.first ? [] : this.#recovered.trainedPlaces(batch)!)
+    for (const place of batch < this.first ? [] : this.#recovered.update(batch)!.groups)
       if (place.batch === batch) tasks.set(place.group, this.#recordedTask(place));
     for (const place of this.#recovered.carriedFrom(Math.max(batch, this.first - 1)))
       if (place.batch === batch)
@@ -79,7 +79,7 @@ export class BatchPlan {
 
   /** The groups that a batch was trained on, in their order; undefined where that is not decided. */
   trainedPlaces(batch: number): readonly TrainPlace[] | undefined {
-    return batch < this.frontier ? this.#recovered.trainedPlaces(batch) : undefined;
+    return batch < this.frontier ? this.#recovered.update(batch)?.groups : undefined;
   }
 
   /** Whether a group was trained on before. */
@@ -95,8 +95,8 @@ export class BatchPlan {
 
   /** Where in the order of the data a batch begins. */
   offsetOf(batch: number): number {
-    const recorded = this.#recovered.offsetAfter(batch - 1);
-    return recorded ?? this.#frontierOffset + (batch - this.frontier) * this.#maxProblems;
+    const before = this.#recovered.update(batch - 1);
+    return before?.nextOffset ?? this.#frontierOffset + (batch - this.frontier) * this.#maxProblems;
   }
 
   /** Whether nothing of a batch is to be sampled or graded. */

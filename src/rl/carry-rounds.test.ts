@@ -110,7 +110,7 @@ class Rig {
       };
       publish(plan.first);
       for await (const { batch, groups, carried } of pipeline.batches()) {
-        const before = batch < plan.frontier ? recovered.trainedPlaces(batch) : undefined;
+        const before = batch < plan.frontier ? recovered.update(batch)?.groups : undefined;
         const places = groups.map(({ batch, group }) => ({ batch, group }));
         if (before) expect(places).toEqual(before);
         else {

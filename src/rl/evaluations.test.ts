@@ -7,10 +7,10 @@ import type { Policy } from "./policies.ts";
 import type { Group } from "./rollout.ts";
 import type { Task } from "./tasks.ts";
 
-const recovered = (hasEvaluationStarted: (version: number) => boolean) => ({
+const recovered = (...begun: number[]) => ({
   controlState: new ControlState(),
-  isEvaluated: () => false,
-  hasEvaluationStarted,
+  evaluated: new Set<number>(),
+  evaluationsBegun: new Set(begun),
 });
 
 test("an evaluation is announced when its version is made, also while another one runs, and once", async () => {
@@ -25,7 +25,7 @@ test("an evaluation is announced when its version is made, also while another on
       await answered;
       return { problem: "p", source: "s", completions: [] } as unknown as Group;
     },
-    recovered: recovered((version) => version === 4),
+    recovered: recovered(4),
     record: async (event: NewEvent) => void recorded.push(`${event.type} ${"step" in event ? event.step : ""}`),
     onResult: () => {},
     drain: new AbortController().signal,
@@ -51,7 +51,7 @@ test("the policy of an evaluation that was stopped is kept: the next process goe
     tasks: [{ id: "p", source: "s" } as Task],
     rollOut: (_place, _task, _policy, signal) =>
       new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error))),
-    recovered: recovered(() => false),
+    recovered: recovered(),
     record: async () => {},
     onResult: () => {},
     drain: drain.signal,

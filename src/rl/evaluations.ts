@@ -15,7 +15,7 @@ export interface EvaluationsOptions {
   end: number;
   tasks: readonly Task[];
   /** Which versions somebody asked to measure, and what earlier processes did. */
-  recovered: Pick<Recovered, "controlState" | "isEvaluated" | "hasEvaluationStarted">;
+  recovered: Pick<Recovered, "controlState" | "evaluated" | "evaluationsBegun">;
   rollOut: RollOut;
   record(event: NewEvent): Promise<void>;
   onResult(version: number, evaluation: Evaluation): void;
@@ -45,7 +45,7 @@ export class Evaluations {
     return (
       tasks.length > 0 &&
       (regular || recovered.controlState.evaluations.has(version)) &&
-      !recovered.isEvaluated(version)
+      !recovered.evaluated.has(version)
     );
   }
 
@@ -59,7 +59,7 @@ export class Evaluations {
    * its step must not depend on when the evaluation gets its turn.
    */
   announceIfDue(version: number): void {
-    if (!this.isDue(version) || this.#announced.has(version) || this.#options.recovered.hasEvaluationStarted(version))
+    if (!this.isDue(version) || this.#announced.has(version) || this.#options.recovered.evaluationsBegun.has(version))
       return;
     const written = this.#options.record({ type: "evaluation-started", step: version });
     written.catch(() => {}); // the evaluation waits for it, and fails

@@ -31,12 +31,16 @@ export interface Position {
 /** A group of training: its batch, and its place there. */
 export type TrainPlace = Pick<Place, "batch" | "group">;
 
-/** What an update was made of. */
-interface Updated {
+/** An update that was submitted: its step is trained again from the same groups. */
+interface Update {
+  rule: UpdateRule;
+  /** The groups that it was made of, in its order. */
   groups: readonly TrainPlace[];
   /** Groups that it was made without: later ones are to have them. */
   carried: ReturnType<typeof updateCarried>;
+  /** Where in the order of the data the next batch begins. */
   nextOffset: number;
+  /** What references thought of its examples. */
   arrays(): Arrays;
 }
 
@@ -52,10 +56,12 @@ export class Recovered {
   readonly #groups = new Map<string, RememberedGroup>();
   /** Groups, by their keys, that were made under settings which changed since. */
   readonly #stale = new Set<string>();
-  readonly #rules = new Map<number, UpdateRule>();
-  readonly #evaluated = new Set<number>();
-  readonly #evaluationStarted = new Set<number>();
-  readonly #steps = new Map<number, EventOf<"step-done">>();
+  /** Versions that were measured. */
+  readonly evaluated = new Set<number>();
+  /** Versions whose evaluation was begun. */
+  readonly evaluationsBegun = new Set<number>();
+  /** Steps done, oldest first. */
+  readonly steps = new Map<number, EventOf<"step-done">>();
   /** Snapshots by version, but for those that the run itself has deleted. */
   readonly policies = new Map<number, string>();
   /** Every snapshot that was published and not deleted, also those that no longer count. */
@@ -66,8 +72,7 @@ export class Recovered {
   floor = 0;
   /** What was asked of the run. */
   readonly controlState = new ControlState();
-  /** Steps of which an update was submitted: they are trained again from the same groups. */
-  readonly #updated = new Map<number, Updated>();
+  readonly #updates = new Map<number, Update>();
 
   constructor(from?: number) {
     this.#named = from;
@@ -99,19 +104,14 @@ export class Recovered {
     return true;
   }
 
-  /** The groups that the update of a step was made of, in its order; undefined when it was not submitted. */
-  trainedPlaces(step: number): readonly TrainPlace[] | undefined {
-    return this.#updated.get(step)?.groups;
+  /** The update of a step; undefined when it was not submitted. */
+  update(step: number): Readonly<Update> | undefined {
+    return this.#updates.get(step);
   }
 
   /** Groups that a step's update left to later ones. */
-  carriedFrom(step: number): Updated["carried"] {
-    return this.#updated.get(step)?.carried ?? [];
-  }
-
-  /** Where in the order of the data the batch begins that follows one that was trained on. */
-  offsetAfter(batch: number): number | undefined {
-    return this.#updated.get(batch)?.nextOffset;
+  carriedFrom(step: number): Update["carried"] {
+    return this.update(step)?.carried ?? [];
   }
 
   /** Whether groups of a batch from `step` on, or carried over into it, were made under other settings. */
@@ -135,38 +135,16 @@ export class Recovered {
     );
   }
 
-  ruleOf(step: number): UpdateRule | undefined {
-    return this.#rules.get(step);
-  }
-
-  /** What references thought of a step's examples. */
-  referencesOf(step: number): Arrays | undefined {
-    return this.#updated.get(step)?.arrays();
-  }
-
-  isStepDone(step: number): boolean {
-    return this.#steps.has(step);
-  }
-
-  isEvaluated(version: number): boolean {
-    return this.#evaluated.has(version);
-  }
-
-  hasEvaluationStarted(version: number): boolean {
-    return this.#evaluationStarted.has(version);
-  }
-
   /** Versions whose evaluation was begun, or asked for, and has not ended. */
   openEvaluations(): number[] {
-    return [...new Set([...this.#evaluationStarted, ...this.controlState.evaluations])].filter(
-      (version) => !this.#evaluated.has(version),
-    );
+    const asked = new Set([...this.evaluationsBegun, ...this.controlState.evaluations]);
+    return [...asked].filter((version) => !this.evaluated.has(version));
   }
 
   /** The first step that was never trained, and the prompts consumed before it. */
   frontier(start: Position): Position {
     let { step, datasetOffset } = start;
-    for (let next = this.offsetAfter(step); next !== undefined; next = this.offsetAfter(++step)) datasetOffset = next;
+    for (let update = this.update(step); update; update = this.update(++step)) datasetOffset = update.nextOffset;
     return { step, datasetOffset };
   }
 
@@ -176,11 +154,6 @@ export class Recovered {
     return ![...this.#groups.values()].some(
       ({ sampled, hasArrays }) => sampled.phase === "train" && sampled.batch < end && !hasArrays,
     );
-  }
-
-  /** Steps done, oldest first. */
-  steps(): EventOf<"step-done">[] {
-    return [...this.#steps.values()];
   }
 
   /** Settings are other ones from here on. What was trained on is trained again as it was. */
@@ -198,8 +171,7 @@ export class Recovered {
   #forgetBefore(step: number): void {
     for (const [key, { sampled }] of this.#groups)
       if (sampled.phase === "train" && !this.#isToTrain(sampled, step)) this.#groups.delete(key);
-    for (const earlier of [...this.#rules.keys()]) if (earlier < step) this.#rules.delete(earlier);
-    for (const earlier of [...this.#updated.keys()]) if (earlier < step - 1) this.#updated.delete(earlier);
+    for (const earlier of [...this.#updates.keys()]) if (earlier < step - 1) this.#updates.delete(earlier);
   }
 
   take(event: RunEvent, { arrays, hasArrays }: Pick<JournalEntry, "arrays" | "hasArrays"> = noArrays): void {
@@ -235,8 +207,8 @@ export class Recovered {
         break;
       }
       case "update-submitted":
-        this.#rules.set(event.step, event.rule);
-        this.#updated.set(event.step, {
+        this.#updates.set(event.step, {
+          rule: event.rule,
           groups: updateGroups(event).map(({ batch, group }) => ({ batch, group })),
           carried: updateCarried(event),
           nextOffset: event.nextOffset,
@@ -246,7 +218,7 @@ export class Recovered {
         if (event.step < this.#from) this.#forgetBefore(event.step + 1);
         break;
       case "step-done":
-        this.#steps.set(event.step, event);
+        this.steps.set(event.step, event);
         break;
       case "policy-published":
         if (event.path === undefined) break;
@@ -259,11 +231,11 @@ export class Recovered {
         for (const [version, path] of this.policies) if (path === event.path) this.policies.delete(version);
         break;
       case "evaluation-started":
-        this.#evaluationStarted.add(event.step);
+        this.evaluationsBegun.add(event.step);
         this.#dropEvaluation(event.step);
         break;
       case "evaluated":
-        this.#evaluated.add(event.step);
+        this.evaluated.add(event.step);
         this.#dropEvaluation(event.step);
         break;
       case "saved":
@@ -275,9 +247,9 @@ export class Recovered {
         this.floor = event.to;
         if (this.#named === undefined) this.#from = Math.min(this.#from, event.to);
         for (const [key, { sampled }] of this.#groups) if (isGroupUndone(sampled, event.to)) this.#groups.delete(key);
-        undoSteps(event.to, this.#rules, this.#steps, this.#updated);
-        dropCarried(event.to, this.#updated);
-        undoVersions(event.to, this.policies, this.#evaluated, this.#evaluationStarted);
+        undoSteps(event.to, this.steps, this.#updates);
+        dropCarried(event.to, this.#updates);
+        undoVersions(event.to, this.policies, this.evaluated, this.evaluationsBegun);
         break;
     }
   }

@@ -142,7 +142,7 @@ export class TrainSession {
   async askReferences(step: number, batch: Batch, rule: UpdateRule): Promise<Batch> {
     if (rule.references.length === 0 || batch.examples.length === 0) return batch;
     const { references, start } = this.#context;
-    const recorded = valuesOf(start.recovered.referencesOf(step) ?? {}, batch.examples, rule);
+    const recorded = valuesOf(start.recovered.update(step)?.arrays() ?? {}, batch.examples, rule);
     const ask = (signal: AbortSignal) => references.ask(batch.examples, rule, signal);
     return withReferences(batch, rule, recorded ?? (await this.stage("asking the references", ask)));
   }

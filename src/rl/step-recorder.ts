@@ -39,13 +39,13 @@ export class StepRecorder {
     this.#config = config;
     this.#observations = observations;
     this.#sampledBefore = observations.sampling.busyMs;
-    this.#steps = recovered.steps().slice(-recentSteps);
+    this.#steps = [...recovered.steps.values()].slice(-recentSteps);
   }
 
   /** How the step is trained: as it was before, or as the config says now. */
   ruleOf(step: number): UpdateRule {
     const learning_rate = this.#observations.learningRate() * rateShare(step, this.#config);
-    return this.#recovered.ruleOf(step) ?? updateRule({ ...this.#config, learning_rate });
+    return this.#recovered.update(step)?.rule ?? updateRule({ ...this.#config, learning_rate });
   }
 
   /** The batch is about to be trained on; durable before the server hears of it. */
@@ -55,7 +55,7 @@ export class StepRecorder {
     rule: UpdateRule,
     { nextOffset, carried }: { nextOffset: number; carried: readonly Pending[] },
   ): Promise<void> {
-    if (this.#recovered.ruleOf(step)) return;
+    if (this.#recovered.update(step)) return;
     const tokens = inputTokens(batch.examples);
     const event: NewEvent = {
       type: "update-submitted",
@@ -94,7 +94,7 @@ export class StepRecorder {
     { start, end }: Span,
   ): Promise<Record<string, number>> {
     const figures = updateMetrics(batch.examples, update);
-    if (this.#recovered.isStepDone(step)) {
+    if (this.#recovered.steps.has(step)) {
       await this.#journal.append({ type: "retrained", step, tokens: inputTokens(batch.examples), start, end });
       return figures;
     }
@@ -130,7 +130,7 @@ export class StepRecorder {
     };
     this.#stepStarted = ended;
     this.#sampledBefore = sampling.busyMs;
-    if (this.#recovered.isStepDone(step)) return;
+    if (this.#recovered.steps.has(step)) return;
     this.#steps = [...this.#steps, { spans }].slice(-recentSteps);
     const context = { config: this.#config, datasetSize, observed, steps: this.#steps };
     const metrics = stepMetrics({ step, datasetOffset, batch, update, rule, spans, ...context });
