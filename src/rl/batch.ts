@@ -1,6 +1,6 @@
 // From graded groups to one training batch: baselines, advantages, which groups teach something, datums.
 import { entryOf } from "../core/maps.ts";
-import type { UpdateRule } from "../runs/events.ts";
+import type { Grade, UpdateRule } from "../runs/events.ts";
 import { type AdvantageName, batchAdvantages, computeAdvantages, shouldSkip } from "./advantages.ts";
 import { advantagesOf, makeExample, type Sequence, type TrainingExample } from "./datums.ts";
 import { spread } from "./mask.ts";
@@ -122,10 +122,16 @@ function judgeGroups(groups: readonly Group[], { advantage, lossFn, references }
   });
 }
 
-function outcomeOf(completions: readonly Completion[]): GroupOutcome {
-  const graded = completions.filter(({ grade }) => grade.verdict !== "ungraded");
-  const passed = graded.filter(({ grade }) => grade.verdict === "pass").length;
-  return passed === 0 ? "all-fail" : passed === graded.length ? "all-pass" : "mixed";
+/** How many answers have a verdict, and how many of them are right. */
+export function countVerdicts(completions: readonly Judged[]): { graded: number; passed: number } {
+  const count = (is: (verdict: Grade["verdict"]) => boolean) =>
+    completions.filter(({ grade }) => is(grade.verdict)).length;
+  return { graded: count((verdict) => verdict !== "ungraded"), passed: count((verdict) => verdict === "pass") };
+}
+
+function outcomeOf(completions: readonly Judged[]): GroupOutcome {
+  const { graded, passed } = countVerdicts(completions);
+  return passed === 0 ? "all-fail" : passed === graded ? "all-pass" : "mixed";
 }
 
 /** The factor of an answer's terms, from its length. */

@@ -68,18 +68,6 @@ export class GroupDraws {
     begin({ sampled: recorded.sampled, prompt: recorded.arrays()["prompt"] as Int32Array });
   }
 
-  get place(): Place {
-    return this.#parts.place;
-  }
-
-  get task(): Task {
-    return this.#parts.task;
-  }
-
-  get recorded(): RememberedGroup | undefined {
-    return this.#parts.recorded;
-  }
-
   /** How many samples the group has. */
   get samples(): number {
     return this.#parts.recorded?.sampled.samples.length ?? this.#parts.samples;
@@ -131,15 +119,11 @@ export class GroupDraws {
     this.#arrive(sample, null);
   }
 
-  /** A verdict with what its answer's length makes of it. */
-  shaped(sample: number, grade: Grade): Grade {
-    const longest = this.rowsOf(sample).reduce((most, { tokens }) => Math.max(most, tokens.length), 0);
-    return this.#parts.shape?.(grade, longest) ?? grade;
-  }
-
-  /** Writes a verdict down. */
-  async judged(sample: number, grade: Grade, start: number) {
-    const { place, record } = this.#parts;
+  /** Writes a verdict down, with what the answer's length makes of it. */
+  async judged(sample: number, given: Grade, start: number) {
+    const { place, record, shape } = this.#parts;
+    const longest = Math.max(0, ...this.rowsOf(sample).map(({ tokens }) => tokens.length));
+    const grade = shape?.(given, longest) ?? given;
     const verdict = { ...place, sample, grade, start, end: Date.now() };
     await record({ type: "graded", ...verdict });
     return verdict;
@@ -294,15 +278,8 @@ export class GroupDraws {
     }
   }
 
-  async #request({
-    prompt,
-    maxTokens,
-    tools,
-    samples,
-    seed,
-    turn,
-    signal: own,
-  }: Draw & { samples: number; seed: number | undefined; turn?: string }) {
+  async #request(request: Draw & { samples: number; seed: number | undefined; turn?: string }) {
+    const { prompt, maxTokens, tools, samples, seed, turn, signal: own } = request;
     const { place, renderer, temperature, note, sampling, signal } = this.#parts;
     const { sampler } = await this.#open();
     const asked = { samples, promptTokens: prompt.length, maxTokens };

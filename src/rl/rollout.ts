@@ -159,7 +159,7 @@ export const playEpisodes =
     const parts = { ...context, ...format, place, task, policy, recorded };
     const draws = new GroupDraws({ ...parts, signal: own.signal, abort: own.abort });
     try {
-      const verdicts = await playAll(draws, player, own.signal);
+      const verdicts = await playAll(draws, player, { ...parts, signal: own.signal });
       const { sampled, prompt } = await untilAborted(draws.begun, own.signal);
       const completions = verdicts.map(({ grade }, sample) => completionOf(draws.rowsOf(sample), grade));
       return groupOf(sampled, { prompt, completions, verdicts, sampledUntil: draws.sampledUntil });
@@ -174,9 +174,17 @@ export const playEpisodes =
 
 type Verdict = Period & { grade: Grade };
 
-async function playAll<Ending>(draws: GroupDraws, player: Player<Ending>, signal: AbortSignal): Promise<Verdict[]> {
-  const { place, task } = draws;
-  const known = draws.recorded?.graded ?? [];
+async function playAll<Ending>(
+  draws: GroupDraws,
+  player: Player<Ending>,
+  {
+    place,
+    task,
+    recorded,
+    signal,
+  }: Pick<Seat, "place" | "task" | "signal"> & { recorded: RememberedGroup | undefined },
+): Promise<Verdict[]> {
+  const known = recorded?.graded ?? [];
   const samples = Array.from({ length: draws.samples }, (_, sample) => sample);
   const isKnown = samples.every((sample) => known[sample]);
   const play = async (sample: number): Promise<Verdict & Played<Ending>> => {
@@ -193,13 +201,13 @@ async function playAll<Ending>(draws: GroupDraws, player: Player<Ending>, signal
     if (player.compare) return { ...played, start, end: Date.now() };
     // Nothing of a group is written down before its first answers are.
     await untilAborted(draws.begun, signal);
-    return draws.judged(sample, draws.shaped(sample, played.grade), start);
+    return draws.judged(sample, played.grade, start);
   };
   const played = await Promise.all(samples.map(play));
   if (!player.compare || isKnown) return played;
   const start = Date.now();
   const grades = await untilAborted(player.compare(task, played, signal, place), signal);
-  return Promise.all(grades.map((grade, sample) => draws.judged(sample, draws.shaped(sample, grade), start)));
+  return Promise.all(grades.map((grade, sample) => draws.judged(sample, grade, start)));
 }
 
 /** What a group's event says of it. */

@@ -4,7 +4,7 @@ import { freeBytes } from "../core/files.ts";
 import type { EventOf, NewEvent, Span, UpdateRule } from "../runs/events.ts";
 import type { Journal } from "../runs/journal.ts";
 import type { Activity } from "../runs/timing.ts";
-import type { Batch } from "./batch.ts";
+import { type Batch, countVerdicts } from "./batch.ts";
 import type { TrainConfig } from "./config.ts";
 import type { Meter } from "./meter.ts";
 import type { Pending } from "./pipeline.ts";
@@ -73,8 +73,7 @@ export class StepRecorder {
         skipped,
         advantages,
         trained: [...new Set(batch.examples.flatMap((example) => (example.group === index ? [example.sample] : [])))],
-        graded: group.completions.filter(({ grade }) => grade.verdict !== "ungraded").length,
-        passed: group.completions.filter(({ grade }) => grade.verdict === "pass").length,
+        ...countVerdicts(group.completions),
       })),
       carried: carried.map(({ batch, group, task }) => ({
         ...(batch !== step && { batch }),
