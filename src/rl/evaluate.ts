@@ -82,9 +82,6 @@ function meansOf(all: readonly Readonly<Record<string, number>>[]): Record<strin
   return Object.fromEntries(Array.from(names, (name) => [name, mean(all.flatMap((one) => one[name] ?? []))!]));
 }
 
-/** The seed of a problem's evaluation: the same at every step, so that two evaluations differ by the policy alone. */
-export const evaluationSeed = (seed: number, task: Task) => new Random("evaluation", seed, task.id).uint32();
-
 /** All figures from the outcomes alone; `wanted` are the k of pass@k, powers of two unless given. */
 export function summarizeOutcomes(outcomes: ProblemOutcome[], wanted?: readonly number[]): Evaluation {
   const graded = outcomes.filter(({ samples }) => samples > 0);

@@ -1,14 +1,12 @@
 // One step and a few evaluated problems, done for real and timed: what a forecast is made of. The optimizer is left alone.
 import type { SamplingClient, TrainingClient } from "../client/index.ts";
-import { Random } from "../core/random.ts";
 import { buildBatch } from "./batch.ts";
 import type { TrainConfig } from "./config.ts";
 import { lossDatum } from "./datums.ts";
-import { evaluationSeed } from "./evaluate.ts";
 import type { Measured } from "./measured-forecast.ts";
 import { policyOf } from "./policies.ts";
 import { addTokens, sampledTokens, type TokenUse, tokensBy } from "./prices.ts";
-import type { Group, Place, RollOuts } from "./rollout.ts";
+import { drawsOf, type Group, type Place, type RollOuts } from "./rollout.ts";
 import type { Task } from "./tasks.ts";
 import { inputTokens, updateRule } from "./train-step.ts";
 
@@ -38,11 +36,11 @@ export async function measureStep(config: TrainConfig, parts: MeasureParts): Pro
   const first = await rollOutAll(warming, { phase: "train", batch: 1 }, tasks.slice(0, warmingProblems), config, parts);
   await trainOn(buildBatch(first.groups, updateRule(config)).examples, config, parts);
 
-  const clock = { started: performance.now() };
+  let lapped = performance.now();
   const lap = () => {
-    const seconds = (performance.now() - clock.started) / 1000;
-    clock.started = performance.now();
-    return seconds;
+    const before = lapped;
+    lapped = performance.now();
+    return (lapped - before) / 1000;
   };
   const sampler = await training.saveWeightsAndGetSamplingClient({ signal });
   const weights = lap();
@@ -54,7 +52,7 @@ export async function measureStep(config: TrainConfig, parts: MeasureParts): Pro
   const problems = testTasks.slice(0, maxProblems);
   const evaluated = await rollOutAll(sampler, { phase: "eval", batch: 0 }, problems, config, parts);
   const evaluating = lap();
-  const each = (total: number) => total / Math.max(1, problems.length);
+  const each = (total: number) => total / problems.length;
   return {
     basis: `one batch of ${groups.length} prompts × ${config.completions_per_prompt} answers and ${problems.length} test problems, done here; over a run three quarters as much is trained on`,
     step: {
@@ -65,10 +63,7 @@ export async function measureStep(config: TrainConfig, parts: MeasureParts): Pro
     problem:
       problems.length === 0
         ? undefined
-        : {
-            ...tokensBy((kind) => each(evaluated.use[kind])),
-            seconds: each(evaluating),
-          },
+        : { ...tokensBy((kind) => each(evaluated.use[kind])), seconds: each(evaluating) },
   };
 }
 
@@ -95,10 +90,7 @@ async function rollOutAll(
     record: async (event) => {
       if (event.type === "group-sampled" || event.type === "turn-sampled") addTokens(use, sampledTokens(event));
     },
-    samples: phase === "train" ? config.completions_per_prompt : config.eval_num_samples,
-    temperature: phase === "train" ? config.temperature : config.eval_temperature,
-    seedFor: ({ batch, group }, task) =>
-      phase === "train" ? new Random("sample", config.seed, batch, group).uint32() : evaluationSeed(config.seed, task),
+    ...drawsOf(phase, config),
   });
   const groups = await Promise.all(tasks.map((task, group) => rollOut({ phase, batch, group }, task, policy, signal)));
   return { groups, use };

@@ -1,12 +1,14 @@
 // One group under one policy version: sample G answers to a problem, or play G episodes of several turns, then judge each. It knows no
 // queue and no timer; what it did is in the journal before it returns, and what the journal already has is not done again.
 import { untilAborted } from "../client/wait.ts";
+import { Random } from "../core/random.ts";
 import type { Renderer } from "../renderers/index.ts";
 import type { Arrays, EventOf, Grade, NewEvent } from "../runs/events.ts";
 import type { RecordedGroup } from "../runs/rollouts.ts";
 import type { Period } from "../runs/timing.ts";
 import { linkedController } from "./cancellation.ts";
 import { completionOf } from "./completion.ts";
+import type { TrainConfig } from "./config.ts";
 import type { Conversation, Limits } from "./conversation.ts";
 import type { Sequence } from "./datums.ts";
 import { GroupDraws, type RememberedTurn } from "./group-draws.ts";
@@ -95,6 +97,33 @@ export interface RolloutContext {
   shape?(grade: Grade, tokens: number): Grade;
   /** Called when a request for samples goes out, and when it has ended. */
   sampling?(change: 1 | -1): void;
+}
+
+/**
+ * What a phase asks of the policy. An evaluation's seeds are the same at every step, so that two differ by the policy alone; without
+ * `fixedSeeds` the server draws its own.
+ */
+export function drawsOf(
+  phase: Place["phase"],
+  config: Pick<
+    TrainConfig,
+    "completions_per_prompt" | "temperature" | "eval_num_samples" | "eval_temperature" | "seed"
+  >,
+  fixedSeeds = true,
+): Pick<RolloutContext, "samples" | "temperature" | "seedFor"> {
+  const { seed } = config;
+  const seeded = (random: Random) => (fixedSeeds ? random.uint32() : undefined);
+  if (phase === "eval")
+    return {
+      samples: config.eval_num_samples,
+      temperature: config.eval_temperature,
+      seedFor: (_, task) => seeded(new Random("evaluation", seed, task.id)),
+    };
+  return {
+    samples: config.completions_per_prompt,
+    temperature: config.temperature,
+    seedFor: ({ batch, group }) => seeded(new Random("sample", seed, batch, group)),
+  };
 }
 
 /** One sample of a group, to be played. */

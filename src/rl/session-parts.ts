@@ -1,6 +1,5 @@
 // Builds the parts of a session, each from what it needs of the run: no part knows another, nor all that they share. What one does to
 // another is given here by session.ts.
-import { Random } from "../core/random.ts";
 import type { Grade } from "../runs/events.ts";
 import { Activity } from "../runs/timing.ts";
 import { Admissions } from "./admissions.ts";
@@ -10,14 +9,13 @@ import { type LinkedController, linkedController } from "./cancellation.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import type { TrainConfig } from "./config.ts";
 import { Controls, type ControlsOptions } from "./controls.ts";
-import { evaluationSeed } from "./evaluate.ts";
 import { Evaluations } from "./evaluations.ts";
 import { shapeOverlong } from "./overlong.ts";
 import { batchesOf, Pipeline, shareOf } from "./pipeline.ts";
 import { Policies } from "./policies.ts";
 import { References } from "./references.ts";
 import type { Start } from "./resume.ts";
-import type { RolloutContext } from "./rollout.ts";
+import { drawsOf, type RolloutContext } from "./rollout.ts";
 import { StepRecorder } from "./step-recorder.ts";
 import type { TrainParts } from "./train.ts";
 import { Watch } from "./watch.ts";
@@ -84,13 +82,10 @@ const weighed =
 
 export function evaluationsOf(context: RunContext): Evaluations {
   const { config, parts, start, plan, watch, record, signals } = context;
-  const { fixedSeeds } = parts.server;
   const rollOut = parts.rollOuts({
     ...rollouts(context),
-    samples: config.eval_num_samples,
-    temperature: config.eval_temperature,
+    ...drawsOf("eval", config, parts.server.fixedSeeds),
     shape: weighed(context),
-    seedFor: (_, task) => (fixedSeeds ? evaluationSeed(config.seed, task) : undefined),
   });
   return new Evaluations({
     every: config.eval_every,
@@ -116,12 +111,9 @@ export function admissionsOf({ parts, budget, signals }: RunContext, onRefused: 
 
 export function pipelineOf(context: RunContext, admissions: Admissions): Pipeline {
   const { config, parts, plan, budget, watch, sampling, signals } = context;
-  const { fixedSeeds } = parts.server;
   const rollOut = parts.rollOuts({
     ...rollouts(context),
-    samples: config.completions_per_prompt,
-    temperature: config.temperature,
-    seedFor: ({ batch, group }) => (fixedSeeds ? new Random("sample", config.seed, batch, group).uint32() : undefined),
+    ...drawsOf("train", config, parts.server.fixedSeeds),
     shape: (grade, tokens) => shapeOverlong(weighed(context)(grade, tokens), tokens, config),
     sampling: (change) => sampling.change(change),
   });

@@ -10,9 +10,9 @@ import { whet } from "../../core/program.ts";
 import { visible } from "../../core/visible.ts";
 import { TrainConfig } from "../../rl/config.ts";
 import { codeEnvironment } from "../../rl/environment/code.ts";
-import { compareEvaluations, type Evaluation, evaluate, evaluationSeed } from "../../rl/evaluate.ts";
+import { compareEvaluations, type Evaluation, evaluate } from "../../rl/evaluate.ts";
 import { policyOf } from "../../rl/policies.ts";
-import type { RollOuts } from "../../rl/rollout.ts";
+import { drawsOf, type RollOuts } from "../../rl/rollout.ts";
 import type { Task } from "../../rl/tasks.ts";
 import { weighRewards } from "../../rl/weighted.ts";
 import { ProblemOutcome } from "../../runs/events.ts";
@@ -231,10 +231,8 @@ async function measure(
       record: async (event) => {
         if (event.type === "graded") progress.update(++graded);
       },
-      samples: config.eval_num_samples,
+      ...drawsOf("eval", config, engine.kind !== "hosted"),
       shape: (grade, tokens) => weighRewards(grade, tokens, config, isOwn ? "environment" : "tests"),
-      temperature: config.eval_temperature,
-      seedFor: (_, task) => (engine.kind === "hosted" ? undefined : evaluationSeed(config.seed, task)),
     });
     const evaluation = await evaluate(tasks, policy, rollOut, signal, ks);
     progress.end();
