@@ -12,10 +12,8 @@ import {
  * True where the live model, or the fate of a request to it, is lost (the server was restarted, say): the only safe way on is the last
  * checkpoint.
  */
-export function isModelLost(error: unknown): boolean {
-  if (error instanceof ModelLostError || error instanceof RequestLostError) return true;
-  return error instanceof Error && error.cause !== undefined && isModelLost(error.cause);
-}
+export const isModelLost = (error: unknown): boolean =>
+  causesOf(error).some((cause) => cause instanceof ModelLostError || cause instanceof RequestLostError);
 
 /**
  * True where the server no longer has the path it was asked for. A 404 alone says little: a wrong address or a proxy gives one too.
@@ -34,10 +32,12 @@ export async function isGone(error: unknown, service: ServiceClient, signal?: Ab
 }
 
 function statusOf(error: unknown): number | undefined {
-  if (error instanceof APIStatusError) return error.status;
-  // A path that is found missing only when the accepted request is worked on.
-  if (error instanceof RequestFailedError && /not-found|not_found/.test(error.serverCode ?? "")) return 404;
-  return error instanceof Error && error.cause !== undefined ? statusOf(error.cause) : undefined;
+  for (const cause of causesOf(error)) {
+    if (cause instanceof APIStatusError) return cause.status;
+    // A path that is found missing only when the accepted request is worked on.
+    if (cause instanceof RequestFailedError && /not-found|not_found/.test(cause.serverCode ?? "")) return 404;
+  }
+  return undefined;
 }
 
 /** What went wrong first, where calls that were queued behind it failed because of it. */
@@ -46,7 +46,13 @@ export function firstFailure(error: unknown): unknown {
 }
 
 /** True where the engine met infinite or missing numbers: training has diverged. */
-export function isDiverged(error: unknown): boolean {
-  if (error instanceof RequestFailedError && /^engine\/non-finite-/.test(error.serverCode ?? "")) return true;
-  return error instanceof Error && error.cause !== undefined && isDiverged(error.cause);
+export const isDiverged = (error: unknown): boolean =>
+  causesOf(error).some(
+    (cause) => cause instanceof RequestFailedError && /^engine\/non-finite-/.test(cause.serverCode ?? ""),
+  );
+
+/** An error, its cause, the cause of that, and so on. */
+function causesOf(error: unknown): unknown[] {
+  const isLast = !(error instanceof Error) || error.cause === undefined;
+  return isLast ? [error] : [error, ...causesOf(error.cause)];
 }

@@ -200,9 +200,10 @@ function leastMs(spans: readonly Span[], maxLag: number): number {
 
 /**
  * A batch's stages: sampling, grading, and the grading that was left when the last answer had come, of its own groups; what those took
- * that were carried over into it. `asked`: how many groups were asked first, where others may follow: how long it went on after these.
+ * that were carried over into it; with fill_batch, how long it went on after the groups that were asked first.
  */
-export function batchSpans(step: number, { groups }: Batch, asked?: number): Span[] {
+export function batchSpans(step: number, { groups }: Batch, config: Parameters<typeof firstAsked>[0]): Span[] {
+  const asked = firstAsked(config);
   const all = groups.map(({ group }) => group);
   const own = all.filter(({ batch }) => batch === step);
   const carried = all.filter(({ batch }) => batch !== step);

@@ -12,7 +12,6 @@ import type { Refusal } from "./budget.ts";
 import { checkpointName } from "./checkpoints.ts";
 import type { TrainConfig } from "./config.ts";
 import type { Evaluation } from "./evaluate.ts";
-import { firstAsked } from "./fill.ts";
 import { RollBack } from "./findings.ts";
 import { firstFailure, isModelLost } from "./lost.ts";
 import type { Position } from "./recovery.ts";
@@ -124,7 +123,7 @@ async function trainFrom(
       const rule = recorder.ruleOf(step);
       const batch = await session.askReferences(step, buildBatch(groups, rule), rule);
       stopIfUngraded(step, batch, parts.grading.by);
-      const spans = batchSpans(step, batch, firstAsked(config));
+      const spans = batchSpans(step, batch, config);
       const nextOffset = plan.offsetOf(step + 1);
       await recorder.submitted(step, batch, rule, { nextOffset, carried });
 
