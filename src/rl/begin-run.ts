@@ -104,7 +104,7 @@ export async function beginWithHistory(
   const [findings, meter, recovered] = [new Findings(run, config), new Meter(), new Recovered()];
   const { budget: limit } = config;
   const reads = extraReads(updateRule(config));
-  const budget = limit === null || !tariff ? undefined : new Budget(limit, tariff, meter, config, { turns, reads });
+  const budget = limit === null || !tariff ? undefined : new Budget({ limit, tariff, meter, config, turns, reads });
   await run.begin(record, changes, [findings, meter, ...(budget ? [budget] : []), recovered]);
   return { findings, meter, budget, recovered };
 }

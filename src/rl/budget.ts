@@ -31,10 +31,20 @@ interface Work {
   training: number;
 }
 
-type BudgetConfig = Pick<
-  TrainConfig,
-  "completions_per_prompt" | "max_tokens" | "context_window" | "eval_max_tokens" | "eval_num_samples"
->;
+export interface BudgetOptions {
+  /** US dollars. */
+  limit: number;
+  tariff: Tariff;
+  meter: Meter;
+  config: Pick<
+    TrainConfig,
+    "completions_per_prompt" | "max_tokens" | "context_window" | "eval_max_tokens" | "eval_num_samples"
+  >;
+  /** Turns of an episode, at most. */
+  turns?: number | undefined;
+  /** How often what is trained on is read besides. */
+  reads?: number;
+}
 
 /** Groups that an estimate looks back on, and the fewest that it needs. */
 const window = 64;
@@ -45,9 +55,9 @@ export class Budget {
   readonly #limit: number;
   readonly #meter: Meter;
   readonly #tariff: Tariff;
-  readonly #config: BudgetConfig;
-  readonly #turns: number;
   readonly #reads: number;
+  /** The most that a group costs, sampled and trained on; of an evaluation, sampled. */
+  readonly #worst: { train: number; eval: number };
   /** What the last groups came to, sampled and trained on; of evaluations, sampled. */
   readonly #recent: { train: GroupCost[]; eval: GroupCost[] } = { train: [], eval: [] };
   /** Of groups that are under way. */
@@ -64,20 +74,15 @@ export class Budget {
   /** What was admitted and has not come to its end. */
   readonly #begun = { batches: new Set<number>(), evaluations: new Set<number>() };
 
-  /** `turns`: of an episode, at most; `reads`: how often what is trained on is read besides. */
-  constructor(
-    limit: number,
-    tariff: Tariff,
-    meter: Meter,
-    config: BudgetConfig,
-    { turns = 1, reads = 0 }: { turns?: number | undefined; reads?: number } = {},
-  ) {
-    this.#reads = reads;
-    this.#turns = turns;
+  constructor({ limit, tariff, meter, config, turns = 1, reads = 0 }: BudgetOptions) {
     this.#limit = limit;
     this.#tariff = tariff;
     this.#meter = meter;
-    this.#config = config;
+    this.#reads = reads;
+    const single = { prompts_per_step: 1, eval_max_problems: 1, fill_batch: false, max_steps: -1, eval_every: 0 };
+    const { step: group, evaluation } = forecastAtMost({ ...config, ...single }, turns);
+    const read = group.prefill + reads * group.train;
+    this.#worst = { train: this.#dollars({ ...group, prefill: read }), eval: this.#dollars(evaluation) };
   }
 
   /** Whether something that was admitted has not come to its end: what it costs is not known yet. */
@@ -88,13 +93,7 @@ export class Budget {
   /** Admits a batch of which `groups` are still to be sampled, or says why not. One that was trained before is paid for again. */
   admit(batch: number, groups: number): Refusal | undefined {
     const again = this.#untrained.has(batch) ? 0 : (this.#trained.get(batch) ?? 0);
-    const isSlow = this.#carried.has(batch);
-    const refusal = this.#refusalOf({
-      groups: isSlow ? 0 : groups,
-      slow: isSlow ? groups : 0,
-      evaluated: 0,
-      training: again,
-    });
+    const refusal = this.#refusalOf({ [this.#carried.has(batch) ? "slow" : "groups"]: groups, training: again });
     if (refusal) return refusal;
     this.#groupsLeft.set(batch, groups);
     if (again > 0) this.#untrained.set(batch, again);
@@ -105,7 +104,7 @@ export class Budget {
 
   /** Admits an evaluation of that many problems, or says why not. */
   admitEvaluation(version: number, problems: number): Refusal | undefined {
-    const refusal = this.#refusalOf({ groups: 0, slow: 0, evaluated: problems, training: 0 });
+    const refusal = this.#refusalOf({ evaluated: problems });
     if (refusal) return refusal;
     this.#evaluationLeft.set(version, problems);
     this.#begun.evaluations.add(version);
@@ -193,17 +192,17 @@ export class Budget {
     cost.training += training;
   }
 
-  #refusalOf(work: Work): Refusal | undefined {
+  #refusalOf({ groups = 0, slow = 0, evaluated = 0, training = 0 }: Partial<Work>): Refusal | undefined {
     const { total, lost } = this.#meter.spent ?? { total: 0, lost: 0 };
     const sum = (values: Iterable<number>) => [...values].reduce((all, value) => all + value, 0);
     const left = [...this.#groupsLeft];
     const leftOf = (isSlow: boolean) =>
-      sum(left.map(([batch, groups]) => (this.#carried.has(batch) === isSlow ? groups : 0)));
+      sum(left.map(([batch, count]) => (this.#carried.has(batch) === isSlow ? count : 0)));
     const next = this.#atMost({
-      groups: leftOf(false) + work.groups,
-      slow: leftOf(true) + work.slow,
-      evaluated: sum(this.#evaluationLeft.values()) + work.evaluated,
-      training: sum(this.#untrained.values()) + work.training,
+      groups: leftOf(false) + groups,
+      slow: leftOf(true) + slow,
+      evaluated: sum(this.#evaluationLeft.values()) + evaluated,
+      training: sum(this.#untrained.values()) + training,
     });
     const spent = total + lost;
     return spent + next <= this.#limit ? undefined : { limit: this.#limit, spent, next };
@@ -211,16 +210,13 @@ export class Budget {
 
   /** The most that work can be expected to cost. */
   #atMost({ groups, slow, evaluated, training }: Work): number {
-    const single = { prompts_per_step: 1, eval_max_problems: 1, fill_batch: false, max_steps: -1, eval_every: 0 };
-    const { step: group, evaluation } = forecastAtMost({ ...this.#config, ...single }, this.#turns);
-    group.prefill += this.#reads * group.train;
-    const recent = (phase: "train" | "eval") => this.#recent[phase].map(({ dollars }) => dollars);
-    return (
-      upperBound(recent("train"), groups, this.#dollars(group)) +
-      slow * this.#dollars(group) +
-      upperBound(recent("eval"), evaluated, this.#dollars(evaluation)) +
-      training
-    );
+    const bound = (phase: "train" | "eval", count: number) =>
+      upperBound(
+        this.#recent[phase].map(({ dollars }) => dollars),
+        count,
+        this.#worst[phase],
+      );
+    return bound("train", groups) + slow * this.#worst.train + bound("eval", evaluated) + training;
   }
 
   #dollars(use: Partial<TokenUse>): number {

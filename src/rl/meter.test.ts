@@ -155,7 +155,7 @@ interface Simulated {
 /** A run by the rules of the loop, whose answers come in any order; returns what was spent when all had settled, and what did not fit. */
 async function simulate({ limit, lag, length, evalEvery = 0, share = 1, rounds = false }: Simulated) {
   const meter = new Meter();
-  const budget = new Budget(limit, tariff, meter, config);
+  const budget = new Budget({ limit, tariff, meter, config });
   const none = new AbortController().signal;
   const admissions = new Admissions({
     underWay: () => budget.underWay,
