@@ -4,6 +4,7 @@ import { setMaxListeners } from "node:events";
 import type { z } from "zod";
 import { Outage } from "../core/outage.ts";
 import { proxyFor } from "../core/proxy.ts";
+import { untilAborted } from "../core/wait.ts";
 import {
   apiPrefix,
   type ClientConfig,
@@ -23,11 +24,11 @@ import { APIResponseError, ClientClosedError, InvalidInputError } from "./errors
 import { Heartbeat } from "./heartbeat.ts";
 import { Notices } from "./notices.ts";
 import { protocolVersion, type QueueStateEvent, type ResolvedOptions, userAgent } from "./options.ts";
+import { Budget } from "./pacing.ts";
 import { BillingPause, policiesOf, type RetryContext, type RetryPolicy, withRetries } from "./retry.ts";
 import { SampleGate } from "./sample-gate.ts";
 import { TrainingEncoding } from "./training-encoding.ts";
 import { type HttpAnswer, type HttpRequest, Transport, textOf } from "./transport.ts";
-import { Budget, untilAborted } from "./wait.ts";
 
 export interface CallOptions {
   /** What is asked, for messages; default: the path's last part. */

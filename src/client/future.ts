@@ -1,7 +1,8 @@
 // The handle of a submitted operation. It is made when the method is called, not when the server has answered, so that calls can
 // be submitted back to back and awaited later.
+
+import { abortable } from "../core/wait.ts";
 import { WaitTimeoutError } from "./errors.ts";
-import { abortable } from "./wait.ts";
 
 /** How long to wait for a result. */
 export interface ResultOptions {
@@ -34,7 +35,7 @@ export class APIFuture<T> implements PromiseLike<T> {
     return abortable<T>([signal], (resolve, reject) => {
       const timer =
         timeoutMs === undefined ? undefined : setTimeout(() => reject(new WaitTimeoutError(timeoutMs)), timeoutMs);
-      this.#result.then(resolve, reject).finally(() => clearTimeout(timer));
+      this.#result.then(resolve, reject);
       return () => clearTimeout(timer);
     });
   }

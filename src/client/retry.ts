@@ -2,11 +2,11 @@
 // meanwhile. Whoever may have to ask a server again (calls, polls, samples, archives, traces) makes an `Attempts` with one of the policies
 // below and asks it after every failure, and after every answer that says "not yet".
 import type { Outage } from "../core/outage.ts";
+import { type Signals, sleep } from "../core/wait.ts";
 import { APIConnectionError, APIStatusError, APITimeoutError, statusError } from "./errors.ts";
 import type { Notices } from "./notices.ts";
 import type { Timings } from "./options.ts";
 import { type HttpAnswer, textOf } from "./transport.ts";
-import { type Signals, sleep } from "./wait.ts";
 
 /**
  * What follows a failure: "usual" is to wait, longer each time, while the policy allows it; "final" is to give up; a number is to ask

@@ -1,6 +1,7 @@
 // Lets samples be submitted as fast as the server wants them: a bound on submits under way and on their bytes, both much tighter
 // for a while after the server has said "too many", and a pause for everybody right after it.
-import { abortable, Pacer, type Signals } from "./wait.ts";
+import { abortable, type Signals } from "../core/wait.ts";
+import { Pacer } from "./pacing.ts";
 
 const submitsUsually = 400;
 const submitsThrottled = 10;
@@ -23,7 +24,7 @@ export class SampleGate {
   #active = 0;
   #heldUntil = Number.NEGATIVE_INFINITY;
   #throttledUntil = Number.NEGATIVE_INFINITY;
-  readonly #waiting: Waiting[] = [];
+  readonly #waiting = new Set<Waiting>();
   #timer: NodeJS.Timeout | undefined;
   readonly #starts = new Pacer(startsPerTurn);
 
@@ -52,8 +53,7 @@ export class SampleGate {
   }
 
   #mayEnter(): boolean {
-    if (this.#waiting.length > 0) return false;
-    return this.#hasRoom();
+    return this.#waiting.size === 0 && this.#hasRoom();
   }
 
   #hasRoom(): boolean {
@@ -72,19 +72,20 @@ export class SampleGate {
   #wait(bytes: number, signals: Signals): Promise<number> {
     return abortable<number>(signals, (resolve) => {
       const entry: Waiting = { bytes, enter: resolve };
-      this.#waiting.push(entry);
+      this.#waiting.add(entry);
       this.#admit();
-      return () => this.#waiting.splice(this.#waiting.indexOf(entry), 1);
+      return () => this.#waiting.delete(entry);
     });
   }
 
   #admit(): void {
-    while (this.#waiting.length > 0 && this.#hasRoom()) {
-      const next = this.#waiting.shift()!;
+    for (const next of this.#waiting) {
+      if (!this.#hasRoom()) break;
+      this.#waiting.delete(next);
       next.enter(this.#enter(next.bytes));
     }
     clearTimeout(this.#timer);
     const pause = this.#heldUntil - performance.now();
-    if (this.#waiting.length > 0 && pause > 0) this.#timer = setTimeout(() => this.#admit(), pause + 1);
+    if (this.#waiting.size > 0 && pause > 0) this.#timer = setTimeout(() => this.#admit(), pause + 1);
   }
 }

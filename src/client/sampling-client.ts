@@ -2,6 +2,7 @@
 // server that has too many slows all of a session's samples down together.
 import { randomInt } from "node:crypto";
 import { Limiter } from "../core/limiter.ts";
+import { untilAborted } from "../core/wait.ts";
 import {
   type ClientConfig,
   decode,
@@ -27,7 +28,6 @@ import { APIFuture } from "./future.ts";
 import { type ClientOptions, resolveOptions } from "./options.ts";
 import { poll } from "./poll.ts";
 import { Attempts, type RetryContext, withRetries } from "./retry.ts";
-import { untilAborted } from "./wait.ts";
 
 /** What to sample. */
 export interface SampleOptions extends Omit<SampleQuestions, "promptLogprobs"> {

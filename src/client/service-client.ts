@@ -1,5 +1,6 @@
 // The entry: makes training, sampling and REST clients, which share its connections, session and heartbeat.
 import type { z } from "zod";
+import { untilAborted } from "../core/wait.ts";
 import {
   decode,
   encodeText,
@@ -17,7 +18,6 @@ import { poll } from "./poll.ts";
 import { RestClient } from "./rest-client.ts";
 import { openSampler, type SamplingClient } from "./sampling-client.ts";
 import { TrainingClient } from "./training-client.ts";
-import { untilAborted } from "./wait.ts";
 
 /** Which adapter to train. */
 export interface LoraOptions {

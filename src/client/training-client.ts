@@ -1,6 +1,7 @@
 // Trains one model. Every training method queues its requests at the call and returns an APIFuture at once, so that
 // forwardBackward and optimStep can be submitted back to back.
 import type { z } from "zod";
+import { untilAborted } from "../core/wait.ts";
 import {
   type AdamParams,
   decode,
@@ -32,7 +33,6 @@ import { openSampler, SamplingClient } from "./sampling-client.ts";
 import { Sequencer } from "./sequencer.ts";
 import type { Refused } from "./training-encoding.ts";
 import type { HttpRequest } from "./transport.ts";
-import { untilAborted } from "./wait.ts";
 
 /** Options of a call that starts work. */
 export interface CallOptions {

@@ -7,7 +7,7 @@ import { nextTurn } from "../core/turns.ts";
 import { apiPrefix, jsonType } from "../protocol/index.ts";
 import { APIConnectionError, APITimeoutError, ClientClosedError } from "./errors.ts";
 import { type ResolvedOptions, userAgent } from "./options.ts";
-import { Pacer } from "./wait.ts";
+import { Pacer } from "./pacing.ts";
 
 export interface HttpRequest {
   method: "GET" | "POST" | "PUT" | "DELETE";

@@ -1,4 +1,5 @@
 // Runs at most `limit` tasks at the same moment. The others wait in the order in which they came, those with `canWait` behind all others.
+import { abortable } from "./wait.ts";
 
 /** What a task says of itself. */
 export interface TaskOptions {
@@ -46,17 +47,10 @@ export class Limiter {
   }
 
   #room(queue: Set<() => void>, signal: AbortSignal | undefined): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const enter = () => {
-        signal?.removeEventListener("abort", leave);
-        resolve();
-      };
-      const leave = () => {
-        queue.delete(enter);
-        reject(signal?.reason);
-      };
+    return abortable<void>([signal], (resolve) => {
+      const enter = () => resolve();
       queue.add(enter);
-      signal?.addEventListener("abort", leave, { once: true });
+      return () => queue.delete(enter);
     });
   }
 }

@@ -1,6 +1,6 @@
 // The functions that a program gives to a run, such as `onEvent`: what goes wrong in them is theirs, and must neither be lost nor hold the
 // run up.
-import { sleep } from "../client/wait.ts";
+import { sleep } from "../core/wait.ts";
 
 /** How long what such functions began may hold up the end of a run. */
 const graceMs = 2000;

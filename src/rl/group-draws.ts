@@ -1,9 +1,9 @@
 // What is drawn from the policy for one group. First prompts that are equal are one request; each further turn is one of its own. Every
 // draw is in the journal before anybody sees it, and one that the journal has, under the same prompt, is given again and never drawn anew.
 import { createHash } from "node:crypto";
-import { untilAborted } from "../client/wait.ts";
 import { concat } from "../core/arrays.ts";
 import { Random } from "../core/random.ts";
+import { untilAborted } from "../core/wait.ts";
 import type { Message, Renderer } from "../renderers/index.ts";
 import type { Arrays, EventOf, Grade } from "../runs/events.ts";
 import { maxResponseCharacters } from "../runs/rollouts.ts";

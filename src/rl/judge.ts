@@ -3,9 +3,9 @@
 // reward after a while and is left out of training.
 import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { untilAborted } from "../client/wait.ts";
 import { Outage, type OutageNews } from "../core/outage.ts";
 import { whet } from "../core/program.ts";
+import { untilAborted } from "../core/wait.ts";
 import { weakTestsFlag } from "../diagnosis/evidence.ts";
 import { wouldFool } from "../grading/certify.ts";
 import { type Comparator, type GradeResult, type Grader, normalizeTests } from "../grading/index.ts";

@@ -1,8 +1,8 @@
 // Policy versions as frozen samplers with names. Version v is the policy after v updates. A published version has a path that a later
 // process can open, so that a batch under way when a run was killed is finished by the policy that began it.
 import type { SamplingClient, ServiceClient, TrainingClient } from "../client/index.ts";
-import { sleep } from "../client/wait.ts";
 import { messageOf } from "../core/errors.ts";
+import { sleep } from "../core/wait.ts";
 import type { NewEvent } from "../runs/events.ts";
 import type { Logger } from "../runs/log.ts";
 import { isGone } from "./lost.ts";

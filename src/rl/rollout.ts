@@ -1,7 +1,7 @@
 // One group under one policy version: sample G answers to a problem, or play G episodes of several turns, then judge each. It knows no
 // queue and no timer; what it did is in the journal before it returns, and what the journal already has is not done again.
-import { untilAborted } from "../client/wait.ts";
 import { Random } from "../core/random.ts";
+import { untilAborted } from "../core/wait.ts";
 import type { Renderer } from "../renderers/index.ts";
 import type { Arrays, EventOf, Grade, NewEvent } from "../runs/events.ts";
 import type { RecordedGroup } from "../runs/rollouts.ts";

@@ -1,7 +1,8 @@
 // The parts of a run between one start and the next, tied together: the pipeline that samples ahead, the policies it samples from, the
 // evaluations and checkpoints that run beside, and the record of every step. Parts do not know each other; this file does.
-import { untilAborted } from "../client/wait.ts";
+
 import { countOf } from "../core/count.ts";
+import { untilAborted } from "../core/wait.ts";
 import type { Span, UpdateRule } from "../runs/events.ts";
 import { measured } from "../runs/timing.ts";
 import type { Admissions } from "./admissions.ts";

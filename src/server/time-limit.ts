@@ -1,30 +1,24 @@
 // Waiting with a limit.
+import { abortable } from "../core/wait.ts";
 
 /** Resolves when the promise settles or the time has passed, whichever is first; leaves no timer behind. */
-export async function within(ms: number, promise: Promise<unknown>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const limit = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
+export function within(ms: number, promise: Promise<unknown>): Promise<void> {
+  return abortable([], (resolve, reject) => {
+    const timer = setTimeout(resolve, ms);
+    promise.then(() => resolve(), reject);
+    return () => clearTimeout(timer);
   });
-  try {
-    await Promise.race([promise, limit]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 /** Resolves when one of the waiters' callers wakes it, when the time has passed, or when a signal fires; leaves nothing behind. */
 export function wakened(waiters: Set<() => void>, ms: number, signals: readonly AbortSignal[]): Promise<void> {
-  if (signals.some((signal) => signal.aborted)) return Promise.resolve();
-  return new Promise((resolve) => {
-    const finish = () => {
+  return abortable<void>(signals, (resolve) => {
+    const wake = () => resolve();
+    const timer = setTimeout(wake, ms);
+    waiters.add(wake);
+    return () => {
       clearTimeout(timer);
-      waiters.delete(finish);
-      for (const signal of signals) signal.removeEventListener("abort", finish);
-      resolve();
+      waiters.delete(wake);
     };
-    const timer = setTimeout(finish, ms);
-    waiters.add(finish);
-    for (const signal of signals) signal.addEventListener("abort", finish);
-  });
+  }).catch(() => {});
 }

@@ -1,6 +1,6 @@
 // An episode's endpoint: what an agent asks over the OpenAI API becomes turns of the episode's conversation, and what was sampled is its
 // answer. An answer that its client did not get counts for nothing; a client that asks the same again gets it.
-import { sleep } from "../../client/wait.ts";
+import { sleep } from "../../core/wait.ts";
 import {
   type Address,
   type Asked,

@@ -1,9 +1,9 @@
 // Plays one episode of an environment: runs its function with a conversation, under limits, and makes a grade of how it ended. An outage
 // of the environment's is begun again, then left out; whatever else it throws is left out, counted and quoted, and is never a reward.
 
-import { sleep, untilAborted } from "../../client/wait.ts";
 import { messageOf } from "../../core/errors.ts";
 import { Random } from "../../core/random.ts";
+import { sleep, untilAborted } from "../../core/wait.ts";
 import type { EndpointServer } from "../../openai/index.ts";
 import type { Grade, StopReason } from "../../runs/events.ts";
 import { linkedController } from "../cancellation.ts";
