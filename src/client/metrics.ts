@@ -20,41 +20,33 @@ export function combineOutputs(parts: readonly ForwardBackwardOutput[]): Forward
 /** Writes the reduction of one metric's values into `metrics`; a reduction that is not known drops it, unless there is one value. */
 function reduceMetric(name: string, values: number[], weights: number[], metrics: Record<string, number>): void {
   const reduction = name.slice(name.indexOf(":") + 1);
-  switch (reduction) {
-    case "sum":
-      metrics[name] = values.reduce((total, value) => total + value, 0);
-      return;
-    case "min":
-      metrics[name] = Math.min(...values);
-      return;
-    case "max":
-      metrics[name] = Math.max(...values);
-      return;
-    case "mean":
-      metrics[name] = weightedMean(values, weights);
-      return;
-    case "slack":
-      metrics[name] = Math.max(...values) - weightedMean(values, weights);
-      return;
-    case "unique":
-      for (const [index, value] of values.entries()) metrics[index === 0 ? name : `${name}_${index}`] = value;
-      return;
-    case "hash2":
-      if (!values.every(Number.isFinite)) return;
-      metrics[name] = Number(
-        BigInt.asUintN(
-          64,
-          values.reduce((total, value) => total + BigInt(Math.trunc(value)), 0n),
-        ),
-      );
-      return;
-    case "last":
-      metrics[name] = values.at(-1)!;
-      return;
-    default:
-      if (values.length === 1) metrics[name] = values[0]!;
+  if (reduction === "unique") {
+    for (const [index, value] of values.entries()) metrics[index === 0 ? name : `${name}_${index}`] = value;
+    return;
   }
+  const reduce = Object.hasOwn(reductions, reduction) ? reductions[reduction]! : onlyOne;
+  const reduced = reduce(values, weights);
+  if (reduced !== undefined) metrics[name] = reduced;
 }
+
+/** How the values of several requests become one; undefined: not at all. */
+type Reduction = (values: readonly number[], weights: readonly number[]) => number | undefined;
+
+const onlyOne: Reduction = (values) => (values.length === 1 ? values[0] : undefined);
+
+const reductions: Readonly<Record<string, Reduction>> = {
+  sum: (values) => values.reduce((total, value) => total + value, 0),
+  min: (values) => Math.min(...values),
+  max: (values) => Math.max(...values),
+  mean: weightedMean,
+  slack: (values, weights) => Math.max(...values) - weightedMean(values, weights),
+  last: (values) => values.at(-1),
+  hash2(values) {
+    if (!values.every(Number.isFinite)) return undefined;
+    const total = values.reduce((sum, value) => sum + BigInt(Math.trunc(value)), 0n);
+    return Number(BigInt.asUintN(64, total));
+  },
+};
 
 function weightedMean(values: readonly number[], weights: readonly number[]): number {
   const total = weights.reduce((sum, weight) => sum + weight, 0);
