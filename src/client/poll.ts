@@ -1,4 +1,5 @@
 // Waits for the result of an accepted operation by long polls.
+import type { z } from "zod";
 import {
   completeMetadataResponse,
   decode,
@@ -25,7 +26,9 @@ export interface PollTarget<T> {
   queueId: string;
   /** Seconds between building the request and holding its id, reported to the server once. */
   roundTripSeconds?: number | undefined;
-  json: (body: unknown) => T;
+  /** What it ends with, in JSON. */
+  result: z.ZodType<T>;
+  /** Reads it in protobuf, where it may come so. */
   protobuf?: ((bytes: Uint8Array) => T) | undefined;
   /** The error for a request that the server does not have (any more): status 404 or 410. */
   lost: (status: number, detail: string) => Error;
@@ -33,11 +36,12 @@ export interface PollTarget<T> {
 }
 
 /** What a poll's answer says. `unready`: the server does not have the result yet. */
-type PollAnswer<T> =
-  | { kind: "result"; value: T }
-  | { kind: "metadata"; bytes: number }
-  | { kind: "unready"; state: QueueState; reason: string | undefined }
-  | { kind: "failure" };
+type PollAnswer<T> = { kind: "result"; value: T } | { kind: "metadata"; bytes: number } | Unready | { kind: "failure" };
+interface Unready {
+  kind: "unready";
+  state: QueueState;
+  reason: string | undefined;
+}
 
 /** Polls until the result is there. Throws RequestFailedError, what `lost` makes, or an APIStatusError. */
 export async function poll<T>(connection: Connection, target: PollTarget<T>): Promise<T> {
@@ -105,7 +109,7 @@ function sendPoll<T>(
 
 function readAnswer<T>(target: PollTarget<T>, answer: HttpAnswer): PollAnswer<T> {
   const { status } = answer;
-  if (status === 408) return { kind: "unready", ...tryAgainOf(answer) };
+  if (status === 408) return readBusy(answer);
   if (status >= 400) return { kind: "failure" };
   try {
     if (String(answer.headers["content-type"] ?? "").includes(protobufType)) {
@@ -116,7 +120,7 @@ function readAnswer<T>(target: PollTarget<T>, answer: HttpAnswer): PollAnswer<T>
     const body = parseJson(textOf(answer));
     if (typeof body === "object" && body !== null) {
       const fields = body as Record<string, unknown>;
-      if (fields["type"] === "try_again") return { kind: "unready", ...readTryAgain(body) };
+      if (fields["type"] === "try_again") return readTryAgain(body);
       if (fields["status"] === "complete_metadata")
         return { kind: "metadata", bytes: decode(completeMetadataResponse, body).responsePayloadSize };
       if ("error" in fields) {
@@ -124,33 +128,28 @@ function readAnswer<T>(target: PollTarget<T>, answer: HttpAnswer): PollAnswer<T>
         throw requestFailed(target, error, category, code);
       }
     }
-    return { kind: "result", value: target.json(body) };
+    return { kind: "result", value: decode(target.result, body) };
   } catch (error) {
     if (!(error instanceof ProtocolError)) throw error;
     throw badResponse(`retrieve_future (${target.operation})`, error);
   }
 }
 
-interface QueueNews {
-  state: QueueState;
-  reason: string | undefined;
-}
+const queueStates: readonly QueueState[] = ["active", "paused_capacity", "paused_rate_limit"];
 
-function readTryAgain(body: unknown): QueueNews {
-  const { queueState, queueStateReason } = decode(tryAgainResponse, body);
-  const known = queueState === "active" || queueState === "paused_capacity" || queueState === "paused_rate_limit";
-  return { state: known ? queueState : queueState === undefined ? "active" : "unknown", reason: queueStateReason };
+function readTryAgain(body: unknown): Unready {
+  const { queueState: state = "active", queueStateReason: reason } = decode(tryAgainResponse, body);
+  return { kind: "unready", state: queueStates.find((known) => known === state) ?? "unknown", reason };
 }
 
 /** Of a 408, whose body need not say anything. */
-function tryAgainOf(answer: HttpAnswer): QueueNews {
+function readBusy(answer: HttpAnswer): Unready {
   try {
-    const body = JSON.parse(textOf(answer)) as { type?: unknown };
-    if (body.type === "try_again") return readTryAgain(body);
+    return readTryAgain(JSON.parse(textOf(answer)));
   } catch {
     // A proxy's.
+    return { kind: "unready", state: "active", reason: undefined };
   }
-  return { state: "active", reason: undefined };
 }
 
 /** A status that ends the wait. SkyRL reports a failed operation as 400 with a `detail`. */

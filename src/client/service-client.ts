@@ -2,7 +2,6 @@
 import type { z } from "zod";
 import { untilAborted } from "../core/wait.ts";
 import {
-  decode,
   encodeText,
   type LoraConfig,
   operationType,
@@ -132,7 +131,11 @@ export class ServiceClient {
     const connection = this.#connection;
     const sessionId = await untilAborted(connection.session(), signal);
     const modelSeqId = connection.nextModelSeqId();
-    const { path, request, result }: { path: string; request: z.ZodType; result: z.ZodType } = routes[name];
+    const {
+      path,
+      request,
+      result,
+    }: { path: string; request: z.ZodType; result: z.ZodType<{ modelId?: string | undefined }> } = routes[name];
     const body = encoded(() => encodeText(request, { ...fields, sessionId, modelSeqId }));
     const answer = await connection.call({ method: "POST", path, body, signal }, { policy: connection.policies.start });
     const operation = operationType(name);
@@ -141,7 +144,7 @@ export class ServiceClient {
       requestId,
       operation,
       queueId: sessionId,
-      json: (json) => decode(result, json) as { modelId?: string | undefined },
+      result,
       lost: (status, detail) =>
         new RequestLostError(
           `The server lost a request while the model was being made (status ${status}: ${detail}) Nothing was trained yet; make the training client again.`,

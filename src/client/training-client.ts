@@ -4,7 +4,6 @@ import type { z } from "zod";
 import { untilAborted } from "../core/wait.ts";
 import {
   type AdamParams,
-  decode,
   decodeForwardBackwardOutput,
   defaultAdamParams,
   encodeText,
@@ -28,7 +27,7 @@ import { type DatumInput, type EncodedBatch, encodeBatches } from "./data.ts";
 import { APIStatusError, InvalidInputError, ModelLostError, RequestLostError } from "./errors.ts";
 import { APIFuture } from "./future.ts";
 import { combineOutputs } from "./metrics.ts";
-import { type PollTarget, poll } from "./poll.ts";
+import { poll } from "./poll.ts";
 import { openSampler, SamplingClient } from "./sampling-client.ts";
 import { Sequencer } from "./sequencer.ts";
 import type { Refused } from "./training-encoding.ts";
@@ -220,16 +219,7 @@ export class TrainingClient {
     const message = { modelId: this.modelId };
     const { requestId } = await connection.ask(routes.unloadModel, { message, signal });
     connection.models.delete(this.modelId);
-    const { result } = routes.unloadModel;
-    await poll(
-      connection,
-      this.#target(
-        { requestId, roundTripSeconds: 0, retried: false },
-        "unloadModel",
-        (json) => decode(result, json),
-        signal,
-      ),
-    );
+    await this.#result({ requestId, roundTripSeconds: 0, retried: false }, "unloadModel", signal);
   }
 
   /** Queues an operation of one request; `name` is what the caller called. */
@@ -239,7 +229,7 @@ export class TrainingClient {
     fields: Omit<z.output<Routes[Name]["request"]>, "modelId" | "seqId">,
     { signal }: CallOptions,
   ): APIFuture<z.output<Routes[Name]["result"]>> {
-    const { path, request, result }: { path: string; request: z.ZodType; result: z.ZodType } = routes[operation];
+    const { path, request }: { path: string; request: z.ZodType } = routes[operation];
     const accepted = this.#sequencer.run(name, async () => {
       signal?.throwIfAborted();
       const seqId = this.#sequencer.take(1);
@@ -247,12 +237,7 @@ export class TrainingClient {
       const body = encoded(() => encodeText(request, { ...fields, modelId: this.modelId, seqId }), giveBack);
       return this.#submit(name, { method: "POST", path, body }, giveBack);
     });
-    const output = accepted.then((request) =>
-      poll(
-        this.#connection,
-        this.#target(request, operation, (json) => decode(result, json) as z.output<Routes[Name]["result"]>, signal),
-      ),
-    );
+    const output = accepted.then((request) => this.#result(request, operation, signal));
     return new APIFuture(untilAborted(output, signal), accepted);
   }
 
@@ -344,32 +329,40 @@ export class TrainingClient {
     }
   }
 
-  #results(requests: readonly Accepted[], operation: OperationRoute, signal: AbortSignal | undefined) {
-    const json = (body: unknown) => decode(routes.forwardBackward.result, body);
+  #results(
+    requests: readonly Accepted[],
+    operation: "forward" | "forwardBackward",
+    signal: AbortSignal | undefined,
+  ): Promise<ForwardBackwardOutput[]> {
     return settleAll(
-      requests.map(
-        (request) => () =>
-          poll(this.#connection, {
-            ...this.#target(request, operation, json, signal),
-            protobuf: decodeForwardBackwardOutput,
-          }),
-      ),
+      requests.map((request) => () => this.#result(request, operation, signal, decodeForwardBackwardOutput)),
     );
   }
 
-  #target<T>(
+  /** Waits for what an accepted request ends with. */
+  #result<Name extends OperationRoute>(
     { requestId, roundTripSeconds }: Accepted,
-    route: OperationRoute,
-    json: (body: unknown) => T,
+    route: Name,
     signal: AbortSignal | undefined,
-  ): PollTarget<T> {
+    protobuf?: (bytes: Uint8Array) => z.output<Routes[Name]["result"]>,
+  ): Promise<z.output<Routes[Name]["result"]>> {
     const operation = operationType(route);
     const lost = (status: number, detail: string) =>
       new RequestLostError(
         `The server accepted ${operation} of ${this.modelId} and then lost it (status ${status}: ${detail}) Whether it was applied is not known, so it is not sent again. Go back to the last checkpoint: createTrainingClientFromStateWithOptimizer(path).`,
         requestId,
       );
-    return { requestId, operation, queueId: this.modelId, roundTripSeconds, json, lost, signal };
+    const { result }: { result: z.ZodType } = routes[route];
+    return poll(this.#connection, {
+      requestId,
+      operation,
+      queueId: this.modelId,
+      roundTripSeconds,
+      result: result as z.ZodType<z.output<Routes[Name]["result"]>>,
+      protobuf,
+      lost,
+      signal,
+    });
   }
 
   /** A 404 for our own model means that the server lost it. */
