@@ -25,9 +25,7 @@ export interface LossDeclaration {
   softTargets: boolean;
   /** True: a position's term depends on an advantage and on the sampler's log-probability. */
   policy: boolean;
-  /** With lp the learner's log-probability of the target, q the sampler's, A the advantage, r = exp(lp - q); summed over positions. */
-  formula: string;
-  /** The loss of a position, from the learner's log-probability and the inputs beside the target, in their order. */
+  /** The loss of a position, from the learner's log-probability `lp` and the inputs beside the target, in their order (`q`: the sampler's). */
   term(lp: number, inputs: readonly number[], config: Settings): LossTerm;
   /**
    * For a loss that looks at its whole sequence: turns the input of this name into what the term takes, given the learner's
@@ -59,25 +57,22 @@ export const lossTable = {
     config: {},
     softTargets: true,
     policy: false,
-    formula: "-weight·lp",
     term: (lp, [weight]) => ({ value: -weight! * lp, slope: -weight! }),
   },
   importance_sampling: {
     ...policy,
     config: {},
-    formula: "-r·A",
     term: (lp, [q, advantage]) => ({ value: -Math.exp(lp - q!) * advantage!, slope: -Math.exp(lp - q!) * advantage! }),
   },
   ppo: {
     ...policy,
     config: { clip_low_threshold: 0.8, clip_high_threshold: 1.2 },
-    formula: "-min(r·A, clip(r, low, high)·A)",
     term: (lp, [q, advantage], config) => clippedTerm(Math.exp(lp - q!), advantage!, config),
   },
   cispo: {
     ...policy,
     config: { clip_low_threshold: 0, clip_high_threshold: 4 },
-    formula: "-clip(r, low, high)·lp·A, no gradient through the ratio",
+    // No gradient goes through the ratio.
     term(lp, [q, advantage], config) {
       const clipped = clamp(Math.exp(lp - q!), config);
       return { value: -clipped * lp * advantage!, slope: -clipped * advantage! };
@@ -86,7 +81,6 @@ export const lossTable = {
   dro: {
     ...policy,
     config: { beta: 0.05 },
-    formula: "-(lp·A - beta/2·(lp - q)²)",
     term(lp, [q, advantage], { beta }) {
       const drift = lp - q!;
       return { value: -(lp * advantage! - 0.5 * beta! * drift * drift), slope: -(advantage! - beta! * drift) };
@@ -96,8 +90,7 @@ export const lossTable = {
     ...policy,
     inputs: { ...policy.inputs, sequence_ratio_mask: { dtype: "float32" } },
     config: { clip_low_threshold: 0.8, clip_high_threshold: 1.2 },
-    formula:
-      "ppo's, with r of the whole sequence: exp(mean of lp - q where the mask is not 0), no gradient through the mean",
+    // As ppo with one ratio for the whole sequence, exp(mean of lp - q where the mask is not 0); no gradient goes through the mean.
     term: (_lp, [, advantage, sequenceRatio], config) => clippedTerm(sequenceRatio!, advantage!, config),
     sequence: {
       input: "sequence_ratio_mask",
