@@ -5,10 +5,11 @@ import { Limiter } from "../core/limiter.ts";
 import { untilAborted } from "../core/wait.ts";
 import {
   type ClientConfig,
-  decode,
   decodeSampleResponse,
   defaultSamplingParams,
   encodeSampleRequest,
+  estimateInputBytes,
+  foldSeed,
   type ModelInput,
   modelInputLength,
   operationType,
@@ -219,7 +220,7 @@ export class SamplingClient {
       operation: operationType("sample"),
       queueId: this.samplingSessionId,
       roundTripSeconds: (performance.now() - started) / 1000,
-      json: (json) => decode(routes.sample.result, json),
+      result: routes.sample.result,
       protobuf: decodeSampleResponse,
       lost,
       signal,
@@ -233,7 +234,7 @@ export class SamplingClient {
   async #submit(request: SampleRequest, signal: AbortSignal | undefined): Promise<SubmitResponse> {
     const connection = this.#connection;
     const { sampleGate, closing } = connection;
-    const bytes = estimateBytes(request.prompt);
+    const bytes = estimateInputBytes(request.prompt, bytesPerToken);
     let body: string | undefined;
     // An unanswered submit may have arrived: the same bytes, with the same seq_id, are the same request.
     const send = () => {
@@ -293,28 +294,14 @@ function samplingParamsOf({ samplingParams = {} }: SampleOptions, seedLimit: num
   return {
     ...params,
     ...(typeof params.stop === "string" && { stop: [params.stop] }),
-    ...(params.seed !== undefined && { seed: foldSeed(params.seed, seedLimit) }),
+    ...(params.seed !== undefined && { seed: toSeed(params.seed, seedLimit) }),
   };
 }
 
 /** A seed that the server can take: as it is, or brought below the server's limit. */
-function foldSeed(seed: number | bigint, limit: number): number {
-  if (typeof seed === "number" && !Number.isInteger(seed))
-    throw new InvalidInputError(`The seed is ${seed}. Pass a whole number. Nothing was sent.`);
-  const modulus = BigInt(limit);
-  if (seed >= 0 && seed < modulus) return Number(seed);
-  return Number(((BigInt(seed) % modulus) + modulus) % modulus);
-}
-
-function estimateBytes(prompt: ModelInput): number {
-  let bytes = 0;
-  for (const chunk of prompt.chunks) {
-    if (chunk.type === "encoded_text") bytes += bytesPerToken * chunk.tokens.length;
-    else if (chunk.type === "image") bytes += chunk.data.length;
-    else if (chunk.type === "dmel") bytes += chunk.dmel.length;
-    else bytes += chunk.location.length;
-  }
-  return bytes;
+function toSeed(seed: number | bigint, limit: number): number {
+  if (typeof seed === "bigint" || Number.isInteger(seed)) return foldSeed(seed, limit);
+  throw new InvalidInputError(`The seed is ${seed}. Pass a whole number. Nothing was sent.`);
 }
 
 /** SkyRL leaves out the first prompt token, which has no log-probability; here every prompt token has an entry. */

@@ -7,24 +7,24 @@ import { fallback, message, optional } from "./message.ts";
 
 const imageFormat = z.enum(["png", "jpeg"]);
 
-export const encodedTextChunk = message({
+const encodedTextChunk = message({
   type: fallback(z.literal("encoded_text"), "encoded_text"),
   tokens: int32Array,
 });
-export const imageChunk = message({
+const imageChunk = message({
   type: z.literal("image"),
   data: base64Bytes,
   format: imageFormat,
   expected_tokens: optional(z.int().min(0)),
 });
-export const imageAssetPointerChunk = message({
+const imageAssetPointerChunk = message({
   type: z.literal("image_asset_pointer"),
   location: z.string(),
   format: imageFormat,
   expected_tokens: optional(z.int().min(0)),
 });
 /** Audio, as a serialised tensor. */
-export const dmelChunk = message({ type: z.literal("dmel"), dmel: base64Bytes });
+const dmelChunk = message({ type: z.literal("dmel"), dmel: base64Bytes });
 
 export const chunkSchema = z.union([encodedTextChunk, imageChunk, imageAssetPointerChunk, dmelChunk]);
 export const modelInputSchema = message({
@@ -32,12 +32,12 @@ export const modelInputSchema = message({
   chunks: z.array(chunkSchema),
 });
 
-export type EncodedTextChunk = z.output<typeof encodedTextChunk>;
-export type ImageChunk = z.output<typeof imageChunk>;
-export type ImageAssetPointerChunk = z.output<typeof imageAssetPointerChunk>;
-export type DmelChunk = z.output<typeof dmelChunk>;
 /** A piece of a model's input: text tokens, or an image or sound. */
-export type Chunk = EncodedTextChunk | ImageChunk | ImageAssetPointerChunk | DmelChunk;
+export type Chunk = z.output<typeof chunkSchema>;
+/** A chunk whose tokens may also be a plain list. */
+export type ChunkSource =
+  | Exclude<Chunk, { type: "encoded_text" }>
+  | { type: "encoded_text"; tokens: Int32Array | readonly number[] };
 /** What a model reads. */
 export type ModelInput = z.output<typeof modelInputSchema>;
 
@@ -57,7 +57,7 @@ export function textTokens(input: ModelInput): Int32Array | undefined {
 }
 
 /** How many positions the input takes, or undefined when an image does not say. */
-export function modelInputLength(input: { chunks: readonly LengthyChunk[] }): number | undefined {
+export function modelInputLength(input: { chunks: readonly ChunkSource[] }): number | undefined {
   let length = 0;
   for (const chunk of input.chunks) {
     const part = chunkLength(chunk);
@@ -67,10 +67,19 @@ export function modelInputLength(input: { chunks: readonly LengthyChunk[] }): nu
   return length;
 }
 
-/** A chunk whose tokens may also be a plain list. */
-type LengthyChunk = Exclude<Chunk, EncodedTextChunk> | { type: "encoded_text"; tokens: { readonly length: number } };
+/** Bytes an input counts for, with so many for each token of text. */
+export function estimateInputBytes({ chunks }: { chunks: readonly ChunkSource[] }, perToken: number): number {
+  let bytes = 0;
+  for (const chunk of chunks) {
+    if (chunk.type === "encoded_text") bytes += perToken * chunk.tokens.length;
+    else if (chunk.type === "image") bytes += chunk.data.length;
+    else if (chunk.type === "dmel") bytes += chunk.dmel.length;
+    else bytes += chunk.location.length;
+  }
+  return bytes;
+}
 
-function chunkLength(chunk: LengthyChunk): number | undefined {
+function chunkLength(chunk: ChunkSource): number | undefined {
   if (chunk.type === "encoded_text") return chunk.tokens.length;
   return chunk.type === "dmel" ? dmelLength(chunk.dmel) : chunk.expectedTokens;
 }

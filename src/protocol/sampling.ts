@@ -47,6 +47,12 @@ export const samplingRanges: Readonly<
 };
 export const defaultSamplingParams: Readonly<SamplingParams> = z.decode(samplingParams, {});
 
+/** Any whole number as a seed from 0 to below `limit`. */
+export function foldSeed(seed: number | bigint, limit: number): number {
+  const modulus = BigInt(limit);
+  return Number(((BigInt(seed) % modulus) + modulus) % modulus);
+}
+
 const sampleRequestFields = {
   type: kind("sample"),
   sampling_session_id: optional(z.string()),

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { ProtocolError } from "./errors.ts";
 import { submitResponse } from "./futures.ts";
 import { anything, decode, encode, exactInteger, fallback, kind, message, numberOr, optional } from "./message.ts";
-import { type Chunk, type EncodedTextChunk, type ModelInput, modelInputSchema } from "./model-input.ts";
+import { type ChunkSource, estimateInputBytes, type ModelInput, modelInputSchema } from "./model-input.ts";
 import { route } from "./route.ts";
 import { type Tensor, tensorSchema } from "./tensors.ts";
 
@@ -34,10 +34,7 @@ export interface ForwardBackwardRequest {
 /** Settings of a loss by name; text only for losses that a server defines itself. */
 export type LossFnConfig = Readonly<Record<string, number | string>>;
 
-/** What an encoder takes for a chunk, a tensor, a datum and a request: plain lists stand for arrays and are checked as they are written. */
-export type ChunkSource =
-  | Exclude<Chunk, EncodedTextChunk>
-  | { type: "encoded_text"; tokens: Int32Array | readonly number[] };
+/** What an encoder takes for a tensor, a datum and a request: plain lists stand for arrays and are checked as they are written. */
 export interface TensorSource extends Omit<Tensor, "data"> {
   data: Tensor["data"] | readonly number[];
 }
@@ -198,13 +195,7 @@ export type LoadWeightsResponse = z.output<typeof loadWeightsResponse>;
 
 /** Bytes a datum counts for when a batch is cut into requests. */
 export function estimateDatumBytes(datum: DatumSource): number {
-  let bytes = 0;
-  for (const chunk of datum.modelInput.chunks) {
-    if (chunk.type === "encoded_text") bytes += 4 * chunk.tokens.length;
-    else if (chunk.type === "image") bytes += chunk.data.length;
-    else if (chunk.type === "dmel") bytes += chunk.dmel.length;
-    else bytes += chunk.location.length;
-  }
+  let bytes = estimateInputBytes(datum.modelInput, 4);
   for (const value of Object.values(datum.lossFnInputs)) {
     bytes += value.data.length * (value.dtype === "int64" ? 8 : 4);
     if (value.sparse) bytes += 8 * (value.sparse.crowIndices.length + value.sparse.colIndices.length);

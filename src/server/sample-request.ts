@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import type { EngineModelInfo, SampleRequest as EngineSampleRequest } from "../engine/engine.ts";
 import {
+  foldSeed,
   questionProblem,
   questionsOf,
   type SampleRequest,
@@ -53,7 +54,7 @@ export function checkSample(
         // Some clients say "off" with 0.
         topK: drawing.topK === 0 ? -1 : drawing.topK,
         maxTokens,
-        seed: seed === undefined ? undefined : foldSeed(seed),
+        seed: seed === undefined ? undefined : toSeed(seed),
         ...toStops(stop, model, text),
       },
       ...questions,
@@ -68,12 +69,7 @@ function within(name: string, value: number, low: number, high: number): void {
 }
 
 /** Any 64-bit value is a seed; engines get a whole number from 0 to 2^53 − 2. */
-export function foldSeed(seed: number | bigint): number {
-  const modulus = Number.MAX_SAFE_INTEGER;
-  if (typeof seed === "number") return ((seed % modulus) + modulus) % modulus;
-  const wide = BigInt(modulus);
-  return Number(((seed % wide) + wide) % wide);
-}
+export const toSeed = (seed: number | bigint): number => foldSeed(seed, Number.MAX_SAFE_INTEGER);
 
 function toStops(stop: SamplingParams["stop"], model: EngineModelInfo, text: ModelText | undefined) {
   const stops: readonly (string | number)[] = stop === undefined ? [] : typeof stop === "string" ? [stop] : stop;

@@ -10,7 +10,7 @@ import type { TrainingEncoding } from "./decode-training.ts";
 import { badRequest, ServerError } from "./errors.ts";
 import type { Operation } from "./operations.ts";
 import { type Call, serve } from "./route.ts";
-import { foldSeed } from "./sample-request.ts";
+import { toSeed } from "./sample-request.ts";
 import type { TrainingRequest } from "./training.ts";
 import { requireTrainingPath } from "./training-refusals.ts";
 
@@ -112,7 +112,7 @@ function toLora(config: LoraConfig): LoraSpec {
     throw badRequest("server/lora", `A LoRA rank of ${rank} is not possible. Choose 1 to ${maxRank}; 32 is usual.`);
   if (!trainAttn && !trainMlp && !trainUnembed)
     throw badRequest("server/lora", "Nothing is to be trained. Set train_attn, train_mlp or train_unembed.");
-  return { rank, trainAttn, trainMlp, trainUnembed, ...(seed !== undefined && { seed: foldSeed(seed) }) };
+  return { rank, trainAttn, trainMlp, trainUnembed, ...(seed !== undefined && { seed: toSeed(seed) }) };
 }
 
 /** Adam is the only optimizer there is. */

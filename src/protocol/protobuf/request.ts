@@ -1,8 +1,8 @@
 // ForwardBackwardRequest ↔ protobuf.
 import { MessageWriter, type Part } from "../../core/protobuf.ts";
 import { ProtocolError } from "../errors.ts";
-import type { Chunk } from "../model-input.ts";
-import type { ChunkSource, Datum, DatumSource, ForwardBackwardRequest, ForwardBackwardSource } from "../training.ts";
+import type { Chunk, ChunkSource } from "../model-input.ts";
+import type { Datum, DatumSource, ForwardBackwardRequest, ForwardBackwardSource } from "../training.ts";
 import { readTensor, tensorMessage } from "./tensor.ts";
 import { bytesOf, malformed, numbers, Reader, setEntry } from "./wire.ts";
 
