@@ -3,8 +3,7 @@
 // is on the first alone, whose graphs then use all threads.
 import { type DecoderConfig, parameterCount } from "./architecture.ts";
 import type { ComputeWorkerOptions, FrozenAdapter } from "./compute.ts";
-import type { SampleOutput } from "./engine.ts";
-import type { RunnableRequest, RunningRequest, SamplerLimits } from "./sampler.ts";
+import type { OnToken, RunnableRequest, RunningRequest, SamplerLimits } from "./sampler.ts";
 import { EngineThread } from "./thread.ts";
 import { defaultMemoryLimit } from "./training-memory.ts";
 import type { PlainFeeds, RunOutputs, TrainingRun, TrainingRunner } from "./training-runner.ts";
@@ -76,12 +75,7 @@ export class ComputeWorkers {
   }
 
   /** Gives a request to the worker that has the least to do. Its result is the same on any of them. */
-  sample(
-    model: string,
-    samplerId: string,
-    request: RunnableRequest,
-    onToken?: (sample: number, token: number) => void,
-  ): RunningRequest {
+  sample(model: string, samplerId: string, request: RunnableRequest, onToken?: OnToken): RunningRequest {
     const chosen = this.#of(model).reduce((least, member) => (member.load < least.load ? member : least));
     const { prompt, numSamples, settings } = request;
     const load = prompt.length + numSamples * (settings.maxTokens ?? assumedTokens);
@@ -92,15 +86,11 @@ export class ComputeWorkers {
       counted = false;
     };
     const running = chosen.thread.sample(samplerId, request, onToken);
-    const result: Promise<SampleOutput> = running.result.finally(done);
-    return {
-      result,
-      cancel: () => {
-        done();
-        running.cancel();
-      },
-      stop: running.stop,
+    const cancel = (): void => {
+      done();
+      running.cancel();
     };
+    return { ...running, result: running.result.finally(done), cancel };
   }
 
   /** A trainer's runs of `model`, each on whichever worker is free next. */

@@ -7,7 +7,7 @@ import type { AdapterWeights } from "./architecture.ts";
 import { BaseModel } from "./base-model.ts";
 import type { LoraSpec, SampleOutput } from "./engine.ts";
 import { EngineError } from "./errors.ts";
-import { type RunnableRequest, type RunningRequest, Sampler, type SamplerLimits } from "./sampler.ts";
+import { type OnToken, type RunnableRequest, type RunningRequest, Sampler, type SamplerLimits } from "./sampler.ts";
 import { LocalRunner, type PlainFeeds, type RunOutputs, type TrainingRun } from "./training-runner.ts";
 
 export interface ComputeWorkerOptions {
@@ -75,11 +75,7 @@ export class ComputeWorker {
     if (!active.sampler.busy) this.#samplers.delete(samplerId);
   }
 
-  sample(
-    samplerId: string,
-    request: RunnableRequest,
-    onToken?: (sample: number, token: number) => void,
-  ): RunningRequest {
+  sample(samplerId: string, request: RunnableRequest, onToken?: OnToken): RunningRequest {
     const active = this.#samplers.get(samplerId);
     if (!active) throw unknownSampler(samplerId);
     // Idle time is not credited.
@@ -93,7 +89,7 @@ export class ComputeWorker {
       });
     });
     this.#wake();
-    return { result, cancel: () => running.cancel(), stop: (sample, length) => running.stop(sample, length) };
+    return { ...running, result };
   }
 
   async close(): Promise<void> {

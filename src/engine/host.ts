@@ -15,7 +15,8 @@ import type {
 import { EngineError } from "./errors.ts";
 import { readConfig } from "./hf-folder.ts";
 import { adapterShapes } from "./lora.ts";
-import type { RunnableRequest, RunningRequest, SamplerLimits } from "./sampler.ts";
+import type { HostCalls } from "./messages.ts";
+import type { OnToken, RunnableRequest, RunningRequest, SamplerLimits } from "./sampler.ts";
 import { Trainer } from "./trainer.ts";
 
 export interface HostOptions {
@@ -37,7 +38,7 @@ interface TrainedModel {
   trainer: Trainer;
 }
 
-export class EngineHost {
+export class EngineHost implements HostCalls {
   readonly models: readonly EngineModelInfo[];
   readonly #workers: ComputeWorkers;
   readonly #served: ReadonlyMap<string, ServedModel>;
@@ -126,11 +127,7 @@ export class EngineHost {
     if (model !== undefined) await this.#workers.releaseSampler(samplerId, model);
   }
 
-  sample(
-    samplerId: string,
-    request: RunnableRequest,
-    onToken?: (sample: number, token: number) => void,
-  ): RunningRequest {
+  sample(samplerId: string, request: RunnableRequest, onToken?: OnToken): RunningRequest {
     const model = this.#samplers.get(samplerId);
     if (model === undefined) throw unknownSampler(samplerId);
     const running = this.#workers.sample(model, samplerId, request, onToken);

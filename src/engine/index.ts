@@ -4,19 +4,9 @@ import "../graph/no-telemetry.ts";
 import { setMaxListeners } from "node:events";
 import { resolve } from "node:path";
 import { defaultThreads } from "./default-threads.ts";
-import type {
-  AdamSettings,
-  Engine,
-  EngineModelInfo,
-  ModelSpec,
-  SampleOutput,
-  SampleRequest,
-  SamplerSource,
-  TrainingBatch,
-  TrainingOutput,
-} from "./engine.ts";
+import type { Engine, EngineModelInfo, SampleOutput, SampleRequest } from "./engine.ts";
 import type { HostOptions } from "./host.ts";
-import type { CallArguments, CallName, CallResult } from "./messages.ts";
+import { type HostCalls, hostCalls } from "./messages.ts";
 import { defaultSamplerLimits, type SamplerLimits } from "./sampler.ts";
 import { StopWatch } from "./stop-watch.ts";
 import { EngineThread } from "./thread.ts";
@@ -37,91 +27,48 @@ export async function createEmbeddedEngine(options: EmbeddedEngineOptions): Prom
     limits: { ...defaultSamplerLimits, ...options.limits },
   };
   const thread = await EngineThread.start(new URL("./host-worker.ts", import.meta.url), data);
-  return new EmbeddedEngine(thread);
+  const calls = hostCalls.map((name) => [name, (...args: unknown[]) => thread.call(name, args)] as const);
+  return {
+    ...(Object.fromEntries(calls) as unknown as HostCalls),
+    models: thread.greeting as readonly EngineModelInfo[],
+    sample: (samplerId, request, asked) => sampleOn(thread, samplerId, request, asked?.signal),
+    close: () => thread.close(),
+  };
 }
 
-class EmbeddedEngine implements Engine {
-  readonly models: readonly EngineModelInfo[];
-  readonly #thread: EngineThread;
-
-  constructor(thread: EngineThread) {
-    this.models = thread.greeting as readonly EngineModelInfo[];
-    this.#thread = thread;
-  }
-
-  createModel(modelId: string, spec: ModelSpec): Promise<void> {
-    return this.#call("createModel", modelId, spec);
-  }
-
-  unloadModel(modelId: string): Promise<void> {
-    return this.#call("unloadModel", modelId);
-  }
-
-  forwardBackward(modelId: string, batch: TrainingBatch): Promise<TrainingOutput> {
-    return this.#call("forwardBackward", modelId, batch);
-  }
-
-  optimStep(modelId: string, adam: AdamSettings): Promise<Readonly<Record<string, number>>> {
-    return this.#call("optimStep", modelId, adam);
-  }
-
-  saveState(modelId: string, dir: string): Promise<void> {
-    return this.#call("saveState", modelId, dir);
-  }
-
-  loadState(modelId: string, dir: string, options: { optimizer: boolean }): Promise<void> {
-    return this.#call("loadState", modelId, dir, options);
-  }
-
-  saveForSampler(modelId: string, dir: string): Promise<void> {
-    return this.#call("saveForSampler", modelId, dir);
-  }
-
-  createSampler(samplerId: string, source: SamplerSource): Promise<void> {
-    return this.#call("createSampler", samplerId, source);
-  }
-
-  releaseSampler(samplerId: string): Promise<void> {
-    return this.#call("releaseSampler", samplerId);
-  }
-
-  sample(samplerId: string, request: SampleRequest, options: { signal?: AbortSignal } = {}): Promise<SampleOutput> {
-    const { signal } = options;
-    const { shouldStop, ...settings } = request.settings;
-    return new Promise<SampleOutput>((resolveSample, reject) => {
-      signal?.throwIfAborted();
-      const stops = shouldStop ? new StopWatch(shouldStop) : undefined;
-      const watch = (sample: number, token: number): void => {
-        try {
-          const length = stops!.add(sample, token);
-          if (length !== undefined) running.stop(sample, length);
-        } catch (error) {
-          // The caller's own check failed: its request fails, and nothing else.
-          running.cancel();
-          reject(error as Error);
-        }
-      };
-      const running = this.#thread.sample(samplerId, { ...request, settings }, stops && watch);
-      const onAbort = (): void => {
+/** Samples on the engine's thread. The caller's own stop is seen here, a little later. */
+function sampleOn(
+  thread: EngineThread,
+  samplerId: string,
+  request: SampleRequest,
+  signal: AbortSignal | undefined,
+): Promise<SampleOutput> {
+  const { shouldStop, ...settings } = request.settings;
+  return new Promise<SampleOutput>((resolveSample, reject) => {
+    signal?.throwIfAborted();
+    const stops = shouldStop ? new StopWatch(shouldStop) : undefined;
+    const watch = (sample: number, token: number): void => {
+      try {
+        const length = stops!.add(sample, token);
+        if (length !== undefined) running.stop(sample, length);
+      } catch (error) {
+        // The caller's own check failed: its request fails, and nothing else.
         running.cancel();
-        reject(signal!.reason as Error);
-      };
-      if (signal) {
-        setMaxListeners(0, signal); // one signal may end any number of requests
-        signal.addEventListener("abort", onAbort, { once: true });
+        reject(error as Error);
       }
-      running.result
-        .then((output) => resolveSample(stops ? stops.applyTo(output) : output))
-        .catch(reject)
-        .finally(() => signal?.removeEventListener("abort", onAbort));
-    });
-  }
-
-  close(): Promise<void> {
-    return this.#thread.close();
-  }
-
-  #call<Name extends CallName>(name: Name, ...args: CallArguments<Name>): Promise<CallResult<Name>> {
-    return this.#thread.call(name, args);
-  }
+    };
+    const running = thread.sample(samplerId, { ...request, settings }, stops && watch);
+    const onAbort = (): void => {
+      running.cancel();
+      reject(signal!.reason as Error);
+    };
+    if (signal) {
+      setMaxListeners(0, signal); // one signal may end any number of requests
+      signal.addEventListener("abort", onAbort, { once: true });
+    }
+    running.result
+      .then((output) => resolveSample(stops ? stops.applyTo(output) : output))
+      .catch(reject)
+      .finally(() => signal?.removeEventListener("abort", onAbort));
+  });
 }

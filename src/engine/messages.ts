@@ -1,24 +1,22 @@
 // What passes between the threads of the engine: the one that serves, the host, and its compute workers.
 import { messageOf, WhetstoneError } from "../core/errors.ts";
+import type { Engine } from "./engine.ts";
 import { EngineError, type Fault } from "./errors.ts";
-import type { EngineHost } from "./host.ts";
 import type { RunnableRequest } from "./sampler.ts";
 
-/** The host's methods that are plain calls: arguments in, one result out. */
-export type CallName =
-  | "createModel"
-  | "unloadModel"
-  | "forwardBackward"
-  | "optimStep"
-  | "saveState"
-  | "loadState"
-  | "saveForSampler"
-  | "createSampler"
-  | "releaseSampler"
-  | "close";
-
-export type CallArguments<Name extends CallName> = Parameters<EngineHost[Name]>;
-export type CallResult<Name extends CallName> = Awaited<ReturnType<EngineHost[Name]>>;
+/** What the host is asked in the engine's place: arguments in, one result out. */
+export const hostCalls = [
+  "createModel",
+  "unloadModel",
+  "forwardBackward",
+  "optimStep",
+  "saveState",
+  "loadState",
+  "saveForSampler",
+  "createSampler",
+  "releaseSampler",
+] as const;
+export type HostCalls = Pick<Engine, (typeof hostCalls)[number]>;
 
 export type ToWorker =
   | { kind: "call"; id: number; name: string; args: unknown[] }

@@ -34,6 +34,9 @@ function batchOf(promptLength: number, numSamples: number): { kind: DecodeKind; 
 
 export type RunnableRequest = Omit<SampleRequest, "settings"> & { settings: Omit<SampleSettings, "shouldStop"> };
 
+/** Sees a token of a sample as it is chosen. */
+export type OnToken = (sample: number, token: number) => void;
+
 /** A request under way. */
 export interface RunningRequest {
   readonly result: Promise<SampleOutput>;
@@ -68,7 +71,7 @@ export class Sampler {
   }
 
   /** Queues a request. `onToken`, where given, sees every token as it is chosen. */
-  submit(request: RunnableRequest, onToken?: (sample: number, token: number) => void): RunningRequest {
+  submit(request: RunnableRequest, onToken?: OnToken): RunningRequest {
     const { prompt, settings } = request;
     const room = this.#config.maxPositions - prompt.length;
     const limit = Math.min(settings.maxTokens ?? room, room);

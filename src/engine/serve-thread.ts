@@ -2,15 +2,11 @@
 // are reported as they are chosen, and their cancellation.
 import type { MessagePort } from "node:worker_threads";
 import { type FromWorker, type ToWorker, toPlain } from "./messages.ts";
-import type { RunnableRequest, RunningRequest } from "./sampler.ts";
+import type { OnToken, RunnableRequest, RunningRequest } from "./sampler.ts";
 
 /** What such a thread does. Other methods are called by name. */
 export interface Served {
-  sample(
-    samplerId: string,
-    request: RunnableRequest,
-    onToken?: (sample: number, token: number) => void,
-  ): RunningRequest;
+  sample(samplerId: string, request: RunnableRequest, onToken?: OnToken): RunningRequest;
   close(): Promise<void>;
 }
 

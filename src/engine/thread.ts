@@ -4,20 +4,12 @@ import { startWorker } from "../core/workers.ts";
 import type { SampleOutput } from "./engine.ts";
 import { EngineError } from "./errors.ts";
 import { type FromWorker, fromPlain, type ToWorker } from "./messages.ts";
-import type { RunnableRequest } from "./sampler.ts";
+import type { OnToken, RunnableRequest, RunningRequest } from "./sampler.ts";
 
 interface Pending {
   resolve(value: never): void;
   reject(error: Error): void;
-  onToken?: ((sample: number, token: number) => void) | undefined;
-}
-
-/** A sample under way on another thread. */
-export interface RemoteSample {
-  readonly result: Promise<SampleOutput>;
-  /** Drops it: the result is never settled. */
-  cancel(): void;
-  stop(sample: number, length: number): void;
+  onToken?: OnToken | undefined;
 }
 
 export class EngineThread {
@@ -64,7 +56,7 @@ export class EngineThread {
     });
   }
 
-  sample(samplerId: string, request: RunnableRequest, onToken?: (sample: number, token: number) => void): RemoteSample {
+  sample(samplerId: string, request: RunnableRequest, onToken?: OnToken): RunningRequest {
     let id!: number;
     const result = new Promise<SampleOutput>((resolve, reject) => {
       id = this.#register({ resolve, reject, onToken });
