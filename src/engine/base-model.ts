@@ -1,6 +1,6 @@
 // A loaded model: its weights, and the compiled graphs that every sampler of it shares. A snapshot is the frozen set of values
 // that one sampler feeds to those graphs.
-import { concat, floats, input, Session, type Tensor, type Value, value } from "../graph/index.ts";
+import { concat, floats, input, Session, Sessions, type Tensor, type Value, value } from "../graph/index.ts";
 import { type AdapterWeights, type DecoderConfig, parameterCount, type Weights } from "./architecture.ts";
 import { compileDecode, compilePrefill, type DecodeKind, type PrefillKind } from "./decoder.ts";
 import type { LoraSpec } from "./engine.ts";
@@ -30,7 +30,7 @@ export class BaseModel {
   readonly weights: Weights;
   readonly #threads: number;
   readonly #baseFeeds: Readonly<Record<string, Value>>;
-  readonly #sessions = new Map<string, Promise<Session>>();
+  readonly #sessions = new Sessions();
 
   constructor(name: string, dir: string, threads: number) {
     this.name = name;
@@ -57,7 +57,7 @@ export class BaseModel {
       return { feeds: { ...this.#baseFeeds, ...own }, graphs: this.#graphs(targets) };
     }
     for (const [name, weight] of adapter) own[name] = value(weight.data, weight.shape);
-    const merge = await this.#session(`merge ${JSON.stringify(targets)}`, () => this.#compileMerge(targets));
+    const merge = await this.#sessions.get(`merge ${JSON.stringify(targets)}`, () => this.#compileMerge(targets));
     const merged = await merge.run({ ...this.#baseFeeds, ...own });
     const feeds = { ...this.#baseFeeds };
     for (const [name, output] of Object.entries(merged)) {
@@ -66,9 +66,8 @@ export class BaseModel {
     return { feeds, graphs: this.#graphs(undefined) };
   }
 
-  async close(): Promise<void> {
-    for (const session of this.#sessions.values()) await (await session).release();
-    this.#sessions.clear();
+  close(): Promise<void> {
+    return this.#sessions.release();
   }
 
   #graphs(side: LoraTargets | undefined): SamplingGraphs {
@@ -76,8 +75,10 @@ export class BaseModel {
     const { config } = this;
     const threads = this.#threads;
     return {
-      decode: (kind) => this.#session(`${kind} decode ${suffix}`, () => compileDecode(config, kind, side, threads)),
-      prefill: (kind) => this.#session(`${kind} prefill ${suffix}`, () => compilePrefill(config, kind, side, threads)),
+      decode: (kind) =>
+        this.#sessions.get(`${kind} decode ${suffix}`, () => compileDecode(config, kind, side, threads)),
+      prefill: (kind) =>
+        this.#sessions.get(`${kind} prefill ${suffix}`, () => compilePrefill(config, kind, side, threads)),
     };
   }
 
@@ -95,15 +96,6 @@ export class BaseModel {
       outputs[mergedPrefix + name] = concat(merged, 0);
     }
     return Session.compile(outputs, this.#threads);
-  }
-
-  #session(name: string, compile: () => Promise<Session>): Promise<Session> {
-    let session = this.#sessions.get(name);
-    if (!session) {
-      session = compile();
-      this.#sessions.set(name, session);
-    }
-    return session;
   }
 }
 

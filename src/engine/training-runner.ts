@@ -1,5 +1,5 @@
 // Runs training graphs. What goes in and comes out are plain arrays, so that a run can be computed on another thread.
-import { floats, Session, type Value, value } from "../graph/index.ts";
+import { floats, Session, Sessions, type Value, value } from "../graph/index.ts";
 import type { DecoderConfig, Weights } from "./architecture.ts";
 import { type TrainingGraphSpec, trainingGraph } from "./training-graph.ts";
 import { RopeTables } from "./transformer.ts";
@@ -30,7 +30,7 @@ export class LocalRunner implements TrainingRunner {
   readonly #config: DecoderConfig;
   readonly #threads: number;
   readonly #base: Readonly<Record<string, Value>>;
-  readonly #sessions = new Map<string, Promise<Session>>();
+  readonly #sessions = new Sessions();
   #rope: RopeTables | undefined;
 
   /** The weights are used in place: they must not change. */
@@ -44,7 +44,9 @@ export class LocalRunner implements TrainingRunner {
     const sharedValues = toValues(shared);
     const results: RunOutputs[] = [];
     for (const { graph, feeds } of runs) {
-      const session = await this.#session(graph);
+      const session = await this.#sessions.get(JSON.stringify(graph), () =>
+        Session.compile(trainingGraph(this.#config, graph), this.#threads),
+      );
       this.#rope ??= new RopeTables(this.#config);
       // Up to the last position that is used.
       const rope = this.#rope.feeds((feeds["positions"]!.data as Int32Array).reduce((a, b) => Math.max(a, b), 0) + 1);
@@ -54,21 +56,8 @@ export class LocalRunner implements TrainingRunner {
     return results;
   }
 
-  async close(): Promise<void> {
-    const sessions = await Promise.all(this.#sessions.values());
-    this.#sessions.clear();
-    await Promise.all(sessions.map((session) => session.release()));
-  }
-
-  #session(graph: TrainingGraphSpec): Promise<Session> {
-    const key = JSON.stringify(graph);
-    let session = this.#sessions.get(key);
-    if (!session) {
-      session = Session.compile(trainingGraph(this.#config, graph), this.#threads);
-      this.#sessions.set(key, session);
-      session.catch(() => this.#sessions.delete(key)); // the caller sees the error; the next call tries again
-    }
-    return session;
+  close(): Promise<void> {
+    return this.#sessions.release();
   }
 }
 

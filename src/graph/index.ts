@@ -24,7 +24,7 @@ export { logSoftmax, rmsNorm, rope, silu, softmax, targetLogprobs } from "./neur
 export { toOnnx } from "./onnx-graph.ts";
 export { broadcastTo, sum } from "./reduce-ops.ts";
 export { scan } from "./scan-op.ts";
-export { floats, Session, type Value, value } from "./session.ts";
+export { floats, Session, Sessions, type Value, value } from "./session.ts";
 export { concat, reshape, split, transpose, zeros } from "./shape-ops.ts";
 export { constant, input, scalar } from "./source-ops.ts";
 export type { DType, Tensor } from "./tensor.ts";

@@ -103,3 +103,24 @@ export class Session {
     await this.#session.release();
   }
 }
+
+/** Sessions by a key, compiled when they are first asked for. */
+export class Sessions {
+  readonly #sessions = new Map<string, Promise<Session>>();
+
+  get(key: string, compile: () => Promise<Session>): Promise<Session> {
+    let session = this.#sessions.get(key);
+    if (!session) {
+      session = compile();
+      this.#sessions.set(key, session);
+      session.catch(() => this.#sessions.delete(key)); // the caller sees the error; the next call tries again
+    }
+    return session;
+  }
+
+  async release(): Promise<void> {
+    const sessions = await Promise.all(this.#sessions.values());
+    this.#sessions.clear();
+    await Promise.all(sessions.map((session) => session.release()));
+  }
+}
