@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type PackedRun, packBatch } from "./packing.ts";
 import { findPrefixGroups } from "./prefix-groups.ts";
+import { lexicographic, sharedTokens } from "./prefix-trees.ts";
 
 const tokens = (...values: number[]): Int32Array => Int32Array.from(values);
 const batches = fc.array(fc.array(fc.integer({ min: 0, max: 2 }), { minLength: 1, maxLength: 30 }), {
@@ -23,10 +24,15 @@ const grouped = fc
   );
 
 describe("findPrefixGroups", () => {
+  const groupsOf = (batch: readonly Int32Array[]) => {
+    const order = lexicographic(batch);
+    return findPrefixGroups(order, sharedTokens(order, batch));
+  };
+
   test("puts the completions of a prompt together, whatever their order", () => {
     const [a, b] = [Array.from({ length: 40 }, () => 1), Array.from({ length: 40 }, () => 2)];
     const batch = [tokens(...a, 7), tokens(...b, 7), tokens(...a, 8, 8), tokens(...b, 9), tokens(5, 6)];
-    const groups = findPrefixGroups(batch).map(({ members, prefixLength }) => [[...members].sort(), prefixLength]);
+    const groups = groupsOf(batch).map(({ members, prefixLength }) => [[...members].sort(), prefixLength]);
     expect(groups).toContainEqual([[0, 2], 40]);
     expect(groups).toContainEqual([[1, 3], 40]);
     expect(groups).toContainEqual([[4], 0]);
@@ -37,14 +43,14 @@ describe("findPrefixGroups", () => {
     const batch = [2, 3].flatMap((prompt) =>
       [4, 5].map((completion) => tokens(...system, ...Array.from({ length: 50 }, () => prompt), completion)),
     );
-    expect(findPrefixGroups(batch).map(({ prefixLength }) => prefixLength)).toEqual([70, 70]);
+    expect(groupsOf(batch).map(({ prefixLength }) => prefixLength)).toEqual([70, 70]);
   });
 
   test("every sequence is in exactly one group and begins with the group's prefix", () => {
     fc.assert(
       fc.property(fc.oneof(batches, grouped), (batch) => {
         const sequences = batch.map((values) => tokens(...values));
-        const groups = findPrefixGroups(sequences);
+        const groups = groupsOf(sequences);
         expect(groups.flatMap(({ members }) => members).sort((x, y) => x - y)).toEqual(sequences.map((_, i) => i));
         for (const { members, prefixLength } of groups) {
           const prefix = sequences[members[0]!]!.subarray(0, prefixLength);

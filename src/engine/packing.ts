@@ -1,5 +1,6 @@
 // Lays the sequences of a batch out for `packedAttention`: which sequences run together, and where every token goes. Tokens are
 // packed without padding; only attention sees sequences padded to a common length.
+import { concat } from "../core/arrays.ts";
 import type { BlockKind } from "./packed-attention.ts";
 import type { PrefixGroup } from "./prefix-groups.ts";
 import type { PrefixTree } from "./prefix-trees.ts";
@@ -112,7 +113,7 @@ function packShared(groups: readonly PrefixGroup[], sequences: readonly Int32Arr
     members.map((index) => rows.append(sequences[index]!.subarray(prefixLength), (i) => prefixLength + i)),
   );
   const placed = groups.flatMap(({ members }, group) =>
-    members.map((index, member) => ({ index, rows: joined(prefixes[group]!, own[group]![member]!) })),
+    members.map((index, member) => ({ index, rows: concat(Int32Array, [prefixes[group]!, own[group]![member]!]) })),
   );
   const dummy = rows.dummy();
   return finishRun(rows, [plainBlock(prefixes, dummy), sharedBlock(prefixes, own, dummy)], placed);
@@ -217,25 +218,16 @@ function invert(rows: Int32Array, dummy: number): Int32Array {
   return places;
 }
 
-function joined(a: Int32Array, b: Int32Array): Int32Array {
-  const result = new Int32Array(a.length + b.length);
-  result.set(a);
-  result.set(b, a.length);
-  return result;
-}
-
 function finishRun(rows: RowList, blocks: PackedBlock[], sequences: PackedRun["sequences"]): PackedRun {
   const dummy = rows.tokens.length - 1;
-  const all = new Int32Array(blocks.reduce((total, block) => total + block.rows.length, 0));
-  let start = 0;
-  for (const block of blocks) {
-    all.set(block.rows, start);
-    start += block.rows.length;
-  }
+  const placed = concat(
+    Int32Array,
+    blocks.map((block) => block.rows),
+  );
   return {
     tokens: Int32Array.from(rows.tokens),
     positions: Int32Array.from(rows.positions),
-    places: invert(all, dummy),
+    places: invert(placed, dummy),
     blocks,
     sequences,
   };

@@ -1,5 +1,4 @@
 // Finds what the sequences of a batch have in common: sequences that begin alike form a group, whose prefix is computed once.
-import { commonPrefix, compare } from "./prefix-trees.ts";
 
 export interface PrefixGroup {
   /** Indices into the batch. */
@@ -14,12 +13,10 @@ const minimumSaving = 16;
 const maximumGroup = 512;
 
 /**
- * Cuts the batch into groups so that the tokens saved are as many as possible. In lexicographic order sequences with a common
- * prefix are neighbours, so the best cut is found by dynamic programming over that order.
+ * Cuts sequences in lexicographic order into groups so that the tokens saved are as many as possible, by dynamic programming over that
+ * order. `shared`: how many tokens each has in common with the one before it.
  */
-export function findPrefixGroups(sequences: readonly Int32Array[]): PrefixGroup[] {
-  const order = sequences.map((_, index) => index).sort((a, b) => compare(sequences[a]!, sequences[b]!) || a - b);
-  const shared = order.map((index, i) => (i === 0 ? 0 : commonPrefix(sequences[order[i - 1]!]!, sequences[index]!)));
+export function findPrefixGroups(order: readonly number[], shared: readonly number[]): PrefixGroup[] {
   const best = new Float64Array(order.length + 1);
   const start = new Int32Array(order.length + 1);
   for (let end = 1; end <= order.length; end++) {

@@ -12,36 +12,24 @@ export interface PrefixTree {
   nodes: Int32Array[];
 }
 
-/** What neighbours must have in common to be of one tree. */
-const minShared = 16;
-
-/** Cuts the batch into families whose members begin alike. In lexicographic order they are neighbours. */
-export function families(sequences: readonly Int32Array[]): number[][] {
-  const order = sequences.map((_, index) => index).sort((a, b) => compare(sequences[a]!, sequences[b]!) || a - b);
-  const found: number[][] = [];
-  for (const [i, index] of order.entries()) {
-    const related = i > 0 && commonPrefix(sequences[order[i - 1]!]!, sequences[index]!) >= minShared;
-    if (related) found.at(-1)!.push(index);
-    else found.push([index]);
-  }
-  return found;
+/** The indices of sequences in lexicographic order: those that begin alike are neighbours. */
+export function lexicographic(sequences: readonly Int32Array[]): number[] {
+  return sequences.map((_, index) => index).sort((a, b) => compare(sequences[a]!, sequences[b]!) || a - b);
 }
 
-/** How many tokens the tree of sequences in lexicographic order has. */
-export function treeSize(members: readonly number[], sequences: readonly Int32Array[]): number {
-  return members.reduce((total, index, i) => {
-    const known = i === 0 ? 0 : commonPrefix(sequences[members[i - 1]!]!, sequences[index]!);
-    return total + sequences[index]!.length - known;
-  }, 0);
+/** How many tokens each of the members has in common with the one before it; 0 for the first. */
+export function sharedTokens(members: readonly number[], sequences: readonly Int32Array[]): number[] {
+  return members.map((index, i) => (i === 0 ? 0 : commonPrefix(sequences[members[i - 1]!]!, sequences[index]!)));
 }
 
 /** The tree of sequences in lexicographic order. */
 export function treeOf(members: number[], sequences: readonly Int32Array[]): PrefixTree {
   const tree: PrefixTree = { members, tokens: [], positions: [], parents: [], nodes: [] };
+  const shared = sharedTokens(members, sequences);
   for (const [i, index] of members.entries()) {
     const sequence = sequences[index]!;
     const nodes = new Int32Array(sequence.length);
-    const known = i === 0 ? 0 : commonPrefix(sequences[members[i - 1]!]!, sequence);
+    const known = shared[i]!;
     if (known > 0) nodes.set(tree.nodes[i - 1]!.subarray(0, known));
     for (let position = known; position < sequence.length; position++) {
       nodes[position] = tree.tokens.length;
@@ -54,13 +42,13 @@ export function treeOf(members: number[], sequences: readonly Int32Array[]): Pre
   return tree;
 }
 
-export function commonPrefix(a: Int32Array, b: Int32Array): number {
+function commonPrefix(a: Int32Array, b: Int32Array): number {
   let length = 0;
   while (length < a.length && length < b.length && a[length] === b[length]) length++;
   return length;
 }
 
-export function compare(a: Int32Array, b: Int32Array): number {
+function compare(a: Int32Array, b: Int32Array): number {
   const common = commonPrefix(a, b);
   return (a[common] ?? -1) - (b[common] ?? -1);
 }

@@ -3,7 +3,7 @@
 // same instructions, and the answers to one problem with its prompt: so a family is cut where its members part first, and each part again,
 // as long as that costs less than what it was cut from.
 import { findPrefixGroups, type PrefixGroup } from "./prefix-groups.ts";
-import { commonPrefix, families, type PrefixTree, treeOf, treeSize } from "./prefix-trees.ts";
+import { lexicographic, type PrefixTree, sharedTokens, treeOf } from "./prefix-trees.ts";
 
 export interface Sharing {
   trees: PrefixTree[];
@@ -20,13 +20,17 @@ interface Plan {
 
 /** What a token costs in the layers, in pairs of a query and a key. */
 const pairsPerToken = 600;
+/** What neighbours must have in common to be of one family. */
+const minShared = 16;
 /** A family of many sequences that part everywhere is not cut for ever. */
 const maxCuts = 8;
 
 /** The cheapest of the ways that are looked at; no tree has more than `largestTree` tokens. Every sequence is in one tree or group. */
 export function shareBatch(sequences: readonly Int32Array[], largestTree: number): Sharing {
   const sharing: Sharing = { trees: [], groups: [] };
-  for (const family of families(sequences)) {
+  const order = lexicographic(sequences);
+  const shared = sharedTokens(order, sequences);
+  for (const family of cutBefore(order, (at) => shared[at]! < minShared)) {
     const { trees, groups } = planOf(family, sequences, largestTree, maxCuts);
     sharing.trees.push(...trees.map((members) => treeOf(members, sequences)));
     sharing.groups.push(...groups);
@@ -45,13 +49,18 @@ function planOf(
   largestTree: number,
   cutsLeft: number,
 ): Plan {
-  const apart = behindPrefixes(family, sequences);
+  const shared = sharedTokens(family, sequences);
+  const groups = findPrefixGroups(family, shared);
+  const apart: Plan = { cost: groups.reduce((total, group) => total + costOf(group, sequences), 0), trees: [], groups };
   if (family.length === 1) return apart;
   const plans = [apart];
-  const size = treeSize(family, sequences);
+  const size = family.reduce((total, index, i) => total + sequences[index]!.length - shared[i]!, 0);
   if (size <= largestTree) plans.push({ cost: size * pairsPerToken + size ** 2, trees: [[...family]], groups: [] });
   if (cutsLeft > 0) {
-    const parts = cut(family, sequences).map((part) => planOf(part, sequences, largestTree, cutsLeft - 1));
+    const least = Math.min(...shared.slice(1));
+    const parts = cutBefore(family, (at) => shared[at] === least).map((part) =>
+      planOf(part, sequences, largestTree, cutsLeft - 1),
+    );
     plans.push({
       cost: parts.reduce((total, { cost }) => total + cost, 0),
       trees: parts.flatMap(({ trees }) => trees),
@@ -61,22 +70,11 @@ function planOf(
   return plans.reduce((best, plan) => (plan.cost < best.cost ? plan : best));
 }
 
-function behindPrefixes(family: readonly number[], sequences: readonly Int32Array[]): Plan {
-  const groups = findPrefixGroups(family.map((index) => sequences[index]!)).map(({ members, prefixLength }) => ({
-    members: members.map((member) => family[member]!),
-    prefixLength,
-  }));
-  return { cost: groups.reduce((total, group) => total + costOf(group, sequences), 0), trees: [], groups };
-}
-
-/** The parts of a family, in lexicographic order, that have more in common than all of it has. */
-function cut(family: readonly number[], sequences: readonly Int32Array[]): number[][] {
-  const shared = family.map((index, i) => (i === 0 ? 0 : commonPrefix(sequences[family[i - 1]!]!, sequences[index]!)));
-  const least = Math.min(...shared.slice(1));
-  const parts: number[][] = [[family[0]!]];
-  for (const [i, index] of family.entries()) {
-    if (i === 0) continue;
-    if (shared[i] === least) parts.push([index]);
+/** Cuts a list before every place, but the first, for which `starts` is true. */
+function cutBefore(list: readonly number[], starts: (at: number) => boolean): number[][] {
+  const parts: number[][] = [];
+  for (const [at, index] of list.entries()) {
+    if (at === 0 || starts(at)) parts.push([index]);
     else parts.at(-1)!.push(index);
   }
   return parts;
