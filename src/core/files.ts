@@ -9,6 +9,7 @@ import {
   mkdtempSync,
   openSync,
   readdirSync,
+  readSync,
   renameSync,
   rmdirSync,
   rmSync,
@@ -142,4 +143,16 @@ function sync(path: string, flags: "r" | "r+"): void {
   } finally {
     closeSync(descriptor);
   }
+}
+
+/** Fills an array with the bytes of an open file from a position on; returns how many there were. */
+export function readFully(descriptor: number, into: Uint8Array, position: number): number {
+  let done = 0;
+  while (done < into.byteLength) {
+    // Linux reads at most 2 GiB at once.
+    const read = readSync(descriptor, into, done, Math.min(into.byteLength - done, 1 << 30), position + done);
+    if (read === 0) break;
+    done += read;
+  }
+  return done;
 }

@@ -16,3 +16,15 @@ function float16ToNumber(bits: number): number {
   if (exponent === 31) return fraction ? Number.NaN : sign * Number.POSITIVE_INFINITY;
   return sign * (1024 + fraction) * 2 ** (exponent - 25);
 }
+
+/** Widens 16-bit floats. */
+export function widenFloat16(from: Uint16Array, to: Float32Array): void {
+  const table = float16Values();
+  for (let index = 0; index < from.length; index++) to[index] = table[from[index]!]!;
+}
+
+/** Widens bfloat16: the upper halves of 32-bit floats. */
+export function widenBfloat16(from: Uint16Array, to: Float32Array): void {
+  const bits = new Uint32Array(to.buffer, to.byteOffset, to.length);
+  for (let index = 0; index < from.length; index++) bits[index] = from[index]! << 16;
+}

@@ -1,8 +1,10 @@
 // Reads safetensors files. Nothing in a header is believed: lengths, offsets, dtypes and shapes are checked against each other and
 // against the file before a byte of data is used. Calls are synchronous; they run on the engine's worker thread.
-import { closeSync, fstatSync, openSync, readSync } from "node:fs";
-import { float16Values } from "../core/float16.ts";
+import { closeSync, fstatSync, openSync } from "node:fs";
+import { readFully } from "../core/files.ts";
+import { widenBfloat16, widenFloat16 } from "../core/float16.ts";
 import { isRecord } from "../core/json.ts";
+import { count } from "./architecture.ts";
 import { EngineError } from "./errors.ts";
 
 export const bytesPerElement = {
@@ -34,11 +36,6 @@ export interface TensorEntry {
   /** Byte range in the file. */
   start: number;
   end: number;
-}
-
-export interface NamedTensor {
-  data: Float32Array;
-  shape: readonly number[];
 }
 
 /** One open safetensors file. */
@@ -79,7 +76,7 @@ export class SafetensorsFile {
     for (let done = 0; done < entry.end - entry.start; done += buffer.byteLength) {
       const bytes = buffer.subarray(0, Math.min(buffer.byteLength, entry.end - entry.start - done));
       this.#fill(bytes, entry.start + done);
-      widen(new Uint16Array(bytes.buffer, 0, bytes.byteLength / 2), out, done / 2);
+      widen(new Uint16Array(bytes.buffer, 0, bytes.byteLength / 2), out.subarray(done / 2));
     }
     return out;
   }
@@ -91,7 +88,7 @@ export class SafetensorsFile {
     const bytes = this.readBytes(start + from * size, count * size);
     if (dtype === "F32") return new Float32Array(bytes.buffer, 0, count);
     const out = new Float32Array(count);
-    (dtype === "BF16" ? widenBfloat16 : widenFloat16)(new Uint16Array(bytes.buffer, 0, count), out, 0);
+    (dtype === "BF16" ? widenBfloat16 : widenFloat16)(new Uint16Array(bytes.buffer, 0, count), out);
     return out;
   }
 
@@ -193,24 +190,9 @@ function checkLayout(
 }
 
 function fill(descriptor: number, path: string, into: Uint8Array, position: number): void {
-  for (let done = 0; done < into.byteLength; ) {
-    const read = readSync(descriptor, into, done, Math.min(into.byteLength - done, 1 << 30), position + done);
-    if (read === 0) throw bad(path, `ended at byte ${position + done} while it was being read`);
-    done += read;
-  }
+  const read = readFully(descriptor, into, position);
+  if (read < into.byteLength) throw bad(path, `ended at byte ${position + read} while it was being read`);
 }
-
-function widenBfloat16(from: Uint16Array, to: Float32Array, at: number): void {
-  const bits = new Uint32Array(to.buffer, to.byteOffset, to.length);
-  for (let index = 0; index < from.length; index++) bits[at + index] = from[index]! << 16;
-}
-
-function widenFloat16(from: Uint16Array, to: Float32Array, at: number): void {
-  const values = float16Values();
-  for (let index = 0; index < from.length; index++) to[at + index] = values[from[index]!]!;
-}
-
-const count = (shape: readonly number[]) => shape.reduce((product, size) => product * size, 1);
 
 const isSizes = (value: unknown): value is number[] =>
   Array.isArray(value) && value.every((size) => Number.isSafeInteger(size) && size >= 0);

@@ -1,7 +1,8 @@
 // Writes safetensors files: the header first, then each tensor's bytes in order, in pieces of any size, so that a file may be larger than
 // the memory.
 import { closeSync, fsyncSync, openSync, writeSync } from "node:fs";
-import { bytesPerElement, type Dtype, type NamedTensor } from "./safetensors.ts";
+import type { Weight } from "./architecture.ts";
+import { bytesPerElement, type Dtype } from "./safetensors.ts";
 
 /** A tensor to be written. */
 export interface TensorSpec {
@@ -67,7 +68,7 @@ export class SafetensorsWriter {
 /** Writes `tensors` as float32 to a new file and flushes it to the disk. */
 export function writeSafetensors(
   path: string,
-  tensors: ReadonlyMap<string, NamedTensor>,
+  tensors: ReadonlyMap<string, Weight>,
   metadata: Readonly<Record<string, string>> = {},
 ): void {
   const specs = [...tensors].map(([name, { shape }]): TensorSpec => ({ name, dtype: "F32", shape }));

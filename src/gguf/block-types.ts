@@ -1,6 +1,6 @@
 // How GGML's types store numbers: blocks of some numbers in some bytes, most of them with a scale (and a minimum) of the block and small
 // whole numbers. Each is widened in float32 with the roundings of llama.cpp's Python package (gguf), in its order of operations.
-import { float16Values } from "../core/float16.ts";
+import { float16Values, widenBfloat16, widenFloat16 } from "../core/float16.ts";
 
 export interface BlockType {
   name: string;
@@ -148,19 +148,16 @@ const signed = (byte: number) => (byte << 24) >> 24;
 
 const float32: BlockType["unpack"] = (bytes, out) =>
   new Uint8Array(out.buffer, out.byteOffset, bytes.length).set(bytes);
-const float16: UnpackBlock = (block) => {
-  block.out[block.to] = block.float16(block.at);
-};
-const bfloat16: BlockType["unpack"] = (bytes, out) => {
-  const bits = new Uint32Array(out.buffer, out.byteOffset, out.length);
-  for (let index = 0; index < bytes.length / 2; index++)
-    bits[index] = ((bytes[2 * index]! << 16) | (bytes[2 * index + 1]! << 24)) >>> 0;
-};
+/** A type of 16-bit floats. */
+const half =
+  (widen: (from: Uint16Array, to: Float32Array) => void): BlockType["unpack"] =>
+  (bytes, out) =>
+    widen(new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.length / 2), out);
 
 /** By GGML's number of the type. */
 export const blockTypes: Readonly<Record<number, BlockType>> = {
   0: { name: "F32", blockSize: 1, blockBytes: 4, unpack: float32 },
-  1: blocks("F16", 1, 2, float16),
+  1: { name: "F16", blockSize: 1, blockBytes: 2, unpack: half(widenFloat16) },
   2: blocks("Q4_0", 32, 18, scaled(2, 8)),
   3: blocks("Q4_1", 32, 20, shifted(4)),
   6: blocks("Q5_0", 32, 22, scaled(6, 16, 2)),
@@ -173,5 +170,5 @@ export const blockTypes: Readonly<Record<number, BlockType>> = {
   14: blocks("Q6_K", 256, 210, q6K),
   20: blocks("IQ4_NL", 32, 18, iq4NL),
   23: blocks("IQ4_XS", 256, 136, iq4XS),
-  30: { name: "BF16", blockSize: 1, blockBytes: 2, unpack: bfloat16 },
+  30: { name: "BF16", blockSize: 1, blockBytes: 2, unpack: half(widenBfloat16) },
 };

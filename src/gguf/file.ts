@@ -1,8 +1,9 @@
 // Reads GGUF files, the format of llama.cpp, Ollama and LM Studio: what a file says of itself, and its tensors as float32. Nothing in a
 // header is believed: counts, lengths, offsets and shapes are checked against each other and against the file. Calls are synchronous;
 // weights are read on the engine's worker threads.
-import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+import { closeSync, fstatSync, openSync } from "node:fs";
 import { messageOf } from "../core/errors.ts";
+import { readFully } from "../core/files.ts";
 import { blockTypes } from "./block-types.ts";
 import { badFile, GgufError } from "./errors.ts";
 
@@ -204,11 +205,8 @@ const valueTypes: Readonly<Record<number, (reader: HeaderReader) => GgufValue>> 
 };
 
 function fill(path: string, descriptor: number, into: Uint8Array, position: number): void {
-  for (let done = 0; done < into.byteLength; ) {
-    const read = readSync(descriptor, into, done, into.byteLength - done, position + done);
-    if (read === 0) throw badFile(path, `ended at byte ${position + done} while it was being read`);
-    done += read;
-  }
+  const read = readFully(descriptor, into, position);
+  if (read < into.byteLength) throw badFile(path, `ended at byte ${position + read} while it was being read`);
 }
 
 const count = (shape: readonly number[]) => shape.reduce((product, size) => product * size, 1);
