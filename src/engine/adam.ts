@@ -1,14 +1,14 @@
 // AdamW over an adapter's parameters (Loshchilov & Hutter 2019, algorithm 2, with decoupled weight decay), and clipping by the
-// global norm. Arithmetic is in doubles; what is kept is float32, so that saved state continues bit for bit.
+// global norm. Arithmetic is in doubles; what is kept is float32 (the simulated engine's is not), so that saved state continues bit for bit.
 import type { AdamSettings } from "./engine.ts";
 import { EngineError } from "./errors.ts";
 
 /** One parameter tensor with its moments and its gradient, all of the same length. */
-export interface AdamParameter {
-  value: Float32Array;
-  gradient: Float32Array;
-  firstMoment: Float32Array;
-  secondMoment: Float32Array;
+export interface AdamParameter<Numbers = Float32Array | Float64Array> {
+  value: Numbers;
+  gradient: Numbers;
+  firstMoment: Numbers;
+  secondMoment: Numbers;
 }
 
 /** Refuses settings that would make every weight NaN. */

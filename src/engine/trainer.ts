@@ -25,7 +25,7 @@ export interface TrainerOptions {
   memoryLimit?: number;
 }
 
-interface Parameter extends AdamParameter {
+interface Parameter extends AdamParameter<Float32Array> {
   shape: readonly number[];
 }
 

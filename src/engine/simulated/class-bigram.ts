@@ -3,6 +3,8 @@
 //
 //   logp(token | previous) = logSoftmax(base[c] + adapter[c])[token mod 16] − log(tokens in that class),   c = class of previous
 import { Random } from "../../core/random.ts";
+import type { DrawSettings } from "../../protocol/sampling.ts";
+import { argmax, draw, tempered } from "../pick.ts";
 
 export const contextClasses = 32;
 export const tokenClasses = 16;
@@ -50,37 +52,22 @@ export class ClassBigram {
     return this.#tokenLogprobs[contextOf(previousToken) * tokenClasses + classOf(token)]!;
   }
 
-  /** The log-probability of every token after this one. */
-  logprobs(previousToken: number): Float32Array {
-    return Float32Array.from({ length: this.vocabSize }, (_, token) => this.logprob(previousToken, token));
+  /** The log-probability of every token after this one, or of the first of them. */
+  logprobs(previousToken: number, count = this.vocabSize): Float32Array {
+    return Float32Array.from({ length: count }, (_, token) => this.logprob(previousToken, token));
   }
 
-  /** The k most likely next tokens, most likely first; ties go to the smaller id. */
-  top(previousToken: number, k: number): [token: number, logprob: number][] {
-    const classes = Array.from({ length: Math.min(tokenClasses, this.vocabSize) }, (_, index) => index);
-    const value = (tokenClass: number) => this.logprob(previousToken, tokenClass);
-    classes.sort((a, b) => value(b) - value(a) || a - b);
-    const pairs: [number, number][] = [];
-    for (const tokenClass of classes) {
-      for (let token = tokenClass; token < this.vocabSize && pairs.length < k; token += tokenClasses)
-        pairs.push([token, value(tokenClass)]);
-      if (pairs.length >= k) break;
-    }
-    return pairs;
+  /** Draws the next token; the logprob reported is the model's own. */
+  draw(previousToken: number, random: Random, settings: DrawSettings): { token: number; logprob: number } {
+    const token = this.#choose(previousToken, random, settings);
+    return { token, logprob: this.logprob(previousToken, token) };
   }
 
-  /** Draws the next token. Temperature, top-k and top-p shape the draw; the logprob reported is the model's own. */
-  draw(
-    previousToken: number,
-    random: Random,
-    settings: { temperature: number; topK: number; topP: number },
-  ): { token: number; logprob: number } {
+  #choose(previousToken: number, random: Random, settings: DrawSettings): number {
     const { temperature, topK, topP } = settings;
-    if (temperature === 0) {
-      const [token, logprob] = this.top(previousToken, 1)[0]!;
-      return { token, logprob };
-    }
-    if (topK > 0 || topP < 1) return this.#drawFromTop(previousToken, random, temperature, topK, topP);
+    // The first tokens are one of each class.
+    if (temperature === 0) return argmax(this.logprobs(previousToken, Math.min(tokenClasses, this.vocabSize)));
+    if (topK > 0 || topP < 1) return draw(tempered(this.logprobs(previousToken), temperature), settings, random);
     const start = contextOf(previousToken) * tokenClasses;
     const mass: number[] = [];
     let total = 0;
@@ -96,21 +83,6 @@ export class ClassBigram {
     let tokenClass = 0;
     while (tokenClass < tokenClasses - 1 && rest >= mass[tokenClass]!) rest -= mass[tokenClass++]!;
     while (mass[tokenClass] === 0) tokenClass--;
-    const token = tokenClass + tokenClasses * random.integer(this.classSize(tokenClass));
-    return { token, logprob: this.logprob(previousToken, token) };
-  }
-
-  #drawFromTop(previousToken: number, random: Random, temperature: number, topK: number, topP: number) {
-    const ranked = this.top(previousToken, topK > 0 ? Math.min(topK, this.vocabSize) : this.vocabSize);
-    const weights = ranked.map(([, logprob]) => Math.exp(logprob / temperature));
-    let total = weights.reduce((sum, weight) => sum + weight, 0);
-    let kept = 0;
-    for (let sum = 0; kept < weights.length && (kept === 0 || sum < topP * total); kept++) sum += weights[kept]!;
-    total = weights.slice(0, kept).reduce((sum, weight) => sum + weight, 0);
-    let rest = random.float() * total;
-    let choice = 0;
-    while (choice < kept - 1 && rest >= weights[choice]!) rest -= weights[choice++]!;
-    const [token, logprob] = ranked[choice]!;
-    return { token, logprob };
+    return tokenClass + tokenClasses * random.integer(this.classSize(tokenClass));
   }
 }

@@ -58,7 +58,7 @@ export class SimulatedEngine implements Engine {
   readonly #info: EngineModelInfo;
   readonly #seed: number;
   readonly #base: Float64Array;
-  readonly #learners = new Map<string, { learner: Learner; spec: ModelSpec }>();
+  readonly #learners = new Map<string, Learner>();
   readonly #samplers = new Map<string, ClassBigram>();
   readonly #latency: Readonly<Record<Pause, Distribution>>;
   readonly #timeScale: number;
@@ -93,9 +93,9 @@ export class SimulatedEngine implements Engine {
       });
   }
 
-  async createModel(modelId: string, spec: ModelSpec): Promise<void> {
+  async createModel(modelId: string, _spec: ModelSpec): Promise<void> {
     await this.#pause("save");
-    this.#learners.set(modelId, { learner: new Learner(this.#base, this.#info.vocabSize), spec });
+    this.#learners.set(modelId, new Learner(this.#base, this.#info.vocabSize));
   }
 
   async unloadModel(modelId: string): Promise<void> {
@@ -229,9 +229,9 @@ export class SimulatedEngine implements Engine {
   }
 
   #learner(modelId: string): Learner {
-    const entry = this.#learners.get(modelId);
-    if (!entry) throw new EngineError("engine/simulated-missing", `There is no model "${modelId}". Create it first.`);
-    return entry.learner;
+    const learner = this.#learners.get(modelId);
+    if (!learner) throw new EngineError("engine/simulated-missing", `There is no model "${modelId}". Create it first.`);
+    return learner;
   }
 
   async #pause(kind: Pause, random?: Random, signal?: AbortSignal): Promise<void> {

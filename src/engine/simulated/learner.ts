@@ -2,7 +2,7 @@
 // losses are those of the Tinker API, sums over positions and data, with exact gradients.
 
 import type { LossTerm } from "../../protocol/losses.ts";
-import { checkAdam } from "../adam.ts";
+import { adamStep, checkAdam, clipFactor, gradientNorm } from "../adam.ts";
 import type { AdamSettings, LossTensor, TrainingBatch, TrainingOutput } from "../engine.ts";
 import { losses } from "../losses.ts";
 import { ClassBigram, classOf, contextClasses, contextOf, tokenClasses, weightCount } from "./class-bigram.ts";
@@ -15,7 +15,7 @@ export class Learner {
   readonly secondMoment = new Float64Array(weightCount);
   /** Optimizer steps since the moments were zero. */
   steps = 0;
-  #gradient = new Float64Array(weightCount);
+  readonly #gradient = new Float64Array(weightCount);
   #model: ClassBigram;
 
   constructor(base: Float64Array, vocabSize: number) {
@@ -73,24 +73,12 @@ export class Learner {
     }
   }
 
-  /** AdamW with decoupled weight decay and bias correction. */
   optimStep(adam: AdamSettings): Readonly<Record<string, number>> {
     checkAdam(adam);
-    const norm = Math.hypot(...this.#gradient);
-    const scale = adam.gradClipNorm > 0 && norm > adam.gradClipNorm ? adam.gradClipNorm / norm : 1;
-    this.steps++;
-    const firstCorrection = 1 - adam.beta1 ** this.steps;
-    const secondCorrection = 1 - adam.beta2 ** this.steps;
-    for (let k = 0; k < weightCount; k++) {
-      const gradient = this.#gradient[k]! * scale;
-      this.firstMoment[k] = adam.beta1 * this.firstMoment[k]! + (1 - adam.beta1) * gradient;
-      this.secondMoment[k] = adam.beta2 * this.secondMoment[k]! + (1 - adam.beta2) * gradient * gradient;
-      const update =
-        this.firstMoment[k]! /
-        firstCorrection /
-        (Math.sqrt(this.secondMoment[k]! / secondCorrection) + adam.epsilon || 1);
-      this.adapter[k] = this.adapter[k]! * (1 - adam.learningRate * adam.weightDecay) - adam.learningRate * update;
-    }
+    const { firstMoment, secondMoment } = this;
+    const parameters = [{ value: this.adapter, gradient: this.#gradient, firstMoment, secondMoment }];
+    const norm = gradientNorm(parameters);
+    adamStep(parameters, ++this.steps, clipFactor(norm, adam.gradClipNorm), adam);
     this.weightsChanged();
     return { grad_norm: norm, learning_rate: adam.learningRate, step: this.steps };
   }
