@@ -48,17 +48,12 @@ export function layOutSlots(loss: Loss, data: readonly PreparedDatum[], run: Pac
   }
 
   const dummy = run.tokens.length - 1;
-  const layout: LossSlots = {
-    slots,
-    active: { ...active.layOut(slots, maxChunk, dummy), inputs: [], mask: new Float32Array(0) },
-    ...(idle.count > 0 ? { idle: idle.layOut(slots, maxChunk, dummy) } : {}),
-    places: [],
-  };
-  const size = layout.active.targets.length;
-  layout.active.mask = new Float32Array(size);
-  layout.active.inputs = loss.inputs.map(() => new Float32Array(size));
+  const activeRows = active.layOut(slots, maxChunk, dummy);
+  const size = activeRows.targets.length;
+  const mask = new Float32Array(size);
+  const inputs = loss.inputs.map(() => new Float32Array(size));
   let next = 0;
-  for (const { index, rows } of run.sequences) {
+  const allPlaces = run.sequences.map(({ index, rows }) => {
     const datum = data[index]!;
     const places = new Int32Array(rows.length * datum.slots);
     for (let position = 0; position < rows.length; position++) {
@@ -68,14 +63,19 @@ export function layOutSlots(loss: Loss, data: readonly PreparedDatum[], run: Pac
         const to = (head >= 0 ? head : -1 - head) * slots + slot;
         places[from] = head >= 0 ? to : size + to;
         if (head < 0) continue;
-        layout.active.mask[to] = 1;
-        for (const [i, values] of layout.active.inputs.entries())
+        mask[to] = 1;
+        for (const [i, values] of inputs.entries())
           values[to] = datum.inputs[i]![from]! + (i === loss.adds ? values[to]! : 0);
       }
     }
-    layout.places.push(places);
-  }
-  return layout;
+    return places;
+  });
+  return {
+    slots,
+    active: { ...activeRows, inputs, mask },
+    ...(idle.count > 0 ? { idle: idle.layOut(slots, maxChunk, dummy) } : {}),
+    places: allPlaces,
+  };
 }
 
 /** A position: its packed row, and where its targets and inputs start in its datum. */
