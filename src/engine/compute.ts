@@ -23,6 +23,7 @@ export interface FrozenAdapter {
 }
 
 interface ActiveSampler {
+  readonly id: string;
   sampler: Sampler;
   /** Fails a request that is under way. */
   inFlight: Set<(error: unknown) => void>;
@@ -63,7 +64,7 @@ export class ComputeWorker {
       const { base } = this.#models.get(model)!;
       const snapshot = adapter ? await base.snapshot(adapter.weights, adapter.lora) : base.baseSnapshot();
       const sampler = new Sampler(base.config, snapshot, this.#limits);
-      this.#samplers.set(samplerId, { sampler, inFlight: new Set(), released: false, hadMs: 0 });
+      this.#samplers.set(samplerId, { id: samplerId, sampler, inFlight: new Set(), released: false, hadMs: 0 });
     });
   }
 
@@ -79,7 +80,7 @@ export class ComputeWorker {
     const active = this.#samplers.get(samplerId);
     if (!active) throw unknownSampler(samplerId);
     // Idle time is not credited.
-    if (!active.sampler.busy) active.hadMs = Math.max(active.hadMs, this.#next()?.[1].hadMs ?? 0);
+    if (!active.sampler.busy) active.hadMs = Math.max(active.hadMs, this.#next()?.hadMs ?? 0);
     const running = active.sampler.submit(request, onToken);
     const result = new Promise<SampleOutput>((resolve, reject) => {
       active.inFlight.add(reject);
@@ -128,9 +129,9 @@ export class ComputeWorker {
         await this.#jobs.shift()!();
         this.#samplingShareMs = performance.now() - start;
       } else {
-        await this.#advance(...next!);
+        await this.#advance(next!);
         const ms = performance.now() - start;
-        next![1].hadMs += ms;
+        next!.hadMs += ms;
         this.#samplingShareMs -= ms;
       }
       await nextTurn(); // lets new requests in
@@ -139,21 +140,21 @@ export class ComputeWorker {
   }
 
   /** The sampler with work that had the least time. */
-  #next(): [string, ActiveSampler] | undefined {
-    let least: [string, ActiveSampler] | undefined;
-    for (const entry of this.#samplers)
-      if (entry[1].sampler.busy && (!least || entry[1].hadMs < least[1].hadMs)) least = entry;
+  #next(): ActiveSampler | undefined {
+    let least: ActiveSampler | undefined;
+    for (const active of this.#samplers.values())
+      if (active.sampler.busy && (!least || active.hadMs < least.hadMs)) least = active;
     return least;
   }
 
-  async #advance(id: string, active: ActiveSampler): Promise<void> {
+  async #advance(active: ActiveSampler): Promise<void> {
     try {
       await active.sampler.advance();
     } catch (error) {
       for (const reject of active.inFlight) reject(error);
-      this.#samplers.delete(id);
+      this.#samplers.delete(active.id);
     }
-    if (active.released && !active.sampler.busy) this.#samplers.delete(id);
+    if (active.released && !active.sampler.busy) this.#samplers.delete(active.id);
   }
 }
 

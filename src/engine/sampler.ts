@@ -167,37 +167,30 @@ interface Admissible {
   samples: Sample[];
 }
 
+interface SampleTask {
+  settings: RunnableRequest["settings"];
+  /** The most tokens it may have. */
+  limit: number;
+  random: Random;
+  scores: Scores<SequenceAnswers>;
+  onToken: (token: number) => void;
+}
+
 /** One completion in the making. */
 class Sample implements BatchSample {
-  readonly #settings: RunnableRequest["settings"];
-  readonly #limit: number;
-  readonly #random: Random;
-  readonly #onToken: (token: number) => void;
-  readonly #scores: Scores<SequenceAnswers>;
-  readonly #stopTokens: ReadonlySet<number>;
+  readonly #task: SampleTask;
   readonly #tokens: number[] = [];
   readonly #logprobs: number[] = [];
   #reason: "stop" | "length" | undefined;
   #cancelled = false;
   onEnd: () => void = () => {};
 
-  constructor(fields: {
-    settings: RunnableRequest["settings"];
-    limit: number;
-    random: Random;
-    scores: Scores<SequenceAnswers>;
-    onToken: (token: number) => void;
-  }) {
-    this.#settings = fields.settings;
-    this.#limit = fields.limit;
-    this.#random = fields.random;
-    this.#scores = fields.scores;
-    this.#onToken = fields.onToken;
-    this.#stopTokens = new Set(fields.settings.stopTokens);
+  constructor(task: SampleTask) {
+    this.#task = task;
   }
 
   get temperature(): number {
-    return this.#settings.temperature;
+    return this.#task.settings.temperature;
   }
 
   get lastToken(): number {
@@ -211,20 +204,21 @@ class Sample implements BatchSample {
   /** Chooses the first token, from the prompt's last distribution. */
   begin(logprobs: Float32Array): void {
     if (this.ended) return;
-    if (this.#limit === 0) this.#end("length");
+    if (this.#task.limit === 0) this.#end("length");
     else this.accept(tempered(logprobs, this.temperature || 1), logprobs);
   }
 
   accept(probs: Float32Array, logprobs?: Float32Array): void {
-    const token = this.temperature === 0 ? argmax(probs) : draw(probs, this.#settings, this.#random);
+    const { settings, limit, random, scores, onToken } = this.#task;
+    const token = settings.temperature === 0 ? argmax(probs) : draw(probs, settings, random);
     const logprob = logprobs ? logprobs[token]! : Math.log(probs[token]!);
     if (!Number.isFinite(logprob)) throw notFinite(logprob);
     this.#tokens.push(token);
     this.#logprobs.push(logprob);
-    if (this.#scores.wanted) this.#scores.add(this.#tokens.length - 1, logprobs ?? probs.map(logOf));
-    this.#onToken(token);
-    if (this.#stopTokens.has(token)) this.#end("stop");
-    else if (this.#tokens.length >= this.#limit) this.#end("length");
+    if (scores.wanted) scores.add(this.#tokens.length - 1, logprobs ?? probs.map(logOf));
+    onToken(token);
+    if (settings.stopTokens.includes(token)) this.#end("stop");
+    else if (this.#tokens.length >= limit) this.#end("length");
   }
 
   stopAt(length: number): void {
@@ -241,7 +235,7 @@ class Sample implements BatchSample {
   output(): SampledTokens {
     const tokens = Int32Array.from(this.#tokens);
     const logprobs = Float32Array.from(this.#logprobs);
-    return cutTo({ stopReason: this.#reason!, tokens, logprobs, ...this.#scores.answers }, tokens.length);
+    return cutTo({ stopReason: this.#reason!, tokens, logprobs, ...this.#task.scores.answers }, tokens.length);
   }
 
   #end(reason: "stop" | "length"): void {
