@@ -1,3 +1,4 @@
+// Arrays of numbers, and their shapes.
 /** Arrays of numbers, one after the other. */
 export function concat<Item extends Int32Array | Float32Array>(
   kind: new (length: number) => Item,
@@ -11,3 +12,6 @@ export function concat<Item extends Int32Array | Float32Array>(
   }
   return whole;
 }
+
+/** The number of elements of a shape. */
+export const elementCount = (shape: readonly number[]): number => shape.reduce((product, size) => product * size, 1);

@@ -2,6 +2,7 @@
 // which says how the model's weights are named and in what its layers differ from those of others. All of them are decoders of one
 // kind: attention and a gated MLP, each behind an RMS norm, with rotary positions. Names are Hugging Face's and PEFT's, so that
 // nothing is ever renamed.
+import { elementCount } from "../core/arrays.ts";
 import type { Tensor } from "../graph/index.ts";
 import type { ConfigFile } from "./config-file.ts";
 
@@ -128,10 +129,7 @@ export function linearShapes(config: DecoderConfig): (layer: string) => [out: nu
   return (layer) => shapes.get(weightName(config, layer)) as [number, number];
 }
 
-/** The number of elements of a shape. */
-export const count = (shape: readonly number[]): number => shape.reduce((product, size) => product * size, 1);
-
 /** The number of a model's parameters. */
 export function parameterCount(config: DecoderConfig): number {
-  return [...weightShapes(config).values()].reduce((total, shape) => total + count(shape), 0);
+  return [...weightShapes(config).values()].reduce((total, shape) => total + elementCount(shape), 0);
 }

@@ -1,7 +1,7 @@
 // Checkpoint folders. Weights lie in PEFT's layout (adapter_config.json, adapter_model.safetensors), so that PEFT, vLLM and
 // others load them; optimizer.safetensors and state.json beside them hold what training needs to go on bit for bit.
 // A write is flushed to the disk before the call returns; one that fails removes what it wrote.
-import { closeSync, fsyncSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { syncFolder } from "../core/files.ts";
 import { type AdapterWeights, type DecoderConfig, head, type Weight } from "./architecture.ts";
@@ -45,7 +45,7 @@ export function saveTrainingState(dir: string, { weights, optimizer }: AdapterSt
     for (const [name, weight] of optimizer.firstMoment) moments.set(`first.${name}`, weight);
     for (const [name, weight] of optimizer.secondMoment) moments.set(`second.${name}`, weight);
     writeSafetensors(join(dir, files.optimizer), moments);
-    writeText(join(dir, files.state), { format: 1, optimizer: "adam", step: optimizer.step, lora: spec.lora });
+    writeJson(join(dir, files.state), { format: 1, optimizer: "adam", step: optimizer.step, lora: spec.lora });
   });
 }
 
@@ -115,7 +115,7 @@ export function readLora(dir: string, model: DecoderConfig): LoraSpec {
 function writeAdapter(dir: string, weights: AdapterWeights, { baseModel, lora }: ModelSpec): void {
   const tensors = new Map([...weights].map(([name, weight]) => [peftPrefix + name, weight]));
   writeSafetensors(join(dir, files.adapter), tensors);
-  writeText(join(dir, files.adapterConfig), {
+  writeJson(join(dir, files.adapterConfig), {
     peft_type: "LORA",
     task_type: "CAUSAL_LM",
     base_model_name_or_path: baseModel,
@@ -158,14 +158,8 @@ function guarded(dir: string, written: readonly string[], write: () => void): vo
   }
 }
 
-function writeText(path: string, value: unknown): void {
-  const descriptor = openSync(path, "wx");
-  try {
-    writeFileSync(descriptor, `${JSON.stringify(value, undefined, 1)}\n`);
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
+function writeJson(path: string, value: unknown): void {
+  writeFileSync(path, `${JSON.stringify(value, undefined, 1)}\n`, { flag: "wx", flush: true });
 }
 
 function readJson(dir: string, name: string): Record<string, unknown> {

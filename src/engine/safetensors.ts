@@ -1,10 +1,10 @@
 // Reads safetensors files. Nothing in a header is believed: lengths, offsets, dtypes and shapes are checked against each other and
 // against the file before a byte of data is used. Calls are synchronous; they run on the engine's worker thread.
 import { closeSync, fstatSync, openSync } from "node:fs";
+import { elementCount } from "../core/arrays.ts";
 import { readFully } from "../core/files.ts";
 import { widenBfloat16, widenFloat16 } from "../core/float16.ts";
 import { isRecord } from "../core/json.ts";
-import { count } from "./architecture.ts";
 import { EngineError } from "./errors.ts";
 
 export const bytesPerElement = {
@@ -66,7 +66,7 @@ export class SafetensorsFile {
     if (!readable.has(entry.dtype)) {
       throw bad(this.path, `stores ${name} as ${entry.dtype}; only F32, F16 and BF16 can be loaded`);
     }
-    const out = into ?? new Float32Array(count(entry.shape));
+    const out = into ?? new Float32Array(elementCount(entry.shape));
     if (entry.dtype === "F32") {
       this.#fill(new Uint8Array(out.buffer, out.byteOffset, out.byteLength), entry.start);
       return out;
@@ -165,7 +165,7 @@ function checkEntry(path: string, name: string, value: unknown, dataStart: numbe
   if (end > fileBytes) {
     throw bad(path, `is cut short: ${name} ends at byte ${end}, and the file has ${fileBytes}`);
   }
-  const needed = count(shape) * bytesPerElement[dtype as Dtype];
+  const needed = elementCount(shape) * bytesPerElement[dtype as Dtype];
   if (needed !== end - start) {
     throw bad(path, `stores ${end - start} bytes for ${name}; ${dtype} of shape [${shape}] needs ${needed}`);
   }

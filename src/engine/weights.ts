@@ -1,9 +1,9 @@
 // How a model's weights lie in memory: those of queries, keys and values follow each other in one array, so that the sampler
 // multiplies them as one matrix and the trainer one by one, without a copy. An MLP's gate and up are apart: they are wide, and two
 // products take no longer than one whose result is then cut in two.
+import { elementCount } from "../core/arrays.ts";
 import {
   adaptedParts,
-  count,
   type DecoderConfig,
   head,
   partName,
@@ -40,12 +40,12 @@ export function allocateWeights(config: DecoderConfig): Map<string, Weight> {
   const shapes = weightShapes(config);
   const weights = new Map<string, Weight>();
   const allocate = (names: readonly string[]): void => {
-    const whole = new Float32Array(names.reduce((total, name) => total + count(shapes.get(name)!), 0));
+    const whole = new Float32Array(names.reduce((total, name) => total + elementCount(shapes.get(name)!), 0));
     let start = 0;
     for (const name of names) {
       const shape = shapes.get(name)!;
-      weights.set(name, { data: whole.subarray(start, start + count(shape)), shape });
-      start += count(shape);
+      weights.set(name, { data: whole.subarray(start, start + elementCount(shape)), shape });
+      start += elementCount(shape);
     }
   };
   for (const { layers } of productsOf(config)) allocate(layers.map((layer) => weightName(config, layer)));

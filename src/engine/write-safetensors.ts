@@ -1,6 +1,7 @@
 // Writes safetensors files: the header first, then each tensor's bytes in order, in pieces of any size, so that a file may be larger than
 // the memory.
 import { closeSync, fsyncSync, openSync, writeSync } from "node:fs";
+import { elementCount } from "../core/arrays.ts";
 import type { Weight } from "./architecture.ts";
 import { bytesPerElement, type Dtype } from "./safetensors.ts";
 
@@ -13,7 +14,7 @@ export interface TensorSpec {
 
 /** The bytes a tensor takes. */
 export const tensorBytes = ({ dtype, shape }: Pick<TensorSpec, "dtype" | "shape">): number =>
-  shape.reduce((product, size) => product * size, bytesPerElement[dtype]);
+  elementCount(shape) * bytesPerElement[dtype];
 
 /** A new file whose tensors are known and whose bytes are still to come, in the order of the tensors. */
 export class SafetensorsWriter {

@@ -1,7 +1,9 @@
 // A merged model as one GGUF file, by llama.cpp's own converter, and what it wrote compared with the weights it was given.
+
 import { spawn } from "node:child_process";
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { elementCount } from "../core/arrays.ts";
 import { SafetensorsFile } from "../engine/safetensors.ts";
 import { GgufFile, readWeight } from "../gguf/index.ts";
 import { ExportError } from "./errors.ts";
@@ -82,7 +84,7 @@ function compare(folder: string, path: string): string {
       const file = new SafetensorsFile(join(folder, name));
       try {
         for (const { name: tensor, shape } of file.entries.values()) {
-          if (shape.reduce((product, size) => product * size, 1) > maxNumbers) larger++;
+          if (elementCount(shape) > maxNumbers) larger++;
           else {
             const theirs = readWeight(gguf, tensor);
             const ours = file.readFloat32(tensor);

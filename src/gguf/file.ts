@@ -2,6 +2,7 @@
 // header is believed: counts, lengths, offsets and shapes are checked against each other and against the file. Calls are synchronous;
 // weights are read on the engine's worker threads.
 import { closeSync, fstatSync, openSync } from "node:fs";
+import { elementCount } from "../core/arrays.ts";
 import { messageOf } from "../core/errors.ts";
 import { readFully } from "../core/files.ts";
 import { blockTypes } from "./block-types.ts";
@@ -49,7 +50,7 @@ export class GgufFile {
   }
 
   /** A tensor as float32, bit for bit what llama.cpp's own Python package makes of it. `into`: an array of its size to put it in. */
-  readFloat32(tensor: GgufTensor, into: Float32Array = new Float32Array(count(tensor.shape))): Float32Array {
+  readFloat32(tensor: GgufTensor, into: Float32Array = new Float32Array(elementCount(tensor.shape))): Float32Array {
     const { blockBytes, blockSize, unpack } = blockTypes[tensor.type]!;
     const atOnce = Math.max(1, Math.floor(chunkBytes / blockBytes)) * blockBytes;
     for (let at = tensor.start; at < tensor.end; at += atOnce) {
@@ -113,7 +114,7 @@ function readTensor(reader: HeaderReader) {
       `${reader.path} stores ${name} as type ${type} of GGML, which is not read here; ${readable.join(", ")} are. Take another quantization of this model.`,
     );
   }
-  const elements = count(shape);
+  const elements = elementCount(shape);
   if (!Number.isSafeInteger(elements) || elements === 0 || shape.at(-1)! % block.blockSize !== 0)
     throw badFile(reader.path, `gives ${name} the impossible shape [${shape}] for ${block.name}`);
   return { name, shape, type, offset, byteLength: (elements / block.blockSize) * block.blockBytes };
@@ -208,5 +209,3 @@ function fill(path: string, descriptor: number, into: Uint8Array, position: numb
   const read = readFully(descriptor, into, position);
   if (read < into.byteLength) throw badFile(path, `ended at byte ${position + read} while it was being read`);
 }
-
-const count = (shape: readonly number[]) => shape.reduce((product, size) => product * size, 1);

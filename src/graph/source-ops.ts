@@ -1,4 +1,5 @@
 // Where values enter a graph: inputs, bound anew in every run; constants, stored in the compiled graph.
+import { elementCount } from "../core/arrays.ts";
 import type { Shape } from "./dims.ts";
 import { GraphError } from "./errors.ts";
 import { apply1, type DType, type Op, type Tensor } from "./tensor.ts";
@@ -24,7 +25,7 @@ interface ConstantAttributes {
 export const constantOp: Op<ConstantAttributes> = {
   name: "constant",
   infer: (_, { dtype, shape, data }) => {
-    const size = shape.reduce((product, dim) => product * dim, 1);
+    const size = elementCount(shape);
     if (size !== data.length) {
       throw new GraphError("graph/shape", `A constant of shape [${shape.join(", ")}] was given ${data.length} values.`);
     }

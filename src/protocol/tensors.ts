@@ -1,5 +1,7 @@
 // Tensors as they travel: a flat row-major typed array with its shape, dense or compressed by rows (CSR).
+
 import { z } from "zod";
+import { elementCount } from "../core/arrays.ts";
 import { float32Array, indexOfNonInt64, int32Array, narrowInt64 } from "./arrays.ts";
 import { optional } from "./message.ts";
 
@@ -88,7 +90,7 @@ export const tensorSchema = z.codec(wireTensor, z.custom<Tensor>(), {
 
 /** Says what is wrong between a tensor's shape, values and indices, or undefined when they fit together. */
 export function tensorProblem({ data, dtype, shape, sparse }: Tensor): string | undefined {
-  const count = shape.reduce((product, size) => product * size, 1);
+  const count = elementCount(shape);
   if ((dtype === "float32") !== data instanceof Float32Array) return `dtype ${dtype} does not match its values`;
   if (!sparse) {
     return count === data.length ? undefined : `shape [${shape}] has ${count} values, but ${data.length} were sent`;

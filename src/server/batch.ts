@@ -1,6 +1,8 @@
 // Turns a forward/backward request from the wire into what an engine takes, and refuses everything an engine should never see:
 // unknown losses and keys, wrong dtypes, shapes and lengths, token ids outside the vocabulary, NaN and infinity.
+
 import { createHash, type Hash } from "node:crypto";
+import { elementCount } from "../core/arrays.ts";
 import { turnTaker } from "../core/turns.ts";
 import type { EngineModelInfo, LossTensor, TrainingBatch, TrainingDatum } from "../engine/engine.ts";
 import {
@@ -186,7 +188,7 @@ function toLossTensor(
       `${what} has shape [${shape}] for ${length} input tokens. Send [${length}]${dimensions === 2 ? ` or [${length}, K]` : ""}: one value per position.`,
     );
   // Checked before a sparse tensor is unfolded: its shape is only a claim.
-  if (shape.reduce((product, size) => product * size, 1) > maxTensorValues)
+  if (elementCount(shape) > maxTensorValues)
     throw badRequest(
       "server/tensor",
       `${what} has shape [${shape}], more than ${maxTensorValues} values. Split the datum.`,

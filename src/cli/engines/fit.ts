@@ -2,14 +2,7 @@
 // is fetched, and to choose sizes by.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import {
-  adaptedParts,
-  count,
-  type DecoderConfig,
-  parameterCount,
-  partName,
-  weightShapes,
-} from "../../engine/architecture.ts";
+import { adaptedParts, type DecoderConfig, parameterCount, partName, weightShapes } from "../../engine/architecture.ts";
 import { readConfig } from "../../engine/hf-folder.ts";
 
 export interface Sizes {
@@ -64,7 +57,7 @@ export function sizesOf(folder: string): Sizes | undefined {
     parameters: parameterCount(config),
     width: dtypeOf(folder) === "float32" ? 4 : 2,
     adapterPerRank: ofLayer * config.numLayers,
-    tokenNumbers: 2 * config.numLayers * count([config.numKvHeads, config.headDim]),
+    tokenNumbers: 2 * config.numLayers * config.numKvHeads * config.headDim,
     layers: config.numLayers,
     heads: config.numHeads,
     hidden: config.hiddenSize,

@@ -1,5 +1,6 @@
 // ForwardBackwardOutput ↔ protobuf. A record holds a run of data whose outputs have the same names, dtypes and trailing shapes;
 // each of its fields is one flat array with a byte offset per datum.
+import { elementCount } from "../../core/arrays.ts";
 import { MessageWriter } from "../../core/protobuf.ts";
 import type { Tensor } from "../tensors.ts";
 import type { ForwardBackwardOutput } from "../training.ts";
@@ -100,7 +101,7 @@ function readBatchedTensor(reader: Reader): Tensor[] {
     3: () => (dtype = reader.int32()),
     4: () => reader.sizes(trailingShape),
   });
-  const rowLength = trailingShape.reduce((product, size) => product * size, 1);
+  const rowLength = elementCount(trailingShape);
   const itemSize = itemSizeOf(dtype);
   const values = readValues(data, dtype);
   const tensors: Tensor[] = [];
