@@ -50,19 +50,13 @@ function readAssert(line: string): AssertedCall | undefined {
   const after = /^\s*(\))?\s*(?:,|={2,3}|(\.equals\())\s*(JSON\.stringify\()?/.exec(line.slice(end + 1));
   if (!Array.isArray(args) || !after || (asJson === undefined) !== (after[1] === undefined)) return undefined;
   let rest = line.slice(end + 1 + after[0].length).replace(/;?\s*$/, "");
-  // What the assert itself opened.
-  const opened =
-    Number(
-      /\($/.test(
-        whole
-          .slice(0, -name!.length - 1)
-          .replace("JSON.stringify(", "")
-          .trimEnd(),
-      ),
-    ) +
-    Number(after[2] !== undefined) +
-    Number(after[3] !== undefined);
-  for (let left = opened; left > 0; left--) {
+  // Brackets that the assert itself, an equals and a stringify have opened.
+  const before = whole
+    .slice(0, -name!.length - 1)
+    .replace("JSON.stringify(", "")
+    .trimEnd();
+  const opened = [before.endsWith("("), after[2] !== undefined, after[3] !== undefined];
+  for (let left = opened.filter(Boolean).length; left > 0; left--) {
     if (!rest.endsWith(")")) return undefined;
     rest = rest.slice(0, -1).trimEnd();
   }

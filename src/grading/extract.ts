@@ -107,15 +107,9 @@ function codeOf(block: Block | null): Answer | null {
   if (first < 0) return { info, code: "" };
   const last = lines.findLastIndex((line) => line.trim() !== "");
   const kept = lines.slice(first, last + 1);
-  let common: string | undefined;
-  for (const line of kept) {
-    if (line.trim() === "") continue;
-    const indentation = /^[ \t]*/.exec(line)![0];
-    common = common === undefined ? indentation : sharedPrefix(common, indentation);
-  }
-  const width = common?.length ?? 0;
-  const cut = kept.map((line) => (line.trim() === "" ? line.slice(Math.min(width, line.length)) : line.slice(width)));
-  return { info, code: cut.join("\n") };
+  const indentations = kept.filter((line) => line.trim() !== "").map((line) => /^[ \t]*/.exec(line)![0]);
+  const { length } = indentations.reduce(sharedPrefix);
+  return { info, code: kept.map((line) => line.slice(length)).join("\n") };
 }
 
 function sharedPrefix(a: string, b: string): string {

@@ -59,13 +59,12 @@ function namesHint(tests: Json | undefined): string | undefined {
   if (output === undefined) return undefined;
   const wanted =
     Array.isArray(first.get(output)) && !Array.isArray(tests) ? ["inputs", "outputs"] : ["input", "output"];
-  const renamed = [input, output].map((name, index) =>
-    name === undefined || name === wanted[index] ? [] : [name, wanted[index]!],
+  const renamed = [input, output].flatMap((name, index) =>
+    name === undefined || name === wanted[index]
+      ? []
+      : [`${JSON.stringify(name)} is not read: call it ${JSON.stringify(wanted[index])}`],
   );
-  return renamed
-    .filter((pair) => pair.length > 0)
-    .map(([name, right]) => `${JSON.stringify(name)} is not read: call it ${JSON.stringify(right)}`)
-    .join("; ");
+  return renamed.join("; ");
 }
 
 /** Arguments that are no list. */
