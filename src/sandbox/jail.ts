@@ -33,6 +33,7 @@ import {
   callsOf,
   named,
   notMade,
+  orProgramError,
   type Program,
   Programs,
   proveLanguage,
@@ -130,6 +131,13 @@ interface JailParts extends PoolParts {
   typecheck: boolean;
 }
 
+/** Whole numbers, as the kernel takes them, and the bound on a program's processes together. */
+function slotLimits(limits: Limits): SlotLimits {
+  const whole = (value: number) => Math.max(0, Math.ceil(value));
+  const all = Object.entries({ ...limits, treeBytes: limits.memoryBytes }).map(([name, value]) => [name, whole(value)]);
+  return Object.fromEntries(all) as SlotLimits;
+}
+
 class EmbeddedJail implements Jail {
   description: SandboxDescription;
   readonly #parts: JailParts;
@@ -198,15 +206,6 @@ class EmbeddedJail implements Jail {
     this.description = this.#describe(facts.cgroups > 0);
   }
 
-  /** Whole numbers, as the kernel takes them, and the bound on a program's processes together. */
-  #limits(limits: Limits): SlotLimits {
-    const all = Object.entries({ ...limits, treeBytes: limits.memoryBytes }).map(([name, value]) => [
-      name,
-      Math.max(0, Math.ceil(value)),
-    ]);
-    return Object.fromEntries(all) as SlotLimits;
-  }
-
   /**
    * Calls `work` with a slot, and again with another one while slots are lost under it. When they are lost again and again, a program that
    * does nothing tells why: if that one runs, the loss follows the program, which then has `lost` for its result.
@@ -258,7 +257,7 @@ class EmbeddedJail implements Jail {
     let slot: Slot | undefined;
     try {
       slot = await pool.acquire();
-      const limits = this.#limits(defaultLimits);
+      const limits = slotLimits(defaultLimits);
       const tests = [{ kind: "stdin", stdin: "" }] as const;
       sendJob(slot, pythonProgram("", "empty.py"), { tests, preamble: false }, limits);
       let status: TestOutcome["status"] | undefined;
@@ -281,7 +280,7 @@ class EmbeddedJail implements Jail {
     options: { signal?: AbortSignal } = {},
   ): Promise<TestOutcome[]> {
     const outcomes: TestOutcome[] = [];
-    const limits = this.#limits(job.limits);
+    const limits = slotLimits(job.limits);
     const waiting = { ...options, patienceMs: this.#parts.patienceMs };
     const done = (outcome: TestOutcome) => {
       outcomes.push(outcome);
@@ -290,12 +289,9 @@ class EmbeddedJail implements Jail {
     const work = async () => {
       const { language, source, tests } = job;
       const wanted = { language, source, calls: callsOf(tests), memoryBytes: limits.memoryBytes };
-      let program: Program;
-      try {
-        program = await this.#programs.ready(wanted);
-      } catch (error) {
-        if (!(error instanceof ProgramError)) throw error;
-        while (outcomes.length < tests.length && done(notMade(error.message, error.status)) === "continue");
+      const program = await this.#programs.ready(wanted).catch(orProgramError);
+      if (program instanceof ProgramError) {
+        while (outcomes.length < tests.length && done(notMade(program)) === "continue");
         return outcomes;
       }
       options.signal?.throwIfAborted();
@@ -319,20 +315,16 @@ class EmbeddedJail implements Jail {
   }
 
   async execute(request: ExecuteRequest, options: { signal?: AbortSignal } = {}): Promise<ExecuteResult> {
-    const limits = this.#limits(request.limits);
+    const limits = slotLimits(request.limits);
     checkFiles(request);
     // A program may lie in a file, and be imported or started by what runs.
     const programs = [...request.files.values()].filter((bytes) => bytes.length <= maxSourceBytes);
     const texts = [request.code, ...programs.map((bytes) => Buffer.from(bytes).toString("latin1"))];
     const { language, code: source } = request;
     return this.#limiter.run(async () => {
-      let program: Program;
-      try {
-        program = await this.#programs.ready({ language, source, calls: [], memoryBytes: limits.memoryBytes });
-      } catch (error) {
-        if (!(error instanceof ProgramError)) throw error;
-        return emptyResult({ exitCode: 1, notCompiled: error.message });
-      }
+      const wanted = { language, source, calls: [], memoryBytes: limits.memoryBytes };
+      const program = await this.#programs.ready(wanted).catch(orProgramError);
+      if (program instanceof ProgramError) return emptyResult({ exitCode: 1, notCompiled: program.message });
       options.signal?.throwIfAborted();
       if (program.command === null) program.name = freeName(program.name, request.files);
       return this.#execute(program, texts, request, options);
@@ -345,7 +337,7 @@ class EmbeddedJail implements Jail {
     request: ExecuteRequest,
     options: { signal?: AbortSignal } = {},
   ): Promise<ExecuteResult> {
-    const limits = this.#limits(request.limits);
+    const limits = slotLimits(request.limits);
     const waiting = { ...options, patienceMs: this.#parts.patienceMs };
     const work = (slot: Slot) => runOnce(slot, program, request, limits, waiting);
     // The result of a program that takes its supervisor with it every time.

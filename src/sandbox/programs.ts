@@ -252,11 +252,17 @@ function whyNot(result: ExecuteResult): string {
   return said === "" ? `the compiler ended with ${result.exitCode ?? `signal ${result.signal}`}` : said;
 }
 
+/** For the program that is to blame, the error is the result. */
+export function orProgramError(error: unknown): ProgramError {
+  if (error instanceof ProgramError) return error;
+  throw error;
+}
+
 /** What a program that could not be made left. */
-export const notMade = (why: string, status: ProgramError["status"] = "compile-error"): TestOutcome => ({
+export const notMade = ({ message, status }: ProgramError): TestOutcome => ({
   ...withoutEvidence(),
   status,
-  stderrTail: why,
+  stderrTail: message,
   exitCode: 1,
 });
 

@@ -4,7 +4,7 @@ import { type Called, reportFile } from "../../core/languages/call.ts";
 import { ProgramError } from "../../core/languages/language.ts";
 import { languageOf } from "../../core/languages/languages.ts";
 import { callText, statusOfReport } from "../conversation.ts";
-import { callingOf, callsOf, named, notMade, translatedOf } from "../programs.ts";
+import { callingOf, callsOf, named, notMade, orProgramError, translatedOf } from "../programs.ts";
 import { type Job, SandboxError, type TestInput, type TestOutcome, withoutEvidence } from "../sandbox.ts";
 import type { CommandRunResult, RunCodeResponse } from "./api.ts";
 import type { FusionClient } from "./client.ts";
@@ -24,14 +24,10 @@ export async function runDirectly(
   let inSource = (text: string) => text;
   let called: Called = { source };
   if (isCall) {
-    try {
-      const translated = await translatedOf(language, source);
-      called = callingOf(language)(translated.source, callsOf([test]), "file");
-      inSource = translated.inSource;
-    } catch (error) {
-      if (error instanceof ProgramError) return notMade(error.message);
-      throw error;
-    }
+    const translated = await translatedOf(language, source).catch(orProgramError);
+    if (translated instanceof ProgramError) return notMade(translated);
+    called = callingOf(language)(translated.source, callsOf([test]), "file");
+    inSource = translated.inSource;
   }
   const files = Object.entries(called.beside ?? {}).map(([name, text]) => [name, Buffer.from(text).toString("base64")]);
   const answer = await client.runCode(
@@ -48,7 +44,7 @@ export async function runDirectly(
   if (!ran) {
     if (compiled) {
       const said = compiled.stderr || compiled.stdout || "compiling took too long";
-      return notMade(said, called.missing?.(said) ? "target-not-found" : undefined);
+      return notMade(new ProgramError(said, called.missing?.(said) ? "target-not-found" : undefined));
     }
     throw new SandboxError(
       "sandbox/fusion-unread",
