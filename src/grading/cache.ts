@@ -2,6 +2,7 @@
 // graded at the same moment share one run. Failures of the sandbox are never remembered, nor verdicts that a busy machine could explain.
 import { createHash } from "node:crypto";
 import { oncePer } from "../core/once-per.ts";
+import { Recent } from "../core/recent.ts";
 import { writeJson } from "./json.ts";
 import type { Judgement } from "./judge.ts";
 import type { NormalizedTest } from "./normalize.ts";
@@ -28,13 +29,14 @@ interface Running {
 }
 
 export class VerdictCache {
-  readonly #entries: Map<string, Judgement> = new Map();
+  readonly #entries: Recent<string, Judgement>;
   readonly #running: Map<string, Running> = new Map();
   readonly #size: number;
 
   /** `size` is the number of verdicts kept; 0 keeps none and shares nothing. */
   constructor(size: number) {
     this.#size = size;
+    this.#entries = new Recent(size);
   }
 
   /** The remembered judgement, or the result of `compute`, which runs once for all who ask meanwhile. */
@@ -60,7 +62,7 @@ export class VerdictCache {
     const promise = compute(controller.signal).then(
       (judgement) => {
         this.#forget(key, running);
-        this.#remember(key, judgement);
+        if (!judgement.uncertain) this.#entries.set(key, judgement);
         return judgement;
       },
       (error: unknown) => {
@@ -84,12 +86,6 @@ export class VerdictCache {
 
   #forget(key: string, running: Running): void {
     if (this.#running.get(key) === running) this.#running.delete(key);
-  }
-
-  #remember(key: string, judgement: Judgement): void {
-    if (this.#size === 0 || judgement.uncertain) return;
-    this.#entries.set(key, judgement);
-    if (this.#entries.size > this.#size) this.#entries.delete(this.#entries.keys().next().value!);
   }
 }
 

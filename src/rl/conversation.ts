@@ -5,6 +5,7 @@
 import { concat } from "../core/arrays.ts";
 import { WhetstoneError } from "../core/errors.ts";
 import { entryOf } from "../core/maps.ts";
+import { Recent } from "../core/recent.ts";
 import type { Message, Renderer, RenderOptions, ToolDeclaration } from "../renderers/index.ts";
 import type { StopReason } from "../runs/events.ts";
 import type { TrainConfig } from "./config.ts";
@@ -221,17 +222,13 @@ function refuses(renderer: Renderer, messages: readonly Message[], options: Rend
 
 const maxPrompts = 64;
 /** The prompts that were rendered last: the episodes of a group begin with the same one. */
-const prompts = new WeakMap<Renderer, Map<string, Int32Array>>();
+const prompts = new WeakMap<Renderer, Recent<string, Int32Array>>();
 
 function promptOf(renderer: Renderer, messages: readonly Message[], options: RenderOptions): Int32Array {
-  const known = entryOf(prompts, renderer, () => new Map<string, Int32Array>());
+  const known = entryOf(prompts, renderer, () => new Recent<string, Int32Array>(maxPrompts));
   const key = JSON.stringify([messages, options]);
   const prompt = known.get(key) ?? Int32Array.from(renderer.buildGenerationPrompt(messages, options));
   known.delete(key);
   known.set(key, prompt);
-  for (const oldest of known.keys()) {
-    if (known.size <= maxPrompts) break;
-    known.delete(oldest);
-  }
   return prompt;
 }

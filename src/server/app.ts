@@ -1,12 +1,12 @@
 // One life of the server: everything between the HTTP surface and the engine, opened over a state folder. A restart ends one life
 // and begins the next over the same folder.
 import { setMaxListeners } from "node:events";
+import { Recent } from "../core/recent.ts";
 import type { Engine } from "../engine/engine.ts";
 import { CheckpointStore } from "./checkpoints.ts";
 import { CompletionLog } from "./completions.ts";
 import { Decoder } from "./decoder.ts";
 import { Operations } from "./operations.ts";
-import { Recent } from "./recent.ts";
 import { Registry } from "./registry.ts";
 import { Samplers } from "./samplers.ts";
 import type { ClientFlag } from "./session-routes.ts";

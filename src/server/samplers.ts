@@ -1,11 +1,12 @@
 // Samplers: frozen weights to sample from. Those with a source on disk (a base model, a saved checkpoint) are opened in the engine
 // when they are used and may be closed when others need the room; an unnamed snapshot exists in the engine only.
+
+import { Recent } from "../core/recent.ts";
 import type { EngineModelInfo, SampleOutput, SampleRequest, SamplerSource } from "../engine/engine.ts";
 import { parseTinkerPath } from "../protocol/index.ts";
 import type { App } from "./app.ts";
 import { badRequest, engineModel, numberReused, ServerError } from "./errors.ts";
 import type { Operation } from "./operations.ts";
-import { Recent } from "./recent.ts";
 import type { ModelRecord, SamplerRecord } from "./registry.ts";
 
 interface OpenSampler {

@@ -1,8 +1,9 @@
 // Applies one model's training requests in the order of their sequence numbers, one after another, whatever order they arrive
 // in: the chunks of one batch come 2…n, then 1. A number that never comes (a client whose submit failed) holds the queue up for
 // a limited time; after that it is passed over and refused when it does come, so nothing is ever applied out of order.
+
+import { Recent } from "../core/recent.ts";
 import { badRequest, numberReused } from "./errors.ts";
-import { Recent } from "./recent.ts";
 
 type Task = () => Promise<void>;
 

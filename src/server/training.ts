@@ -3,6 +3,7 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { z } from "zod";
+import { Recent } from "../core/recent.ts";
 import type { AdamSettings, EngineModelInfo, LoraSpec, TrainingBatch } from "../engine/engine.ts";
 import {
   type CheckpointKind,
@@ -22,7 +23,6 @@ import { filesBelow } from "./archive.ts";
 import type { CheckpointRecord } from "./checkpoints.ts";
 import { badRequest, engineModel, type NumberedRequest, numberReused, ServerError, shuttingDown } from "./errors.ts";
 import type { Operation, Result } from "./operations.ts";
-import { Recent } from "./recent.ts";
 import type { ModelRecord } from "./registry.ts";
 import { SequenceQueue } from "./sequence.ts";
 import { lost, requireFit, requireTrainingPath, unloaded } from "./training-refusals.ts";
