@@ -1,4 +1,4 @@
-// `whetstone/sandbox`: runs untrusted Python under limits and reports what happened; it judges nothing. The embedded jail, or Sandbox
+// `whetstone/sandbox`: runs untrusted programs under limits and reports what happened; it judges nothing. The embedded jail, or Sandbox
 // Fusion. `whetstone/grading` puts tests and verdicts over it.
 export { WhetstoneError } from "../core/errors.ts";
 export { openSandbox, type SandboxChoice } from "./open-sandbox.ts";

@@ -1,4 +1,4 @@
-// The embedded jail: runs Python programs on this machine behind the strongest isolation that proves itself at start.
+// The embedded jail: runs programs on this machine behind the strongest isolation that proves itself at start.
 // `run` is the judge's side (many tests, one program); `execute` runs one program once, as a plain script with files.
 import { availableParallelism } from "node:os";
 import { join } from "node:path";

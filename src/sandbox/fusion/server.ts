@@ -1,5 +1,5 @@
-// Sandbox Fusion's /run_code and /v1/ping over the embedded jail. Fields, defaults, null conventions and status rules are the
-// original's; the deviations (bounded everything, honest output and memory limits, no paths outside the work folder, python only)
+// Sandbox Fusion's /run_code and /v1/ping over the embedded jail. Fields, defaults, null conventions and status rules are the original's. The
+// deviations (bounded everything, honest output and memory limits, no paths outside the work folder, only the languages that this machine has)
 // are listed in docs/grading.md.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { messageOf } from "../../core/errors.ts";
