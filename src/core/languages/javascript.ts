@@ -83,6 +83,11 @@ try {
   request.arguments = request.arguments.map((one) => parse(one));
 } catch { end("bad-arguments"); }
 const name = request.function;
+const methodOf = (Solution) => {
+  if (typeof Solution !== "function" || typeof Solution.prototype?.[name] !== "function") return undefined;
+  const solution = new Solution();
+  return (...all) => solution[name](...all);
+};
 (async () => {
   let found;
   let script;
@@ -95,19 +100,11 @@ const name = request.function;
     script.runInThisContext();
     const own = (of) => { try { return vm.runInThisContext("typeof " + of + " === 'undefined' ? undefined : " + of); } catch { return undefined; } };
     found = own(name) ?? module.exports?.[name] ?? (typeof module.exports === "function" ? module.exports : undefined);
-    const Solution = own("Solution") ?? module.exports?.Solution;
-    if (typeof found !== "function" && typeof Solution === "function" && typeof Solution.prototype?.[name] === "function") {
-      const solution = new Solution();
-      found = (...all) => solution[name](...all);
-    }
+    if (typeof found !== "function") found = methodOf(own("Solution") ?? module.exports?.Solution) ?? found;
   } else {
     const exported = await import(pathToFileURL(file).href);
     found = exported[name] ?? exported.default?.[name] ?? exported.default;
-    const Solution = exported.Solution ?? exported.default;
-    if (typeof exported[name] !== "function" && typeof Solution?.prototype?.[name] === "function") {
-      const solution = new Solution();
-      found = (...all) => solution[name](...all);
-    }
+    if (typeof exported[name] !== "function") found = methodOf(exported.Solution ?? exported.default) ?? found;
   }
   if (typeof found !== "function") end("target-not-found");
   const value = await found(...request.arguments);

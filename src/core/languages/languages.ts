@@ -16,10 +16,8 @@ export const languageOf = (name: LanguageName = "python"): Language => languages
 /** The language that a name means: its own or a tag of code fences. */
 export function languageNamed(name: string): LanguageName | undefined {
   const small = name.trim().toLowerCase();
-  return languageNames.find((own) => own === small || tagsOf(own).includes(small));
+  return languageNames.find((own) => own === small || languageOf(own).tags.includes(small));
 }
-
-const tagsOf = (name: LanguageName): readonly string[] => languages[name].tags;
 
 /** The languages of a text: names with commas, or "any" for all; undefined where one is not known. */
 export function languagesNamed(text: string): readonly LanguageName[] | undefined {
