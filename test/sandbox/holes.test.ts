@@ -219,7 +219,10 @@ if bit: [os.write(1, b" " * 65536) for _ in range(100)]; os.write(2, b"x" * 9999
     const seen: string[] = [];
     const looking = setInterval(() => {
       for (const [pid, name] of runningNames()) {
-        if (name === "greedy") seen.push(readFileSync(`/proc/${pid}/oom_score_adj`, "utf8").trim());
+        if (name !== "greedy") continue;
+        try {
+          seen.push(readFileSync(`/proc/${pid}/oom_score_adj`, "utf8").trim());
+        } catch {} // it has ended meanwhile
       }
     }, 100);
     try {
