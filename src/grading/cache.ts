@@ -1,14 +1,19 @@
 // Remembers verdicts by what decides them: the program, the tests, the limits and the comparator. Equal programs that are
 // graded at the same moment share one run. Failures of the sandbox are never remembered, nor verdicts that a busy machine could explain.
 import { createHash } from "node:crypto";
-import { oncePer } from "../core/once-per.ts";
+import { entryOf } from "../core/maps.ts";
 import { Recent } from "../core/recent.ts";
 import { writeJson } from "./json.ts";
 import type { Judgement } from "./judge.ts";
 import type { NormalizedTest } from "./normalize.ts";
 
+const fingerprints = new WeakMap<readonly NormalizedTest[], string>();
+
 /** A hash of tests, computed once per list. */
-export const testsFingerprint = oncePer((tests: readonly NormalizedTest[]): string => {
+export const testsFingerprint = (tests: readonly NormalizedTest[]): string =>
+  entryOf(fingerprints, tests, () => hashOf(tests));
+
+function hashOf(tests: readonly NormalizedTest[]): string {
   const hash = createHash("sha256");
   for (const test of tests) {
     const parts =
@@ -19,7 +24,7 @@ export const testsFingerprint = oncePer((tests: readonly NormalizedTest[]): stri
     for (const part of parts) hash.update(`${part.length}:`).update(part);
   }
   return hash.digest("base64");
-});
+}
 
 interface Running {
   promise: Promise<Judgement>;

@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto";
 import { type LanguageName, languageOf, languageOfTag } from "../core/languages/languages.ts";
 import { Limiter, type TaskOptions } from "../core/limiter.ts";
+import { entryOf } from "../core/maps.ts";
 import {
   defaultLimits,
   type Limits,
@@ -160,14 +161,8 @@ export function createGrader(options: GraderOptions): Grader {
   const siblings = new Siblings();
   const chosen = new WeakMap<readonly NormalizedTest[], readonly NormalizedTest[]>();
 
-  const testsOf = (problem: GradeRequest["problem"]) => {
-    let tests = chosen.get(problem.tests);
-    if (!tests) {
-      tests = selectTests(problem.tests, selection, problem.id ?? testsFingerprint(problem.tests));
-      chosen.set(problem.tests, tests);
-    }
-    return tests;
-  };
+  const testsOf = ({ id, tests }: GradeRequest["problem"]) =>
+    entryOf(chosen, tests, () => selectTests(tests, selection, id ?? testsFingerprint(tests)));
 
   /** Takes turns in the sandbox; `spent` says how long it waited for them and how long they took. */
   const turns =

@@ -1,6 +1,6 @@
 // Runs one program on its tests, a round at a time. The sandbox gets inputs only; expected values stay here. Nothing in a round depends on
 // whether an answer is right: what came out is kept, as small as it can be made without looking at what is expected, until the round is over.
-import { oncePer } from "../core/once-per.ts";
+import { entryOf } from "../core/maps.ts";
 import { whet } from "../core/program.ts";
 import { type Sandbox, SandboxError, type TestInput, type TestOutcome } from "../sandbox/sandbox.ts";
 import { longestShown, shownOfFrame, shownOfOutput } from "./failure.ts";
@@ -34,20 +34,19 @@ export interface RanTest {
   status?: GradeStatus;
 }
 
-/** What a sandbox may know of the tests. */
-const sandboxInputs = oncePer((tests: readonly NormalizedTest[]): readonly TestInput[] =>
-  tests.map((test) =>
-    test.kind === "stdin"
-      ? { kind: "stdin", stdin: test.input }
-      : { kind: "call", functionName: test.functionName, argumentsJson: test.args.map(writeJson) },
-  ),
-);
+/** What a sandbox may know of a test. */
+const sandboxInput = (test: NormalizedTest): TestInput =>
+  test.kind === "stdin"
+    ? { kind: "stdin", stdin: test.input }
+    : { kind: "call", functionName: test.functionName, argumentsJson: test.args.map(writeJson) };
+const inputs = new WeakMap<readonly NormalizedTest[], readonly TestInput[]>();
 
 /** The expected values of a call as text. */
-const expectedTexts = oncePer(({ expected, expectedAlt }: NormalizedTest & { kind: "functional" }) => ({
+const expectedTexts = ({ expected, expectedAlt }: NormalizedTest & { kind: "functional" }) => ({
   expected: writeJson(expected),
   ...(expectedAlt === undefined ? {} : { expectedAlt: writeJson(expectedAlt) }),
-}));
+});
+const texts = new WeakMap<NormalizedTest, ReturnType<typeof expectedTexts>>();
 
 export class ProgramRun {
   readonly outcomes: TestOutcome[] = [];
@@ -85,7 +84,8 @@ export class ProgramRun {
   async #part(end: number, ran: RanTest[]): Promise<void> {
     const { sandbox, place, signal } = this.#where;
     const { language, limits, preamble, problemMs, everyTest } = this.#rules;
-    const tests = sandboxInputs(this.#tests).slice(this.outcomes.length, end);
+    const all = entryOf(inputs, this.#tests, () => this.#tests.map(sandboxInput));
+    const tests = all.slice(this.outcomes.length, end);
     const evidence: (Evidence | Promise<Evidence>)[] = [];
     let printedBytes = 0;
     let endedItself = false;
@@ -126,8 +126,10 @@ export class ProgramRun {
     if (frame !== undefined) outcome.frame = shownOfFrame(frame);
     const status = ownStatus(outcome, test);
     if (status) return { outcome, printedBytes, status };
-    if (test.kind === "functional")
-      return { outcome, printedBytes, kept: { kind: "value", frame, ...expectedTexts(test) } };
+    if (test.kind === "functional") {
+      const expected = entryOf(texts, test, () => expectedTexts(test));
+      return { outcome, printedBytes, kept: { kind: "value", frame, ...expected } };
+    }
     const { comparator } = this.#rules;
     const evidence = (bytes: Uint8Array): Evidence => ({
       kind: "output",

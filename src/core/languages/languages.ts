@@ -1,5 +1,6 @@
 // Looks languages of programs up, by name or by the tag of a fence.
 import { messageOf } from "../errors.ts";
+import { entryOf } from "../maps.ts";
 import type { Language, Tools } from "./language.ts";
 import { languages } from "./list.ts";
 
@@ -36,17 +37,13 @@ export const languageOfTag = (asked: readonly LanguageName[], info: string): Lan
 const found = new Map<LanguageName, Promise<Tools | string>>();
 
 /** What this machine has for a language with a runtime of its own, looked for once; where it has none, a text that says what is missing. */
-export function toolsOf(name: LanguageName): Promise<Tools | string> {
-  let tools = found.get(name);
-  if (!tools) {
-    // A command that fails is no use either.
-    tools = (languageOf(name).runtime?.find() ?? Promise.resolve("a runtime")).catch(
+export const toolsOf = (name: LanguageName): Promise<Tools | string> =>
+  entryOf(found, name, () =>
+    (languageOf(name).runtime?.find() ?? Promise.resolve("a runtime")).catch(
+      // A command that fails is no use either.
       (error: unknown) => `one that answers (${messageOf(error).split("\n")[0]})`,
-    );
-    found.set(name, tools);
-  }
-  return tools;
-}
+    ),
+  );
 
 /** Whether tests can call functions of its programs; else they only read stdin. */
 export const canCall = (name: LanguageName): boolean => {
