@@ -1,13 +1,14 @@
 // A client that spells a conversation otherwise goes on from the same turn; one that changes a word does not.
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import type { Message, ToolCall } from "../renderers/index.ts";
+import { argumentsText, callId, isSameJson, readMessages } from "./conversation.ts";
 import { match, type Spoken } from "./match.ts";
 import { readRequest, type WireMessage } from "./request.ts";
-import { type Called, callId, isSameJson, readMessages, type Said } from "./said.ts";
 
 const json = fc.jsonValue({ maxDepth: 2 });
 const text = fc.string({ unit: "grapheme", maxLength: 12 });
-const said = (role: "system" | "user", content: string): Said => ({ role, content, calls: [] });
+const said = (role: "system" | "user", content: string): Message => ({ role, content });
 
 interface Drawn {
   system: string;
@@ -45,13 +46,17 @@ function nodesOf({ system, turns }: Drawn): Spoken[] {
   for (const [index, { user, content, reasoning, calls, results }] of turns.entries()) {
     history.push(said("user", user));
     const made = calls.map(
-      ({ name, given }, position): Called => ({ id: callId(index, position), name, arguments: JSON.stringify(given) }),
+      ({ name, given }, position): ToolCall => ({
+        id: callId(index, position),
+        name,
+        arguments: JSON.stringify(given),
+      }),
     );
-    history = [...history, { role: "assistant", content, reasoning, calls: made }];
+    history = [...history, { role: "assistant", content, reasoning, toolCalls: made }];
     nodes.push({ index, said: history });
     history = [
       ...history,
-      ...made.map(({ id }, at): Said => ({ role: "tool", content: results[at]!, calls: [], callId: id })),
+      ...made.map(({ id }, at): Message => ({ role: "tool", content: results[at]!, toolCallId: id! })),
     ];
   }
   return nodes;
@@ -66,13 +71,13 @@ const spelling: fc.Arbitrary<Spelling> = fc.record({
 });
 
 /** The conversation as some client writes it. */
-function wire(conversation: readonly Said[], { content, reasoning, spaced, turned }: Spelling): WireMessage[] {
+function wire(conversation: readonly Message[], { content, reasoning, spaced, turned }: Spelling): WireMessage[] {
   const order = <Item>(items: readonly Item[]) => (turned ? items.toReversed() : [...items]);
   const messages: WireMessage[] = [];
   let results: WireMessage[] = [];
   for (const message of [...conversation, said("user", "?")]) {
     if (message.role === "tool") {
-      results.push({ role: "tool", content: message.content, tool_call_id: message.callId! });
+      results.push({ role: "tool", content: message.content, tool_call_id: message.toolCallId! });
       continue;
     }
     messages.push(...order(results));
@@ -93,10 +98,13 @@ function wire(conversation: readonly Said[], { content, reasoning, spaced, turne
       role: "assistant",
       content: reasoning >= 2 ? moved : spelled,
       ...(reasoning === 1 && { reasoning_content: thought }),
-      tool_calls: order(message.calls).map(({ id, name, arguments: given }) => ({
-        id: id!,
+      tool_calls: order(message.toolCalls ?? []).map((call) => ({
+        id: call.id!,
         type: "function",
-        function: { name, arguments: JSON.stringify(turnedAround(JSON.parse(given), turned), null, spaced ? 2 : 0) },
+        function: {
+          name: call.name,
+          arguments: JSON.stringify(turnedAround(JSON.parse(argumentsText(call)), turned), null, spaced ? 2 : 0),
+        },
       })),
     });
   }
@@ -150,7 +158,7 @@ test("an edited message goes on from the turn before it, or begins anew and says
 
 test("of two turns that say the same, the one that a call names is taken, then one that nothing went on from", () => {
   const call = (turn: number) => ({ id: callId(turn, 0), name: "look", arguments: "{}" });
-  const answer = (calls: Called[]): Said => ({ role: "assistant", content: "Hello", calls });
+  const answer = (toolCalls: ToolCall[]): Message => ({ role: "assistant", content: "Hello", toolCalls });
   const asked = said("user", "Hi");
   const byCall = [0, 1].map((index) => ({ index, said: [asked, answer([call(index)])] }));
   expect(match(byCall, [asked, answer([call(1)]), asked]).from).toBe(byCall[1]);

@@ -16,9 +16,8 @@ async function ask(stream: boolean, take: "all" | "the beginning"): Promise<bool
     models: ["m"],
     answer: async ({ gone }) => {
       gone.addEventListener("abort", () => told(false));
-      const said = { role: "assistant" as const, content, calls: [] };
-      const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
-      const reply = { id: "1", model: "m", created: 0, choices: [{ said, finish: "stop" as const }], usage };
+      const choices = [{ message: { role: "assistant" as const, content }, isCut: false }];
+      const reply = { id: "1", model: "m", created: 0, choices, promptTokens: 1, completionTokens: 1 };
       return { reply, delivered: () => told(true) };
     },
   };

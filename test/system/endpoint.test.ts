@@ -212,6 +212,16 @@ test("a clock in the system prompt begins a sequence at each answer, and the rea
   expect(sequences).toBe(3);
 });
 
+test("a changed message begins a sequence, and is counted for the diagnosis", async () => {
+  const { episodes, sequences } = await play(async ({ endpoint }) => {
+    const first = await say(endpoint, [user("?")]);
+    await say(endpoint, [user("? (at last)"), first, user("And?")]);
+  });
+  expect(episodes[0]!.rewrites).toEqual(["an earlier user message was changed"]);
+  expect(episodes[0]!.metrics).toMatchObject({ "endpoint/changed": 1, "endpoint/system_changed": 0 });
+  expect(sequences).toBe(2);
+});
+
 test("/models first, another model's name, and a stream with usage", async () => {
   const { episodes } = await play(async ({ endpoint }) => {
     const client = await openai(endpoint);

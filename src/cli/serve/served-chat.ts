@@ -11,9 +11,8 @@ import {
   type Reply,
   readMessages,
   type TokenLogprob,
-  toMessage,
+  toClient,
   toolsOf,
-  toSaid,
 } from "../../openai/index.ts";
 import type { Renderer } from "../../renderers/index.ts";
 
@@ -47,8 +46,7 @@ export class ServedChat implements ChatModel {
     const { sampler, renderer, window } = await this.#modelOf(name);
     const tools = toolsOf(request);
     const options = tools.length > 0 ? { tools } : {};
-    const messages = readMessages(request.messages).map((message) => toMessage(message));
-    const prompt = Int32Array.from(renderer.buildGenerationPrompt(messages, options));
+    const prompt = Int32Array.from(renderer.buildGenerationPrompt(readMessages(request.messages), options));
     const room = window - prompt.length;
     const asked = request.max_completion_tokens ?? request.max_tokens ?? room;
     if (room < 1)
@@ -65,24 +63,20 @@ export class ServedChat implements ChatModel {
     });
     const stops = [request.stop ?? []].flat().filter((text) => text !== "");
     const choices = sequences.map(({ tokens, logprobs, stopReason }): Choice => {
-      const { message, reasoningOpen = false } = renderer.parseResponse(tokens, options);
-      const said = toSaid(message, () => `call_${randomUUID()}`);
-      const end = stopAt(said.content, stops);
-      const isCut = end === undefined && (stopReason === "length" || reasoningOpen);
+      const { message: answer, reasoningOpen = false } = renderer.parseResponse(tokens, options);
+      const message = toClient(answer, () => `call_${randomUUID()}`);
+      const end = stopAt(message.content, stops);
       return {
-        said: end === undefined ? said : { ...said, content: said.content.slice(0, end), calls: [] },
-        finish: isCut ? "length" : end === undefined && said.calls.length > 0 ? "tool_calls" : "stop",
+        message: end === undefined ? message : { ...message, content: message.content.slice(0, end), toolCalls: [] },
+        isCut: end === undefined && (stopReason === "length" || reasoningOpen),
         logprobs: request.logprobs && logprobs ? logprobsOf(renderer, tokens, logprobs) : undefined,
       };
     });
-    const completion = sequences.reduce((sum, { tokens }) => sum + tokens.length, 0);
-    const usage = {
-      prompt_tokens: prompt.length,
-      completion_tokens: completion,
-      total_tokens: prompt.length + completion,
-    };
+    const completionTokens = sequences.reduce((sum, { tokens }) => sum + tokens.length, 0);
     const created = Math.floor(Date.now() / 1000);
-    return { reply: { id: `chatcmpl-${randomUUID()}`, model: name, created, choices, usage }, delivered: () => {} };
+    const id = `chatcmpl-${randomUUID()}`;
+    const reply = { id, model: name, created, choices, promptTokens: prompt.length, completionTokens };
+    return { reply, delivered: () => {} };
   }
 
   async #modelOf(name: string): Promise<ServedModel> {

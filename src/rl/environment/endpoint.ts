@@ -14,13 +14,11 @@ import {
   placeOfCall,
   type Reply,
   readMessages,
-  type Said,
   type Spoken,
-  toMessage,
+  systemChanged,
+  toClient,
   toolsOf,
-  toSaid,
   turnOf,
-  whyChanged,
 } from "../../openai/index.ts";
 import type { Message } from "../../renderers/index.ts";
 import type { StopReason } from "../../runs/events.ts";
@@ -46,6 +44,8 @@ export interface EndpointParts {
 
 interface Node extends Spoken {
   turn: Turn;
+  /** Why its conversation began anew. */
+  changed: string | undefined;
   /** Answers that went on from it. */
   used: number;
 }
@@ -102,12 +102,12 @@ export class EpisodeEndpoint implements ChatModel {
   #say(): void {
     if (this.#asked === 0) return;
     const tokens = (nodes: readonly Node[]) => nodes.reduce((sum, { turn }) => sum + turn.tokens.length, 0);
-    const changed = this.#nodes.flatMap(({ turn: { rewritten } }) => rewritten ?? []);
-    const system = changed.filter((why) => why === whyChanged.system).length;
+    const changes = this.#nodes.flatMap(({ changed }) => changed ?? []);
+    const system = changes.filter((why) => why === systemChanged).length;
     const figures = {
       answers: this.#asked,
       system_changed: system,
-      changed: changed.filter((why) => why.startsWith(whyChanged.earlier)).length,
+      changed: changes.length - system,
       tokens: tokens(this.#nodes),
       lost_tokens: tokens(this.#nodes.filter(({ turn }) => !turn.isDelivered)),
     };
@@ -164,7 +164,6 @@ export class EpisodeEndpoint implements ChatModel {
 
   async #ask(request: ChatRequest): Promise<Node> {
     const { conversation, signal, maxTurns, counts } = this.#parts;
-    const said = readMessages(request.messages);
     if (this.#asked >= maxTurns)
       throw this.#over(
         "max_turns",
@@ -174,7 +173,7 @@ export class EpisodeEndpoint implements ChatModel {
           `The episode has had its ${maxTurns} answers (max_turns). End the agent's loop earlier, or train with max_turns=${2 * maxTurns}.`,
         ),
       );
-    const { from, added, changed } = match(this.#nodes, said, ({ used }) => used);
+    const { from, added, changed } = match(this.#nodes, readMessages(request.messages), ({ used }) => used);
     this.#asked++;
     if (from) {
       from.used++;
@@ -193,10 +192,11 @@ export class EpisodeEndpoint implements ChatModel {
         isDelivered: false,
         rewritten: changed,
       });
-      const answer = toSaid(turn.answer, (position) => callId(turn.index, position));
-      counts.toolCalls += answer.calls.length;
+      const answer = toClient(turn.answer, (position) => callId(turn.index, position));
+      counts.toolCalls += answer.toolCalls?.length ?? 0;
       if (turn.answer.unparsedToolCalls) counts.malformed++;
-      const node = { index: turn.index, turn, said: [...(from?.said ?? []), ...added, answer], used: 0 };
+      const said = [...(from?.said ?? []), ...added, answer];
+      const node = { index: turn.index, turn, changed, said, used: 0 };
       this.#nodes.push(node);
       return node;
     } catch (error) {
@@ -222,9 +222,12 @@ export class EpisodeEndpoint implements ChatModel {
   }
 
   /** An answer of the model is taken as the model gave it: what a client leaves out of it is still there. */
-  #messageOf(said: Said): Message {
+  #messageOf(said: Message): Message {
     const known = turnOf(this.#nodes, said);
-    return known ? known.turn.answer : toMessage(said, (id) => this.#idOf(id));
+    if (known) return known.turn.answer;
+    const { toolCallId, ...message } = said;
+    const id = this.#idOf(toolCallId);
+    return id === undefined ? message : { ...message, toolCallId: id };
   }
 
   /** The id that the model's format wrote for a call; one of ours is nothing to it. */
@@ -235,16 +238,14 @@ export class EpisodeEndpoint implements ChatModel {
   }
 
   #replyOf({ turn, said }: Node): Reply {
-    const answer = said.at(-1)!;
-    const completion = turn.tokens.length;
-    const total = this.#parts.conversation.pathOf(turn).length;
-    const finish = turn.truncated ? "length" : answer.calls.length > 0 ? "tool_calls" : "stop";
+    const completionTokens = turn.tokens.length;
     return {
       id: `chatcmpl-${turn.index}`,
       model: this.#parts.model,
       created: 0,
-      choices: [{ said: answer, finish }],
-      usage: { prompt_tokens: total - completion, completion_tokens: completion, total_tokens: total },
+      choices: [{ message: said.at(-1)!, isCut: turn.truncated }],
+      promptTokens: this.#parts.conversation.pathOf(turn).length - completionTokens,
+      completionTokens,
     };
   }
 }

@@ -1,27 +1,10 @@
-// What is said in a conversation, apart from how a client spells it: content as null, text or parts; arguments as JSON of any spelling;
+// A conversation's messages, apart from how a client spells them: content as null, text or parts; arguments as JSON of any spelling;
 // parallel calls and their results in any order.
 import { isDeepStrictEqual } from "node:util";
+import type { Message, ToolCall } from "../renderers/index.ts";
+import { contentOf } from "../renderers/messages.ts";
 import { EndpointError } from "./errors.ts";
 import type { WireMessage } from "./request.ts";
-
-/** A call of a tool. */
-export interface Called {
-  id: string | undefined;
-  name: string;
-  /** As JSON text. */
-  arguments: string;
-}
-
-/** One message. */
-export interface Said {
-  role: "system" | "user" | "assistant" | "tool";
-  content: string;
-  /** Undefined: nothing was said of it. */
-  reasoning?: string | undefined;
-  calls: readonly Called[];
-  /** Of a tool's result: the call that it answers. */
-  callId?: string | undefined;
-}
 
 /** Our ids name the turn that made the call, and its place there. */
 export const callId = (turn: number, position: number): string => `call_${turn}_${position}`;
@@ -32,30 +15,43 @@ export function placeOfCall(id: string | undefined): { turn: number; position: n
   return turn === undefined ? undefined : { turn: Number(turn), position: Number(position) };
 }
 
+/** The arguments of a call as JSON text. */
+export const argumentsText = ({ arguments: given }: ToolCall): string =>
+  typeof given === "string" ? given : JSON.stringify(given);
+
+/** An answer as its client sees it: what looked like a call and could not be read is text. */
+export const toClient = (answer: Message, idOf: (position: number) => string): Message => ({
+  role: "assistant",
+  content: contentOf(answer),
+  ...(answer.reasoning !== undefined && { reasoning: answer.reasoning }),
+  ...(answer.toolCalls && { toolCalls: answer.toolCalls.map((call, position) => ({ ...call, id: idOf(position) })) }),
+});
+
 /** A conversation from the wire. */
-export function readMessages(messages: readonly WireMessage[]): Said[] {
+export function readMessages(messages: readonly WireMessage[]): Message[] {
   return inOrder(messages.map(readMessage));
 }
 
-function readMessage(message: WireMessage, index: number): Said {
-  const { content, thought } = contentOf(message.content, index);
+function readMessage(message: WireMessage, index: number): Message {
+  const { content, thought } = readContent(message.content, index);
   const role = message.role === "developer" ? "system" : message.role;
-  const calls = (message.tool_calls ?? []).map(({ id, function: { name, arguments: given } }): Called => {
+  const { tool_call_id: toolCallId, tool_calls: calls } = message;
+  if (role === "tool") return { role, content, ...(toolCallId != null && { toolCallId }) };
+  if (role !== "assistant") return { role, content };
+  const reasoning = message.reasoning_content ?? message.reasoning ?? thought;
+  const toolCalls = (calls ?? []).map(({ id, function: { name, arguments: given } }): ToolCall => {
     const text = typeof given === "string" ? given : JSON.stringify(given ?? {});
-    return { id: id ?? undefined, name, arguments: text };
+    return { name, arguments: text.trim() === "" ? "{}" : text, ...(id != null && { id }) };
   });
-  return {
-    role,
-    content,
-    reasoning: message.reasoning_content ?? message.reasoning ?? thought,
-    calls: role === "assistant" ? calls : [],
-    callId: role === "tool" ? (message.tool_call_id ?? undefined) : undefined,
-  };
+  return { role, content, ...(reasoning && { reasoning }), ...(toolCalls.length > 0 && { toolCalls }) };
 }
 
-function contentOf(content: WireMessage["content"], index: number): { content: string; thought: string | undefined } {
-  if (content === null || content === undefined) return { content: "", thought: undefined };
-  if (typeof content === "string") return { content, thought: undefined };
+function readContent(
+  content: WireMessage["content"],
+  index: number,
+): { content: string; thought?: string | undefined } {
+  if (content === null || content === undefined) return { content: "" };
+  if (typeof content === "string") return { content };
   let text = "";
   let thought: string | undefined;
   for (const part of content) {
@@ -76,19 +72,18 @@ function contentOf(content: WireMessage["content"], index: number): { content: s
 }
 
 /** Calls, and the results behind them, in the order in which the calls were made. */
-function inOrder(messages: readonly Said[]): Said[] {
-  const ordered: Said[] = [];
+function inOrder(messages: readonly Message[]): Message[] {
+  const ordered: Message[] = [];
   for (let at = 0; at < messages.length; ) {
     const message = messages[at++]!;
-    if (message.role !== "assistant" || message.calls.length === 0) {
-      ordered.push(message);
-      continue;
-    }
-    const calls = sortedBy(message.calls, ({ id }, index) => placeOfCall(id)?.position ?? index);
-    const results: Said[] = [];
+    ordered.push(message);
+    if (!message.toolCalls) continue;
+    const toolCalls = sortedBy(message.toolCalls, ({ id }, index) => placeOfCall(id)?.position ?? index);
+    const results: Message[] = [];
     while (messages[at]?.role === "tool") results.push(messages[at++]!);
-    const order = new Map(calls.map(({ id }, index) => [id, index]));
-    ordered.push({ ...message, calls }, ...sortedBy(results, (result) => order.get(result.callId) ?? calls.length));
+    const order = new Map(toolCalls.map(({ id }, index) => [id, index]));
+    ordered[ordered.length - 1] = { ...message, toolCalls };
+    ordered.push(...sortedBy(results, ({ toolCallId }) => order.get(toolCallId) ?? toolCalls.length));
   }
   return ordered;
 }
@@ -99,30 +94,30 @@ function sortedBy<Item>(items: readonly Item[], keyOf: (item: Item, index: numbe
 }
 
 /** Whether what a client sends is what was said: of the reasoning that it sends, and in any spelling of the rest. */
-export function isSame(ours: Said, theirs: Said): boolean {
+export function isSame(ours: Message, theirs: Message): boolean {
   if (ours.role !== theirs.role) return false;
-  if (ours.role === "tool") return ours.content === theirs.content && sameId(ours.callId, theirs.callId);
+  if (ours.role === "tool") return ours.content === theirs.content && sameId(ours.toolCallId, theirs.toolCallId);
   if (ours.role !== "assistant") return ours.content === theirs.content;
-  return isSameText(ours, theirs) && isSameCalls(ours.calls, theirs.calls);
+  return isSameText(ours, theirs) && isSameCalls(ours.toolCalls ?? [], theirs.toolCalls ?? []);
 }
 
 const sameId = (a: string | undefined, b: string | undefined) => a === undefined || b === undefined || a === b;
 
 /** Some clients write reasoning into the text, between tags. */
-function isSameText(ours: Said, theirs: Said): boolean {
-  const same = (content: string, reasoning: string | undefined) =>
+function isSameText(ours: Message, theirs: Message): boolean {
+  const same = (content: string, reasoning = "") =>
     content.trim() === ours.content.trim() &&
-    ((reasoning ?? "").trim() === "" || reasoning!.trim() === (ours.reasoning ?? "").trim());
+    (reasoning.trim() === "" || reasoning.trim() === (ours.reasoning ?? "").trim());
   if (same(theirs.content, theirs.reasoning)) return true;
   const [, moved, text] = /^\s*<think>([\s\S]*?)<\/think>([\s\S]*)$/.exec(theirs.content) ?? [];
   return moved !== undefined && same(text!, theirs.reasoning ?? moved);
 }
 
-function isSameCalls(ours: readonly Called[], theirs: readonly Called[]): boolean {
+function isSameCalls(ours: readonly ToolCall[], theirs: readonly ToolCall[]): boolean {
   if (ours.length !== theirs.length) return false;
   return theirs.every((call, index) => {
     const meant = ours.find(({ id }) => id !== undefined && id === call.id) ?? ours[index]!;
-    return meant.name === call.name && isSameJson(meant.arguments, call.arguments);
+    return meant.name === call.name && isSameJson(argumentsText(meant), argumentsText(call));
   });
 }
 
