@@ -2,7 +2,8 @@
 import type { Message } from "../../renderers/index.ts";
 import { plainArguments } from "../../renderers/tool-calls.ts";
 import type { StopReason } from "../../runs/events.ts";
-import { type Conversation, EpisodeOver, messagesTo, type Turn } from "../conversation.ts";
+import { EpisodeOver, messagesTo, type Turn } from "../conversation.ts";
+import type { EpisodeState } from "./episode-state.ts";
 import type { Call, Toolbox } from "./tools.ts";
 
 /** One answer of the model. */
@@ -21,35 +22,14 @@ export interface Reply {
   turn: number;
 }
 
-/** What is counted over all chats of an episode. */
-export interface Counts {
-  toolCalls: number;
-  toolErrors: number;
-  malformed: number;
-  sampledMs: number;
-}
-
-/** What the chats of an episode share. */
-export interface ChatParts {
-  conversation: Conversation;
-  /** The tools as they are now. */
-  tools(): Promise<Toolbox | undefined>;
-  maxTurns: number;
-  maxToolCalls: number;
-  /** Aborted when the episode is over. */
-  signal: AbortSignal;
-  counts: Counts;
-  rewards: Map<Turn, number>;
-  /** Told why no more is sampled. */
-  stopped(reason: StopReason): void;
-}
-
 /** Malformed calls in a row that are answered with a correction. */
 const maxCorrections = 2;
 
 /** A conversation with the model. `for await (const reply of chat)` goes on while there is something to answer, up to a limit. */
 export class Chat implements AsyncIterable<Reply> {
-  readonly #parts: ChatParts;
+  readonly #state: EpisodeState;
+  /** The tools as they are now. */
+  readonly #toolsNow: () => Promise<Toolbox | undefined>;
   #after: Turn | undefined;
   #added: Message[];
   #turns = 0;
@@ -61,8 +41,15 @@ export class Chat implements AsyncIterable<Reply> {
   readonly #answered = new Set<string>();
 
   /** Made by the loop. */
-  constructor(parts: ChatParts, messages: readonly Message[], after?: Turn, turns = 0) {
-    this.#parts = parts;
+  constructor(
+    state: EpisodeState,
+    tools: () => Promise<Toolbox | undefined>,
+    messages: readonly Message[],
+    after?: Turn,
+    turns = 0,
+  ) {
+    this.#state = state;
+    this.#toolsNow = tools;
     this.#added = [...messages];
     this.#after = after;
     this.#turns = turns;
@@ -103,17 +90,19 @@ export class Chat implements AsyncIterable<Reply> {
   reward(reward: number): void {
     if (!this.#after) throw new Error("chat.reward was called before the first reply: there is no turn to reward");
     if (!Number.isFinite(reward)) throw new Error(`chat.reward(${String(reward)}): give a finite number`);
-    this.#parts.rewards.set(this.#after, (this.#parts.rewards.get(this.#after) ?? 0) + reward);
+    const { rewards } = this.#state;
+    rewards.set(this.#after, (rewards.get(this.#after) ?? 0) + reward);
   }
 
   /** A second conversation that goes on from here by itself; its turns are trained on too. Limits on turns count for each. */
   fork(): Chat {
-    return new Chat(this.#parts, this.#added, this.#after, this.#turns);
+    return new Chat(this.#state, this.#toolsNow, this.#added, this.#after, this.#turns);
   }
 
   /** Asks the model. Rejects with EpisodeOver at a limit; `for await` ends there. */
   async reply(options: { maxTokens?: number } = {}): Promise<Reply> {
-    const { conversation, signal, counts, maxTurns } = this.#parts;
+    const { conversation, limits } = this.#state;
+    const { signal, maxTurns } = limits;
     signal.throwIfAborted();
     if (this.#turns >= maxTurns) throw this.#over("max_turns");
     const [after, added] = [this.#after, this.#added];
@@ -122,7 +111,7 @@ export class Chat implements AsyncIterable<Reply> {
     let turn: Turn;
     let tools: Toolbox | undefined;
     try {
-      tools = await this.#parts.tools();
+      tools = await this.#toolsNow();
       turn = await conversation.ask({
         after,
         added,
@@ -134,13 +123,13 @@ export class Chat implements AsyncIterable<Reply> {
       this.#added = [...added, ...this.#added];
       throw error instanceof EpisodeOver ? this.#over(error.stop) : error;
     } finally {
-      counts.sampledMs += performance.now() - asked;
+      this.#state.sampledMs += performance.now() - asked;
     }
     this.#after = turn;
     this.#tools = tools;
     this.#turns++;
     this.#last = replyOf(turn, this.#turns);
-    if (this.#last.malformed.length > 0) counts.malformed++;
+    if (this.#last.malformed.length > 0) this.#state.malformed++;
     this.#malformedInARow = this.#last.malformed.length > 0 ? this.#malformedInARow + 1 : 0;
     return this.#last;
   }
@@ -165,23 +154,23 @@ export class Chat implements AsyncIterable<Reply> {
   }
 
   async #runTools(calls: readonly Call[], tools: Toolbox): Promise<void> {
-    const { counts, maxToolCalls, signal } = this.#parts;
+    const { maxToolCalls, signal } = this.#state.limits;
     const open = calls.filter(({ id }) => !this.#answered.has(id));
-    if (counts.toolCalls + open.length > maxToolCalls) throw this.#over("max_turns");
-    counts.toolCalls += open.length;
+    if (this.#state.toolCalls + open.length > maxToolCalls) throw this.#over("max_turns");
+    this.#state.toolCalls += open.length;
     const results = await Promise.all(open.map((call) => tools.run(call, { signal })));
     const before = this.#added.filter(({ role }) => role === "tool");
     const others = this.#added.filter(({ role }) => role !== "tool");
     this.#added = before;
     for (const [index, { text, failed }] of results.entries()) {
-      if (failed) counts.toolErrors++;
+      if (failed) this.#state.toolErrors++;
       this.tool(open[index]!, text);
     }
     this.#added.push(...others);
   }
 
   #over(stop: StopReason): EpisodeOver {
-    this.#parts.stopped(stop);
+    this.#state.stop = stop;
     return new EpisodeOver(stop);
   }
 }

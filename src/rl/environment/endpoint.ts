@@ -22,25 +22,12 @@ import {
 } from "../../openai/index.ts";
 import type { Message } from "../../renderers/index.ts";
 import type { StopReason } from "../../runs/events.ts";
-import { type Conversation, EpisodeOver, type Turn } from "../conversation.ts";
-import type { Counts } from "./chat.ts";
+import { EpisodeOver, type Turn } from "../conversation.ts";
 import type { Endpoint } from "./environment.ts";
+import type { EpisodeState } from "./episode-state.ts";
 
-export interface EndpointParts {
-  conversation: Conversation;
-  /** What the model is called. */
-  model: string;
-  temperature: number;
-  /** Answers in this episode at most. */
-  maxTurns: number;
-  /** Aborted when the episode is over. */
-  signal: AbortSignal;
-  counts: Counts;
-  /** Writes something down for people, or a figure. */
-  note(key: string, value: unknown): void;
-  /** Told why no more is sampled. */
-  stopped(reason: StopReason): void;
-}
+/** The policy's name and its temperature, which hold whatever an agent asks for. */
+type Served = Pick<Endpoint, "model"> & { temperature: number };
 
 interface Node extends Spoken {
   turn: Turn;
@@ -54,7 +41,8 @@ interface Node extends Spoken {
 const graceMs = 50;
 
 export class EpisodeEndpoint implements ChatModel {
-  readonly #parts: EndpointParts;
+  readonly #state: EpisodeState;
+  readonly #served: Served;
   readonly #nodes: Node[] = [];
   /** Answers whose clients left before they had them, by request. */
   readonly #left = new Map<string, Promise<Node>[]>();
@@ -65,26 +53,28 @@ export class EpisodeEndpoint implements ChatModel {
   #retries = 0;
   #isOver = false;
 
-  private constructor(parts: EndpointParts) {
-    this.#parts = parts;
+  private constructor(state: EpisodeState, served: Served) {
+    this.#state = state;
+    this.#served = served;
   }
 
   /** It ends by `close`, and with the episode's signal. */
-  static async open(server: EndpointServer, parts: EndpointParts): Promise<EpisodeEndpoint> {
-    const endpoint = new EpisodeEndpoint(parts);
+  static async open(server: EndpointServer, state: EpisodeState, served: Served): Promise<EpisodeEndpoint> {
+    const endpoint = new EpisodeEndpoint(state, served);
     endpoint.#address = await server.add(endpoint);
-    if (parts.signal.aborted) endpoint.close();
-    else parts.signal.addEventListener("abort", endpoint.close, { once: true });
+    const { signal } = state.limits;
+    if (signal.aborted) endpoint.close();
+    else signal.addEventListener("abort", endpoint.close, { once: true });
     return endpoint;
   }
 
   get address(): Endpoint {
     const { baseURL, apiKey } = this.#address!;
-    return { baseURL, apiKey, model: this.#parts.model };
+    return { baseURL, apiKey, model: this.#served.model };
   }
 
   get models(): readonly string[] {
-    return [this.#parts.model];
+    return [this.#served.model];
   }
 
   /** Whether an agent was told that a limit is reached. */
@@ -94,9 +84,14 @@ export class EpisodeEndpoint implements ChatModel {
 
   readonly close = (): void => {
     this.#say();
-    this.#parts.signal.removeEventListener("abort", this.close);
+    this.#state.limits.signal.removeEventListener("abort", this.close);
     this.#address?.close();
   };
+
+  /** Writes down what people, or the diagnosis, should know. */
+  #note(key: string, value: string | number): void {
+    this.#state.log.write(`endpoint/${key}`, value);
+  }
 
   /** Figures for the diagnosis; of an episode that asked for nothing there are none. */
   #say(): void {
@@ -111,16 +106,16 @@ export class EpisodeEndpoint implements ChatModel {
       tokens: tokens(this.#nodes),
       lost_tokens: tokens(this.#nodes.filter(({ turn }) => !turn.isDelivered)),
     };
-    for (const [name, value] of Object.entries(figures)) this.#parts.note(`endpoint/${name}`, value);
+    for (const [name, value] of Object.entries(figures)) this.#note(name, value);
   }
 
   async answer({ request, key, gone }: Asked): Promise<{ reply: Reply; delivered(): void }> {
-    if (this.#parts.signal.aborted) throw ended();
+    if (this.#state.limits.signal.aborted) throw ended();
     this.#check(request);
     // Who gives a request up and sends it again may be faster than the news of it.
     if (!this.#left.get(key)?.length && this.#open.get(key)) await sleep(graceMs);
     const left = this.#left.get(key)?.shift();
-    if (left) this.#parts.note("endpoint/retries", ++this.#retries);
+    if (left) this.#note("retries", ++this.#retries);
     const asked = left ?? this.#ask(request);
     this.#open.set(key, (this.#open.get(key) ?? 0) + 1);
     asked.catch(() => {});
@@ -141,7 +136,7 @@ export class EpisodeEndpoint implements ChatModel {
 
   /** The run's settings hold; what would need others is refused or said. */
   #check({ n, logprobs, model, temperature, top_p, stop }: ChatRequest): void {
-    const { model: own, temperature: theirs, note } = this.#parts;
+    const { model: own, temperature: ours } = this.#served;
     if (n && n > 1)
       throw new EndpointError(400, "endpoint/n", `n=${n}: an episode samples one answer at a time. Ask ${n} times.`);
     if (logprobs)
@@ -156,14 +151,15 @@ export class EpisodeEndpoint implements ChatModel {
         "endpoint/stop",
         "stop would end answers elsewhere than training does. Leave it out: an answer ends where the model ends it.",
       );
-    if (typeof temperature === "number" && temperature !== theirs)
-      note("endpoint/temperature", `the agent asks for ${temperature}; the run's holds (temperature=${theirs})`);
-    if (typeof top_p === "number" && top_p !== 1) note("endpoint/top_p", `the agent asks for ${top_p}; 1 holds`);
-    if (model && model !== own) note("endpoint/model", `the agent asks for ${model}; ${own} answers`);
+    if (typeof temperature === "number" && temperature !== ours)
+      this.#note("temperature", `the agent asks for ${temperature}; the run's holds (temperature=${ours})`);
+    if (typeof top_p === "number" && top_p !== 1) this.#note("top_p", `the agent asks for ${top_p}; 1 holds`);
+    if (model && model !== own) this.#note("model", `the agent asks for ${model}; ${own} answers`);
   }
 
   async #ask(request: ChatRequest): Promise<Node> {
-    const { conversation, signal, maxTurns, counts } = this.#parts;
+    const { conversation, limits } = this.#state;
+    const { signal, maxTurns } = limits;
     if (this.#asked >= maxTurns)
       throw this.#over(
         "max_turns",
@@ -193,8 +189,8 @@ export class EpisodeEndpoint implements ChatModel {
         rewritten: changed,
       });
       const answer = toClient(turn.answer, (position) => callId(turn.index, position));
-      counts.toolCalls += answer.toolCalls?.length ?? 0;
-      if (turn.answer.unparsedToolCalls) counts.malformed++;
+      this.#state.toolCalls += answer.toolCalls?.length ?? 0;
+      if (turn.answer.unparsedToolCalls) this.#state.malformed++;
       const said = [...(from?.said ?? []), ...added, answer];
       const node = { index: turn.index, turn, changed, said, used: 0 };
       this.#nodes.push(node);
@@ -211,13 +207,13 @@ export class EpisodeEndpoint implements ChatModel {
         ),
       );
     } finally {
-      counts.sampledMs += performance.now() - started;
+      this.#state.sampledMs += performance.now() - started;
     }
   }
 
   #over(stop: StopReason, error: EndpointError): EndpointError {
     this.#isOver = true;
-    this.#parts.stopped(stop);
+    this.#state.stop = stop;
     return error;
   }
 
@@ -241,10 +237,10 @@ export class EpisodeEndpoint implements ChatModel {
     const completionTokens = turn.tokens.length;
     return {
       id: `chatcmpl-${turn.index}`,
-      model: this.#parts.model,
+      model: this.#served.model,
       created: 0,
       choices: [{ message: said.at(-1)!, isCut: turn.truncated }],
-      promptTokens: this.#parts.conversation.pathOf(turn).length - completionTokens,
+      promptTokens: this.#state.conversation.pathOf(turn).length - completionTokens,
       completionTokens,
     };
   }

@@ -30,12 +30,6 @@ export class EpisodeLog {
   get isEmpty(): boolean {
     return this.#figures.size + this.#texts.size === 0;
   }
-
-  clear(): void {
-    this.#figures.clear();
-    this.#texts.clear();
-    this.#left = 0;
-  }
 }
 
 function textOf(value: unknown): string {

@@ -5,10 +5,10 @@ import { messageOf } from "../../core/errors.ts";
 import { Random } from "../../core/random.ts";
 import { sleep, untilAborted } from "../../core/wait.ts";
 import type { EndpointServer } from "../../openai/index.ts";
-import type { Grade, StopReason } from "../../runs/events.ts";
-import { linkedController } from "../cancellation.ts";
+import type { Grade } from "../../runs/events.ts";
+import { type LinkedController, linkedController } from "../cancellation.ts";
 import type { TrainConfig } from "../config.ts";
-import { type Conversation, EpisodeOver, messagesTo, type Turn } from "../conversation.ts";
+import { type Conversation, EpisodeOver, messagesTo } from "../conversation.ts";
 import { messagesOf, type TrainingProblem } from "../own-problems.ts";
 import { TrainError } from "../resume.ts";
 import type { Played, Player, Seat } from "../rollout.ts";
@@ -16,16 +16,15 @@ import type { Task } from "../tasks.ts";
 import { Chat } from "./chat.ts";
 import { EpisodeEndpoint } from "./endpoint.ts";
 import { type Ending, type Environment, type Episode, maxTurnsOf, type ToolEpisode } from "./environment.ts";
-import { EpisodeLog } from "./episode-log.ts";
+import { EpisodeState } from "./episode-state.ts";
 import { withPlace } from "./place.ts";
 import { isUnavailable, readCommonTools, readTools, type Toolbox, type ToolSet } from "./tools.ts";
 import { gradeOf, NoVerdict, type Reward, readVerdict, ungraded } from "./verdict.ts";
 
 /** What episodes may use of the run. */
 export interface EnvironmentServices<Problem extends TrainingProblem = TrainingProblem> {
-  grade(seat: Seat): Episode<Problem>["grade"];
-  tryExamples(seat: Seat): Episode<Problem>["tryExamples"];
-  python(seat: Seat): Episode<Problem>["python"];
+  /** What judges and runs programs for one of them. */
+  code(seat: Seat): Pick<Episode<Problem>, "grade" | "tryExamples" | "python">;
   /** Where agents reach the policy. */
   endpoints: EndpointServer;
 }
@@ -89,13 +88,10 @@ class Play<Problem extends TrainingProblem> {
   readonly #config: PlayConfig;
   readonly #services: EnvironmentServices<Problem>;
   readonly #seat: Seat;
-  readonly #problem: Problem;
   readonly #started = performance.now();
-  readonly #log = new EpisodeLog();
-  readonly #counts = { toolCalls: 0, toolErrors: 0, malformed: 0, sampledMs: 0 };
-  readonly #rewards = new Map<Turn, number>();
-  #conversation: Conversation;
-  #stop: StopReason = "done";
+  readonly #maxTurns: number;
+  readonly #own: LinkedController;
+  #state: EpisodeState;
   #trouble: Error | undefined;
 
   constructor(
@@ -108,18 +104,19 @@ class Play<Problem extends TrainingProblem> {
     this.#config = config;
     this.#services = services;
     this.#seat = seat;
-    this.#problem = seat.task.problem as Problem;
-    this.#conversation = seat.conversation;
+    this.#maxTurns = maxTurnsOf(environment, config);
+    this.#own = linkedController(seat.signal);
+    this.#state = this.#newState(seat.conversation);
   }
 
   async toItsEnd(): Promise<Played<Ending<Problem>>> {
     const { signal } = this.#seat;
-    const own = linkedController(signal);
+    const own = this.#own;
     const timeout = setTimeout(() => own.abort(new EpisodeOver("timeout")), 1000 * this.#config.episode_timeout);
     try {
       for (let attempt = 1; ; attempt++) {
         try {
-          const played = await untilAborted(this.#once(own.signal), own.signal);
+          const played = await untilAborted(this.#once(), own.signal);
           if (this.#trouble) throw this.#trouble;
           return played;
         } catch (caught) {
@@ -133,50 +130,56 @@ class Play<Problem extends TrainingProblem> {
           if (attempt === maxAttempts) return this.#left("unavailable", messageOf(error));
         }
         await sleep(pauseMs * 4 ** (attempt - 1), own.signal).catch(() => {});
-        this.#begin();
+        // From the start, with nothing of what was before but what was drawn and done.
+        const { sampledMs } = this.#state;
+        this.#state = Object.assign(this.#newState(this.#seat.restart()), { sampledMs });
       }
     } finally {
       clearTimeout(timeout);
-      own.abort(new EpisodeOver(this.#stop));
+      own.abort(new EpisodeOver(this.#state.stop));
       own.unlink();
     }
   }
 
-  /** From the start, with nothing of what was before but what was drawn and done. */
-  #begin(): void {
-    this.#conversation = this.#seat.restart();
-    this.#log.clear();
-    this.#rewards.clear();
-    this.#stop = "done";
-    Object.assign(this.#counts, { toolCalls: 0, toolErrors: 0, malformed: 0 });
+  #newState(conversation: Conversation): EpisodeState {
+    const { max_tool_calls } = this.#config;
+    const maxToolCalls = max_tool_calls || (this.#environment.maxToolCalls ?? 30);
+    return new EpisodeState(conversation, { maxTurns: this.#maxTurns, maxToolCalls, signal: this.#own.signal });
   }
 
-  async #once(signal: AbortSignal): Promise<Played<Ending<Problem>>> {
+  async #once(): Promise<Played<Ending<Problem>>> {
     const { run, reward, rewardGroup } = this.#environment;
     const { task } = this.#seat;
-    const episode = this.#episode(signal);
-    const chat = await this.#newChat(episode);
+    const { signal } = this.#own;
+    const state = this.#state;
+    const episode = this.#episode(state);
+    const tools = this.#kept(await this.#toolsOf(episode));
+    const chat = new Chat(state, tools, messagesOf(episode.problem));
     let given: unknown;
-    if (run) given = await this.#run(run, chat, episode);
+    if (run) given = await this.#run(run, state, chat, episode);
     else for await (const _ of chat);
     signal.throwIfAborted();
     this.#seat.judgedFrom ??= Date.now();
     const said = typeof given === "string" && (reward || rewardGroup) ? given : undefined;
     if (said !== undefined) given = undefined;
-    const ending = this.#ending(chat, signal, said);
+    const ending = this.#ending(chat, said);
     if (rewardGroup) return { grade: this.#grade({ reward: 0 }), ending };
     if (given === undefined && reward) given = await reward(ending);
     // What was given turn by turn is a verdict too.
-    if (given === undefined && (this.#rewards.size > 0 || this.#stop !== "done")) given = 0;
+    if (given === undefined && (state.rewards.size > 0 || state.stop !== "done")) given = 0;
     return { grade: this.#grade(readVerdict(given, run ? "run" : "reward", task.id)), ending };
   }
 
   async #run(
     run: NonNullable<Environment<Problem>["run"]>,
+    state: EpisodeState,
     chat: Chat,
     episode: ToolEpisode<Problem>,
   ): Promise<unknown> {
-    const endpoint = await this.#newEndpoint(episode.signal);
+    const { model_name: model, temperature, eval_temperature } = this.#config;
+    const isEvaluation = this.#seat.place.phase === "eval";
+    const served = { model, temperature: isEvaluation ? eval_temperature : temperature };
+    const endpoint = await EpisodeEndpoint.open(this.#services.endpoints, state, served);
     try {
       return await run({ ...episode, chat, endpoint: endpoint.address });
     } catch (error) {
@@ -190,17 +193,18 @@ class Play<Problem extends TrainingProblem> {
     }
   }
 
-  #episode(signal: AbortSignal): ToolEpisode<Problem> {
+  #episode({ limits, log }: EpisodeState): ToolEpisode<Problem> {
     const random = new Random("episode", ...this.#seed());
+    const { grade, tryExamples, python } = this.#services.code(this.#seat);
     return {
-      problem: this.#problem,
-      signal,
+      problem: this.#seat.task.problem as Problem,
+      signal: limits.signal,
       random: () => random.float(),
       once: this.#seat.once,
-      log: (key, value) => this.#log.write(key, value),
-      grade: this.#kept(this.#services.grade(this.#seat)),
-      tryExamples: this.#kept(this.#services.tryExamples(this.#seat)),
-      python: this.#kept(this.#services.python(this.#seat)),
+      log: (key, value) => log.write(key, value),
+      grade: this.#kept(grade),
+      tryExamples: this.#kept(tryExamples),
+      python: this.#kept(python),
     };
   }
 
@@ -225,23 +229,6 @@ class Play<Problem extends TrainingProblem> {
     };
   }
 
-  #newEndpoint(signal: AbortSignal): Promise<EpisodeEndpoint> {
-    const { model_name: model, temperature, eval_temperature } = this.#config;
-    const isEvaluation = this.#seat.place.phase === "eval";
-    return EpisodeEndpoint.open(this.#services.endpoints, {
-      conversation: this.#conversation,
-      model,
-      temperature: isEvaluation ? eval_temperature : temperature,
-      maxTurns: maxTurnsOf(this.#environment, this.#config),
-      signal,
-      counts: this.#counts,
-      note: (key, value) => this.#log.write(key, value),
-      stopped: (reason) => {
-        this.#stop = reason;
-      },
-    });
-  }
-
   #seed(): (string | number)[] {
     const { place, task, sample } = this.#seat;
     const { seed } = this.#config;
@@ -249,76 +236,55 @@ class Play<Problem extends TrainingProblem> {
     return place.phase === "eval" ? [seed, "eval", task.id, sample] : [seed, place.batch, place.group, sample];
   }
 
-  async #newChat(episode: ToolEpisode<Problem>): Promise<Chat> {
-    const environment = this.#environment;
-    const config = this.#config;
-    return new Chat(
-      {
-        conversation: this.#conversation,
-        tools: this.#kept(await this.#toolsOf(episode)),
-        maxTurns: maxTurnsOf(environment, config),
-        maxToolCalls: config.max_tool_calls || (environment.maxToolCalls ?? 30),
-        signal: episode.signal,
-        counts: this.#counts,
-        rewards: this.#rewards,
-        stopped: (reason) => {
-          this.#stop = reason;
-        },
-      },
-      messagesOf(this.#problem),
-    );
-  }
-
-  #ending(chat: Chat, signal: AbortSignal, said: string | undefined): Ending<Problem> {
-    const turns = this.#conversation.turns.filter(({ isDelivered }) => isDelivered);
-    const last = turns.at(-1);
+  #ending(chat: Chat, said: string | undefined): Ending<Problem> {
+    const { delivered, stop, limits } = this.#state;
+    const last = delivered.at(-1);
     return {
-      problem: this.#problem,
+      problem: this.#seat.task.problem as Problem,
       text: said ?? last?.answer.content ?? "",
       tokens: last?.tokens ?? new Int32Array(),
       truncated: last?.truncated ?? false,
       messages: chat.isBegun || !last ? chat.messages : messagesTo(last),
-      stop: this.#stop,
-      turns: turns.length,
-      signal,
+      stop,
+      turns: delivered.length,
+      signal: limits.signal,
     };
   }
 
   /** An episode that is left out of baseline and loss. */
   #left(status: string, message: string): Played<Ending<Problem>> {
-    this.#stop = status === "timeout" ? "timeout" : "stopped";
+    this.#state.stop = status === "timeout" ? "timeout" : "stopped";
     const grade = ungraded(message, performance.now() - this.#started, status);
     return { grade: { ...grade, episode: this.#record(grade.wallMs) } };
   }
 
   #grade(verdict: Reward): Grade {
-    const wallMs = performance.now() - this.#started - this.#counts.sampledMs;
-    const more = [...this.#rewards.values()].reduce((sum, reward) => sum + reward, 0);
+    const { sampledMs, rewards, conversation, log } = this.#state;
+    const wallMs = performance.now() - this.#started - sampledMs;
+    const more = [...rewards.values()].reduce((sum, reward) => sum + reward, 0);
     const grade = gradeOf(verdict, wallMs, this.#environment.rewardGroup ? 0 : more);
-    const { turns } = this.#conversation;
+    const { turns } = conversation;
     const isOneAnswer = turns.length === 1 && turns[0]!.index === 0 && !this.#environment.tools;
     // Nothing else is to be said of an answer and its reward.
-    if (isOneAnswer && this.#log.isEmpty && !verdict.metrics && !this.#environment.run) return grade;
+    if (isOneAnswer && log.isEmpty && !verdict.metrics && !this.#environment.run) return grade;
     return { ...grade, episode: this.#record(wallMs, verdict.metrics) };
   }
 
   #record(wallMs: number, metrics: Readonly<Record<string, number>> = {}): NonNullable<Grade["episode"]> {
-    const delivered = this.#conversation.turns.filter(({ isDelivered }) => isDelivered);
-    const { toolCalls, toolErrors, malformed } = this.#counts;
-    const first = delivered[0];
+    const { delivered, stop, rewards, toolCalls, toolErrors, malformed, log } = this.#state;
     return {
-      stop: this.#stop,
+      stop,
       turns: delivered.map(({ index }) => index),
-      rewards: this.#rewards.size > 0 ? delivered.map((turn) => this.#rewards.get(turn) ?? 0) : [],
-      contextTokens: delivered.reduce((sum, turn) => sum + (turn === first ? 0 : turn.context.length), 0),
-      rewrites: delivered.flatMap(({ rewritten }) => (rewritten === undefined ? [] : [rewritten])),
+      rewards: rewards.size > 0 ? delivered.map((turn) => rewards.get(turn) ?? 0) : [],
+      contextTokens: delivered.slice(1).reduce((sum, { context }) => sum + context.length, 0),
+      rewrites: delivered.flatMap(({ rewritten }) => rewritten ?? []),
       toolCalls,
       toolErrors,
       malformed,
       diverged: this.#seat.diverged(),
       ownMs: Math.max(0, wallMs),
-      metrics: { ...this.#log.figures, ...metrics },
-      log: this.#log.texts,
+      metrics: { ...log.figures, ...metrics },
+      log: log.texts,
     };
   }
 }

@@ -1,6 +1,6 @@
 // An environment as what rolls out groups: with the run's format and limits, and with its grader where it asks for one.
 import { messageOf, WhetstoneError } from "../../core/errors.ts";
-import type { Grader, ProgramResult } from "../../grading/index.ts";
+import type { Grader } from "../../grading/index.ts";
 import { visibleTests } from "../../grading/visible.ts";
 import { EndpointServer } from "../../openai/index.ts";
 import type { Renderer } from "../../renderers/index.ts";
@@ -44,25 +44,29 @@ export function rollOutsOf<Problem extends TrainingProblem>(
     { renderer, limits: config },
     playerOf(environment, config, {
       endpoints: new EndpointServer(),
-      grade: (seat) => async (answer, problem) => {
-        const { judge } = await services();
-        return gradedOf(await judge(taskOf(problem, seat), answerOf(answer), seat.signal, seat.place));
-      },
-      tryExamples: (seat) => async (answer) => {
-        const { judge } = await services();
-        const { task } = seat;
-        const examples = visibleTests(task.question ?? "", await task.loadTests());
-        if (examples.length === 0) return undefined;
-        const shown = { ...task, id: `${task.id} (examples)`, loadTests: async () => examples };
-        const judged = await judge(shown, answerOf(answer), seat.signal, seat.place);
-        return { ...gradedOf(judged), failure: judged.failure };
-      },
-      python:
-        (seat) =>
-        async (source, { stdin } = {}) => {
-          const { grader } = await services();
-          return run(grader, source, stdin, seat.signal);
+      code: (seat) => ({
+        grade: async (answer, problem) => {
+          const { judge } = await services();
+          return gradedOf(await judge(taskOf(problem, seat), answerOf(answer), seat.signal, seat.place));
         },
+        tryExamples: async (answer) => {
+          const { judge } = await services();
+          const { task } = seat;
+          const examples = visibleTests(task.question ?? "", await task.loadTests());
+          if (examples.length === 0) return undefined;
+          const shown = { ...task, id: `${task.id} (examples)`, loadTests: async () => examples };
+          const judged = await judge(shown, answerOf(answer), seat.signal, seat.place);
+          return { ...gradedOf(judged), failure: judged.failure };
+        },
+        python: async (source, { stdin } = {}) => {
+          const { grader } = await services();
+          // Where the sandbox is away, that says nothing of the program.
+          return grader.run(source, { stdin, signal: seat.signal }).catch((error: unknown) => {
+            const isAway = error instanceof WhetstoneError && error.code.startsWith("sandbox/");
+            throw isAway ? new Unavailable(messageOf(error)) : error;
+          });
+        },
+      }),
     }),
   );
 }
@@ -85,18 +89,3 @@ const answerOf = (answer: string | { code: string }) => ({
   logprobs: new Float32Array(),
   truncated: false,
 });
-
-async function run(
-  grader: Grader,
-  source: string,
-  stdin: string | undefined,
-  signal: AbortSignal,
-): Promise<ProgramResult> {
-  try {
-    return await grader.run(source, { stdin, signal });
-  } catch (error) {
-    // The sandbox is away, which says nothing of the program.
-    if (error instanceof WhetstoneError && error.code.startsWith("sandbox/")) throw new Unavailable(messageOf(error));
-    throw error;
-  }
-}
