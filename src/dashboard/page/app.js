@@ -96,7 +96,7 @@ async function route() {
       tabs,
     };
     context.title(run === "" ? "Runs" : run);
-    replace(main, h("p", { class: "quiet" }, "Reading the journal…"));
+    replace(main, h("p.quiet", "Reading the journal…"));
     await draw(place, context);
     if (abort.signal.aborted) return;
     replace(main, place);
@@ -109,11 +109,11 @@ async function route() {
     replace(
       main,
       h(
-        "div",
-        { class: "card failed", role: "alert" },
-        h("h2", {}, "That did not work"),
-        h("p", {}, text),
-        h("p", {}, h("a", { href: "#/" }, "All runs")),
+        "div.card.failed",
+        { role: "alert" },
+        h("h2", "That did not work"),
+        h("p", text),
+        h("p", h("a", { href: "#/" }, "All runs")),
       ),
     );
     if (!(error instanceof AskError)) console.error(error);
@@ -142,5 +142,5 @@ function keep(run) {
 applyTheme();
 bindKeys(() => shown?.keys ?? {});
 window.addEventListener("hashchange", () => void route());
-append(head, h("a", { class: "brand", href: "#/" }, "Whetstone"));
+append(head, h("a.brand", { href: "#/" }, "Whetstone"));
 void route();

@@ -18,17 +18,16 @@ export class Chart {
   /** @param {ChartOptions} options */
   constructor(options) {
     this.options = options;
-    this.figure = h("figure", { class: "chart" });
-    this.heading = h("h3", {}, options.title);
-    this.place = h("div", {
-      class: "plot",
+    this.figure = h("figure.chart");
+    this.heading = h("h3", options.title);
+    this.place = h("div.plot", {
       tabindex: "0",
       role: "group",
       "aria-label": `${options.title}: chart over steps`,
     });
-    this.note = h("p", { class: "quiet chart-empty" }, options.empty ?? "No figures yet.");
+    this.note = h("p.quiet.chart-empty", options.empty ?? "No figures yet.");
     this.figure.append(
-      h("figcaption", {}, this.heading, options.hint ? h("span", { class: "quiet" }, options.hint) : null),
+      h("figcaption", this.heading, options.hint ? h("span.quiet", options.hint) : null),
       this.place,
       this.note,
     );

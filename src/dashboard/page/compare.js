@@ -54,7 +54,7 @@ export async function compareView(place, context) {
     onStep: (step) => chosen.length > 0 && context.go(`#/run/${inAddress(chosen[0])}/step/${step}`),
   });
   context.onEnd(() => chart.destroy());
-  const table = h("div", {});
+  const table = h("div");
   const draw = async () => {
     history.replaceState(
       null,
@@ -98,13 +98,11 @@ export async function compareView(place, context) {
     drawTable(table, all);
   };
   const boxes = h(
-    "fieldset",
-    { class: "row" },
-    h("legend", {}, "Runs"),
+    "fieldset.row",
+    h("legend", "Runs"),
     ids.map((id) =>
       h(
         "label",
-        {},
         h("input", {
           type: "checkbox",
           checked: chosen.includes(id),
@@ -122,14 +120,12 @@ export async function compareView(place, context) {
   );
   const names = [...new Set([metric, ...offered])];
   place.append(
-    h("h1", {}, "Compare runs"),
+    h("h1", "Compare runs"),
     boxes,
     h(
-      "div",
-      { class: "row" },
+      "div.row",
       h(
         "label",
-        {},
         "figure ",
         h(
           "select",
@@ -144,7 +140,6 @@ export async function compareView(place, context) {
       ),
       h(
         "label",
-        {},
         "smoothing ",
         h(
           "select",
@@ -216,7 +211,7 @@ function drawTable(place, all) {
     const answers = values.length * Number(info.config.prompts_per_step) * Number(info.config.completions_per_prompt);
     return [text(mean), quiet(Number.isFinite(answers) ? ` ${count(answers)} answers` : "")];
   };
-  const quiet = (/** @type {string} */ text) => h("span", { class: "quiet" }, text);
+  const quiet = (/** @type {string} */ text) => h("span.quiet", text);
   /** @type {[string, (one: any) => any][]} */
   const facts = [
     ["state", ({ info }) => [info.state, worstError(info) ? `, ${plain(worstError(info).id)}` : ""]],
@@ -235,10 +230,9 @@ function drawTable(place, all) {
     place,
     warnings.map(({ what, differ }) =>
       h(
-        "p",
-        { class: "finding warning" },
-        h("span", { class: "mark", "aria-hidden": "true" }, "!"),
-        h("strong", {}, "Not comparable: "),
+        "p.finding.warning",
+        h("span.mark", { "aria-hidden": "true" }, "!"),
+        h("strong", "Not comparable: "),
         `${what} (${differ.join(", ")}).`,
       ),
     ),
@@ -248,8 +242,8 @@ function drawTable(place, all) {
       [
         ...facts.map(([label, value]) => [label, ...all.map(value)]),
         ...differing.map((key) => [
-          h("code", {}, untrusted(key)),
-          ...all.map(({ info }) => h("code", {}, untrusted(JSON.stringify(info.config[key]) ?? "–"))),
+          h("code", untrusted(key)),
+          ...all.map(({ info }) => h("code", untrusted(JSON.stringify(info.config[key]) ?? "–"))),
         ]),
       ],
     ),
@@ -259,7 +253,5 @@ function drawTable(place, all) {
 /** @param {any} evaluation */
 const evaluationCell = (evaluation) => {
   const pass1 = pass1Of(evaluation?.metrics);
-  return pass1
-    ? [interval(pass1), h("span", { class: "quiet" }, `, ${show(pass1.n)} problems after step ${evaluation.step}`)]
-    : "–";
+  return pass1 ? [interval(pass1), h("span.quiet", `, ${show(pass1.n)} problems after step ${evaluation.step}`)] : "–";
 };

@@ -48,7 +48,7 @@ export async function completionView(place, context) {
   keys.ArrowRight = keys.j;
   keys.ArrowLeft = keys.k;
 
-  const tokens = h("section", { class: "card tokens-card" });
+  const tokens = h("section.card.tokens-card");
   const drawTokens = tokensPart(tokens, context, path, sample);
   keys.t = () => {
     const at = modes.findIndex(({ id }) => id === mode);
@@ -58,17 +58,12 @@ export async function completionView(place, context) {
   };
   const prose = sample.code === null ? "" : "The answer as it came, with the text around the program:";
   place.append(
-    h(
-      "div",
-      { class: "row" },
-      h("h1", {}, `Answer ${index} `, h("span", { class: "quiet" }, `of group ${number}, ${phase} ${batch}`)),
-      badge(sample),
-    ),
-    h("p", {}, "Problem ", h("a", { href: link(`problem/${inAddress(group.problem)}`) }, untrusted(group.problem))),
+    h("div.row", h("h1", `Answer ${index} `, h("span.quiet", `of group ${number}, ${phase} ${batch}`)), badge(sample)),
+    h("p", "Problem ", h("a", { href: link(`problem/${inAddress(group.problem)}`) }, untrusted(group.problem))),
     statement(group),
     h(
-      "nav",
-      { class: "chips", "aria-label": "Answers of this group" },
+      "nav.chips",
+      { "aria-label": "Answers of this group" },
       group.samples.map((/** @type {any} */ other) => {
         const one = chip(other, link(`${groupPath}/sample/${other.sample}`));
         if (other.sample === index) one.setAttribute("aria-current", "true");
@@ -77,7 +72,6 @@ export async function completionView(place, context) {
     ),
     h(
       "p",
-      {},
       facts(sample),
       sample.wallMs === undefined
         ? ""
@@ -88,15 +82,9 @@ export async function completionView(place, context) {
     tokens,
     prose === ""
       ? h("span")
-      : h(
-          "details",
-          { class: "card" },
-          h("summary", {}, prose),
-          textBlock(sample.text, { label: "answer", total: sample.textLength }),
-        ),
+      : h("details.card", h("summary", prose), textBlock(sample.text, { label: "answer", total: sample.textLength })),
     h(
       "p",
-      {},
       h(
         "a",
         { href: link(`${groupPath}?diff=${pairFor(group, index).join(",")}`) },
@@ -112,23 +100,20 @@ function judgement(sample) {
   const isTold = sample.talk.length > 0 && sample.code === null;
   const reason = failure(sample);
   // The conversation has its last answer already.
-  if (isTold) return reason ? h("section", { class: "card" }, h("h2", {}, "Why"), reason) : h("span");
+  if (isTold) return reason ? h("section.card", h("h2", "Why"), reason) : h("span");
   return h(
-    "div",
-    { class: "two" },
+    "div.two",
     h(
-      "section",
-      { class: "card" },
-      h("h2", {}, sample.code === null ? "Answer" : "Program"),
+      "section.card",
+      h("h2", sample.code === null ? "Answer" : "Program"),
       sample.code === null
         ? textBlock(sample.text, { label: "answer", total: sample.textLength })
         : textBlock(sample.code, { class: "code", label: "program", render: codeNodes(sample) }),
     ),
     h(
-      "section",
-      { class: "card" },
-      h("h2", {}, sample.verdict === "pass" ? "Every test passed" : sample.verdict === null ? "Not judged yet" : "Why"),
-      reason ?? h("p", { class: "quiet" }, why(sample)),
+      "section.card",
+      h("h2", sample.verdict === "pass" ? "Every test passed" : sample.verdict === null ? "Not judged yet" : "Why"),
+      reason ?? h("p.quiet", why(sample)),
     ),
   );
 }
@@ -151,20 +136,19 @@ function pairFor(group, index) {
 
 /** @param {HTMLElement} place @param {import("./app.js").Context} context @param {string} path @param {any} sample */
 function tokensPart(place, context, path, sample) {
-  const readout = h("p", { class: "readout", "aria-live": "polite" }, "Point at a token, or move with the arrow keys.");
-  const body = h("div", {
-    class: "text tokens",
+  const readout = h("p.readout", { "aria-live": "polite" }, "Point at a token, or move with the arrow keys.");
+  const body = h("div.text.tokens", {
     tabindex: "0",
     role: "region",
     "aria-label": "Tokens of the answer",
     dir: "ltr",
   });
-  const legend = h("p", { class: "quiet" });
-  const choice = h("div", { class: "choice", role: "group", "aria-label": "Colour tokens by" });
+  const legend = h("p.quiet");
+  const choice = h("div.choice", { role: "group", "aria-label": "Colour tokens by" });
   /** @type {any} */
   let data = null;
   let failed = "";
-  place.append(h("div", { class: "row" }, h("h2", {}, "Tokens"), choice), legend, body, readout);
+  place.append(h("div.row", h("h2", "Tokens"), choice), legend, body, readout);
   const load = async () => {
     try {
       data = await ask(`${runPath(context.run)}/${path}/tokens`, { signal: context.signal });
@@ -222,7 +206,7 @@ function tokensPart(place, context, path, sample) {
       ),
     );
     if (failed) {
-      replace(body, h("span", { class: "quiet" }, failed));
+      replace(body, h("span.quiet", failed));
       return;
     }
     if (!data) return;
@@ -254,9 +238,8 @@ function drawPieces(body, data, shades, from, amount) {
   }
   if (to < pieces.length) {
     const more = h(
-      "button",
+      "button.more",
       {
-        class: "more",
         type: "button",
         onclick: () => {
           more.remove();

@@ -8,7 +8,7 @@ export async function configView(place, context) {
   const { config, sessions, checkpoints } = await ask(runPath(context.run), { signal: context.signal });
   context.title(`config · ${context.run}`);
   const value = (/** @type {unknown} */ one) =>
-    h("code", {}, untrusted(typeof one === "string" ? one || '""' : (JSON.stringify(one) ?? "unset")));
+    h("code", untrusted(typeof one === "string" ? one || '""' : (JSON.stringify(one) ?? "unset")));
   const changed = new Set(
     sessions.flatMap((/** @type {any} */ { changes }) => changes.map((/** @type {any} */ { key }) => key)),
   );
@@ -16,22 +16,20 @@ export async function configView(place, context) {
     session.changes.map((/** @type {any} */ change) => ({ ...change, index, at: session.openedAt })),
   );
   place.append(
-    h("h1", {}, "Config"),
+    h("h1", "Config"),
     h(
-      "section",
-      { class: "card" },
-      h("h2", {}, "Changed on resume"),
+      "section.card",
+      h("h2", "Changed on resume"),
       changes.length === 0
         ? h(
-            "p",
-            { class: "quiet" },
+            "p.quiet",
             sessions.length > 1 ? "Nothing: every session had the same settings." : "The run has one session.",
           )
         : table(
             "Changes",
             ["key", "was", "became", "session"],
             changes.map((/** @type {any} */ { key, was, is, index, at }) => [
-              h("code", {}, untrusted(key)),
+              h("code", untrusted(key)),
               value(was),
               value(is),
               `${index + 1}, ${when(at)}`,
@@ -39,56 +37,43 @@ export async function configView(place, context) {
           ),
     ),
     h(
-      "section",
-      { class: "card" },
-      h("h2", {}, "Sessions"),
+      "section.card",
+      h("h2", "Sessions"),
       h(
-        "ul",
-        { class: "plain" },
+        "ul.plain",
         sessions.map((/** @type {any} */ { openedAt, lastAt, outcome, pid }, /** @type {number} */ index) =>
           h(
             "li",
-            {},
             `${index + 1}: ${when(openedAt)}, ${clock((lastAt - openedAt) / 1000)}, process ${pid}, ${outcome ?? "open"}`,
           ),
         ),
       ),
     ),
     h(
-      "section",
-      { class: "card" },
-      h("h2", {}, "Checkpoints"),
+      "section.card",
+      h("h2", "Checkpoints"),
       checkpoints.length === 0
-        ? h("p", { class: "quiet" }, "None yet.")
+        ? h("p.quiet", "None yet.")
         : h(
-            "ul",
-            { class: "plain" },
+            "ul.plain",
             checkpoints.map((/** @type {any} */ { name, step, final }) =>
-              h(
-                "li",
-                {},
-                untrusted(name),
-                h("span", { class: "quiet" }, ` after ${step} steps${final ? ", final" : ""}`),
-              ),
+              h("li", untrusted(name), h("span.quiet", ` after ${step} steps${final ? ", final" : ""}`)),
             ),
           ),
     ),
     h(
-      "section",
-      { class: "card" },
-      h("h2", {}, "Settings"),
+      "section.card",
+      h("h2", "Settings"),
       h(
-        "table",
-        { class: "figures" },
+        "table.figures",
         h(
           "tbody",
-          {},
           Object.entries(config).map(([key, one]) =>
             h(
               "tr",
               { class: changed.has(key) ? "changed" : "" },
               h("th", { scope: "row" }, untrusted(key)),
-              h("td", {}, value(one)),
+              h("td", value(one)),
             ),
           ),
         ),

@@ -5,8 +5,8 @@ import { h, replace, say } from "./dom.js";
 
 /** @param {import("./app.js").Context} context */
 export function controls(context) {
-  const element = h("span", { class: "controls" });
-  const answer = h("span", { class: "quiet", role: "status" });
+  const element = h("span.controls");
+  const answer = h("span.quiet", { role: "status" });
   let drawn = "";
 
   /** @param {object} control @param {string} label */
@@ -35,9 +35,8 @@ export function controls(context) {
       })
     );
     return h(
-      "form",
+      "form.rate",
       {
-        class: "rate",
         onsubmit: (/** @type {Event} */ event) => {
           event.preventDefault();
           const value = Number(field.value);
@@ -45,7 +44,7 @@ export function controls(context) {
           else void send({ kind: "learning-rate", value }, `learning rate ${value}`);
         },
       },
-      h("label", {}, "rate ", field),
+      h("label", "rate ", field),
       h("button", { type: "submit" }, "set"),
     );
   };
@@ -62,11 +61,10 @@ export function controls(context) {
         replace(element);
         return;
       }
-      const ask = h("details", { class: "menu" }, h("summary", {}, state === "paused" ? "Paused" : "Controls"));
+      const ask = h("details.menu", h("summary", state === "paused" ? "Paused" : "Controls"));
       ask.append(
         h(
-          "div",
-          { class: "card menu-body" },
+          "div.card.menu-body",
           state === "paused"
             ? button("Go on", "go-on", "Training goes on")
             : button("Pause", "pause", "Nothing new is begun after the update under way"),

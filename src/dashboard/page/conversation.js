@@ -6,13 +6,12 @@ import { count, h, plain, show, signed, textBlock, untrusted } from "./dom.js";
 export function conversation({ episode, talk }) {
   if (talk.length === 0) return null;
   return h(
-    "section",
-    { class: "card conversation", "aria-label": "Conversation" },
-    h("h2", {}, "Conversation"),
-    episode === null ? null : h("p", {}, plain(episode.line)),
+    "section.card.conversation",
+    { "aria-label": "Conversation" },
+    h("h2", "Conversation"),
+    episode === null ? null : h("p", plain(episode.line)),
     h(
-      "ol",
-      { class: "turns" },
+      "ol.turns",
       talk.map((/** @type {any} */ turn, /** @type {number} */ place) => said(turn, talk[place - 1]?.turn ?? null)),
     ),
     episode === null ? null : figures(episode),
@@ -43,18 +42,15 @@ function said({ turn, parent, counts, added, rewritten, text, calls, tokens, tru
       h(
         "div",
         { class: `said ${message.role === "tool" ? "tool" : "user"}` },
-        h("h3", {}, message.role === "tool" ? "tool gives" : plain(message.role)),
+        h("h3", message.role === "tool" ? "tool gives" : plain(message.role)),
         textBlock(message.content, { label: plain(message.role), first: 3000 }),
       ),
     ),
     h(
-      "div",
-      { class: "said assistant" },
-      h("h3", {}, `turn ${turn} `, h("span", { class: "quiet" }, plain(facts.filter(Boolean).join(" · ")))),
+      "div.said.assistant",
+      h("h3", `turn ${turn} `, h("span.quiet", plain(facts.filter(Boolean).join(" · ")))),
       text === "" && calls.length > 0 ? null : textBlock(text, { label: `turn ${turn}`, first: 3000 }),
-      calls.map((/** @type {string} */ call) =>
-        h("p", { class: "call" }, h("span", { class: "quiet" }, "calls "), h("code", {}, untrusted(call))),
-      ),
+      calls.map((/** @type {string} */ call) => h("p.call", h("span.quiet", "calls "), h("code", untrusted(call)))),
     ),
   );
 }
@@ -65,13 +61,12 @@ function figures({ metrics, log, ownSeconds }) {
   return h(
     "details",
     { open: rows.length > 0 && rows.length < 9 },
-    h("summary", {}, `${rows.length} entries of the environment · ${show(ownSeconds)} s of its own`),
+    h("summary", `${rows.length} entries of the environment · ${show(ownSeconds)} s of its own`),
     h(
-      "dl",
-      { class: "failure" },
+      "dl.failure",
       rows.map(([name, value]) => [
-        h("dt", {}, untrusted(String(name))),
-        h("dd", {}, textBlock(String(value), { label: plain(name), first: 1500 })),
+        h("dt", untrusted(String(name))),
+        h("dd", textBlock(String(value), { label: plain(name), first: 1500 })),
       ]),
     ),
   );

@@ -21,12 +21,12 @@ class WordDiff extends Diff {
 export function diffBlock(a, b) {
   const [before, after] = [a, b].map((text) => ensureEnd(text.slice(0, longest)));
   const changes = before === after ? [] : diffLines(before, after, { timeout });
-  if (before === after) return h("p", { class: "quiet" }, "The two are the same.");
-  const table = h("table", { class: "diff" }, h("caption", { class: "offscreen" }, "Lines taken away and added"));
+  if (before === after) return h("p.quiet", "The two are the same.");
+  const table = h("table.diff", h("caption.offscreen", "Lines taken away and added"));
   if (!changes) {
-    return h("p", { class: "quiet" }, "These two are too different to be compared line by line.");
+    return h("p.quiet", "These two are too different to be compared line by line.");
   }
-  const body = h("tbody", {});
+  const body = h("tbody");
   let [left, right] = [1, 1];
   for (let at = 0; at < changes.length; at++) {
     const change = changes[at];
@@ -48,22 +48,15 @@ export function diffBlock(a, b) {
       }
   }
   table.append(body);
-  return h("div", { class: "diff-place", tabindex: "0", role: "region", "aria-label": "Diff" }, table);
+  return h("div.diff-place", { tabindex: "0", role: "region", "aria-label": "Diff" }, table);
 }
 
 /** @param {string} kind @param {number | null} left @param {number | null} right @param {Node[]} nodes */
 function row(kind, left, right, nodes) {
   const sign = { removed: "−", added: "+", same: " " }[kind];
-  const cell = h("td", { class: "line" });
+  const cell = h("td.line");
   append(cell, nodes);
-  return h(
-    "tr",
-    { class: kind },
-    h("td", { class: "number" }, left ?? ""),
-    h("td", { class: "number" }, right ?? ""),
-    h("td", { class: "sign" }, sign),
-    cell,
-  );
+  return h("tr", { class: kind }, h("td.number", left ?? ""), h("td.number", right ?? ""), h("td.sign", sign), cell);
 }
 
 /** What changed within a line. @param {string} old @param {string} now */

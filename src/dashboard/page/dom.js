@@ -7,16 +7,21 @@ export { inAddress, plain } from "./text.js";
 /** @typedef {any} Child A node, text, nothing, or a list of these. */
 
 /**
- * An element with properties and children. `on…` are listeners, `class`, `aria-…`, `data-…` and the like are attributes.
- * @param {string} tag @param {Record<string, any>} [properties] @param {Child[]} children @returns {HTMLElement}
+ * An element: `h("p.quiet", { title: "…" }, "text", child)`. The tag may name classes; properties may be left out. `on…` are listeners,
+ * `class`, `aria-…`, `data-…` and the like are attributes.
+ * @param {string} tag @param {any[]} given properties and children @returns {HTMLElement}
  */
-export function h(tag, properties = {}, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(properties)) {
+export function h(tag, ...given) {
+  const [name = "", ...classes] = tag.split(".");
+  const element = document.createElement(name);
+  if (classes.length > 0) element.className = classes.join(" ");
+  const isProperties = given[0]?.constructor === Object;
+  const [properties, ...children] = isProperties ? given : [{}, ...given];
+  for (const [key, value] of Object.entries(properties)) {
     if (value === undefined || value === null || value === false) continue;
-    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (name in element && name !== "list") /** @type {any} */ (element)[name] = value;
-    else element.setAttribute(name === "class" ? "class" : name, value === true ? "" : String(value));
+    if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else if (key in element && key !== "list") /** @type {any} */ (element)[key] = value;
+    else element.setAttribute(key, value === true ? "" : String(value));
   }
   append(element, children);
   return element;
@@ -58,7 +63,7 @@ export function untrusted(text) {
   let from = 0;
   for (const match of text.matchAll(hidden)) {
     if (match.index > from) nodes.push(document.createTextNode(text.slice(from, match.index)));
-    nodes.push(h("span", { class: "hidden-character", title: "a character that would not be seen" }, nameOf(match[0])));
+    nodes.push(h("span.hidden-character", { title: "a character that would not be seen" }, nameOf(match[0])));
     from = match.index + match[0].length;
   }
   if (from < text.length) nodes.push(document.createTextNode(text.slice(from)));
@@ -85,7 +90,7 @@ export function textBlock(
     dir: "ltr",
   });
   let shown = 0;
-  const more = h("button", { class: "more", type: "button", onclick: () => grow(shownMore) });
+  const more = h("button.more", { type: "button", onclick: () => grow(shownMore) });
   /** @param {number} by */
   const grow = (by) => {
     let to = Math.min(text.length, shown + by);
@@ -98,7 +103,7 @@ export function textBlock(
       more.textContent = `show more (${count(text.length - shown)} of ${count(text.length)} characters left)`;
       block.append(more);
     } else if (total > text.length) {
-      block.append(h("span", { class: "quiet" }, `\n… cut here; ${count(total - text.length)} more characters`));
+      block.append(h("span.quiet", `\n… cut here; ${count(total - text.length)} more characters`));
     }
   };
   grow(first);
@@ -111,29 +116,24 @@ export function textBlock(
  */
 export const table = (label, head, rows) =>
   h(
-    "div",
-    { class: "wide", tabindex: "0", role: "region", "aria-label": label },
+    "div.wide",
+    { tabindex: "0", role: "region", "aria-label": label },
     h(
-      "table",
-      { class: "list" },
+      "table.list",
       h(
         "thead",
-        {},
         h(
           "tr",
-          {},
           head.map((cell) => h("th", { scope: "col" }, cell)),
         ),
       ),
       h(
         "tbody",
-        {},
         rows.map(([first, ...rest]) =>
           h(
             "tr",
-            {},
             h("th", { scope: "row" }, first),
-            rest.map((cell) => h("td", {}, cell)),
+            rest.map((cell) => h("td", cell)),
           ),
         ),
       ),
@@ -142,9 +142,7 @@ export const table = (label, head, rows) =>
 
 /** A rate with its 95% interval. @param {{ rate: number, low: number, high: number } | null | undefined} rate */
 export const interval = (rate) =>
-  rate
-    ? [percent(rate.rate), " ", h("span", { class: "quiet range" }, `${percent(rate.low)} to ${percent(rate.high)}`)]
-    : "–";
+  rate ? [percent(rate.rate), " ", h("span.quiet.range", `${percent(rate.low)} to ${percent(rate.high)}`)] : "–";
 
 /** Pass@1 of an evaluation. @param {Record<string, number> | undefined} metrics */
 export const pass1Of = (metrics) =>

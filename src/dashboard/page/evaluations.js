@@ -11,8 +11,8 @@ export async function evaluationsView(place, context) {
   context.title(`evaluations · ${context.run}`);
   if (evaluations.length === 0) {
     place.append(
-      h("h1", {}, "Evaluations"),
-      h("p", { class: "quiet" }, "No evaluation is over yet. eval_every says how often the run is measured."),
+      h("h1", "Evaluations"),
+      h("p.quiet", "No evaluation is over yet. eval_every says how often the run is measured."),
     );
     return;
   }
@@ -20,7 +20,6 @@ export async function evaluationsView(place, context) {
   const choice = (/** @type {string} */ name, /** @type {number} */ value) =>
     h(
       "label",
-      {},
       `${name} `,
       h(
         "select",
@@ -35,7 +34,7 @@ export async function evaluationsView(place, context) {
     choice("from", Number(asked.get("a") ?? steps[0])),
     choice("to", Number(asked.get("b") ?? steps.at(-1))),
   ];
-  const result = h("div", {});
+  const result = h("div");
   const value = (/** @type {HTMLElement} */ label) =>
     Number(/** @type {HTMLSelectElement} */ (label.querySelector("select")).value);
   const compare = async () => {
@@ -45,7 +44,7 @@ export async function evaluationsView(place, context) {
     replace(result, drawSources(sources, from, to), drawComparison(rows, from, to, context));
   };
   place.append(
-    h("h1", {}, "Evaluations"),
+    h("h1", "Evaluations"),
     table(
       "Evaluations",
       ["policy", "Pass@1, 95% interval", "problems", "format", "cut", "seconds"],
@@ -61,7 +60,7 @@ export async function evaluationsView(place, context) {
         ((end - start) / 1000).toFixed(1),
       ]),
     ),
-    h("div", { class: "row" }, h("h2", {}, "Two evaluations"), a, b),
+    h("div.row", h("h2", "Two evaluations"), a, b),
     result,
   );
   await compare();
@@ -95,27 +94,22 @@ function drawComparison(rows, from, to, context) {
     },
   ];
   return h(
-    "div",
-    { class: "sets" },
+    "div.sets",
     sets.map(({ title, kind, list }) =>
       h(
-        "section",
-        { class: "card" },
+        "section.card",
         h("h3", { class: kind }, `${title}: ${list.length}`),
         h(
-          "ul",
-          { class: "plain" },
+          "ul.plain",
           list
             .slice(0, 400)
             .map(({ id, before, after, groupBefore, groupAfter }) =>
               h(
                 "li",
-                {},
                 h("a", { href: context.link(`problem/${inAddress(id)}`) }, untrusted(id)),
                 " ",
                 h(
-                  "span",
-                  { class: "quiet" },
+                  "span.quiet",
                   h("a", { href: context.link(`eval/${from}/group/${groupBefore}`) }, percent(before)),
                   " → ",
                   h("a", { href: context.link(`eval/${to}/group/${groupAfter}`) }, percent(after)),
@@ -142,7 +136,7 @@ export async function evaluationView(place, context) {
   );
   walkable(context.keys, () => rows);
   place.append(
-    h("h1", {}, `Evaluation at step ${step}`),
+    h("h1", `Evaluation at step ${step}`),
     data.done
       ? table(
           "Pass@1 by source",
@@ -156,8 +150,8 @@ export async function evaluationView(place, context) {
             ]),
           ],
         )
-      : h("p", {}, "under way"),
-    h("h2", {}, "Problems"),
-    h("div", { class: "groups" }, rows),
+      : h("p", "under way"),
+    h("h2", "Problems"),
+    h("div.groups", rows),
   );
 }

@@ -34,19 +34,17 @@ function drawCause(cause, open, context) {
     { class: `finding ${plain(level)}`, "data-id": id, open: open.get(id) ?? level !== "note" },
     h(
       "summary",
-      {},
-      h("span", { class: "mark", "aria-hidden": "true" }, marks[level] ?? "i"),
-      h("span", { class: "offscreen" }, `${plain(level)}: `),
-      h("strong", {}, untrusted(message)),
-      h("span", { class: "quiet" }, ` ${where({ steps })}${action === "none" ? "" : `, ${plain(action)}`}`),
+      h("span.mark", { "aria-hidden": "true" }, marks[level] ?? "i"),
+      h("span.offscreen", `${plain(level)}: `),
+      h("strong", untrusted(message)),
+      h("span.quiet", ` ${where({ steps })}${action === "none" ? "" : `, ${plain(action)}`}`),
     ),
-    h("p", {}, untrusted(means)),
-    h("p", {}, h("strong", {}, "What to do: "), untrusted(remedy)),
-    command ? h("pre", { class: "command" }, untrusted(command)) : null,
+    h("p", untrusted(means)),
+    h("p", h("strong", "What to do: "), untrusted(remedy)),
+    command ? h("pre.command", untrusted(command)) : null,
     h(
-      "p",
-      { class: "quiet" },
-      h("code", {}, plain(id)),
+      "p.quiet",
+      h("code", plain(id)),
       figures
         .slice(0, 12)
         .map(
@@ -60,7 +58,6 @@ function drawCause(cause, open, context) {
       ? null
       : h(
           "p",
-          {},
           "Look at ",
           samples
             .slice(0, 8)
@@ -79,16 +76,14 @@ function drawCause(cause, open, context) {
       : h(
           "details",
           { "data-id": `${id} symptoms`, open: open.get(`${id} symptoms`) ?? false },
-          h("summary", {}, `What followed from it: ${symptoms.length}`),
+          h("summary", `What followed from it: ${symptoms.length}`),
           h(
-            "ul",
-            { class: "plain" },
+            "ul.plain",
             symptoms.map((/** @type {any} */ symptom) =>
               h(
                 "li",
-                {},
                 untrusted(symptom.message),
-                h("span", { class: "quiet" }, " ", h("code", {}, plain(symptom.id)), ` after step ${symptom.since}`),
+                h("span.quiet", " ", h("code", plain(symptom.id)), ` after step ${symptom.since}`),
               ),
             ),
           ),

@@ -27,7 +27,7 @@ export function drawGantt(place, { steps, evaluations }, onStep) {
   for (const { step, start, end } of evaluations) bars.push({ name: "evaluate", start, end, step, lag: null });
   const totals = steps.flatMap(({ spans }) => spans.filter(({ name }) => name === "total"));
   if (bars.length === 0 || totals.length === 0) {
-    replace(place, h("p", { class: "quiet" }, "No step is over yet."));
+    replace(place, h("p.quiet", "No step is over yet."));
     return;
   }
   const from = Math.min(...totals.map(({ start }) => start));

@@ -33,7 +33,7 @@ export async function groupView(place, context) {
     .filter(Boolean)
     .map(Number)
     .filter((index) => samples[index]);
-  const difference = h("section", { class: "difference", "aria-label": "Diff of two answers" });
+  const difference = h("section.difference", { "aria-label": "Diff of two answers" });
   /** @type {Map<number, HTMLInputElement>} */
   const boxes = new Map();
   const drawDifference = () => {
@@ -44,13 +44,12 @@ export async function groupView(place, context) {
       replace(
         difference,
         h(
-          "div",
-          { class: "row" },
-          h("h2", {}, `Answers ${a.sample} and ${b.sample}`),
+          "div.row",
+          h("h2", `Answers ${a.sample} and ${b.sample}`),
           badge(a),
-          h("span", { class: "quiet" }, "against"),
+          h("span.quiet", "against"),
           badge(b),
-          h("span", { class: "room" }),
+          h("span.room"),
           h("button", { type: "button", onclick: () => choose([]) }, "Close"),
         ),
         diffBlock(programOf(a), programOf(b)),
@@ -96,36 +95,30 @@ export async function groupView(place, context) {
   };
   place.append(
     h(
-      "div",
-      { class: "row" },
+      "div.row",
       h(
         "h1",
-        {},
         `Group ${number} `,
-        h("span", { class: "quiet" }, phase === "step" ? `of step ${batch}` : `of the evaluation at step ${batch}`),
+        h("span.quiet", phase === "step" ? `of step ${batch}` : `of the evaluation at step ${batch}`),
       ),
       group.outcome ? h("span", { class: `outcome ${group.outcome}` }, outcomes[group.outcome]) : null,
-      group.skipped ? h("span", { class: "quiet" }, "equal rewards: not trained on") : null,
+      group.skipped ? h("span.quiet", "equal rewards: not trained on") : null,
     ),
     h(
       "p",
-      {},
       "Problem ",
       h("a", { href: link(`problem/${inAddress(group.problem)}`) }, untrusted(group.problem)),
       h(
-        "span",
-        { class: "quiet" },
+        "span.quiet",
         ` · ${plain(group.source)} · answered by policy ${group.policy} in ${((group.end - group.start) / 1000).toFixed(1)} s`,
       ),
     ),
     statement(group),
     h(
-      "div",
-      { class: "row" },
-      h("h2", {}, `${samples.length} answers`),
+      "div.row",
+      h("h2", `${samples.length} answers`),
       h(
-        "label",
-        { class: "quiet" },
+        "label.quiet",
         "show ",
         h(
           "select",
@@ -140,10 +133,10 @@ export async function groupView(place, context) {
           ].map(([value, label]) => h("option", { value }, label)),
         ),
       ),
-      h("span", { class: "quiet" }, "choose two for a diff, or press d"),
+      h("span.quiet", "choose two for a diff, or press d"),
     ),
     difference,
-    h("div", { class: "programs" }, cards),
+    h("div.programs", cards),
   );
   drawDifference();
 }
@@ -151,18 +144,17 @@ export async function groupView(place, context) {
 /** What was asked, and beneath it as the model saw it. @param {any} group @returns {HTMLElement} */
 export function statement({ question, prompt }) {
   return h(
-    "section",
-    { class: "card statement" },
-    h("h2", {}, "Question"),
+    "section.card.statement",
+    h("h2", "Question"),
     question === null
-      ? h("p", { class: "quiet" }, "The journal has the prompt alone.")
+      ? h("p.quiet", "The journal has the prompt alone.")
       : textBlock(question, { class: "question", label: "question" }),
     prompt.text === null
-      ? h("p", { class: "quiet" }, "The prompt cannot be shown: ", untrusted(prompt.note ?? ""))
+      ? h("p.quiet", "The prompt cannot be shown: ", untrusted(prompt.note ?? ""))
       : h(
           "details",
           { open: question === null },
-          h("summary", {}, "Prompt, as the model saw it"),
+          h("summary", "Prompt, as the model saw it"),
           textBlock(prompt.text, { label: "prompt" }),
         ),
   );
@@ -196,17 +188,16 @@ function card(sample, same, href, boxes, onChoose) {
     { class: `program ${kindOf(sample)}`, "aria-label": `answer ${sample.sample}` },
     h(
       "header",
-      {},
-      h("a", { href }, h("strong", {}, `answer ${sample.sample}`)),
+      h("a", { href }, h("strong", `answer ${sample.sample}`)),
       badge(sample),
-      h("span", { class: "room" }),
-      h("label", { class: "quiet" }, box, " diff"),
+      h("span.room"),
+      h("label.quiet", box, " diff"),
     ),
-    h("p", { class: "quiet" }, facts(sample)),
-    same === sample.sample ? null : h("p", { class: "quiet" }, `the same program as answer ${same}`),
+    h("p.quiet", facts(sample)),
+    same === sample.sample ? null : h("p.quiet", `the same program as answer ${same}`),
     sample.code === null
       ? [
-          h("p", { class: "quiet" }, "No program in this answer:"),
+          h("p.quiet", "No program in this answer:"),
           textBlock(sample.text, { label: `answer ${sample.sample}`, total: sample.textLength, first: 2000 }),
         ]
       : textBlock(sample.code, {
@@ -236,25 +227,19 @@ export const facts = (sample) =>
 export function failure(sample) {
   const { failure: failed, message } = sample;
   const parts = [];
-  if (message) parts.push(h("p", { class: "bad" }, untrusted(message.slice(0, 2000))));
+  if (message) parts.push(h("p.bad", untrusted(message.slice(0, 2000))));
   if (failed) {
     const row = (/** @type {string} */ label, /** @type {string} */ text, kind = "") => [
-      h("dt", {}, label),
-      h(
-        "dd",
-        {},
-        text === "" ? h("span", { class: "quiet" }, "nothing") : textBlock(text, { class: kind, label, first: 1500 }),
-      ),
+      h("dt", label),
+      h("dd", text === "" ? h("span.quiet", "nothing") : textBlock(text, { class: kind, label, first: 1500 })),
     ];
     parts.push(
       h(
         "h3",
-        {},
         `Test ${failed.testIndex} failed${sample.failedLine ? `, at line ${sample.failedLine} of the program` : ""}`,
       ),
       h(
-        "dl",
-        { class: "failure" },
+        "dl.failure",
         row("input", failed.input),
         row("expected", failed.expected, "good"),
         row("printed", failed.printed, "wrong"),
@@ -262,5 +247,5 @@ export function failure(sample) {
       ),
     );
   }
-  return parts.length > 0 ? h("div", { class: "why" }, parts) : null;
+  return parts.length > 0 ? h("div.why", parts) : null;
 }

@@ -21,27 +21,20 @@ export function drawHead(head, next) {
 function build(head, next) {
   context = next;
   const { run, link } = next;
-  const state = h("span", { class: "state" });
-  const bar = h("div", { class: "progress", hidden: true }, h("div", { class: "progress-bar" }));
+  const state = h("span.state");
+  const bar = h("div.progress", { hidden: true }, h("div.progress-bar"));
   const own = run === "" ? null : controls(next);
   replace(
     head,
     h(
-      "div",
-      { class: "bar" },
-      h("a", { class: "brand", href: "#/runs" }, "Whetstone"),
-      run === ""
-        ? h("span", { class: "where" }, "Runs")
-        : h("a", { class: "where", href: link(""), title: plain(run) }, plain(run)),
+      "div.bar",
+      h("a.brand", { href: "#/runs" }, "Whetstone"),
+      run === "" ? h("span.where", "Runs") : h("a.where", { href: link(""), title: plain(run) }, plain(run)),
       run === "" ? null : state,
-      h("span", { class: "room" }),
+      h("span.room"),
       own?.element ?? null,
       themeButton(),
-      h(
-        "button",
-        { class: "icon", type: "button", title: "Keys (?)", "aria-label": "Show the keys", onclick: showKeys },
-        "?",
-      ),
+      h("button.icon", { type: "button", title: "Keys (?)", "aria-label": "Show the keys", onclick: showKeys }, "?"),
     ),
     run === ""
       ? null
@@ -58,15 +51,13 @@ function build(head, next) {
     next.crumbs.length === 0
       ? null
       : h(
-          "nav",
-          { class: "crumbs", "aria-label": "Where this is" },
+          "nav.crumbs",
+          { "aria-label": "Where this is" },
           h(
             "ol",
-            {},
             next.crumbs.map(({ label, path }, index) =>
               h(
                 "li",
-                {},
                 index === next.crumbs.length - 1
                   ? h("span", { "aria-current": "page" }, plain(label))
                   : h("a", { href: link(path) }, plain(label)),

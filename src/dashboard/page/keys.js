@@ -38,16 +38,14 @@ export function showKeys() {
   if (document.querySelector("dialog[open]")) return;
   const dialog = /** @type {HTMLDialogElement} */ (
     h(
-      "dialog",
-      { class: "card", "aria-labelledby": "keys-title" },
+      "dialog.card",
+      { "aria-labelledby": "keys-title" },
       h("h2", { id: "keys-title" }, "Keys"),
       h(
-        "table",
-        { class: "keys" },
+        "table.keys",
         h(
           "tbody",
-          {},
-          everywhere.map(([key, does]) => h("tr", {}, h("th", { scope: "row" }, h("kbd", {}, key)), h("td", {}, does))),
+          everywhere.map(([key, does]) => h("tr", h("th", { scope: "row" }, h("kbd", key)), h("td", does))),
         ),
       ),
       h("form", { method: "dialog" }, h("button", { type: "button", onclick: () => dialog.close() }, "Close")),

@@ -13,12 +13,12 @@ let smoothing = 0;
 export function overview(place, context) {
   const store = /** @type {import("./api.js").RunStore} */ (context.store);
   const onStep = (/** @type {number} */ step) => context.go(`step/${step}`);
-  const reason = h("div", {});
-  const findings = h("section", { class: "findings", "aria-label": "Findings" });
-  const tiles = h("section", { class: "tiles", "aria-label": "Where the run stands" });
-  const grid = h("section", { class: "charts", "aria-label": "Curves" });
-  const stages = h("div", { class: "gantt-place" });
-  const messages = h("section", { class: "card" });
+  const reason = h("div");
+  const findings = h("section.findings", { "aria-label": "Findings" });
+  const tiles = h("section.tiles", { "aria-label": "Where the run stands" });
+  const grid = h("section.charts", { "aria-label": "Curves" });
+  const stages = h("div.gantt-place");
+  const messages = h("section.card");
 
   /** @type {Map<string, Chart>} */
   const charts = new Map();
@@ -51,8 +51,7 @@ export function overview(place, context) {
   };
 
   const choose = h(
-    "label",
-    { class: "quiet" },
+    "label.quiet",
     "smoothing ",
     h(
       "select",
@@ -68,20 +67,13 @@ export function overview(place, context) {
     ),
   );
   place.append(
-    h("h1", { class: "offscreen" }, `Run ${plain(context.run)}`),
+    h("h1.offscreen", `Run ${plain(context.run)}`),
     reason,
     findings,
     tiles,
-    h(
-      "div",
-      { class: "row" },
-      h("h2", {}, "Curves"),
-      h("span", { class: "quiet" }, "drag to zoom, double-click for all"),
-      h("span", { class: "room" }),
-      choose,
-    ),
+    h("div.row", h("h2", "Curves"), h("span.quiet", "drag to zoom, double-click for all"), h("span.room"), choose),
     grid,
-    h("section", { class: "card" }, gantt(context, stages, onStep)),
+    h("section.card", gantt(context, stages, onStep)),
     messages,
   );
 
@@ -151,13 +143,7 @@ function drawTiles(place, store) {
   const pass1 = evaluations.at(-1)?.metrics;
   const before = evaluations.length > 1 ? evaluations[0].metrics["eval/pass@1"] : null;
   const tile = (/** @type {string} */ name, /** @type {string} */ value, /** @type {string} */ more = "") =>
-    h(
-      "div",
-      { class: "tile" },
-      h("span", { class: "tile-name" }, name),
-      h("span", { class: "tile-value" }, value),
-      h("span", { class: "quiet" }, more),
-    );
+    h("div.tile", h("span.tile-name", name), h("span.tile-value", value), h("span.quiet", more));
   const lag = store.last("pipeline/lag");
   const carried = store.last("pipeline/carried_groups");
   const idle = `trainer idle ${percent(store.last("pipeline/train_idle_frac"))}`;
@@ -256,7 +242,7 @@ function gantt(context, place, onStep) {
   /** @type {number | null} */
   let to = null;
   let drawn = "";
-  const range = h("span", { class: "quiet" });
+  const range = h("span.quiet");
   const load = async () => {
     const end = to ?? store.steps.length;
     const wanted = `${end} ${place.clientWidth}`;
@@ -283,11 +269,10 @@ function gantt(context, place, onStep) {
   setTimeout(() => void load());
   return [
     h(
-      "div",
-      { class: "row" },
-      h("h2", {}, "Stages"),
+      "div.row",
+      h("h2", "Stages"),
       range,
-      h("span", { class: "room" }),
+      h("span.room"),
       h("button", { type: "button", onclick: () => move(-window_) }, "earlier"),
       h("button", { type: "button", onclick: () => move(window_) }, "later"),
     ),

@@ -47,27 +47,21 @@ export async function problemsView(place, context) {
       shown.slice(0, most).map((problem) =>
         h(
           "tr",
-          {},
           h(
             "th",
             { scope: "row" },
             h("a", { href: context.link(`problem/${inAddress(problem.id)}`) }, untrusted(problem.id)),
           ),
-          h("td", {}, count(problem.attempts)),
-          h("td", {}, bar(rate(problem))),
+          h("td", count(problem.attempts)),
+          h("td", bar(rate(problem))),
           h(
             "td",
-            {},
             Object.entries(problem.outcomes).map(([name, amount]) =>
               h("span", { class: `outcome ${name}` }, `${outcomes[name] ?? name} ${amount}`),
             ),
           ),
-          h("td", {}, problem.lastStep ?? "–"),
-          h(
-            "td",
-            {},
-            problem.evaluated ? `${percent(problem.evaluated.first)} → ${percent(problem.evaluated.last)}` : "–",
-          ),
+          h("td", problem.lastStep ?? "–"),
+          h("td", problem.evaluated ? `${percent(problem.evaluated.first)} → ${percent(problem.evaluated.last)}` : "–"),
         ),
       ),
     );
@@ -97,11 +91,10 @@ export async function problemsView(place, context) {
   walkable(context.keys, () => [.../** @type {NodeListOf<HTMLElement>} */ (body.querySelectorAll("tr"))]);
   place.append(
     h(
-      "div",
-      { class: "row" },
-      h("h1", {}, "Problems"),
-      h("span", { class: "quiet" }, `${count(problems.length)} met so far`),
-      h("span", { class: "room" }),
+      "div.row",
+      h("h1", "Problems"),
+      h("span.quiet", `${count(problems.length)} met so far`),
+      h("span.room"),
       h("input", {
         type: "search",
         placeholder: "find",
@@ -113,17 +106,14 @@ export async function problemsView(place, context) {
       }),
     ),
     h(
-      "div",
-      { class: "wide", tabindex: "0", role: "region", "aria-label": "Problems" },
+      "div.wide",
+      { tabindex: "0", role: "region", "aria-label": "Problems" },
       h(
-        "table",
-        { class: "list" },
+        "table.list",
         h(
           "thead",
-          {},
           h(
             "tr",
-            {},
             head("problem", "id"),
             head("attempts", "attempts"),
             head("solved while training", "rate"),
@@ -142,10 +132,10 @@ export async function problemsView(place, context) {
 
 /** @param {number | null} share */
 function bar(share) {
-  if (share === null) return h("span", { class: "quiet" }, "–");
-  const meter = h("span", { class: "meter", "aria-hidden": "true" }, h("span", { class: "meter-bar" }));
+  if (share === null) return h("span.quiet", "–");
+  const meter = h("span.meter", { "aria-hidden": "true" }, h("span.meter-bar"));
   /** @type {HTMLElement} */ (meter.firstElementChild).style.width = `${100 * share}%`;
-  return h("span", { class: "meter-row" }, meter, percent(share));
+  return h("span.meter-row", meter, percent(share));
 }
 
 /** @type {import("./app.js").View} */
@@ -174,7 +164,7 @@ export async function problemView(place, context) {
   const newest = data.attempts.at(-1);
   const measured = data.evaluations.at(-1);
   const source = newest ? `step/${newest.step}/group/${newest.group}` : `eval/${measured.step}/group/${measured.group}`;
-  const prompt = h("div", {});
+  const prompt = h("div");
   void ask(`${runPath(context.run)}/${source}`, { signal: context.signal }).then(
     (group) => replace(prompt, statement(group)),
     () => {},
@@ -198,15 +188,10 @@ export async function problemView(place, context) {
   );
   walkable(context.keys, () => [.../** @type {NodeListOf<HTMLElement>} */ (attempts.querySelectorAll("tbody tr"))]);
   place.append(
-    h("h1", { class: "problem-title" }, untrusted(id)),
+    h("h1.problem-title", untrusted(id)),
     prompt,
     chart.figure,
-    h(
-      "section",
-      { class: "card" },
-      h("h2", {}, `${data.attempts.length} attempts, ${data.evaluations.length} evaluations`),
-      attempts,
-    ),
+    h("section.card", h("h2", `${data.attempts.length} attempts, ${data.evaluations.length} evaluations`), attempts),
   );
   const steps = [...new Set([...data.attempts, ...data.evaluations].map((/** @type {any} */ { step }) => step))].sort(
     (a, b) => a - b,

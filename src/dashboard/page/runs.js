@@ -11,12 +11,11 @@ export async function runsView(place, context) {
   context.title("Runs");
   if (runs.length === 0) {
     place.append(
-      h("h1", {}, "Runs"),
+      h("h1", "Runs"),
       h(
         "p",
-        {},
         "There is no run here yet. ",
-        h("code", {}, "./whet train"),
+        h("code", "./whet train"),
         " makes one; this page shows it when it is loaded again.",
       ),
     );
@@ -39,14 +38,11 @@ export async function runsView(place, context) {
   const rows = new Map();
   const body = h(
     "tbody",
-    {},
     runs.map((/** @type {any} */ run) => {
       const row = h(
         "tr",
-        {},
         h(
           "td",
-          {},
           h("input", {
             type: "checkbox",
             "aria-label": `compare ${run.id}`,
@@ -58,13 +54,13 @@ export async function runsView(place, context) {
           }),
         ),
         h("th", { scope: "row" }, h("a", { href: `#/run/${inAddress(run.id)}` }, untrusted(run.id))),
-        h("td", {}, run.pid === null ? "" : [h("span", { class: "dot live", "aria-hidden": "true" }), "live"]),
-        h("td", {}, "…"),
-        h("td", {}, "…"),
-        h("td", {}, "…"),
-        h("td", {}, "…"),
-        h("td", {}, size(run.bytes)),
-        h("td", {}, when(run.changedAt)),
+        h("td", run.pid === null ? "" : [h("span.dot.live", { "aria-hidden": "true" }), "live"]),
+        h("td", "…"),
+        h("td", "…"),
+        h("td", "…"),
+        h("td", "…"),
+        h("td", size(run.bytes)),
+        h("td", when(run.changedAt)),
       );
       rows.set(run.id, row);
       return row;
@@ -72,20 +68,17 @@ export async function runsView(place, context) {
   );
   walkable(context.keys, () => [...rows.values()]);
   place.append(
-    h("div", { class: "row" }, h("h1", {}, "Runs"), h("span", { class: "room" }), compare),
+    h("div.row", h("h1", "Runs"), h("span.room"), compare),
     h(
-      "div",
-      { class: "wide", tabindex: "0", role: "region", "aria-label": "Runs" },
+      "div.wide",
+      { tabindex: "0", role: "region", "aria-label": "Runs" },
       h(
-        "table",
-        { class: "list" },
+        "table.list",
         h(
           "thead",
-          {},
           h(
             "tr",
-            {},
-            h("th", { scope: "col" }, h("span", { class: "offscreen" }, "compare")),
+            h("th", { scope: "col" }, h("span.offscreen", "compare")),
             ["run", "state", "model", "steps", "reward", "Pass@1", "journal", "changed"].map((label) =>
               h("th", { scope: "col" }, label),
             ),
@@ -133,8 +126,7 @@ export async function runsView(place, context) {
       } catch (error) {
         if (context.signal.aborted) return;
         const cell = row?.children[3];
-        if (cell)
-          replace(cell, h("span", { class: "bad" }, untrusted(error instanceof Error ? error.message : String(error))));
+        if (cell) replace(cell, h("span.bad", untrusted(error instanceof Error ? error.message : String(error))));
       }
     }
   })();

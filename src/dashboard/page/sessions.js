@@ -19,10 +19,10 @@ export function drawReason(place, { info, pulse }) {
     text === ""
       ? null
       : h(
-          "section",
-          { class: "card failed", "aria-labelledby": "reason" },
+          "section.card.failed",
+          { "aria-labelledby": "reason" },
           h("h2", { id: "reason", class: "bad" }, pulse?.state === "failed" ? "The run failed" : "The run broke off"),
-          h("p", { class: "reason" }, untrusted(text)),
+          h("p.reason", untrusted(text)),
         ),
   );
 }
@@ -35,28 +35,25 @@ export function drawMessages(place, store) {
     session.changes.map((/** @type {any} */ change) =>
       h(
         "li",
-        {},
         `session ${index + 1}: `,
-        h("code", {}, plain(change.key)),
+        h("code", plain(change.key)),
         " was ",
-        h("code", {}, untrusted(JSON.stringify(change.was) ?? "unset")),
+        h("code", untrusted(JSON.stringify(change.was) ?? "unset")),
         " and became ",
-        h("code", {}, untrusted(JSON.stringify(change.is) ?? "unset")),
+        h("code", untrusted(JSON.stringify(change.is) ?? "unset")),
       ),
     ),
   );
   replace(
     place,
-    h("h2", {}, "Sessions and messages"),
-    info.from === null ? null : h("p", {}, "began with ", untrusted(info.from)),
+    h("h2", "Sessions and messages"),
+    info.from === null ? null : h("p", "began with ", untrusted(info.from)),
     h(
-      "ul",
-      { class: "plain" },
+      "ul.plain",
       info.sessions.map(
         (/** @type {any} */ { openedAt, lastAt, outcome, error, started }, /** @type {number} */ index) =>
           h(
             "li",
-            {},
             `session ${index + 1}: ${when(openedAt)}, ${clock((lastAt - openedAt) / 1000)}, `,
             outcome ??
               (index === info.sessions.length - 1 && pulse.state === "live"
@@ -64,26 +61,26 @@ export function drawMessages(place, store) {
                 : started
                   ? "crashed"
                   : "did not begin"),
-            error ? [": ", h("span", { class: "bad" }, untrusted(error))] : null,
+            error ? [": ", h("span.bad", untrusted(error))] : null,
           ),
       ),
     ),
-    changed.length > 0 ? [h("h3", {}, "Changed on resume"), h("ul", { class: "plain" }, changed)] : null,
+    changed.length > 0 ? [h("h3", "Changed on resume"), h("ul.plain", changed)] : null,
     info.notes.length > 0
       ? [
-          h("h3", {}, "Warnings and events"),
+          h("h3", "Warnings and events"),
           h(
-            "ol",
-            { class: "plain notes", tabindex: "0" },
+            "ol.plain.notes",
+            { tabindex: "0" },
             [...info.notes]
               .reverse()
               .map((/** @type {any} */ { at, level, text }) =>
                 h(
                   "li",
                   { class: level.toLowerCase() },
-                  h("time", {}, new Date(at).toLocaleTimeString()),
+                  h("time", new Date(at).toLocaleTimeString()),
                   " ",
-                  h("span", {}, untrusted(text.slice(0, 2000))),
+                  h("span", untrusted(text.slice(0, 2000))),
                 ),
               ),
           ),

@@ -18,12 +18,7 @@ export async function stepView(place, context) {
   context.crumbs.push({ label: "Overview", path: "" }, { label: `step ${step}`, path: `step/${step}` });
   const { metrics } = data;
   const figure = (/** @type {string} */ label, /** @type {string} */ value) =>
-    h(
-      "div",
-      { class: "tile small" },
-      h("span", { class: "tile-name" }, label),
-      h("span", { class: "tile-value" }, value),
-    );
+    h("div.tile.small", h("span.tile-name", label), h("span.tile-value", value));
   const statuses = Object.entries(metrics).filter(([name]) => name.startsWith("grade/status/"));
   if (data.previous !== null) keys.ArrowLeft = () => go(`step/${data.previous}`);
   if (data.next !== null) keys.ArrowRight = () => go(`step/${data.next}`);
@@ -33,21 +28,18 @@ export async function stepView(place, context) {
   walkable(keys, () => rows);
   place.append(
     h(
-      "div",
-      { class: "row" },
-      h("h1", {}, `Step ${step}`),
-      data.done ? null : h("span", { class: "badge waiting" }, "under way"),
-      h("span", { class: "room" }),
+      "div.row",
+      h("h1", `Step ${step}`),
+      data.done ? null : h("span.badge.waiting", "under way"),
+      h("span.room"),
       data.previous === null
         ? null
-        : h("a", { class: "button", href: link(`step/${data.previous}`), rel: "prev" }, `← ${data.previous}`),
-      data.next === null
-        ? null
-        : h("a", { class: "button", href: link(`step/${data.next}`), rel: "next" }, `${data.next} →`),
+        : h("a.button", { href: link(`step/${data.previous}`), rel: "prev" }, `← ${data.previous}`),
+      data.next === null ? null : h("a.button", { href: link(`step/${data.next}`), rel: "next" }, `${data.next} →`),
     ),
     h(
-      "section",
-      { class: "tiles", "aria-label": "Figures of the step" },
+      "section.tiles",
+      { "aria-label": "Figures of the step" },
       figure("reward", show(metrics.mean_reward)),
       figure("correct", percent(metrics.mean_correct)),
       figure("format", percent(metrics.format_rate)),
@@ -61,33 +53,28 @@ export async function stepView(place, context) {
     statuses.length > 0
       ? h(
           "p",
-          {},
           statuses.map(([name, value]) => {
             const status = name.slice("grade/status/".length);
             return badge({ verdict: verdictOf(data.groups, status), status }, ` ${value}`);
           }),
         )
       : h("span"),
-    h("h2", {}, "Groups"),
-    h("div", { class: "groups" }, rows),
+    h("h2", "Groups"),
+    h("div.groups", rows),
     h(
-      "details",
-      { class: "card" },
-      h("summary", {}, "All figures"),
+      "details.card",
+      h("summary", "All figures"),
       h(
-        "table",
-        { class: "figures" },
+        "table.figures",
         h(
           "tbody",
-          {},
           Object.entries(metrics)
             .sort(([a], [b]) => (a < b ? -1 : 1))
             .map(([name, value]) =>
               h(
                 "tr",
-                {},
                 h("th", { scope: "row" }, plain(name)),
-                h("td", {}, typeof value === "number" ? show(value, 5) : plain(value)),
+                h("td", typeof value === "number" ? show(value, 5) : plain(value)),
               ),
             ),
         ),
@@ -105,32 +92,28 @@ const verdictOf = (groups, status) =>
 export function groupRow(group, path, link) {
   const passed = group.samples.filter((/** @type {any} */ { verdict }) => verdict === "pass").length;
   return h(
-    "article",
-    { class: "group-row" },
+    "article.group-row",
     h(
-      "div",
-      { class: "group-head" },
+      "div.group-head",
       h("a", { href: link(path) }, `group ${group.group}`),
-      h("a", { class: "problem", href: link(`problem/${inAddress(group.problem)}`) }, untrusted(group.problem)),
-      h("span", { class: "quiet" }, untrusted(group.source)),
+      h("a.problem", { href: link(`problem/${inAddress(group.problem)}`) }, untrusted(group.problem)),
+      h("span.quiet", untrusted(group.source)),
     ),
-    group.question === null ? null : h("p", { class: "question" }, untrusted(group.question)),
+    group.question === null ? null : h("p.question", untrusted(group.question)),
     h(
-      "div",
-      { class: "chips" },
+      "div.chips",
       group.samples.map((/** @type {any} */ sample) => chip(sample, link(`${path}/sample/${sample.sample}`))),
     ),
     h(
-      "div",
-      { class: "group-end" },
+      "div.group-end",
       group.outcome
         ? h("span", { class: `outcome ${group.outcome}` }, outcomes[group.outcome] ?? plain(group.outcome))
         : null,
-      h("span", { class: "quiet" }, `${passed} of ${group.samples.length}`),
-      h("span", { class: "quiet" }, `policy ${group.policy}`),
+      h("span.quiet", `${passed} of ${group.samples.length}`),
+      h("span.quiet", `policy ${group.policy}`),
       group.trainedIn === group.batch
         ? null
-        : h("span", { class: "badge waiting" }, `of step ${group.batch}, trained on in step ${group.trainedIn}`),
+        : h("span.badge.waiting", `of step ${group.batch}, trained on in step ${group.trainedIn}`),
     ),
   );
 }

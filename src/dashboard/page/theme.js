@@ -22,7 +22,7 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => docu
 
 /** A button that goes round: system, light, dark. */
 export function themeButton() {
-  const button = h("button", { class: "icon", type: "button" });
+  const button = h("button.icon", { type: "button" });
   const draw = () => {
     const theme = chosen();
     button.textContent = { system: "◐", light: "☀", dark: "☾" }[theme] ?? "◐";
