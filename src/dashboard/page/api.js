@@ -38,8 +38,8 @@ export class RunStore extends EventTarget {
     this.id = id;
     /** @type {number[]} */ this.steps = [];
     /** @type {Record<string, (number | null)[]>} */ this.columns = {};
-    /** @type {any} */ this.info = null;
-    /** @type {any} */ this.pulse = null;
+    this.info = null;
+    this.pulse = null;
     /** "connecting", "open", "lost" or "ended". */
     this.connection = "connecting";
     this.stream = new EventSource(`api/${runPath(id)}/live`);

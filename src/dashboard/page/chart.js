@@ -1,7 +1,7 @@
 // Curves over steps, drawn by uPlot. A click on a step opens it; so does Enter after the arrow keys. Charts of a page share one cursor.
 // @ts-check
 import uPlot from "../vendor/uplot/uPlot.esm.js";
-import { h, say, show } from "./dom.js";
+import { h, picker, say, show } from "./dom.js";
 
 /**
  * @typedef {{ label: string, values: (number | null)[], color: string, points?: boolean, dash?: boolean, fill?: string, width?: number,
@@ -250,6 +250,29 @@ function yRange(range) {
     }
     const room = (top - bottom) * 0.06;
     return [range?.[0] === bottom ? bottom : bottom - room, range?.[1] === top ? top : top + room];
+  };
+}
+
+/** How strongly curves can be smoothed. @param {number} weight @param {(weight: number) => void} onChoose */
+export const smoothingPicker = (weight, onChoose) =>
+  picker(
+    "smoothing",
+    [0, 0.6, 0.9, 0.97].map((value) => [value, value === 0 ? "none" : String(value)]),
+    weight,
+    (value) => onChoose(Number(value)),
+  );
+
+/**
+ * A figure of every evaluation that has it, with its interval where it is Pass@1.
+ * @param {string} metric @param {{ step: number, metrics: Record<string, number> }[]} evaluations
+ */
+export function evaluated(metric, evaluations) {
+  const known = evaluations.filter(({ metrics }) => metrics[metric] !== undefined);
+  const figure = (/** @type {string} */ name) => known.map(({ metrics }) => metrics[name] ?? null);
+  return {
+    steps: known.map(({ step }) => step),
+    values: figure(metric),
+    ...(metric === "eval/pass@1" && { low: figure(`${metric}_low`), high: figure(`${metric}_high`) }),
   };
 }
 

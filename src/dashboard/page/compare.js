@@ -1,8 +1,21 @@
 // Two or more runs in one chart, what they came to, and the settings in which they differ; with a warning where figures do not compare.
 // @ts-check
 import { ask, runPath } from "./api.js";
-import { Chart, color, smoothed } from "./chart.js";
-import { count, h, inAddress, interval, pass1Of, percent, plain, replace, show, table, untrusted } from "./dom.js";
+import { Chart, color, evaluated, smoothed, smoothingPicker } from "./chart.js";
+import {
+  count,
+  h,
+  inAddress,
+  interval,
+  pass1Of,
+  percent,
+  picker,
+  plain,
+  replace,
+  show,
+  table,
+  untrusted,
+} from "./dom.js";
 import { worstError } from "./findings.js";
 
 const tints = ["blue", "orange", "green", "violet", "red", "teal", "gray"];
@@ -34,13 +47,13 @@ const incomparable = [
   },
   { what: "rewards are for other training problems", keys: ["data_fingerprint"] },
 ];
-const isOwn = (/** @type {any} */ { info }) => String(info.config.sandbox).startsWith("own");
+const isOwn = ({ info }) => String(info.config.sandbox).startsWith("own");
 
 /** @type {import("./app.js").View} */
 export async function compareView(place, context) {
   const { runs } = await ask("runs", { signal: context.signal });
   /** @type {string[]} */
-  const ids = runs.map((/** @type {any} */ { id }) => id);
+  const ids = runs.map(({ id }) => id);
   /** @type {string[]} */
   let chosen = context.query.getAll("run").filter((id) => ids.includes(id));
   if (chosen.length < 2) chosen = [...new Set([...chosen, ...ids])].slice(0, 2);
@@ -124,36 +137,19 @@ export async function compareView(place, context) {
     boxes,
     h(
       "div.row",
-      h(
-        "label",
-        "figure ",
-        h(
-          "select",
-          {
-            onchange: (/** @type {Event} */ event) => {
-              metric = /** @type {HTMLSelectElement} */ (event.target).value;
-              void draw();
-            },
-          },
-          names.map((name) => h("option", { value: name, selected: name === metric }, plain(name))),
-        ),
+      picker(
+        "figure",
+        names.map((name) => [name, plain(name)]),
+        metric,
+        (name) => {
+          metric = name;
+          void draw();
+        },
       ),
-      h(
-        "label",
-        "smoothing ",
-        h(
-          "select",
-          {
-            onchange: (/** @type {Event} */ event) => {
-              weight = Number(/** @type {HTMLSelectElement} */ (event.target).value);
-              void draw();
-            },
-          },
-          [0, 0.6, 0.9, 0.97].map((value) =>
-            h("option", { value: String(value) }, value === 0 ? "none" : String(value)),
-          ),
-        ),
-      ),
+      smoothingPicker(weight, (chosenWeight) => {
+        weight = chosenWeight;
+        void draw();
+      }),
     ),
     chart.figure,
     table,
@@ -167,7 +163,7 @@ export async function compareView(place, context) {
     },
     { signal: context.signal },
   );
-  if (runs.some((/** @type {any} */ { id, pid }) => pid !== null && chosen.includes(id))) {
+  if (runs.some(({ id, pid }) => pid !== null && chosen.includes(id))) {
     const timer = setInterval(() => void draw().catch(() => {}), refreshMs);
     context.onEnd(() => clearInterval(timer));
   }
@@ -180,13 +176,7 @@ export async function compareView(place, context) {
 function pointsOf(metric, info, series) {
   if (!metric.startsWith("eval/"))
     return { steps: series.steps, values: series.columns[metric] ?? series.steps.map(() => null) };
-  const known = info.evaluations.filter((/** @type {any} */ { metrics }) => metrics[metric] !== undefined);
-  const figure = (/** @type {string} */ name) => known.map((/** @type {any} */ { metrics }) => metrics[name] ?? null);
-  return {
-    steps: known.map((/** @type {any} */ { step }) => step),
-    values: figure(metric),
-    ...(metric === "eval/pass@1" && { low: figure(`${metric}_low`), high: figure(`${metric}_high`) }),
-  };
+  return evaluated(metric, info.evaluations);
 }
 
 /** Where they came to, and the settings in which they differ. @param {HTMLElement} place @param {any[]} all */
@@ -197,11 +187,7 @@ function drawTable(place, all) {
       new Set(all.map(({ info }) => JSON.stringify(info.config[key]))).size > 1 &&
       !["log_path", "wandb_run_id", "started_at"].includes(key),
   );
-  const tail = (
-    /** @type {any} */ { series, info },
-    /** @type {string} */ name,
-    /** @type {(value: number) => string} */ text,
-  ) => {
+  const tail = ({ series, info }, /** @type {string} */ name, /** @type {(value: number) => string} */ text) => {
     const values = (series.columns[name] ?? [])
       .filter((/** @type {number | null} */ value) => value !== null)
       .slice(-5);

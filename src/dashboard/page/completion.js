@@ -4,7 +4,7 @@ import { ask, runPath } from "./api.js";
 import { codeNodes } from "./code.js";
 import { conversation } from "./conversation.js";
 import { append, h, inAddress, plain, replace, say, show, signed, textBlock, untrusted } from "./dom.js";
-import { facts, failure, statement } from "./group.js";
+import { facts, failure, groupCrumbs, statement } from "./group.js";
 import { badge, chip } from "./verdict.js";
 
 /** What tokens can be coloured by. */
@@ -35,12 +35,7 @@ export async function completionView(place, context) {
     ask(`${runPath(context.run)}/${groupPath}`, { signal: context.signal }),
   ]);
   context.title(`answer ${index} of group ${number}, step ${batch} · ${context.run}`);
-  context.crumbs.push(
-    phase === "step" ? { label: "Overview", path: "" } : { label: "Evaluations", path: "evals" },
-    { label: phase === "step" ? `step ${batch}` : `evaluation ${batch}`, path: `${phase}/${batch}` },
-    { label: `group ${number}`, path: groupPath },
-    { label: `answer ${index}`, path },
-  );
+  context.crumbs.push(...groupCrumbs(phase, batch, number), { label: `answer ${index}`, path });
   const to = (/** @type {number} */ next) =>
     next >= 0 && next < group.samples.length && go(`${groupPath}/sample/${next}`);
   keys.j = () => to(index + 1);
@@ -64,7 +59,7 @@ export async function completionView(place, context) {
     h(
       "nav.chips",
       { "aria-label": "Answers of this group" },
-      group.samples.map((/** @type {any} */ other) => {
+      group.samples.map((other) => {
         const one = chip(other, link(`${groupPath}/sample/${other.sample}`));
         if (other.sample === index) one.setAttribute("aria-current", "true");
         return one;
@@ -129,8 +124,8 @@ function why(sample) {
 function pairFor(group, index) {
   const own = group.samples[index];
   const other =
-    group.samples.find((/** @type {any} */ { verdict, sample }) => sample !== index && verdict !== own.verdict) ??
-    group.samples.find((/** @type {any} */ { sample }) => sample !== index);
+    group.samples.find(({ verdict, sample }) => sample !== index && verdict !== own.verdict) ??
+    group.samples.find(({ sample }) => sample !== index);
   return other ? [index, other.sample] : [index];
 }
 
@@ -152,7 +147,7 @@ function tokensPart(place, context, path, sample) {
   const load = async () => {
     try {
       data = await ask(`${runPath(context.run)}/${path}/tokens`, { signal: context.signal });
-      data.kinds = data.parts.flatMap((/** @type {any} */ part) => Array(part.length).fill(part));
+      data.kinds = data.parts.flatMap((part) => Array(part.length).fill(part));
     } catch (error) {
       failed = error instanceof Error ? error.message : String(error);
     }
@@ -256,7 +251,7 @@ function drawPieces(body, data, shades, from, amount) {
 function valuesOf(by, data, sample) {
   if (by === "advantage") {
     const { advantage } = sample;
-    return data.kinds.map((/** @type {any} */ { kind }) =>
+    return data.kinds.map(({ kind }) =>
       advantage === null || kind !== "trained" ? null : Math.max(-1, Math.min(1, advantage)),
     );
   }
@@ -281,10 +276,7 @@ function legendOf(by, data, sample) {
     list.length === 0 ? null : list.reduce((sum, value) => sum + value, 0) / list.length;
   const known = (/** @type {any[] | null} */ list) => (list ?? []).filter((value) => value !== null);
   const lengthOf = (/** @type {RegExp} */ kind) =>
-    data.parts.reduce(
-      (/** @type {number} */ sum, /** @type {any} */ part) => sum + (kind.test(part.kind) ? part.length : 0),
-      0,
-    );
+    data.parts.reduce((/** @type {number} */ sum, part) => sum + (kind.test(part.kind) ? part.length : 0), 0);
   const written = lengthOf(/sampled|trained/);
   if (by === "advantage")
     return `Every token that is trained on has its answer's advantage: ${signed(sample.advantage)}. Blue pushes up, red down.${notes}`;

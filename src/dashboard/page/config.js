@@ -9,11 +9,9 @@ export async function configView(place, context) {
   context.title(`config · ${context.run}`);
   const value = (/** @type {unknown} */ one) =>
     h("code", untrusted(typeof one === "string" ? one || '""' : (JSON.stringify(one) ?? "unset")));
-  const changed = new Set(
-    sessions.flatMap((/** @type {any} */ { changes }) => changes.map((/** @type {any} */ { key }) => key)),
-  );
-  const changes = sessions.flatMap((/** @type {any} */ session, /** @type {number} */ index) =>
-    session.changes.map((/** @type {any} */ change) => ({ ...change, index, at: session.openedAt })),
+  const changed = new Set(sessions.flatMap(({ changes }) => changes.map(({ key }) => key)));
+  const changes = sessions.flatMap((session, /** @type {number} */ index) =>
+    session.changes.map((change) => ({ ...change, index, at: session.openedAt })),
   );
   place.append(
     h("h1", "Config"),
@@ -28,7 +26,7 @@ export async function configView(place, context) {
         : table(
             "Changes",
             ["key", "was", "became", "session"],
-            changes.map((/** @type {any} */ { key, was, is, index, at }) => [
+            changes.map(({ key, was, is, index, at }) => [
               h("code", untrusted(key)),
               value(was),
               value(is),
@@ -41,7 +39,7 @@ export async function configView(place, context) {
       h("h2", "Sessions"),
       h(
         "ul.plain",
-        sessions.map((/** @type {any} */ { openedAt, lastAt, outcome, pid }, /** @type {number} */ index) =>
+        sessions.map(({ openedAt, lastAt, outcome, pid }, /** @type {number} */ index) =>
           h(
             "li",
             `${index + 1}: ${when(openedAt)}, ${clock((lastAt - openedAt) / 1000)}, process ${pid}, ${outcome ?? "open"}`,
@@ -56,7 +54,7 @@ export async function configView(place, context) {
         ? h("p.quiet", "None yet.")
         : h(
             "ul.plain",
-            checkpoints.map((/** @type {any} */ { name, step, final }) =>
+            checkpoints.map(({ name, step, final }) =>
               h("li", untrusted(name), h("span.quiet", ` after ${step} steps${final ? ", final" : ""}`)),
             ),
           ),

@@ -12,7 +12,7 @@ export function conversation({ episode, talk }) {
     episode === null ? null : h("p", plain(episode.line)),
     h(
       "ol.turns",
-      talk.map((/** @type {any} */ turn, /** @type {number} */ place) => said(turn, talk[place - 1]?.turn ?? null)),
+      talk.map((turn, /** @type {number} */ place) => said(turn, talk[place - 1]?.turn ?? null)),
     ),
     episode === null ? null : figures(episode),
   );
@@ -38,7 +38,7 @@ function said({ turn, parent, counts, added, rewritten, text, calls, tokens, tru
   return h(
     "li",
     { class: `turn${counts ? "" : " uncounted"}`, value: turn },
-    added.map((/** @type {any} */ message) =>
+    added.map((message) =>
       h(
         "div",
         { class: `said ${message.role === "tool" ? "tool" : "user"}` },

@@ -140,6 +140,21 @@ export const table = (label, head, rows) =>
     ),
   );
 
+/**
+ * A choice with its label; `choices` are values with their texts.
+ * @param {string} label @param {(string | number)[][]} choices @param {string | number} chosen @param {(value: string) => void} onChoose
+ */
+export const picker = (label, choices, chosen, onChoose) =>
+  h(
+    "label",
+    `${label} `,
+    h(
+      "select",
+      { onchange: (event) => onChoose(event.target.value) },
+      choices.map(([value, text]) => h("option", { value: String(value), selected: value === chosen }, text)),
+    ),
+  );
+
 /** A rate with its 95% interval. @param {{ rate: number, low: number, high: number } | null | undefined} rate */
 export const interval = (rate) =>
   rate ? [percent(rate.rate), " ", h("span.quiet.range", `${percent(rate.low)} to ${percent(rate.high)}`)] : "–";

@@ -1,7 +1,7 @@
 // Evaluations: Pass@1 of each; of two of them also by source, and the problems that were gained and lost in between.
 // @ts-check
 import { ask, runPath } from "./api.js";
-import { h, inAddress, interval, pass1Of, percent, replace, show, signed, table, untrusted } from "./dom.js";
+import { h, inAddress, interval, pass1Of, percent, picker, replace, show, signed, table, untrusted } from "./dom.js";
 import { walkable } from "./keys.js";
 import { groupRow } from "./step.js";
 
@@ -16,39 +16,30 @@ export async function evaluationsView(place, context) {
     );
     return;
   }
-  const steps = evaluations.map((/** @type {any} */ { step }) => step);
-  const choice = (/** @type {string} */ name, /** @type {number} */ value) =>
-    h(
-      "label",
-      `${name} `,
-      h(
-        "select",
-        { onchange: () => void compare() },
-        steps.map((/** @type {number} */ step) =>
-          h("option", { value: String(step), selected: step === value }, `step ${step}`),
-        ),
-      ),
-    );
-  const asked = context.query;
-  const [a, b] = [
-    choice("from", Number(asked.get("a") ?? steps[0])),
-    choice("to", Number(asked.get("b") ?? steps.at(-1))),
-  ];
+  const steps = evaluations.map(({ step }) => step);
+  let from = Number(context.query.get("a") ?? steps[0]);
+  let to = Number(context.query.get("b") ?? steps.at(-1));
   const result = h("div");
-  const value = (/** @type {HTMLElement} */ label) =>
-    Number(/** @type {HTMLSelectElement} */ (label.querySelector("select")).value);
   const compare = async () => {
-    const [from, to] = [value(a), value(b)];
     history.replaceState(null, "", `${context.link("evals")}?a=${from}&b=${to}`);
     const { rows, sources } = await ask(`${runPath(context.run)}/evals/${from}/${to}`, { signal: context.signal });
     replace(result, drawSources(sources, from, to), drawComparison(rows, from, to, context));
   };
+  const choices = steps.map((step) => [step, `step ${step}`]);
+  const a = picker("from", choices, from, (step) => {
+    from = Number(step);
+    void compare();
+  });
+  const b = picker("to", choices, to, (step) => {
+    to = Number(step);
+    void compare();
+  });
   place.append(
     h("h1", "Evaluations"),
     table(
       "Evaluations",
       ["policy", "Pass@1, 95% interval", "problems", "format", "cut", "seconds"],
-      evaluations.map((/** @type {any} */ { step, metrics, start, end, final }) => [
+      evaluations.map(({ step, metrics, start, end, final }) => [
         [
           h("a", { href: context.link(`eval/${step}`) }, `after step ${step}`),
           final && step === steps.at(-1) ? " (last)" : "",
@@ -131,9 +122,7 @@ export async function evaluationView(place, context) {
     { label: "Evaluations", path: "evals" },
     { label: `evaluation at step ${step}`, path: `eval/${step}` },
   );
-  const rows = data.groups.map((/** @type {any} */ group) =>
-    groupRow(group, `eval/${step}/group/${group.group}`, context.link),
-  );
+  const rows = data.groups.map((group) => groupRow(group, `eval/${step}/group/${group.group}`, context.link));
   walkable(context.keys, () => rows);
   place.append(
     h("h1", `Evaluation at step ${step}`),

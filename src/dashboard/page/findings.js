@@ -23,7 +23,7 @@ export function drawFindings(place, causes, context) {
 const where = ({ steps: [first, last] }) => (first === last ? `step ${first}` : `steps ${first} to ${last}`);
 
 /** The worst that was found, where it is an error. @param {any} info */
-export const worstError = (info) => info?.causes.find((/** @type {any} */ { level }) => level === "error");
+export const worstError = (info) => info?.causes.find(({ level }) => level === "error");
 
 /** @param {any} cause @param {Map<string | undefined, boolean>} open @param {import("./app.js").Context} context */
 function drawCause(cause, open, context) {
@@ -48,7 +48,7 @@ function drawCause(cause, open, context) {
       figures
         .slice(0, 12)
         .map(
-          (/** @type {any} */ { name, step, value }) =>
+          ({ name, step, value }) =>
             ` · ${plain(name)}${step === undefined ? "" : ` at step ${step}`} ${typeof value === "number" ? show(value, 4) : plain(value)}`,
         ),
       " · ",
@@ -61,7 +61,7 @@ function drawCause(cause, open, context) {
           "Look at ",
           samples
             .slice(0, 8)
-            .map((/** @type {any} */ { step, group, sample, problem }) => [
+            .map(({ step, group, sample, problem }) => [
               h(
                 "a",
                 { href: context.link(`step/${step}/group/${group}/sample/${sample}`) },
@@ -79,7 +79,7 @@ function drawCause(cause, open, context) {
           h("summary", `What followed from it: ${symptoms.length}`),
           h(
             "ul.plain",
-            symptoms.map((/** @type {any} */ symptom) =>
+            symptoms.map((symptom) =>
               h(
                 "li",
                 untrusted(symptom.message),

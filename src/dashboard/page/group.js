@@ -3,7 +3,7 @@
 import { ask, runPath } from "./api.js";
 import { codeNodes } from "./code.js";
 import { diffBlock } from "./diff.js";
-import { h, inAddress, plain, replace, show, signed, textBlock, untrusted } from "./dom.js";
+import { h, inAddress, picker, plain, replace, show, signed, textBlock, untrusted } from "./dom.js";
 import { walkable } from "./keys.js";
 import { badge, kindOf, outcomes } from "./verdict.js";
 
@@ -20,11 +20,7 @@ export async function groupView(place, context) {
   const path = `${phase}/${batch}/group/${number}`;
   const group = await ask(`${runPath(context.run)}/${path}`, { signal: context.signal });
   context.title(`group ${number} of step ${batch} · ${context.run}`);
-  context.crumbs.push(
-    phase === "step" ? { label: "Overview", path: "" } : { label: "Evaluations", path: "evals" },
-    { label: phase === "step" ? `step ${batch}` : `evaluation ${batch}`, path: `${phase}/${batch}` },
-    { label: `group ${number}`, path },
-  );
+  context.crumbs.push(...groupCrumbs(phase, batch, number));
   const samples = group.samples;
   const same = firstOf(samples);
   /** The two that are compared: from the address, else one that passed and one that failed. @type {number[]} */
@@ -63,7 +59,7 @@ export async function groupView(place, context) {
     history.replaceState(null, "", link(path) + query_);
     drawDifference();
   };
-  const cards = samples.map((/** @type {any} */ sample) =>
+  const cards = samples.map((sample) =>
     card(sample, same.get(sample.sample) ?? sample.sample, link(`${path}/sample/${sample.sample}`), boxes, () => {
       const on = boxes.get(sample.sample)?.checked;
       choose(on ? [...chosen, sample.sample] : chosen.filter((index) => index !== sample.sample));
@@ -72,10 +68,10 @@ export async function groupView(place, context) {
   keys.d = () => {
     if (chosen.length === 2) choose([]);
     else {
-      const passed = samples.find((/** @type {any} */ { verdict }) => verdict === "pass") ?? samples[0];
+      const passed = samples.find(({ verdict }) => verdict === "pass") ?? samples[0];
       const other =
-        samples.find((/** @type {any} */ sample) => sample.verdict === "fail" && sample !== passed) ??
-        samples.find((/** @type {any} */ sample) => sample !== passed);
+        samples.find((sample) => sample.verdict === "fail" && sample !== passed) ??
+        samples.find((sample) => sample !== passed);
       if (other) choose([passed.sample, other.sample]);
     }
     difference.scrollIntoView({ block: "nearest" });
@@ -118,11 +114,9 @@ export async function groupView(place, context) {
       "div.row",
       h("h2", `${samples.length} answers`),
       h(
-        "label.quiet",
-        "show ",
-        h(
-          "select",
-          { onchange: (/** @type {Event} */ event) => filter(/** @type {HTMLSelectElement} */ (event.target).value) },
+        "span.quiet",
+        picker(
+          "show",
           [
             ["all", "all"],
             ["different", "different programs"],
@@ -130,7 +124,9 @@ export async function groupView(place, context) {
             ["fail", "failed"],
             ["format", "without a program"],
             ["ungraded", "ungraded"],
-          ].map(([value, label]) => h("option", { value }, label)),
+          ],
+          "all",
+          filter,
         ),
       ),
       h("span.quiet", "choose two for a diff, or press d"),
@@ -140,6 +136,13 @@ export async function groupView(place, context) {
   );
   drawDifference();
 }
+
+/** The way to a group. @param {string} phase @param {number} batch @param {number} number */
+export const groupCrumbs = (phase, batch, number) => [
+  phase === "step" ? { label: "Overview", path: "" } : { label: "Evaluations", path: "evals" },
+  { label: phase === "step" ? `step ${batch}` : `evaluation ${batch}`, path: `${phase}/${batch}` },
+  { label: `group ${number}`, path: `${phase}/${batch}/group/${number}` },
+];
 
 /** What was asked, and beneath it as the model saw it. @param {any} group @returns {HTMLElement} */
 export function statement({ question, prompt }) {

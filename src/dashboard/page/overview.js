@@ -1,7 +1,7 @@
 // The overview of a run: findings, where it stands, its curves, its stages over time, its sessions and messages.
 // @ts-check
 import { ask, runPath } from "./api.js";
-import { Chart, color, smoothed } from "./chart.js";
+import { Chart, color, evaluated, smoothed, smoothingPicker } from "./chart.js";
 import { clock, count, h, inAddress, percent, plain, replace, show } from "./dom.js";
 import { drawFindings } from "./findings.js";
 import { drawGantt } from "./gantt.js";
@@ -50,28 +50,22 @@ export function overview(place, context) {
     own = ownFigure(context, add("own", new Chart({ title: "Any figure", onStep, empty: "Choose a figure." })));
   };
 
-  const choose = h(
-    "label.quiet",
-    "smoothing ",
-    h(
-      "select",
-      {
-        onchange: (/** @type {Event} */ event) => {
-          smoothing = Number(/** @type {HTMLSelectElement} */ (event.target).value);
-          draw();
-        },
-      },
-      [0, 0.6, 0.9, 0.97].map((value) =>
-        h("option", { value: String(value), selected: value === smoothing }, value === 0 ? "none" : String(value)),
-      ),
-    ),
-  );
+  const choose = smoothingPicker(smoothing, (weight) => {
+    smoothing = weight;
+    draw();
+  });
   place.append(
     h("h1.offscreen", `Run ${plain(context.run)}`),
     reason,
     findings,
     tiles,
-    h("div.row", h("h2", "Curves"), h("span.quiet", "drag to zoom, double-click for all"), h("span.room"), choose),
+    h(
+      "div.row",
+      h("h2", "Curves"),
+      h("span.quiet", "drag to zoom, double-click for all"),
+      h("span.room"),
+      h("span.quiet", choose),
+    ),
     grid,
     h("section.card", gantt(context, stages, onStep)),
     messages,
@@ -115,31 +109,15 @@ export function overview(place, context) {
 
 /** @param {Chart | undefined} chart @param {import("./api.js").RunStore} store */
 function drawPass1(chart, store) {
-  const known = (store.info?.evaluations ?? []).filter(
-    (/** @type {any} */ { metrics }) => metrics["eval/pass@1"] !== undefined,
-  );
-  const figure = (/** @type {string} */ name) => known.map((/** @type {any} */ { metrics }) => metrics[name] ?? null);
-  chart?.set(
-    known.map((/** @type {any} */ { step }) => step),
-    [
-      {
-        label: "Pass@1",
-        values: figure("eval/pass@1"),
-        low: figure("eval/pass@1_low"),
-        high: figure("eval/pass@1_high"),
-        color: color("orange"),
-        points: true,
-        dash: true,
-      },
-    ],
-  );
+  const { steps, ...figures } = evaluated("eval/pass@1", store.info?.evaluations ?? []);
+  chart?.set(steps, [{ label: "Pass@1", ...figures, color: color("orange"), points: true, dash: true }]);
 }
 
 /** @param {HTMLElement} place @param {import("./api.js").RunStore} store */
 function drawTiles(place, store) {
   const { info, pulse } = store;
   if (!info || !pulse) return;
-  const evaluations = info.evaluations.filter((/** @type {any} */ { metrics }) => metrics["eval/pass@1"] !== undefined);
+  const evaluations = info.evaluations.filter(({ metrics }) => metrics["eval/pass@1"] !== undefined);
   const pass1 = evaluations.at(-1)?.metrics;
   const before = evaluations.length > 1 ? evaluations[0].metrics["eval/pass@1"] : null;
   const tile = (/** @type {string} */ name, /** @type {string} */ value, /** @type {string} */ more = "") =>
@@ -201,7 +179,7 @@ function ownFigure(context, chart) {
   const load = async () => {
     if (select.value === "") return;
     rows = store.steps.length;
-    const chosen = store.info?.metrics.find((/** @type {any} */ { name }) => name === select.value);
+    const chosen = store.info?.metrics.find(({ name }) => name === select.value);
     select.title = chosen?.meaning ?? "";
     const slice = await ask(`${runPath(context.run)}/series?name=${inAddress(select.value)}`, {
       signal: context.signal,
@@ -218,7 +196,7 @@ function ownFigure(context, chart) {
   return {
     update() {
       const metrics = store.info?.metrics ?? [];
-      const names = metrics.map((/** @type {any} */ { name }) => name).join();
+      const names = metrics.map(({ name }) => name).join();
       if (names !== offered) {
         offered = names;
         const kept = select.value || context.query.get("figure") || "";

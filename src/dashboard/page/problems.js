@@ -18,7 +18,7 @@ export async function problemsView(place, context) {
   let descending = false;
   let wanted = "";
   let most = rowsFirst;
-  const rate = (/** @type {any} */ problem) => (problem.graded > 0 ? problem.passed / problem.graded : null);
+  const rate = (problem) => (problem.graded > 0 ? problem.passed / problem.graded : null);
   /** @type {Record<string, (problem: any) => any>} */
   const values = {
     id: ({ id }) => id,
@@ -154,8 +154,8 @@ export async function problemView(place, context) {
     format: percent,
     sync: "problem",
     onStep: (step) => {
-      const attempt = data.attempts.find((/** @type {any} */ one) => one.step === step);
-      const evaluation = data.evaluations.find((/** @type {any} */ one) => one.step === step);
+      const attempt = data.attempts.find((one) => one.step === step);
+      const evaluation = data.evaluations.find((one) => one.step === step);
       if (attempt) context.go(`step/${step}/group/${attempt.group}`);
       else if (evaluation) context.go(`eval/${step}/group/${evaluation.group}`);
     },
@@ -169,13 +169,13 @@ export async function problemView(place, context) {
     (group) => replace(prompt, statement(group)),
     () => {},
   );
-  const rows = data.attempts.map((/** @type {any} */ { step, group, outcome, skipped, graded, passed }) => [
+  const rows = data.attempts.map(({ step, group, outcome, skipped, graded, passed }) => [
     h("a", { href: context.link(`step/${step}/group/${group}`) }, `step ${step}, group ${group}`),
     graded >= 0 ? `${passed} of ${graded}` : "–",
     h("span", { class: `outcome ${outcome}` }, outcomes[outcome] ?? outcome),
     skipped ? "not trained on" : "trained on",
   ]);
-  const evaluations = data.evaluations.map((/** @type {any} */ { step, group, passed, samples, ungraded }) => [
+  const evaluations = data.evaluations.map(({ step, group, passed, samples, ungraded }) => [
     h("a", { href: context.link(`eval/${step}/group/${group}`) }, `evaluation at step ${step}`),
     samples > 0 ? `${passed} of ${samples}` : "–",
     ungraded > 0 ? `${ungraded} ungraded` : "",
@@ -193,9 +193,7 @@ export async function problemView(place, context) {
     chart.figure,
     h("section.card", h("h2", `${data.attempts.length} attempts, ${data.evaluations.length} evaluations`), attempts),
   );
-  const steps = [...new Set([...data.attempts, ...data.evaluations].map((/** @type {any} */ { step }) => step))].sort(
-    (a, b) => a - b,
-  );
+  const steps = [...new Set([...data.attempts, ...data.evaluations].map(({ step }) => step))].sort((a, b) => a - b);
   const byStep = (/** @type {any[]} */ list, /** @type {(one: any) => number | null} */ value) =>
     steps.map((step) => {
       const one = list.find((entry) => entry.step === step);

@@ -38,7 +38,7 @@ export async function runsView(place, context) {
   const rows = new Map();
   const body = h(
     "tbody",
-    runs.map((/** @type {any} */ run) => {
+    runs.map((run) => {
       const row = h(
         "tr",
         h(
@@ -99,9 +99,7 @@ export async function runsView(place, context) {
           { signal: context.signal },
         );
         const rewards = (columns.mean_reward ?? []).filter((/** @type {number | null} */ value) => value !== null);
-        const measured = info.evaluations.filter(
-          (/** @type {any} */ { metrics }) => metrics["eval/pass@1"] !== undefined,
-        );
+        const measured = info.evaluations.filter(({ metrics }) => metrics["eval/pass@1"] !== undefined);
         const worst = worstError(info);
         const texts = [
           worst ? `${info.state}, ${worst.id}` : info.state,

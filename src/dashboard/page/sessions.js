@@ -31,8 +31,8 @@ export function drawReason(place, { info, pulse }) {
 export function drawMessages(place, store) {
   const { info, pulse } = store;
   if (!info || !pulse) return;
-  const changed = info.sessions.flatMap((/** @type {any} */ session, /** @type {number} */ index) =>
-    session.changes.map((/** @type {any} */ change) =>
+  const changed = info.sessions.flatMap((session, /** @type {number} */ index) =>
+    session.changes.map((change) =>
       h(
         "li",
         `session ${index + 1}: `,
@@ -50,19 +50,18 @@ export function drawMessages(place, store) {
     info.from === null ? null : h("p", "began with ", untrusted(info.from)),
     h(
       "ul.plain",
-      info.sessions.map(
-        (/** @type {any} */ { openedAt, lastAt, outcome, error, started }, /** @type {number} */ index) =>
-          h(
-            "li",
-            `session ${index + 1}: ${when(openedAt)}, ${clock((lastAt - openedAt) / 1000)}, `,
-            outcome ??
-              (index === info.sessions.length - 1 && pulse.state === "live"
-                ? "live"
-                : started
-                  ? "crashed"
-                  : "did not begin"),
-            error ? [": ", h("span.bad", untrusted(error))] : null,
-          ),
+      info.sessions.map(({ openedAt, lastAt, outcome, error, started }, /** @type {number} */ index) =>
+        h(
+          "li",
+          `session ${index + 1}: ${when(openedAt)}, ${clock((lastAt - openedAt) / 1000)}, `,
+          outcome ??
+            (index === info.sessions.length - 1 && pulse.state === "live"
+              ? "live"
+              : started
+                ? "crashed"
+                : "did not begin"),
+          error ? [": ", h("span.bad", untrusted(error))] : null,
+        ),
       ),
     ),
     changed.length > 0 ? [h("h3", "Changed on resume"), h("ul.plain", changed)] : null,
@@ -74,7 +73,7 @@ export function drawMessages(place, store) {
             { tabindex: "0" },
             [...info.notes]
               .reverse()
-              .map((/** @type {any} */ { at, level, text }) =>
+              .map(({ at, level, text }) =>
                 h(
                   "li",
                   { class: level.toLowerCase() },

@@ -22,9 +22,7 @@ export async function stepView(place, context) {
   const statuses = Object.entries(metrics).filter(([name]) => name.startsWith("grade/status/"));
   if (data.previous !== null) keys.ArrowLeft = () => go(`step/${data.previous}`);
   if (data.next !== null) keys.ArrowRight = () => go(`step/${data.next}`);
-  const rows = data.groups.map((/** @type {any} */ group) =>
-    groupRow(group, `step/${group.batch}/group/${group.group}`, link),
-  );
+  const rows = data.groups.map((group) => groupRow(group, `step/${group.batch}/group/${group.group}`, link));
   walkable(keys, () => rows);
   place.append(
     h(
@@ -85,12 +83,11 @@ export async function stepView(place, context) {
 
 /** The verdict that answers with a status have. @param {any[]} groups @param {string} status */
 const verdictOf = (groups, status) =>
-  groups.flatMap(({ samples }) => samples).find((/** @type {any} */ sample) => sample.status === status)?.verdict ??
-  null;
+  groups.flatMap(({ samples }) => samples).find((sample) => sample.status === status)?.verdict ?? null;
 
 /** @param {any} group @param {string} path @param {(path: string) => string} link */
 export function groupRow(group, path, link) {
-  const passed = group.samples.filter((/** @type {any} */ { verdict }) => verdict === "pass").length;
+  const passed = group.samples.filter(({ verdict }) => verdict === "pass").length;
   return h(
     "article.group-row",
     h(
@@ -102,7 +99,7 @@ export function groupRow(group, path, link) {
     group.question === null ? null : h("p.question", untrusted(group.question)),
     h(
       "div.chips",
-      group.samples.map((/** @type {any} */ sample) => chip(sample, link(`${path}/sample/${sample.sample}`))),
+      group.samples.map((sample) => chip(sample, link(`${path}/sample/${sample.sample}`))),
     ),
     h(
       "div.group-end",
