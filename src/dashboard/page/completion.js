@@ -222,9 +222,11 @@ function drawPieces(body, data, shades, from, amount) {
     const shade = shades[index];
     const level = shade === null || shade === undefined ? 0 : Math.max(-8, Math.min(8, Math.round(shade * 8)));
     const span = h("span", {
-      class: `token ${kinds[index].kind}${level === 0 ? "" : level > 0 ? ` up${level}` : ` down${-level}`}`,
+      class: `token ${kinds[index].kind}${level === 0 ? "" : level > 0 ? " up" : " down"}`,
       "data-index": String(index),
     });
+    // Eight shades are as many as can be told apart.
+    if (level !== 0) span.style.setProperty("--shade", `${5 * Math.abs(level)}%`);
     append(
       span,
       pieces[index].length > 2000 ? untrusted(`${pieces[index].slice(0, 2000)}…`) : untrusted(pieces[index]),
