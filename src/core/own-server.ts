@@ -1,6 +1,6 @@
-// What the servers of this machine share: their port, a secret that a request bears, the body of a request under a limit.
+// What the servers of this machine share: their port, a secret that a request bears, the body of a request under a limit, answers in JSON.
 import { createHash, timingSafeEqual } from "node:crypto";
-import type { IncomingMessage, Server } from "node:http";
+import type { IncomingMessage, OutgoingHttpHeaders, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
 /** Resolves to the port when the server listens. Port 0: any free one. */
@@ -34,4 +34,16 @@ export async function readBody(
     parts.push(part as Buffer);
   }
   return Buffer.concat(parts);
+}
+
+/** Answers with a value. */
+export function sendJson(
+  response: ServerResponse,
+  status: number,
+  value: unknown,
+  headers: OutgoingHttpHeaders = {},
+): void {
+  const bytes = Buffer.from(JSON.stringify(value));
+  response.writeHead(status, { "content-type": "application/json", "content-length": bytes.length, ...headers });
+  response.end(bytes);
 }

@@ -1,5 +1,6 @@
 // What stands behind a dashboard's link: the page, the list of runs, and for each run its index and the streams of those who watch.
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { sendJson } from "../core/own-server.ts";
 import { Control, requestControl } from "../runs/controls.ts";
 import { readAsset } from "./assets.ts";
 import { DashboardError, notFound } from "./errors.ts";
@@ -42,15 +43,16 @@ export class DashboardApp {
       if (asset) response.writeHead(200, { "content-type": asset.type }).end(asset.bytes);
       return asset !== undefined;
     }
-    if (path === "/api/runs") return json(response, { runs: listRuns(this.#roots) });
-    const run = /^\/api\/run\/([^/]+)(\/.*)?$/.exec(path);
-    if (!run) return false;
-    const watched = this.#watch(run[1]!);
-    if (run[2] === "/live") {
-      this.#stream(watched, request, response);
+    if (path === "/api/runs") {
+      sendJson(response, 200, { runs: listRuns(this.#roots) });
       return true;
     }
-    return json(response, await answer(watched.index, run[2] ?? "", query));
+    const [, id, below = ""] = /^\/api\/run\/([^/]+)(\/.*)?$/.exec(path) ?? [];
+    if (id === undefined) return false;
+    const watched = this.#watch(id);
+    if (below === "/live") this.#stream(watched, request, response);
+    else sendJson(response, 200, await answer(watched.index, below, query));
+    return true;
   }
 
   /** Passes on what a page asks of a live run. */
@@ -138,9 +140,4 @@ export class DashboardApp {
       });
     }
   }
-}
-
-function json(response: ServerResponse, value: unknown): true {
-  response.writeHead(200, { "content-type": "application/json; charset=utf-8" }).end(JSON.stringify(value));
-  return true;
 }

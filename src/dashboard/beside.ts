@@ -5,7 +5,7 @@ import { startWorker } from "../core/workers.ts";
 import type { FromDashboard } from "./worker.ts";
 
 /** How long pages have to learn that the run has ended. */
-const farewellMs = 1500;
+const closeMs = 1500;
 
 export interface DashboardBeside {
   /** The link, once it can be opened; or why there is none. Never rejects. */
@@ -32,7 +32,7 @@ export function dashboardBeside(runPath: string): DashboardBeside {
     ready,
     async close() {
       worker.postMessage("close");
-      const late = setTimeout(() => void worker.terminate(), farewellMs);
+      const late = setTimeout(() => void worker.terminate(), closeMs);
       worker.ref();
       await ended;
       clearTimeout(late);

@@ -20,33 +20,28 @@ export const safeHeaders: Readonly<Record<string, string>> = {
   "cache-control": "no-store",
 };
 
-export class Guard {
-  readonly #token: string;
+/** What a request asks for below the secret part of the link, or undefined: it gets nothing. */
+export function admitted(
+  request: IncomingMessage,
+  token: string,
+): { path: string; query: URLSearchParams } | undefined {
+  const target = /^\/([^/?#]{1,200})(\/[^?#]*)?(?:\?([^#]*))?$/.exec(request.url ?? "");
+  // Compared before anything else, and in the same time for every wrong one.
+  const known = isSecret(target?.[1] ?? "", token);
+  if (!target || !known || isRefused(request, target[2])) return undefined;
+  return { path: target[2] ?? "", query: new URLSearchParams(target[3] ?? "") };
+}
 
-  constructor(token: string) {
-    this.#token = token;
-  }
-
-  /** What a request asks for below the secret part, or undefined: it gets nothing. */
-  admitted(request: IncomingMessage): { path: string; query: URLSearchParams } | undefined {
-    const target = /^\/([^/?#]{1,200})(\/[^?#]*)?(?:\?([^#]*))?$/.exec(request.url ?? "");
-    // Compared before anything else, and in the same time for every wrong one.
-    const known = isSecret(target?.[1] ?? "", this.#token);
-    if (!target || !known || this.#refused(request, target[2])) return undefined;
-    return { path: target[2] ?? "", query: new URLSearchParams(target[3] ?? "") };
-  }
-
-  #refused(request: IncomingMessage, path: string | undefined): boolean {
-    const { headers, method } = request;
-    // A link that was clicked on another page (a terminal in a browser) opens the dashboard, and nothing else.
-    const opens =
-      method === "GET" &&
-      (path === undefined || path === "/") &&
-      headers["sec-fetch-mode"] === "navigate" &&
-      headers["sec-fetch-dest"] === "document";
-    const judged = opens ? { ...headers, "sec-fetch-site": "none" } : headers;
-    if (refusalOf(judged, host) !== undefined) return true;
-    // What acts on a run comes from the page itself, which always says so.
-    return method !== "GET" && (headers.origin === undefined || !isJson(headers));
-  }
+function isRefused(request: IncomingMessage, path: string | undefined): boolean {
+  const { headers, method } = request;
+  // A link that was clicked on another page (a terminal in a browser) opens the dashboard, and nothing else.
+  const opens =
+    method === "GET" &&
+    (path === undefined || path === "/") &&
+    headers["sec-fetch-mode"] === "navigate" &&
+    headers["sec-fetch-dest"] === "document";
+  const judged = opens ? { ...headers, "sec-fetch-site": "none" } : headers;
+  if (refusalOf(judged, host) !== undefined) return true;
+  // What acts on a run comes from the page itself, which always says so.
+  return method !== "GET" && (headers.origin === undefined || !isJson(headers));
 }

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { messageOf } from "../core/errors.ts";
-import { readBody } from "../core/own-server.ts";
+import { readBody, sendJson } from "../core/own-server.ts";
 import { nextTurn } from "../core/turns.ts";
 import { EndpointError, errorBody } from "./errors.ts";
 import { type Reply, streamedReply, wholeReply } from "./reply.ts";
@@ -26,7 +26,7 @@ export interface ChatModel {
 
 const maxBodyBytes = 32 << 20;
 /** Clients give up where nothing comes for long. */
-const beatMs = 15_000;
+const heartbeatMs = 15_000;
 
 /** Answers `path`, what follows `/v1`. */
 export async function answer(
@@ -80,17 +80,6 @@ export function refuse(request: IncomingMessage, response: ServerResponse, error
   sendJson(response, status, body, request.complete ? {} : { connection: "close" });
 }
 
-function sendJson(
-  response: ServerResponse,
-  status: number,
-  value: unknown,
-  headers: Record<string, string> = {},
-): void {
-  const bytes = Buffer.from(JSON.stringify(value));
-  response.writeHead(status, { "content-type": "application/json", "content-length": bytes.length, ...headers });
-  response.end(bytes);
-}
-
 async function complete(message: IncomingMessage, response: ServerResponse, model: ChatModel): Promise<void> {
   const gone = new AbortController();
   let isDelivered = false;
@@ -107,10 +96,10 @@ async function complete(message: IncomingMessage, response: ServerResponse, mode
     response.setHeader("cache-control", "no-cache");
     response.writeHead(200);
   };
-  const beat = setInterval(() => {
+  const heartbeat = setInterval(() => {
     begin();
     response.write(isStream ? ": waiting\n\n" : " ");
-  }, beatMs);
+  }, heartbeatMs);
   try {
     const key = createHash("sha256").update(bytes).digest("base64url");
     const { reply, delivered } = await model.answer({ request, key, gone: gone.signal });
@@ -119,12 +108,12 @@ async function complete(message: IncomingMessage, response: ServerResponse, mode
       isDelivered = !message.socket.destroyed;
       if (isDelivered) delivered();
     });
-    clearInterval(beat);
+    clearInterval(heartbeat);
     begin();
     if (isStream) await stream(response, reply, request.stream_options?.include_usage === true);
     else response.end(JSON.stringify(wholeReply(reply)));
   } finally {
-    clearInterval(beat);
+    clearInterval(heartbeat);
   }
 }
 

@@ -46,6 +46,8 @@ function readMessage(message: WireMessage, index: number): Message {
   return { role, content, ...(reasoning && { reasoning }), ...(toolCalls.length > 0 && { toolCalls }) };
 }
 
+const textTypes = ["text", "refusal", "reasoning", "thinking", "input_text", "output_text"];
+
 function readContent(
   content: WireMessage["content"],
   index: number,
@@ -56,17 +58,17 @@ function readContent(
   let thought: string | undefined;
   for (const part of content) {
     const { type } = part;
-    const said = [part["text"], part["refusal"], part["reasoning"], part["thinking"]].find(
+    const words = [part["text"], part["refusal"], part["reasoning"], part["thinking"]].find(
       (one) => typeof one === "string",
     );
-    if (said === undefined || !["text", "refusal", "reasoning", "thinking", "input_text", "output_text"].includes(type))
+    if (words === undefined || !textTypes.includes(type))
       throw new EndpointError(
         400,
         "endpoint/content",
         `Message ${index} has a part of type ${JSON.stringify(type.slice(0, 40))}. This model reads text alone.`,
       );
-    if (type === "reasoning" || type === "thinking") thought = (thought ?? "") + (said as string);
-    else text += said as string;
+    if (type === "reasoning" || type === "thinking") thought = (thought ?? "") + (words as string);
+    else text += words as string;
   }
   return { content: text, thought };
 }

@@ -2,7 +2,7 @@
 export { type Asked, answer, type ChatModel } from "./answer.ts";
 export { callId, placeOfCall, readMessages, toClient } from "./conversation.ts";
 export { EndpointError } from "./errors.ts";
-export { type Match, match, type Spoken, systemChanged, turnOf } from "./match.ts";
+export { type KnownTurn, type Match, match, systemChanged, turnOf } from "./match.ts";
 export type { Choice, Reply, TokenLogprob } from "./reply.ts";
 export { type ChatRequest, toolsOf } from "./request.ts";
 export { type Address, answersChat, type ChatServer, EndpointServer, ended, listenChat } from "./server.ts";

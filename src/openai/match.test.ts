@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Message, ToolCall } from "../renderers/index.ts";
 import { argumentsText, callId, isSameJson, readMessages } from "./conversation.ts";
-import { match, type Spoken } from "./match.ts";
+import { type KnownTurn, match } from "./match.ts";
 import { readRequest, type WireMessage } from "./request.ts";
 
 const json = fc.jsonValue({ maxDepth: 2 });
@@ -40,8 +40,8 @@ const drawn: fc.Arbitrary<Drawn> = fc.record({
 });
 
 /** The turns of a conversation, as the endpoint keeps them. */
-function nodesOf({ system, turns }: Drawn): Spoken[] {
-  const nodes: Spoken[] = [];
+function nodesOf({ system, turns }: Drawn): KnownTurn[] {
+  const nodes: KnownTurn[] = [];
   let history = [said("system", system)];
   for (const [index, { user, content, reasoning, calls, results }] of turns.entries()) {
     history.push(said("user", user));
@@ -53,7 +53,7 @@ function nodesOf({ system, turns }: Drawn): Spoken[] {
       }),
     );
     history = [...history, { role: "assistant", content, reasoning, toolCalls: made }];
-    nodes.push({ index, said: history });
+    nodes.push({ index, messages: history });
     history = [
       ...history,
       ...made.map(({ id }, at): Message => ({ role: "tool", content: results[at]!, toolCallId: id! })),
@@ -124,7 +124,7 @@ test("whatever spelling a client has, it goes on from the turn that it means, an
     fc.property(drawn, spelling, fc.nat(), text, (conversation, spelled, at, next) => {
       const nodes = nodesOf(conversation);
       const meant = nodes[at % nodes.length]!;
-      const sent = readMessages([...wire(meant.said, spelled), { role: "user", content: next }]);
+      const sent = readMessages([...wire(meant.messages, spelled), { role: "user", content: next }]);
       const found = match(nodes, sent);
       expect(found.from).toBe(meant);
       expect(found.added).toEqual([said("user", next)].map((message) => expect.objectContaining(message)));
@@ -137,17 +137,17 @@ test("an edited message goes on from the turn before it, or begins anew and says
   fc.assert(
     fc.property(drawn, spelling, fc.nat(), (conversation, spelled, at) => {
       const nodes = nodesOf(conversation);
-      const whole = nodes.at(-1)!.said;
+      const whole = nodes.at(-1)!.messages;
       const place = at % whole.length;
       const edited = whole.map((message, index) =>
         index === place ? { ...message, content: `${message.content}, edited` } : message,
       );
       const found = match(nodes, readMessages(wire(edited, { ...spelled, reasoning: 0 })));
-      const before = nodes.findLast((node) => node.said.length <= place);
+      const before = nodes.findLast((node) => node.messages.length <= place);
       expect(found.from).toBe(before);
-      expect(found.added).toHaveLength(whole.length - (before?.said.length ?? 0));
+      expect(found.added).toHaveLength(whole.length - (before?.messages.length ?? 0));
       const others = whole.some(
-        ({ role }, index) => role === "assistant" && index !== place && index >= (before?.said.length ?? 0),
+        ({ role }, index) => role === "assistant" && index !== place && index >= (before?.messages.length ?? 0),
       );
       if (!before) expect(found.changed !== undefined).toBe(others);
       if (place === 0 && others) expect(found.changed).toBe("the system message is another");
@@ -160,9 +160,9 @@ test("of two turns that say the same, the one that a call names is taken, then o
   const call = (turn: number) => ({ id: callId(turn, 0), name: "look", arguments: "{}" });
   const answer = (toolCalls: ToolCall[]): Message => ({ role: "assistant", content: "Hello", toolCalls });
   const asked = said("user", "Hi");
-  const byCall = [0, 1].map((index) => ({ index, said: [asked, answer([call(index)])] }));
+  const byCall = [0, 1].map((index) => ({ index, messages: [asked, answer([call(index)])] }));
   expect(match(byCall, [asked, answer([call(1)]), asked]).from).toBe(byCall[1]);
-  const plain = [0, 1].map((index) => ({ index, said: [asked, answer([])] }));
+  const plain = [0, 1].map((index) => ({ index, messages: [asked, answer([])] }));
   expect(match(plain, [asked, answer([]), asked]).from).toBe(plain[0]);
   expect(match(plain, [asked, answer([]), asked], ({ index }) => 1 - index).from).toBe(plain[1]);
 });

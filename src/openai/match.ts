@@ -1,15 +1,15 @@
-// Finds the turn that a client's conversation goes on from. Ids of calls say where it may be; what was said says whether it is. What is
+// Finds the turn that a client's conversation goes on from. Ids of calls tell where it may be; its messages tell whether it is. What is
 // left behind that turn is new to the model; where no turn is found, all of it is.
 import type { Message } from "../renderers/index.ts";
 import { isSame, placeOfCall } from "./conversation.ts";
 
 /** A turn, and everything that was said up to it, its own answer last and as it was delivered. */
-export interface Spoken {
+export interface KnownTurn {
   index: number;
-  said: readonly Message[];
+  messages: readonly Message[];
 }
 
-export interface Match<Node extends Spoken> {
+export interface Match<Node extends KnownTurn> {
   /** Undefined: the conversation begins anew. */
   from: Node | undefined;
   added: readonly Message[];
@@ -18,23 +18,23 @@ export interface Match<Node extends Spoken> {
 }
 
 /** `used` says how many conversations go on from a turn already: of two that say the same, a fresh one is taken. */
-export function match<Node extends Spoken>(
+export function match<Node extends KnownTurn>(
   nodes: readonly Node[],
-  said: readonly Message[],
+  messages: readonly Message[],
   used: (node: Node) => number = () => 0,
 ): Match<Node> {
   const named = new Set(
-    said.flatMap(({ toolCalls = [] }) => toolCalls.flatMap(({ id }) => placeOfCall(id)?.turn ?? [])),
+    messages.flatMap(({ toolCalls = [] }) => toolCalls.flatMap(({ id }) => placeOfCall(id)?.turn ?? [])),
   );
   const rank = (node: Node) => [Number(named.has(node.index)), -used(node), -node.index];
   let from: Node | undefined;
   // The longest beginning: of a conversation of a thousand turns the first that is looked at.
-  for (const node of nodes.toSorted((a, b) => b.said.length - a.said.length)) {
-    if (from && node.said.length < from.said.length) break;
-    if (isBeginning(node.said, said) && (!from || compare(rank(node), rank(from)) > 0)) from = node;
+  for (const node of nodes.toSorted((a, b) => b.messages.length - a.messages.length)) {
+    if (from && node.messages.length < from.messages.length) break;
+    if (isBeginning(node.messages, messages) && (!from || compare(rank(node), rank(from)) > 0)) from = node;
   }
-  if (from) return { from, added: said.slice(from.said.length), changed: undefined };
-  return { from, added: said, changed: changeOf(nodes, said) };
+  if (from) return { from, added: messages.slice(from.messages.length), changed: undefined };
+  return { from, added: messages, changed: changeOf(nodes, messages) };
 }
 
 function compare(a: readonly number[], b: readonly number[]): number {
@@ -46,10 +46,10 @@ const isBeginning = (ours: readonly Message[], theirs: readonly Message[]): bool
   ours.length <= theirs.length && ours.every((message, index) => isSame(message, theirs[index]!));
 
 /** The turn whose answer a message is, whatever was said before it. */
-export function turnOf<Node extends Spoken>(nodes: readonly Node[], message: Message): Node | undefined {
+export function turnOf<Node extends KnownTurn>(nodes: readonly Node[], message: Message): Node | undefined {
   if (message.role !== "assistant") return undefined;
   const named = placeOfCall(message.toolCalls?.[0]?.id)?.turn;
-  const same = nodes.filter((node) => isSame(node.said.at(-1)!, message));
+  const same = nodes.filter((node) => isSame(node.messages.at(-1)!, message));
   return same.find(({ index }) => index === named) ?? same[0];
 }
 
@@ -57,12 +57,12 @@ export function turnOf<Node extends Spoken>(nodes: readonly Node[], message: Mes
 export const systemChanged = "the system message is another";
 
 /** What is otherwise before the last answer that is known. */
-function changeOf(nodes: readonly Spoken[], said: readonly Message[]): string | undefined {
-  for (let last = said.length - 1; last >= 0; last--) {
-    const node = turnOf(nodes, said[last]!);
+function changeOf(nodes: readonly KnownTurn[], messages: readonly Message[]): string | undefined {
+  for (let last = messages.length - 1; last >= 0; last--) {
+    const node = turnOf(nodes, messages[last]!);
     if (!node) continue;
-    const at = node.said.findIndex((message, index) => !said[index] || !isSame(message, said[index]!));
-    const message = node.said[at];
+    const at = node.messages.findIndex((ours, index) => !messages[index] || !isSame(ours, messages[index]!));
+    const message = node.messages[at];
     if (!message || at > last) return "messages before an answer were left out or added";
     return message.role === "system" ? systemChanged : `an earlier ${message.role} message was changed`;
   }

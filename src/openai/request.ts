@@ -84,6 +84,6 @@ function exactTools({ tools }: ChatRequest, text: string): readonly ToolDeclarat
   });
 }
 
-/** The tools that the model is told of. */
+/** The tools that the model is shown. */
 export const toolsOf = ({ declared = [], tool_choice: choice }: ChatRequest): readonly ToolDeclaration[] =>
   choice === "none" ? [] : declared;

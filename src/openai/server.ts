@@ -38,7 +38,7 @@ export class EndpointServer {
     // Before anything is waited for: from here on the server is needed.
     this.#open.set(name, model);
     try {
-      this.#listening ??= listen((request, response) => this.#handle(request, response));
+      this.#listening ??= listen((request, response) => serve(request, response, () => this.#admitted(request)));
       const { port } = (await this.#listening).address() as AddressInfo;
       return { baseURL: `http://${host}:${port}/${secret}/v1`, apiKey: secret, close: () => this.#remove(name) };
     } catch (error) {
@@ -71,18 +71,7 @@ export class EndpointServer {
     server?.closeAllConnections();
   }
 
-  async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    try {
-      const { path, model } = this.#admitted(request);
-      await answer(request, response, path, model);
-    } catch (error) {
-      refuse(request, response, error);
-    }
-  }
-
   #admitted(request: IncomingMessage): { path: string; model: ChatModel } {
-    const refused = refusalOf(request.headers, host);
-    if (refused !== undefined) throw new EndpointError(403, "endpoint/refused", refused);
     const [, secret = "", path = ""] = /^\/([^/?#]{1,200})\/v1(\/[^?#]*)/.exec(request.url ?? "") ?? [];
     const name = digestOf(secret);
     if (this.#ended.has(name)) throw ended();
@@ -94,6 +83,22 @@ export class EndpointServer {
         "No episode has this address and this key. Use the baseURL and the apiKey that the episode gave, both as they are.",
       );
     return { path, model };
+  }
+}
+
+/** Answers a request from this machine; `admitted` says which model it may ask, or throws. */
+async function serve(
+  request: IncomingMessage,
+  response: ServerResponse,
+  admitted: () => { path: string; model: ChatModel },
+): Promise<void> {
+  try {
+    const refused = refusalOf(request.headers, host);
+    if (refused !== undefined) throw new EndpointError(403, "endpoint/refused", refused);
+    const { path, model } = admitted();
+    await answer(request, response, path, model);
+  } catch (error) {
+    refuse(request, response, error);
   }
 }
 
@@ -119,19 +124,15 @@ export async function answersChat(
 ): Promise<boolean> {
   const path = /^\/v1(\/[^?#]*)/.exec(request.url ?? "")?.[1];
   if (path === undefined) return false;
-  try {
-    const refused = refusalOf(request.headers, host);
-    if (refused !== undefined) throw new EndpointError(403, "endpoint/refused", refused);
+  await serve(request, response, () => {
     if (!hasKey(request, apiKey))
       throw new EndpointError(
         401,
         "endpoint/api-key",
         "The key is not the one that this server was started with. Set OPENAI_API_KEY to that one.",
       );
-    await answer(request, response, path, model);
-  } catch (error) {
-    refuse(request, response, error);
-  }
+    return { path, model };
+  });
   return true;
 }
 

@@ -10,11 +10,11 @@ import {
   EndpointError,
   type EndpointServer,
   ended,
+  type KnownTurn,
   match,
   placeOfCall,
   type Reply,
   readMessages,
-  type Spoken,
   systemChanged,
   toClient,
   toolsOf,
@@ -29,7 +29,7 @@ import type { EpisodeState } from "./episode-state.ts";
 /** The policy's name and its temperature, which hold whatever an agent asks for. */
 type Served = Pick<Endpoint, "model"> & { temperature: number };
 
-interface Node extends Spoken {
+interface Node extends KnownTurn {
   turn: Turn;
   /** Why its conversation began anew. */
   changed: string | undefined;
@@ -112,7 +112,7 @@ export class EpisodeEndpoint implements ChatModel {
   async answer({ request, key, gone }: Asked): Promise<{ reply: Reply; delivered(): void }> {
     if (this.#state.limits.signal.aborted) throw ended();
     this.#check(request);
-    // Who gives a request up and sends it again may be faster than the news of it.
+    // A client that gives a request up and sends it again may be faster than the end of its first connection.
     if (!this.#left.get(key)?.length && this.#open.get(key)) await sleep(graceMs);
     const left = this.#left.get(key)?.shift();
     if (left) this.#note("retries", ++this.#retries);
@@ -134,7 +134,7 @@ export class EpisodeEndpoint implements ChatModel {
     this.#left.set(key, [...(this.#left.get(key) ?? []), asked]);
   }
 
-  /** The run's settings hold; what would need others is refused or said. */
+  /** The run's settings hold; a request that asks for others is refused, or answered with a note. */
   #check({ n, logprobs, model, temperature, top_p, stop }: ChatRequest): void {
     const { model: own, temperature: ours } = this.#served;
     if (n && n > 1)
@@ -191,8 +191,8 @@ export class EpisodeEndpoint implements ChatModel {
       const answer = toClient(turn.answer, (position) => callId(turn.index, position));
       this.#state.toolCalls += answer.toolCalls?.length ?? 0;
       if (turn.answer.unparsedToolCalls) this.#state.malformed++;
-      const said = [...(from?.said ?? []), ...added, answer];
-      const node = { index: turn.index, turn, changed, said, used: 0 };
+      const messages = [...(from?.messages ?? []), ...added, answer];
+      const node = { index: turn.index, turn, changed, messages, used: 0 };
       this.#nodes.push(node);
       return node;
     } catch (error) {
@@ -218,10 +218,10 @@ export class EpisodeEndpoint implements ChatModel {
   }
 
   /** An answer of the model is taken as the model gave it: what a client leaves out of it is still there. */
-  #messageOf(said: Message): Message {
-    const known = turnOf(this.#nodes, said);
+  #messageOf(given: Message): Message {
+    const known = turnOf(this.#nodes, given);
     if (known) return known.turn.answer;
-    const { toolCallId, ...message } = said;
+    const { toolCallId, ...message } = given;
     const id = this.#idOf(toolCallId);
     return id === undefined ? message : { ...message, toolCallId: id };
   }
@@ -233,13 +233,13 @@ export class EpisodeEndpoint implements ChatModel {
     return named ? named.turn.answer.toolCalls?.[place.position]?.id : id;
   }
 
-  #replyOf({ turn, said }: Node): Reply {
+  #replyOf({ turn, messages }: Node): Reply {
     const completionTokens = turn.tokens.length;
     return {
       id: `chatcmpl-${turn.index}`,
       model: this.#served.model,
       created: 0,
-      choices: [{ message: said.at(-1)!, isCut: turn.truncated }],
+      choices: [{ message: messages.at(-1)!, isCut: turn.truncated }],
       promptTokens: this.#state.conversation.pathOf(turn).length - completionTokens,
       completionTokens,
     };

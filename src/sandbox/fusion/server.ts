@@ -6,7 +6,7 @@ import { messageOf } from "../../core/errors.ts";
 import { languageOf, toolsOf } from "../../core/languages/languages.ts";
 import { Limiter } from "../../core/limiter.ts";
 import { isJson, isLoopback, refusalOf } from "../../core/loopback.ts";
-import { isSecret, listen, readBody } from "../../core/own-server.ts";
+import { isSecret, listen, readBody, sendJson } from "../../core/own-server.ts";
 import { type ExecuteResult, emptyResult } from "../execute.ts";
 import type { Jail } from "../jail.ts";
 import { defaultLimits, SandboxError } from "../sandbox.ts";
@@ -99,7 +99,7 @@ class Handler {
     try {
       await this.#route(request, response);
     } catch (error) {
-      if (!response.headersSent) reply(response, 500, { detail: messageOf(error), traceback: [] });
+      if (!response.headersSent) sendJson(response, 500, { detail: messageOf(error), traceback: [] });
       else response.destroy();
     }
   }
@@ -107,17 +107,17 @@ class Handler {
   async #route(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { host, queue, maxBodyBytes, memoryBytes } = this.#settings;
     const refusal = refusalOf(request.headers, host);
-    if (refusal !== undefined) return reply(response, 403, { detail: refusal }, { connection: "close" });
+    if (refusal !== undefined) return sendJson(response, 403, { detail: refusal }, { connection: "close" });
     const path = new URL(request.url ?? "/", "http://localhost").pathname.replace(/(.)\/$/, "$1");
     if (path === "/v1/ping") {
-      if (request.method === "GET") return reply(response, 200, "pong");
-      return reply(response, 405, { detail: "Method Not Allowed" }, { allow: "GET" });
+      if (request.method === "GET") return sendJson(response, 200, "pong");
+      return sendJson(response, 405, { detail: "Method Not Allowed" }, { allow: "GET" });
     }
-    if (path !== "/run_code") return reply(response, 404, { detail: "Not Found" });
-    if (request.method !== "POST") return reply(response, 405, { detail: "Method Not Allowed" }, { allow: "POST" });
-    if (!this.#isAllowed(request)) return reply(response, 401, { detail: "Send the token of this server." });
+    if (path !== "/run_code") return sendJson(response, 404, { detail: "Not Found" });
+    if (request.method !== "POST") return sendJson(response, 405, { detail: "Method Not Allowed" }, { allow: "POST" });
+    if (!this.#isAllowed(request)) return sendJson(response, 401, { detail: "Send the token of this server." });
     if (!isJson(request.headers))
-      return reply(
+      return sendJson(
         response,
         415,
         { detail: "Send the request as JSON, with Content-Type: application/json." },
@@ -125,17 +125,17 @@ class Handler {
       );
     // Before the body is read: a server that is full does not take megabytes in.
     if (this.#limiter.waiting >= queue)
-      return reply(response, 429, { detail: `${queue} requests are waiting already` }, { "retry-after": "1" });
+      return sendJson(response, 429, { detail: `${queue} requests are waiting already` }, { "retry-after": "1" });
     const tooLarge = new RangeError(`The body is larger than ${maxBodyBytes} bytes.`);
     const body = await readBody(request, maxBodyBytes, () => tooLarge).catch((error: unknown) => {
       if (error !== tooLarge) throw error;
     });
-    if (!body) return reply(response, 413, { detail: tooLarge.message }, { connection: "close" });
+    if (!body) return sendJson(response, 413, { detail: tooLarge.message }, { connection: "close" });
     const parsed = parseRunCode(body, memoryBytes);
-    if ("problems" in parsed) return reply(response, statusOf(parsed.problems), { detail: parsed.problems });
+    if ("problems" in parsed) return sendJson(response, statusOf(parsed.problems), { detail: parsed.problems });
     const missing = await missingLanguage(parsed);
-    if (missing) return reply(response, 422, { detail: [missing] });
-    reply(response, 200, await this.#run(parsed, response));
+    if (missing) return sendJson(response, 422, { detail: [missing] });
+    sendJson(response, 200, await this.#run(parsed, response));
   }
 
   #isAllowed(request: IncomingMessage): boolean {
@@ -234,10 +234,4 @@ function answerOf(result: ExecuteResult, fetchBytes: number): RunCodeResponse {
     ...(Object.keys(limits).length > 0 ? { limits } : {}),
     ...(result.oom ? { oom: true as const } : {}),
   };
-}
-
-function reply(response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void {
-  const bytes = Buffer.from(JSON.stringify(body));
-  response.writeHead(status, { "content-type": "application/json", "content-length": bytes.length, ...headers });
-  response.end(bytes);
 }
