@@ -1,17 +1,17 @@
-// A program that ends with all that it has started: when it is done, when it is told to, and when this process ends, however it does.
+// A program that ends with all that it has started: when it is done, when it is killed, and when this process ends, however it does.
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import type { Readable, Writable } from "node:stream";
 
-/** One that runs. */
+/** A running program. */
 export interface Guarded {
   child: ChildProcessByStdio<Writable, Readable, Readable>;
-  /** Ends it; its "close" comes when all of it is gone. */
+  /** Kills it; its "close" event comes when all of it is gone. */
   kill(): void;
 }
 
-/** How long the watcher gets, and output may still come. */
-const farewellMs = 2000;
+/** How long the watcher has to kill everything; output may still come. */
+const closeMs = 2000;
 
 /**
  * A watcher that reads the end of descriptor 3, which nobody but this process holds: it kills the group, and what has left the group but
@@ -33,7 +33,7 @@ exec 3<&-
 exec "$@"
 `;
 
-/** Starts one. What it says of errors in starting comes as its "error". */
+/** Starts a program. It emits "error" where it cannot be started. */
 export function startGuarded(argv: readonly string[], { cwd, env }: { cwd: string; env: NodeJS.ProcessEnv }): Guarded {
   // The key of the server that trains is nobody else's.
   const { TINKER_API_KEY: _, ...shown } = env;
@@ -54,7 +54,7 @@ export function startGuarded(argv: readonly string[], { cwd, env }: { cwd: strin
     late ??= setTimeout(() => {
       killGroup(child.pid);
       for (const stream of [stdout, stderr]) stream.destroy();
-    }, farewellMs);
+    }, closeMs);
   };
   // What it left behind goes with it.
   child.once("exit", kill);
@@ -70,18 +70,18 @@ function killGroup(leader: number | undefined): void {
   }
 }
 
-/** What a stream says: its end; or its start, and `tooMuch` is called when there is more. */
-export function kept(stream: Readable, which: "start" | "end", most: number, tooMuch = () => {}): { text: string } {
-  const said = { text: "" };
+/** Keeps the end of what a stream says; or its start, and calls `onCut` when there is more. */
+export function capture(stream: Readable, which: "start" | "end", most: number, onCut = () => {}): { text: string } {
+  const captured = { text: "" };
   let isFull = false;
   stream.setEncoding("utf8").on("data", (part: string) => {
     if (isFull) return;
-    said.text += part;
-    if (said.text.length <= most) return;
-    said.text = which === "start" ? said.text.slice(0, most) : said.text.slice(-most);
+    captured.text += part;
+    if (captured.text.length <= most) return;
+    captured.text = which === "start" ? captured.text.slice(0, most) : captured.text.slice(-most);
     isFull = which === "start";
-    if (isFull) tooMuch();
+    if (isFull) onCut();
   });
   stream.on("error", () => {});
-  return said;
+  return captured;
 }

@@ -9,7 +9,7 @@ import { findOnPath } from "../core/languages/machine.ts";
 import { systemFiles } from "../sandbox/outer.ts";
 
 /** A socket file that leads to the endpoint. */
-export interface Door {
+export interface EndpointSocket {
   path: string;
   /** Of the endpoint, outside and inside. */
   port: number;
@@ -20,7 +20,7 @@ const host = "127.0.0.1";
 const maxWrittenBytes = 256 << 20;
 
 /** Opens one in a folder. */
-export async function openDoor(folder: string, baseURL: string): Promise<Door> {
+export async function openSocket(folder: string, baseURL: string): Promise<EndpointSocket> {
   const path = join(folder, "endpoint.sock");
   const port = Number(new URL(baseURL).port);
   const server = createServer((socket) => {
@@ -56,8 +56,13 @@ createServer((socket) => {
 `;
 
 /** The command line of an agent in its jail. */
-export function jailedCommand(parts: { command: string; cwd: string; problem: string; door: Door }): string[] {
-  const { command, cwd, problem, door } = parts;
+export function jailedCommand(parts: {
+  command: string;
+  cwd: string;
+  problem: string;
+  socket: EndpointSocket;
+}): string[] {
+  const { command, cwd, problem, socket } = parts;
   const node = realpathSync(process.execPath);
   const shown = [cwd, problem, dirname(dirname(node))].filter((path) => !path.startsWith("/usr/"));
   return [
@@ -66,8 +71,8 @@ export function jailedCommand(parts: { command: string; cwd: string; problem: st
     ...["--uid", "65534", "--gid", "65534", ...systemFiles("/etc/ld.so.cache", "/etc/alternatives", "/etc/ssl")],
     ...["--proc", "/proc", "--dev", "/dev", "--size", String(maxWrittenBytes), "--tmpfs", "/tmp"],
     ...shown.flatMap((path) => ["--ro-bind", path, path]),
-    ...["--ro-bind", door.path, door.path, "--chdir", cwd, "--"],
-    ...[node, "-e", forward, String(door.port), door.path, "/bin/sh", "-c", command],
+    ...["--ro-bind", socket.path, socket.path, "--chdir", cwd, "--"],
+    ...[node, "-e", forward, String(socket.port), socket.path, "/bin/sh", "-c", command],
   ];
 }
 

@@ -61,7 +61,7 @@ test.each([false, true])(
 
 test("a failure is told with its code and the end of what it said", async () => {
   expect(await agent("echo no >&2; exit 3")).toMatchObject({ code: 3, stderr: "no\n" });
-  expect((await agent("yes | head -c 5000000")).tooMuch).toBe(true);
+  expect((await agent("yes | head -c 5000000")).isCut).toBe(true);
 });
 
 /** A time that no other process sleeps for. */

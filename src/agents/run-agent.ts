@@ -3,8 +3,8 @@
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { scratchFolder } from "../core/files.ts";
-import { kept, startGuarded } from "./guarded.ts";
-import { jailedCommand, openDoor } from "./jail.ts";
+import { capture, startGuarded } from "./guarded.ts";
+import { jailedCommand, openSocket } from "./jail.ts";
 
 /** One run of an agent. */
 export interface AgentRun {
@@ -30,8 +30,8 @@ export interface AgentResult {
   stdout: string;
   /** Its end. */
   stderr: string;
-  /** Whether it printed more than is kept; it was killed then. */
-  tooMuch: boolean;
+  /** Whether it printed more than is captured; it was killed then. */
+  isCut: boolean;
 }
 
 /** Of what an agent prints. */
@@ -43,7 +43,7 @@ export async function runAgent(run: AgentRun): Promise<AgentResult> {
   const { command, cwd, sandbox, endpoint, input, signal } = run;
   signal.throwIfAborted();
   const folder = scratchFolder("agent");
-  const door = sandbox ? await openDoor(folder, endpoint.baseURL) : undefined;
+  const socket = sandbox ? await openSocket(folder, endpoint.baseURL) : undefined;
   try {
     const problem = join(folder, "problem");
     for (const [name, text] of Object.entries({ "": "", ...run.files })) {
@@ -53,13 +53,13 @@ export async function runAgent(run: AgentRun): Promise<AgentResult> {
     }
     const own = { PROBLEM_DIR: problem };
     const openai = { OPENAI_BASE_URL: endpoint.baseURL, OPENAI_API_KEY: endpoint.apiKey, OPENAI_MODEL: endpoint.model };
-    const argv = door ? jailedCommand({ command, cwd, problem, door }) : ["/bin/sh", "-c", command];
-    const env = door
+    const argv = socket ? jailedCommand({ command, cwd, problem, socket }) : ["/bin/sh", "-c", command];
+    const env = socket
       ? { PATH: process.env["PATH"], LANG: process.env["LANG"], HOME: "/tmp", TMPDIR: "/tmp", ...own, ...openai }
       : { ...process.env, ...own, ...openai };
     return await untilEnd(argv, { cwd, env }, input, signal);
   } finally {
-    door?.close();
+    socket?.close();
     rmSync(folder, { recursive: true, force: true });
   }
 }
@@ -72,19 +72,19 @@ function untilEnd(
 ): Promise<AgentResult> {
   return new Promise((resolve, reject) => {
     const { child, kill } = startGuarded(argv, options);
-    let tooMuch = false;
-    const output = kept(child.stdout, "start", maxCharacters, () => {
-      tooMuch = true;
+    let isCut = false;
+    const output = capture(child.stdout, "start", maxCharacters, () => {
+      isCut = true;
       kill();
     });
-    const errors = kept(child.stderr, "end", maxErrorCharacters);
+    const errors = capture(child.stderr, "end", maxErrorCharacters);
     child.stdin.end(input);
     signal.addEventListener("abort", kill, { once: true });
     child.once("error", reject);
     child.once("close", (code, killedBy) => {
       signal.removeEventListener("abort", kill);
       if (signal.aborted) reject(signal.reason);
-      else resolve({ code, signal: killedBy, stdout: output.text, stderr: errors.text, tooMuch });
+      else resolve({ code, signal: killedBy, stdout: output.text, stderr: errors.text, isCut });
     });
   });
 }

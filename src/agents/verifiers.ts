@@ -1,12 +1,12 @@
 // An environment of the verifiers package, in a Python process of its own: `play_verifiers.py` has it, and plays rollouts side by side. A process
-// that died is started again by the next rollout; what was under way in it is told as an outage.
+// that died is started again by the next rollout; what was under way in it counts as an outage.
 import { once } from "node:events";
 import { delimiter, dirname } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { ConfigError } from "../core/errors.ts";
 import { visible } from "../core/visible.ts";
-import { kept, startGuarded } from "./guarded.ts";
+import { capture, startGuarded } from "./guarded.ts";
 
 /** Which environment. */
 export interface VerifiersSource {
@@ -49,12 +49,12 @@ export interface RolledOut {
   stop: string | null;
 }
 
-type Said = RolledOut & { id: number; error?: string };
+type Answer = RolledOut & { id: number; error?: string };
 
 const script = fileURLToPath(new URL("./play_verifiers.py", import.meta.url));
 const maxErrorCharacters = 8192;
-/** How long a rollout may take to end when it is told to. */
-const farewellMs = 5000;
+/** How long a rollout may take to end when it is cancelled. */
+const closeMs = 5000;
 
 /** The process is gone, which says nothing of a rollout. */
 export class VerifiersGone extends Error {}
@@ -109,7 +109,7 @@ export class VerifiersEnvironment {
 class VerifiersProcess {
   readonly #guarded: ReturnType<typeof startGuarded>;
   readonly #errors: { text: string };
-  readonly #waiting = new Map<number, (said: Said | Error) => void>();
+  readonly #waiting = new Map<number, (answer: Answer | Error) => void>();
   readonly #name: string;
   #facts: VerifiersFacts | undefined;
   #why: unknown;
@@ -128,7 +128,7 @@ class VerifiersProcess {
     this.#name = name;
     this.#guarded = startGuarded([python, script], { cwd: process.cwd(), env });
     const { child } = this.#guarded;
-    this.#errors = kept(child.stderr, "end", maxErrorCharacters);
+    this.#errors = capture(child.stderr, "end", maxErrorCharacters);
     child.once("error", () => {});
     child.once("close", () => {
       this.isGone = true;
@@ -149,8 +149,8 @@ class VerifiersProcess {
     }
     this.#facts = facts;
     lines.on("line", (line) => {
-      const said = JSON.parse(line) as Said;
-      this.#waiting.get(said.id)?.(said);
+      const answer = JSON.parse(line) as Answer;
+      this.#waiting.get(answer.id)?.(answer);
     });
   }
 
@@ -167,16 +167,16 @@ class VerifiersProcess {
       const cancel = () => {
         stdin.write(`${JSON.stringify({ cancel: id })}\n`);
         // What does not end holds up all others, too.
-        late = setTimeout(() => this.kill(), farewellMs);
+        late = setTimeout(() => this.kill(), closeMs);
       };
-      this.#waiting.set(id, (said) => {
+      this.#waiting.set(id, (answer) => {
         this.#waiting.delete(id);
         clearTimeout(late);
         signal.removeEventListener("abort", cancel);
         if (signal.aborted) reject(signal.reason);
-        else if (said instanceof Error) reject(said);
-        else if (said.error !== undefined) reject(new Error(said.error));
-        else resolve(said);
+        else if (answer instanceof Error) reject(answer);
+        else if (answer.error !== undefined) reject(new Error(answer.error));
+        else resolve(answer);
       });
       signal.addEventListener("abort", cancel, { once: true });
       stdin.write(`${JSON.stringify({ id, ...rollout })}\n`);

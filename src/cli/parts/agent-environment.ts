@@ -31,10 +31,10 @@ export function agentEnvironment(config: TrainConfig, own?: Environment): Enviro
       "problem.json": JSON.stringify({ id: problem.id, prompt }),
     };
     const result = await runAgent({ command: agent, cwd, sandbox, endpoint, input: prompt, files, signal });
-    const { code, stdout, stderr, tooMuch } = result;
+    const { code, stdout, stderr, isCut } = result;
     log("stdout", stdout);
     if (stderr !== "") log("stderr", stderr);
-    if (code !== 0 || tooMuch) throw new Error(`the agent ${howItEnded(result)}${said(stderr)}`);
+    if (code !== 0 || isCut) throw new Error(`the agent ${howItEnded(result)}${said(stderr)}`);
     if (own) return stdout;
     // A program alone is an answer too.
     return grade(stdout.includes("```") ? stdout : { code: stdout });
@@ -65,8 +65,8 @@ export function againstEndpoint<Problem extends TrainingProblem>(
   };
 }
 
-function howItEnded({ code, signal, tooMuch }: Awaited<ReturnType<typeof runAgent>>): string {
-  if (tooMuch) return "printed more than is kept";
+function howItEnded({ code, signal, isCut }: Awaited<ReturnType<typeof runAgent>>): string {
+  if (isCut) return "printed more than is kept";
   return code === null ? `was killed (${signal})` : `ended with exit code ${code}`;
 }
 
