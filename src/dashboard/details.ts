@@ -3,9 +3,7 @@ import { type LanguageName, languageNamed, languageOf } from "../core/languages/
 import { extractAnswer } from "../grading/extract.ts";
 import { failedLine } from "../grading/failed-line.ts";
 import { type BatchGroup, carriedInto, type Phase, readBatch } from "../runs/batch.ts";
-import type { Grade } from "../runs/events.ts";
-import { writtenOf } from "../runs/rollouts.ts";
-import { episodeLine, type SaidTurn, talkOf } from "../runs/talk.ts";
+import { episodeLine, turnsOf, writtenOf } from "../runs/turns.ts";
 import type { Syntax } from "./page/text.js";
 import type { RunIndex } from "./run-index.ts";
 
@@ -15,44 +13,8 @@ const answerTextLength = 2_000_000;
 /** Of a question, in a list of groups. */
 const listedQuestionLength = 400;
 
-export interface SampleSummary {
-  sample: number;
-  /** null: not judged yet. */
-  verdict: Grade["verdict"] | null;
-  status: string;
-  reward: number | null;
-  advantage: number | null;
-  tokens: number;
-  truncated: boolean;
-  passed: number;
-  total: number;
-  flags: readonly string[];
-  codeHash: string | null;
-  /** Of an episode: how it went, in a line. */
-  episode: string | null;
-}
-
-export interface SampleDetail extends SampleSummary {
-  text: string;
-  /** Length of the whole text, where it was cut. */
-  textLength: number;
-  /** The program that was judged; null: the answer has none. */
-  code: string | null;
-  /** Of the program's language: the one in which it was judged, else what its fence says. */
-  syntax: Syntax;
-  message: string | undefined;
-  failure: Grade["failure"];
-  /** Of the program, where the failure names one. */
-  failedLine: number | undefined;
-  wallMs: number | undefined;
-  cached: boolean | undefined;
-}
-
-/** One answer by itself: of an episode, all that was said. */
-export interface SampleTalk extends Omit<SampleDetail, "episode"> {
-  episode: { line: string; ownSeconds: number | null; metrics: object; log: object } | null;
-  talk: readonly SaidTurn[];
-}
+/** An answer with its texts, as a group shows it. */
+export type SampleDetail = ReturnType<typeof detailOf>;
 
 /** Every group of a step, what was carried over into it first, or of an evaluation, without its answers' texts; questions are cut. */
 export function readGroups(index: RunIndex, phase: Phase, batch: number) {
@@ -69,17 +31,14 @@ export function detailsOf(group: BatchGroup) {
   return { ...summary, samples: summary.samples.map((sample) => detailOf(sample, group, groupTextLength)) };
 }
 
-/** One answer, as long as it is. */
-export function readSample(
-  index: RunIndex,
-  place: { phase: Phase; batch: number; group: number; sample: number },
-): SampleTalk | undefined {
-  const [group] = readBatch(index, place.phase, place.batch, place.group).groups;
-  const summary = group && summaryOf(group).samples[place.sample];
+/** One answer, as long as it is; of an episode, with its whole conversation. */
+export function readSample(index: RunIndex, phase: Phase, batch: number, place: number, sample: number) {
+  const [group] = readBatch(index, phase, batch, place).groups;
+  const summary = group && summaryOf(group).samples[sample];
   if (!summary) return undefined;
   const { episode: line, ...detail } = detailOf(summary, group, answerTextLength);
-  const talk = talkOf(group, place.sample);
-  const episode = group.graded[place.sample]?.grade.episode;
+  const talk = turnsOf(group, sample);
+  const episode = group.graded[sample]?.grade.episode;
   if (!episode || line === null) return { ...detail, episode: null, talk: talk.length > 1 ? talk : [] };
   const { metrics, log, ownMs } = episode;
   const texts = Object.fromEntries(Object.entries(metrics).map(([name, value]) => [name, figure(value)]));
@@ -103,11 +62,12 @@ function summaryOf(group: BatchGroup) {
     skipped: judged?.skipped ?? false,
     start: sampled.start,
     end: sampled.end,
-    samples: sampled.samples.map((_, sample): SampleSummary => {
+    samples: sampled.samples.map((_, sample) => {
       const grade = graded[sample]?.grade;
       const { tokens, truncated } = writtenOf(group, sample);
       return {
         sample,
+        /** null: not judged yet. */
         verdict: grade?.verdict ?? null,
         status: grade?.status ?? "waiting",
         reward: figure(grade?.reward),
@@ -118,13 +78,16 @@ function summaryOf(group: BatchGroup) {
         total: grade?.total ?? 0,
         flags: grade?.flags ?? [],
         codeHash: grade?.codeHash ?? null,
+        /** Of an episode: how it went, in a line. */
         episode: grade?.episode ? episodeLine(grade.episode) : null,
       };
     }),
   };
 }
 
-function detailOf(summary: SampleSummary, group: BatchGroup, longest: number): SampleDetail {
+type SampleSummary = ReturnType<typeof summaryOf>["samples"][number];
+
+function detailOf(summary: SampleSummary, group: BatchGroup, longest: number) {
   const { text } = writtenOf(group, summary.sample);
   const grade = group.graded[summary.sample]?.grade;
   const answer = extractAnswer(text, { thinking: true });
@@ -133,11 +96,15 @@ function detailOf(summary: SampleSummary, group: BatchGroup, longest: number): S
   return {
     ...summary,
     text: text.slice(0, longest),
+    /** Of the whole text, where it was cut. */
     textLength: text.length,
+    /** The program that was judged; null: the answer has none. */
     code: code === null ? null : code.slice(0, longest),
+    /** Of the program's language: the one in which it was judged, else what its fence says. */
     syntax: syntaxOf(language),
     message: grade?.message,
     failure: grade?.failure,
+    /** Of the program, where the failure names one. */
     failedLine: grade?.failure && failedLine(grade.failure.stderr, language),
     wallMs: figure(grade?.wallMs) ?? undefined,
     cached: grade?.cached,

@@ -52,18 +52,10 @@ export function infoOf({ view }: RunIndex) {
   };
 }
 
-/** Figures of some steps by name. */
-export interface Slice {
-  /** The row of the first. */
-  from: number;
-  steps: number[];
-  columns: Record<string, (number | null)[]>;
-}
-
-/** Rows of some figures, rounded to what a chart can show; null where a figure is missing or not finite. */
-export function sliceOf(steps: readonly DoneStep[], names: readonly string[], from = 0, to = steps.length): Slice {
+/** Some figures of the steps from a row on, rounded to what a chart can show; null where one is missing or not finite. */
+export function sliceOf(steps: readonly DoneStep[], names: readonly string[], from = 0, to = steps.length) {
   const rows = steps.slice(from, to);
-  const columns: Slice["columns"] = {};
+  const columns: Record<string, (number | null)[]> = {};
   for (const name of names) {
     const column = rows.map(({ metrics }) => shown(metrics[name]));
     if (column.some((value) => value !== null)) columns[name] = column;

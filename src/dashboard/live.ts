@@ -6,7 +6,7 @@ import { infoOf, pulseOf, shownNames, sliceOf } from "./info.ts";
 import type { RunIndex } from "./run-index.ts";
 
 /** Tells positions of this process from those of another that served the same address. */
-const boot = randomBytes(4).toString("hex");
+const processId = randomBytes(4).toString("hex");
 const rowsPerEvent = 1000;
 /** More than this waiting for a browser: it is slow, and gets the rest later. */
 const maxWaitingBytes = 1024 * 1024;
@@ -27,7 +27,7 @@ export class LiveStream {
     this.#index = index;
     this.#response = response;
     const [life, generation, rows] = (lastEventId ?? "").split(".");
-    if (life === boot && Number(generation) === index.generation) {
+    if (life === processId && Number(generation) === index.generation) {
       this.#generation = index.generation;
       this.#rows = Math.min(Number(rows) || 0, index.view.steps.length);
     }
@@ -52,7 +52,7 @@ export class LiveStream {
       const to = Math.min(view.steps.length, this.#rows + rowsPerEvent);
       const slice = sliceOf(view.steps, shownNames, this.#rows, to);
       this.#rows = to;
-      this.#send("rows", slice, `${boot}.${generation}.${to}`);
+      this.#send("rows", slice, `${processId}.${generation}.${to}`);
     }
     this.#pulse = this.#sendIfNew("pulse", this.#pulse, pulseOf(this.#index));
     if (Date.now() - this.#sentAt > silenceMs) {

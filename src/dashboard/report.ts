@@ -4,15 +4,17 @@ import { percent as percentOf } from "../core/count.ts";
 import { escapeHtml } from "../core/html.ts";
 import { type BatchGroup, readBatch } from "../runs/batch.ts";
 import { clock } from "../runs/display.ts";
+import type { Finding } from "../runs/findings.ts";
 import { metricCharts } from "../runs/metric-names.ts";
 import type { Rate } from "../runs/rates.ts";
-import { talkOf } from "../runs/talk.ts";
+import { pass1Curve } from "../runs/svg-plot.ts";
+import { turnsOf } from "../runs/turns.ts";
 import { detailsOf, readGroups, type SampleDetail } from "./details.ts";
 import { codeHtml, untrustedHtml } from "./html.ts";
 import { infoOf, pulseOf, sliceOf } from "./info.ts";
 import { kindOf, signs } from "./page/text.js";
 import { compareEvaluationsOf } from "./problems.ts";
-import { figureOf, pageOf } from "./report-parts.ts";
+import { details, figureOf, list, namedRow, pageOf, pass1Figure, row, section } from "./report-parts.ts";
 import { RunIndex } from "./run-index.ts";
 
 /** Steps of which a group is shown, and programs of each. */
@@ -90,22 +92,17 @@ const reasonOf = (text: string | undefined) =>
 function findingsOf(index: RunIndex): string {
   const { causes } = index.view.findings;
   if (causes.length === 0) return "";
-  const items = causes.map(({ level, root: { since, finding }, symptoms }) =>
-    [
-      `<li class="${escapeHtml(level)}"><b>${escapeHtml(level)}: ${untrustedHtml(finding.message)}</b> <code>${untrustedHtml(finding.id)}</code> after step ${since}`,
+  const known = (finding: Finding, since: number) => `<code>${untrustedHtml(finding.id)}</code> after step ${since}`;
+  const items = causes.map(({ level, root: { since, finding }, symptoms }) => {
+    const followed = symptoms.map((one) => `${untrustedHtml(one.finding.message)} ${known(one.finding, one.since)}`);
+    return [
+      `<li class="${escapeHtml(level)}"><b>${escapeHtml(level)}: ${untrustedHtml(finding.message)}</b> ${known(finding, since)}`,
       `<br>${untrustedHtml(finding.means)}<br>${untrustedHtml(finding.remedy)}${finding.command ? `<pre>${untrustedHtml(finding.command)}</pre>` : ""}`,
-      symptoms.length === 0
-        ? ""
-        : `<details><summary>What followed from it: ${symptoms.length}</summary><ul>${symptoms
-            .map(
-              (symptom) =>
-                `<li>${untrustedHtml(symptom.finding.message)} <code>${untrustedHtml(symptom.finding.id)}</code> after step ${symptom.since}</li>`,
-            )
-            .join("\n")}</ul></details>`,
+      followed.length === 0 ? "" : details(`What followed from it: ${followed.length}`, list(followed)),
       "</li>",
-    ].join("\n"),
-  );
-  return `<section><h2>Findings</h2><ul class="findings">${items.join("\n")}</ul></section>`;
+    ].join("\n");
+  });
+  return section("Findings", `<ul class="findings">${items.join("\n")}</ul>`);
 }
 
 function curvesOf(index: RunIndex): string {
@@ -113,21 +110,10 @@ function curvesOf(index: RunIndex): string {
   const { steps, columns: figures } = sliceOf(done, [...metricNames]);
   const evaluations = infoOf(index).evaluations.filter(({ metrics }) => metrics["eval/pass@1"] !== undefined);
   const figure = (name: string) => evaluations.map(({ metrics }) => Number(metrics[name]));
-  const pass1 = figureOf({
-    title: "Pass@1",
-    hint: "test problems, 95% interval",
-    steps: evaluations.map(({ step }) => step),
-    range: [0, 1],
-    lines: [
-      {
-        label: "Pass@1",
-        color: "orange",
-        values: figure("eval/pass@1"),
-        low: figure("eval/pass@1_low"),
-        high: figure("eval/pass@1_high"),
-      },
-    ],
-  });
+  const pass1 = pass1Figure(
+    evaluations.map(({ step }) => step),
+    [pass1Curve("Pass@1", "orange", figure)],
+  );
   const [first, ...others] = metricCharts.map(({ lines, ...curve }) =>
     figureOf({
       ...curve,
@@ -135,8 +121,7 @@ function curvesOf(index: RunIndex): string {
       lines: lines.map(([name, label, color]) => ({ label, color, values: figures[name] ?? [] })),
     }),
   );
-  const charts = [first, pass1, ...others].join("\n");
-  return `<section><h2>Curves</h2><div class="charts">${charts}</div></section>`;
+  return section("Curves", `<div class="charts">${[first, pass1, ...others].join("\n")}</div>`);
 }
 
 function evaluationsOf(index: RunIndex): string {
@@ -148,40 +133,30 @@ function evaluationsOf(index: RunIndex): string {
   const known = rows.filter(
     (row): row is typeof row & { before: number; after: number } => row.before !== null && row.after !== null,
   );
-  const list = (title: string, chosen: typeof known) =>
-    `<details><summary>${title}: ${chosen.length}</summary><ul>${chosen
+  const named = (title: string, belongs: (before: number, after: number) => boolean) => {
+    const chosen = known.filter(({ before, after }) => belongs(before, after));
+    const items = chosen
       .slice(0, maxNamed)
       .map(
         ({ id, groupAfter }) =>
-          `<li><code>${untrustedHtml(id, 120)}</code> ${untrustedHtml(questions.get(groupAfter) ?? "", 300)}</li>`,
-      )
-      .join("\n")}</ul>${chosen.length > maxNamed ? `and ${chosen.length - maxNamed} more` : ""}</details>`;
-  return [
-    `<section><h2>Test problems, from step ${from} to step ${to}</h2>`,
-    `<table><tr><th>source</th><th>problems</th><th>Pass@1 after step ${from}</th><th>after step ${to}</th></tr>`,
-    ...sources.map(
-      ({ source, before, after }) =>
-        `<tr><th scope="row">${untrustedHtml(source, 120)}</th><td>${(after ?? before)!.problems}</td><td>${interval(before)}</td><td>${interval(after)}</td></tr>`,
+          `<code>${untrustedHtml(id, 120)}</code> ${untrustedHtml(questions.get(groupAfter) ?? "", 300)}`,
+      );
+    const more = chosen.length > maxNamed ? `and ${chosen.length - maxNamed} more` : "";
+    return details(`${title}: ${chosen.length}`, list(items) + more);
+  };
+  return section(
+    `Test problems, from step ${from} to step ${to}`,
+    "<table>",
+    row(["source", "problems", `Pass@1 after step ${from}`, `after step ${to}`], "th"),
+    ...sources.map(({ source, before, after }) =>
+      namedRow(untrustedHtml(source, 120), [String((after ?? before)!.problems), interval(before), interval(after)]),
     ),
     "</table>",
-    list(
-      "gained",
-      known.filter(({ before, after }) => after > before),
-    ),
-    list(
-      "lost",
-      known.filter(({ before, after }) => after < before),
-    ),
-    list(
-      "solved in both",
-      known.filter(({ before, after }) => after === before && after > 0),
-    ),
-    list(
-      "solved in neither",
-      known.filter(({ before, after }) => after === before && after === 0),
-    ),
-    "</section>",
-  ].join("\n");
+    named("gained", (before, after) => after > before),
+    named("lost", (before, after) => after < before),
+    named("solved in both", (before, after) => after === before && after > 0),
+    named("solved in neither", (before, after) => after === before && after === 0),
+  );
 }
 
 /** Of a few steps over the run, a group from which something could be learnt: what passed, and why the others failed. */
@@ -217,7 +192,7 @@ function programsOf(index: RunIndex): string {
       `<div class="programs">${shown.map((sample) => programOf(sample, found)).join("\n")}</div>`,
     ];
   });
-  return parts.length === 0 ? "" : `<section><h2>Programs</h2>${parts.join("\n")}</section>`;
+  return parts.length === 0 ? "" : section("Programs", ...parts);
 }
 
 function programOf(sample: SampleDetail, group: BatchGroup): string {
@@ -237,35 +212,34 @@ function programOf(sample: SampleDetail, group: BatchGroup): string {
 
 /** An episode, turn by turn; its last answer stands beneath. */
 function conversationOf(line: string, group: BatchGroup, sample: number): string {
-  const said = (who: string, text: string) => `<p><small>${who}</small></p><pre>${untrustedHtml(text, 800)}</pre>`;
-  const turns = talkOf(group, sample).flatMap(({ turn, added, text, calls, reward }) => [
-    ...added.map(({ role, content }) => said(untrustedHtml(role), content)),
-    said(`turn ${turn}${reward === null ? "" : ` · reward ${number(reward)}`}`, [text, ...calls].join("\n").trim()),
+  const message = (who: string, text: string) => `<p><small>${who}</small></p><pre>${untrustedHtml(text, 800)}</pre>`;
+  const turns = turnsOf(group, sample).flatMap(({ turn, added, text, calls, reward }) => [
+    ...added.map(({ role, content }) => message(untrustedHtml(role), content)),
+    message(`turn ${turn}${reward === null ? "" : ` · reward ${number(reward)}`}`, [text, ...calls].join("\n").trim()),
   ]);
-  return `<details><summary>${untrustedHtml(line)}</summary>${turns.join("\n")}</details>`;
+  return details(untrustedHtml(line), turns.join("\n"));
 }
 
 function configOf(index: RunIndex): string {
   const { config, sessions, notes } = infoOf(index);
   const shown = (value: unknown) =>
     untrustedHtml(typeof value === "string" ? value : (JSON.stringify(value) ?? "unset"), 400);
-  const changes = sessions.flatMap(({ changes: list }, session) =>
-    list.map(
-      ({ key, was, is }) =>
-        `<tr><td>${session + 1}</td><td><code>${untrustedHtml(key)}</code></td><td>${shown(was)}</td><td>${shown(is)}</td></tr>`,
+  const changes = sessions.flatMap(({ changes }, session) =>
+    changes.map(({ key, was, is }) =>
+      row([String(session + 1), `<code>${untrustedHtml(key)}</code>`, shown(was), shown(is)]),
     ),
   );
-  const rows = Object.entries(config).map(
-    ([key, value]) => `<tr><th scope="row">${untrustedHtml(key)}</th><td>${shown(value)}</td></tr>`,
-  );
+  const rows = Object.entries(config).map(([key, value]) => namedRow(untrustedHtml(key), [shown(value)]));
+  const texts = notes.map(({ text }) => untrustedHtml(text, 400));
   return [
     changes.length === 0
       ? ""
-      : `<section><h2>Changed on resume</h2><table><tr><th>session</th><th>key</th><th>was</th><th>became</th></tr>${changes.join("")}</table></section>`,
-    notes.length === 0
-      ? ""
-      : `<section><h2>Warnings and events</h2><details><summary>${notes.length}</summary><ul>${notes.map(({ text }) => `<li>${untrustedHtml(text, 400)}</li>`).join("")}</ul></details></section>`,
-    `<section><h2>Config</h2><details><summary>${rows.length} settings</summary><table>${rows.join("\n")}</table></details></section>`,
+      : section(
+          "Changed on resume",
+          `<table>${row(["session", "key", "was", "became"], "th")}${changes.join("")}</table>`,
+        ),
+    texts.length === 0 ? "" : section("Warnings and events", details(String(texts.length), list(texts))),
+    section("Config", details(`${rows.length} settings`, `<table>${rows.join("\n")}</table>`)),
   ].join("\n");
 }
 

@@ -113,7 +113,7 @@ async function groupOf({ index, numbers: [batch, group] }: Asked, phase: Phase) 
 }
 
 function sampleOf({ index, numbers: [batch, group, sample] }: Asked, phase: Phase) {
-  const found = readSample(index, { phase, batch: batch!, group: group!, sample: sample! });
+  const found = readSample(index, phase, batch!, group!, sample!);
   if (!found) throw notFound(`Answer ${sample} of group ${group} of step ${batch}`);
   return found;
 }

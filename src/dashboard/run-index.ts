@@ -53,7 +53,7 @@ export class RunIndex implements ReadableRun {
     return this.#walking !== undefined;
   }
 
-  /** Walks to the end of the journal. Resolves when it is there; a journal that cannot be read is said in `problem`. */
+  /** Walks to the end of the journal. Resolves when it is there; why a journal cannot be read is in `problem`. */
   catchUp(): Promise<void> {
     this.#walking ??= this.#walk().finally(() => {
       this.#walking = undefined;

@@ -1,9 +1,9 @@
 // The runs of a sweep on one page to send: the table, and their curves over each other.
 import { type MetricChart, metricCharts } from "../runs/metric-names.ts";
-import type { Curve } from "../runs/svg-plot.ts";
+import { type Curve, pass1Curve } from "../runs/svg-plot.ts";
 import type { RunView } from "../runs/view.ts";
 import { untrustedHtml } from "./html.ts";
-import { figureOf, pageOf } from "./report-parts.ts";
+import { figureOf, pageOf, pass1Figure, row } from "./report-parts.ts";
 
 export interface SweepPage {
   title: string;
@@ -17,18 +17,21 @@ export interface SweepPage {
 }
 
 const hues = ["blue", "orange", "green", "violet", "red", "teal", "gray"];
-/** As many as can be told apart. */
+/** As many as can be distinguished. */
 const colors = [...hues, ...hues.map((hue) => `${hue} dashed`)];
 
 export function renderSweep({ title, about, header, rows, notes, runs }: SweepPage, now: Date): string {
   const drawn = runs.slice(0, colors.length);
   const more = runs.length - drawn.length;
-  const row = (cells: readonly string[], tag: string) =>
-    `<tr>${cells.map((cell) => `<${tag}>${untrustedHtml(cell)}</${tag}>`).join("")}</tr>`;
+  const textRow = (cells: readonly string[], tag?: "th") =>
+    row(
+      cells.map((cell) => untrustedHtml(cell)),
+      tag,
+    );
   return pageOf(`${title} · Whetstone`, [
     `<header><h1>${untrustedHtml(title)}</h1><p><code>${untrustedHtml(about)}</code></p>`,
     `<p>written ${now.toISOString().slice(0, 16).replace("T", " ")} UTC by Whetstone</p></header>`,
-    `<section><table>${row(header, "th")}${rows.map((cells) => row(cells, "td")).join("\n")}</table>`,
+    `<section><table>${textRow(header, "th")}${rows.map((cells) => textRow(cells)).join("\n")}</table>`,
     ...notes.map((note) => `<p>${untrustedHtml(note)}</p>`),
     `</section><section><h2>Curves${more > 0 ? ` of the first ${drawn.length}` : ""}</h2><div class="charts">`,
     pass1Of(drawn),
@@ -50,17 +53,11 @@ function curvesOf(runs: SweepPage["runs"], { title, hint, lines: [first], range 
 
 function pass1Of(runs: SweepPage["runs"]): string {
   const steps = stepsOf(runs.flatMap(({ view }) => [...view.evaluations.keys()]));
-  const lines = runs.map(({ label, view }, index): Curve => {
+  const lines = runs.map(({ label, view }, index) => {
     const figure = (name: string) => steps.map((step) => finite(view.evaluations.get(step)?.metrics[name]));
-    return {
-      label,
-      color: colors[index]!,
-      values: figure("eval/pass@1"),
-      low: figure("eval/pass@1_low"),
-      high: figure("eval/pass@1_high"),
-    };
+    return pass1Curve(label, colors[index]!, figure);
   });
-  return figureOf({ title: "Pass@1", hint: "test problems, 95% interval", steps, range: [0, 1], lines });
+  return pass1Figure(steps, lines);
 }
 
 const stepsOf = (steps: readonly number[]) => [...new Set(steps)].sort((a, b) => a - b);

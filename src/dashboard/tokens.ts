@@ -35,7 +35,7 @@ export async function pieces(
   }
 }
 
-/** The text of a prompt; undefined with the reason where it cannot be told. */
+/** The text of a prompt; null with the reason where it is not known. */
 export async function promptText(
   config: Readonly<Record<string, unknown>>,
   ids: Int32Array,
