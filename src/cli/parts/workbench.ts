@@ -7,7 +7,7 @@ import type { Renderer } from "../../renderers/index.ts";
 import type { TrainConfig } from "../../rl/config.ts";
 import { codeEnvironment } from "../../rl/environment/code.ts";
 import { verifiersPrefix } from "../../rl/environment/environment.ts";
-import { type LoadedEnvironment, loadEnvironment, whileTelling } from "../../rl/environment/module.ts";
+import { type LoadedEnvironment, loadEnvironment, withReminders } from "../../rl/environment/module.ts";
 import type { CodeServices } from "../../rl/environment/roll-outs.ts";
 import { withinServer } from "../../rl/frozen-samplers.ts";
 import { type JudgeOptions, judgeByTests } from "../../rl/judge.ts";
@@ -100,7 +100,7 @@ export class Workbench {
   }
 
   async #python(warn: (line: string) => void): Promise<LoadedEnvironment> {
-    return this.#keep(await whileTelling(this.#config.env, warn, () => loadVerifiers(this.#config, warn)));
+    return this.#keep(await withReminders(this.#config.env, warn, () => loadVerifiers(this.#config, warn)));
   }
 
   /** What the model is put to. */

@@ -35,7 +35,7 @@ export class Chat implements AsyncIterable<Reply> {
   #turns = 0;
   #malformedInARow = 0;
   #last: Reply | undefined;
-  /** What the last answer was told of. */
+  /** Those that the last answer was shown. */
   #tools: Toolbox | undefined;
   /** Calls whose results are there. */
   readonly #answered = new Set<string>();
@@ -175,7 +175,7 @@ export class Chat implements AsyncIterable<Reply> {
   }
 }
 
-/** What is said; a module in JavaScript may give anything. */
+/** A module in JavaScript may give anything as text. */
 function textFor(method: string, content: unknown): string {
   if (typeof content === "string") return content;
   throw new TypeError(`chat.${method} was given ${JSON.stringify(content) ?? String(content)}: give text`);

@@ -148,7 +148,7 @@ export interface Environment<Problem extends TrainingProblem = TrainingProblem>
   readonly [mark]: true;
 }
 
-/** Makes an environment. What is wrong with it is said at once. */
+/** Makes an environment. Throws where something is wrong with it. */
 export function environment<Problem extends TrainingProblem>(
   options: EnvironmentOptions<Problem>,
 ): Environment<Problem> {

@@ -1,5 +1,5 @@
-// The environment that env= names: a file, or an npm package, whose default export is one. What is wrong with it is said with its
-// place, before anything is asked of a model.
+// The environment that env= names: a file, or an npm package, whose default export is one. What is wrong with it is reported with
+// its place, before anything is asked of a model.
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -24,13 +24,13 @@ export interface LoadedEnvironment {
   fingerprint: string;
 }
 
-/** How often somebody who waits is told so. */
-const tellMs = 20_000;
+/** How often somebody who waits is reminded. */
+const remindMs = 20_000;
 
 /** Loads the module; `tell` is called where that takes long. */
 export async function loadEnvironment(named: string, tell: (line: string) => void): Promise<LoadedEnvironment> {
   const file = fileOf(named);
-  return whileTelling(named, tell, async () => {
+  return withReminders(named, tell, async () => {
     const environment = await defaultExportOf(named, file);
     const problems = await checkedIn(environment).catch((error: unknown) => {
       if (!(error instanceof WhetstoneError)) throw error;
@@ -41,7 +41,7 @@ export async function loadEnvironment(named: string, tell: (line: string) => voi
 }
 
 /** Calls `tell` now and then while an environment is loaded. */
-export async function whileTelling<Loaded>(
+export async function withReminders<Loaded>(
   named: string,
   tell: (line: string) => void,
   load: () => Promise<Loaded>,
@@ -50,7 +50,7 @@ export async function whileTelling<Loaded>(
   // It also keeps the process up where nothing but the module's own promise is waited for.
   const waiting = setInterval(
     () => tell(`env=${named} is still being loaded (${Math.round((performance.now() - started) / 1000)} s)`),
-    tellMs,
+    remindMs,
   );
   try {
     return await load();

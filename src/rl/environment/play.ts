@@ -44,7 +44,7 @@ export function playerOf<Problem extends TrainingProblem>(
   config: PlayConfig,
   services: EnvironmentServices<Problem>,
 ): Player<Ending<Problem>> {
-  const play = (seat: Seat) => new Play(environment, config, services, seat).toItsEnd();
+  const play = (seat: Seat) => new Play(environment, config, services, seat).run();
   if (!environment.rewardGroup) return { play };
   const { rewardGroup } = environment;
   return { play, compare: (task, played, signal) => judgeTogether(rewardGroup, task, played, signal) };
@@ -109,7 +109,7 @@ class Play<Problem extends TrainingProblem> {
     this.#state = this.#newState(seat.conversation);
   }
 
-  async toItsEnd(): Promise<Played<Ending<Problem>>> {
+  async run(): Promise<Played<Ending<Problem>>> {
     const { signal } = this.#seat;
     const own = this.#own;
     const timeout = setTimeout(() => own.abort(new EpisodeOver("timeout")), 1000 * this.#config.episode_timeout);
@@ -160,9 +160,9 @@ class Play<Problem extends TrainingProblem> {
     else for await (const _ of chat);
     signal.throwIfAborted();
     this.#seat.judgedFrom ??= Date.now();
-    const said = typeof given === "string" && (reward || rewardGroup) ? given : undefined;
-    if (said !== undefined) given = undefined;
-    const ending = this.#ending(chat, said);
+    const text = typeof given === "string" && (reward || rewardGroup) ? given : undefined;
+    if (text !== undefined) given = undefined;
+    const ending = this.#ending(chat, text);
     if (rewardGroup) return { grade: this.#grade({ reward: 0 }), ending };
     if (given === undefined && reward) given = await reward(ending);
     // What was given turn by turn is a verdict too.
@@ -236,12 +236,12 @@ class Play<Problem extends TrainingProblem> {
     return place.phase === "eval" ? [seed, "eval", task.id, sample] : [seed, place.batch, place.group, sample];
   }
 
-  #ending(chat: Chat, said: string | undefined): Ending<Problem> {
+  #ending(chat: Chat, text: string | undefined): Ending<Problem> {
     const { delivered, stop, limits } = this.#state;
     const last = delivered.at(-1);
     return {
       problem: this.#seat.task.problem as Problem,
-      text: said ?? last?.answer.content ?? "",
+      text: text ?? last?.answer.content ?? "",
       tokens: last?.tokens ?? new Int32Array(),
       truncated: last?.truncated ?? false,
       messages: chat.isBegun || !last ? chat.messages : messagesTo(last),
@@ -265,7 +265,7 @@ class Play<Problem extends TrainingProblem> {
     const grade = gradeOf(verdict, wallMs, this.#environment.rewardGroup ? 0 : more);
     const { turns } = conversation;
     const isOneAnswer = turns.length === 1 && turns[0]!.index === 0 && !this.#environment.tools;
-    // Nothing else is to be said of an answer and its reward.
+    // An answer and its reward have no more to record.
     if (isOneAnswer && log.isEmpty && !verdict.metrics && !this.#environment.run) return grade;
     return { ...grade, episode: this.#record(wallMs, verdict.metrics) };
   }

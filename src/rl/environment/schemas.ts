@@ -40,7 +40,7 @@ export async function readSchema(given: unknown): Promise<ReadSchema> {
       throw new TypeError(`its type is ${JSON.stringify(json["type"])}, and a tool's parameters are an object`);
     return { json, check: async (value) => checkPlain(value, json) };
   }
-  return { json: standardJson(whole, standard), check: async (value) => said(await standard.validate(value)) };
+  return { json: standardJson(whole, standard), check: async (value) => outcomeOf(await standard.validate(value)) };
 }
 
 async function readAiSchema(schema: Anything): Promise<ReadSchema> {
@@ -74,7 +74,7 @@ function standardJson(schema: Anything, standard: StandardSchema): JsonSchema {
 const withoutDialect = (json: unknown): JsonSchema =>
   Object.fromEntries(Object.entries(json as JsonSchema).filter(([key]) => key !== "$schema"));
 
-const said = (checked: Checked): { value: unknown } | { problem: string } =>
+const outcomeOf = (checked: Checked): { value: unknown } | { problem: string } =>
   checked.issues ? { problem: checked.issues.map(issueText).join("; ") } : { value: checked.value };
 
 const issueText = ({ message, path = [] }: Issue): string => {
