@@ -2,8 +2,8 @@
 import type { Frame } from "./cursor.ts";
 import { type Arrays, type EventOf, updateGroups } from "./events.ts";
 import { framesOf } from "./read-journal.ts";
-import { countsFirst, type RecordedGroup, writtenOf } from "./rollouts.ts";
 import { turnPaths } from "./turn-paths.ts";
+import { type RecordedGroup, turnsOf, writtenOf } from "./turns.ts";
 import { type JournalWindow, RunView } from "./view.ts";
 
 export type Phase = "train" | "eval";
@@ -134,35 +134,19 @@ function turnsIn(group: BatchGroup, sample: number): TurnTokens[] | undefined {
   const { prompt, tokens, logprobs } = group.arrays();
   if (!(prompt instanceof Int32Array && tokens instanceof Int32Array && logprobs instanceof Float32Array))
     return undefined;
-  const counts = group.sampled.samples.map((answer) => answer.tokens);
-  const start = counts.slice(0, sample).reduce((sum, count) => sum + count, 0);
-  const end = start + (counts[sample] ?? 0);
-  const counted = group.graded[sample]?.grade.episode?.turns;
-  const first = {
-    turn: 0,
-    parent: null,
-    context: prompt,
-    tokens: tokens.subarray(start, end),
-    sampler: logprobs.subarray(start, end),
-    trainer: undefined,
-    counts: countsFirst(group, sample),
-  };
+  const lengths = group.sampled.samples.map((answer) => answer.tokens);
+  const start = lengths.slice(0, sample).reduce((sum, length) => sum + length, 0);
+  const end = start + (lengths[sample] ?? 0);
+  const first = { context: prompt, tokens: tokens.subarray(start, end), logprobs: logprobs.subarray(start, end) };
   const further = group.turns
     .filter(({ sampled }) => sampled.sample === sample)
-    .map(({ sampled: { turn, parent }, arrays }): TurnTokens => {
-      const { context, tokens, logprobs } = arrays() as Record<string, Int32Array> & { logprobs: Float32Array };
-      const isCounted = counted?.includes(turn) ?? true;
-      return {
-        turn,
-        parent,
-        context: context!,
-        tokens: tokens!,
-        sampler: logprobs,
-        trainer: undefined,
-        counts: isCounted,
-      };
-    });
-  return end > start || further.length === 0 ? [first, ...further] : further;
+    .map(({ arrays }) => arrays() as typeof first);
+  const turns = turnsOf(group, sample);
+  const stored = turns.length > further.length ? [first, ...further] : further;
+  return turns.map(({ turn, parent, counts }, place) => {
+    const { context, tokens, logprobs: sampler } = stored[place]!;
+    return { turn, parent, context, tokens, sampler, trainer: undefined, counts };
+  });
 }
 
 /** The tokens of one answer, in all its turns that count; undefined when they were thinned from the journal. */

@@ -1,8 +1,9 @@
 // A run's curves as one SVG picture: lines over steps, points with intervals for evaluations. No scripts, no fonts to fetch; it reads
 // on light and dark pages.
 import { escapeHtml } from "../core/html.ts";
+import { metricCharts } from "./metric-names.ts";
 import type { MetricsRecord } from "./records.ts";
-import { knownCurves, type Plot, svgPlot, svgTag } from "./svg-plot.ts";
+import { knownCurves, type Plot, pass1Curve, svgPlot, svgTag } from "./svg-plot.ts";
 
 const frame = { width: 760, height: 340, top: 44 };
 const colors = { gray: "#8b8fa3", blue: "#3b82f6", green: "#22a06b", orange: "#e8590c", violet: "#a855f7" };
@@ -16,16 +17,8 @@ export function runChart(history: readonly MetricsRecord[], title: string): stri
   const values = (name: string) =>
     history.map(({ [name]: value = Number.NaN }) => (Number.isFinite(value) ? value : null));
   const lines = [
-    { label: "format rate", color: "gray", values: values("format_rate") },
-    { label: "mean reward", color: "blue", values: values("mean_reward") },
-    { label: "mean correct", color: "green", values: values("mean_correct") },
-    {
-      label: "Pass@1 (greedy, test problems, 95%)",
-      color: "orange",
-      values: values("eval/pass@1"),
-      low: values("eval/pass@1_low"),
-      high: values("eval/pass@1_high"),
-    },
+    ...metricCharts[0]!.lines.map(([name, label, color]) => ({ label, color, values: values(name) })),
+    pass1Curve("Pass@1 (greedy, test problems, 95%)", "orange", values),
   ];
   return picture(title, { steps: history.map(({ step }) => step), lines });
 }

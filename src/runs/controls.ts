@@ -74,7 +74,7 @@ export class ControlInbox {
   readonly #folder: string;
   readonly #warn: (message: string) => void;
 
-  /** `warn` hears of what is no request; it is removed. */
+  /** What is no request is removed, and `warn` is called. */
   constructor(runPath: string, warn: (message: string) => void) {
     this.#folder = join(runPath, runFiles.controls);
     this.#warn = warn;

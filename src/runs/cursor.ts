@@ -59,11 +59,6 @@ export class Frame {
     return this.#header.arrayBytes > 0;
   }
 
-  /** The event as it was written, not checked against the schema. */
-  json(): RunEvent {
-    return JSON.parse(this.#text()) as RunEvent;
-  }
-
   /** The event, checked. */
   event(): RunEvent {
     const text = this.#text();

@@ -30,16 +30,22 @@ export class Display {
 
   /** Replaces the live line; nothing where there is no terminal. */
   status(text: string): void {
-    if (!this.live) return;
-    this.#status = text.slice(0, (this.#terminal.columns || 80) - 1);
-    this.#terminal.write(`${clearLine}${this.#shown}`);
+    this.#status = this.#fitting(text);
+    this.#draw();
   }
 
   /** Stands in place of the live line, whatever that is replaced by, until it is empty. */
   notice(text: string): void {
-    if (!this.live) return;
-    this.#notice = text.slice(0, (this.#terminal.columns || 80) - 1);
-    this.#terminal.write(`${clearLine}${this.#shown}`);
+    this.#notice = this.#fitting(text);
+    this.#draw();
+  }
+
+  #fitting(text: string): string {
+    return text.slice(0, (this.#terminal.columns || 80) - 1);
+  }
+
+  #draw(): void {
+    if (this.live) this.#terminal.write(`${clearLine}${this.#shown}`);
   }
 
   get #shown(): string {

@@ -240,7 +240,7 @@ export const RunEvent = z.discriminatedUnion("type", [
   event("side-effect", { ...place, sample: index, key: z.string(), value: z.unknown() }),
   /** An answer was judged. */
   event("graded", { ...place, sample: index, grade: Grade, start: z.number(), end: z.number() }),
-  /** A batch is whole and about to be trained on; durable before the server hears of it. Arrays: what each reference thinks of every token. */
+  /** A batch is whole and about to be trained on; durable before the server gets it. Arrays: what each reference thinks of every token. */
   event("update-submitted", {
     step: index,
     rule: UpdateRule,
@@ -288,7 +288,7 @@ export const RunEvent = z.discriminatedUnion("type", [
   event("policy-published", { version: index, path: z.string().optional(), start: z.number(), end: z.number() }),
   /** Nothing is sampled from this path any more, and the server has deleted it. */
   event("policy-deleted", { path: z.string() }),
-  /** Figures for this step will follow; whoever shows steps may wait for them. Said again: it begins anew, its groups so far do not count. */
+  /** Figures for this step will follow; whoever shows steps may wait for them. A second one: it begins anew, its groups so far do not count. */
   event("evaluation-started", { step: index }),
   /** A policy was measured. */
   event("evaluated", {

@@ -44,7 +44,7 @@ export const Finding = z.object({
 /** A finding of the diagnosis. */
 export type Finding = z.output<typeof Finding>;
 
-/** A finding of a run, and the step after which it was first said. */
+/** A finding of a run, and the step after which it was first reported. */
 export interface Found {
   since: number;
   finding: Finding;
@@ -58,7 +58,7 @@ export interface Cause<T extends Found = Found> {
   level: FindingLevel;
 }
 
-/** Rules look at up to ten steps: what a cause brings about may be said this many steps before the cause itself shows. */
+/** Rules look at up to ten steps: what a cause brings about may be reported this many steps before the cause itself shows. */
 const headStart = 5;
 
 const rank = (level: FindingLevel) => findingLevels.indexOf(level);
@@ -98,26 +98,25 @@ export function causesOf<T extends Found>(findings: readonly T[]): Cause<T>[] {
   return [...causes.values()].sort((a, b) => rank(b.level) - rank(a.level) || a.root.since - b.root.since);
 }
 
-/** A finding as a run's journal has it: the newest that was said of its kind. */
+/** A finding as a run's journal has it: the newest of its kind. */
 export interface JournalledFinding extends Found {
-  /** The step after which it was said, perhaps for the second time, at a worse level. */
+  /** The step after which it was last reported: again where its level became worse. */
   step: number;
   action: EventOf<"finding">["action"];
 }
 
-/** What a journal says was found and no rewind took back. */
+/** The findings of a journal that no rewind took back. */
 export class FoundFindings {
   readonly #byId = new Map<string, JournalledFinding>();
 
   take(event: RunEvent): void {
-    if (event.type === "finding") this.add(event);
+    if (event.type === "finding") {
+      const { step, finding, action } = event;
+      const since = this.#byId.get(finding.id)?.since ?? step;
+      this.#byId.set(finding.id, { since, step, finding, action });
+    }
     if (event.type === "rewound")
       for (const [id, { step }] of [...this.#byId]) if (isStepUndone(step, event.to)) this.#byId.delete(id);
-  }
-
-  add({ step, finding, action }: Pick<EventOf<"finding">, "step" | "finding" | "action">): void {
-    const since = this.#byId.get(finding.id)?.since ?? step;
-    this.#byId.set(finding.id, { since, step, finding, action });
   }
 
   get all(): JournalledFinding[] {

@@ -1,10 +1,10 @@
-// A text file that is the fold of a journal. First the events of the past are taken: what they say is compared with what the file has,
-// and put right. From there on the file grows.
+// A text file that is the fold of a journal. First the events of the past are taken, and the file is corrected to what they make. From
+// there on it grows.
 import { appendFileSync, closeSync, existsSync, ftruncateSync, openSync, readFileSync, writeSync } from "node:fs";
 
 export class FoldedFile {
   readonly path: string;
-  /** What the events of the past say; undefined once they are all taken. */
+  /** What the events of the past make; undefined once they are all taken. */
   #past: Buffer[] | undefined = [];
   #descriptor: number | undefined;
   #size = 0;
@@ -24,7 +24,7 @@ export class FoldedFile {
     this.#size += bytes.length;
   }
 
-  /** The past is over: the file is made to say it. True when it said something else, not only less; that is kept in FILE.bak. */
+  /** The past is over: makes the file equal to it. True when the file had something else, not only less; that is kept in FILE.bak. */
   caughtUp(): boolean {
     const wanted = Buffer.concat(this.#past ?? []);
     const found = existsSync(this.path) ? readFileSync(this.path) : Buffer.alloc(0);

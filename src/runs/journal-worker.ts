@@ -26,7 +26,7 @@ export type FromWorker =
   | { kind: "failed"; error: { code: string; message: string } };
 
 /** With more events than this waiting, arrays are written without being deflated: the trainer waits for what comes after them. */
-const unhurried = 4;
+const deflatedWaiting = 4;
 /** A segment is closed when it has grown to this. */
 const segmentBytes = 64 * 1024 * 1024;
 
@@ -170,7 +170,7 @@ guarded(() => {
     guarded(() => {
       const batch = waiting.splice(0);
       if (batch.length === 0) return;
-      const hurry = batch.length > unhurried;
+      const hurry = batch.length > deflatedWaiting;
       const frames = batch.map(({ json, arrays }) => {
         const frame = encodeFrame(json, arrays, hurry);
         writer.write(frame);

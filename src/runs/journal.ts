@@ -1,5 +1,5 @@
-// The journal of a run: the one thing the loop writes. `append` resolves when the event is on disk; whoever listens hears of it then,
-// in order. Writing, fsync and the files made from the journal live in a worker thread (journal-worker.ts).
+// The journal of a run: the one thing the loop writes. `append` resolves when the event is on disk; listeners get it then, in order.
+// Writing, fsync and the files made from the journal live in a worker thread (journal-worker.ts).
 import { join } from "node:path";
 import type { Worker } from "node:worker_threads";
 import { messageOf } from "../core/errors.ts";
@@ -31,7 +31,7 @@ export class Journal {
   readonly #pending: Pending[] = [];
   readonly #folds = new Set<Fold>();
   readonly #appendMs: number[] = [];
-  readonly #failed: Promise<never>;
+  readonly #ready: Promise<void>;
   /** Files that did not say what the journal says when it was opened, and were written anew. */
   repaired: readonly string[] = [];
   #failure: RunError | undefined;
@@ -46,28 +46,21 @@ export class Journal {
     return journal;
   }
 
-  readonly #ready: Promise<void>;
-
   private constructor(runPath: string, worker: Worker) {
     this.runPath = runPath;
     this.#worker = worker;
-    let fail: (error: RunError) => void = () => {};
-    this.#failed = new Promise((_, reject) => {
-      fail = reject;
-    });
-    this.#failed.catch(() => {});
     this.#ready = new Promise((resolve, reject) => {
-      this.#failed.catch(reject);
+      const fail = (error: { code: string; message: string }) => reject(this.#fail(error));
       worker.on("message", (message: FromWorker) => {
         if (message.kind === "ready") {
           this.#bytes = message.bytes;
           this.repaired = message.repaired;
           resolve();
         } else if (message.kind === "durable") this.#durable(message.count, message.bytes);
-        else this.#fail(message.error, fail);
+        else fail(message.error);
       });
+      worker.on("error", (error: Error) => fail({ code: "runs/write-failed", message: messageOf(error) }));
     });
-    worker.on("error", (error: Error) => this.#fail({ code: "runs/write-failed", message: messageOf(error) }, fail));
   }
 
   /** Bytes of all segments. */
@@ -141,7 +134,7 @@ export class Journal {
     if (!this.#failure) {
       const closed = new Promise<void>((resolve) => this.#worker.once("exit", () => resolve()));
       this.#worker.postMessage({ kind: "close" } satisfies ToWorker);
-      await Promise.race([closed, this.#failed]).catch(() => {});
+      await closed;
     }
     await this.#worker.terminate();
     if (this.#failure) throw this.#failure;
@@ -158,7 +151,7 @@ export class Journal {
     }
   }
 
-  #fail({ code, message }: { code: string; message: string }, fail: (error: RunError) => void): void {
+  #fail({ code, message }: { code: string; message: string }): RunError {
     this.#failure ??= new RunError(
       code,
       code === "runs/write-failed"
@@ -167,7 +160,7 @@ export class Journal {
         : message,
     );
     for (const { reject } of this.#pending.splice(0)) reject(this.#failure);
-    fail(this.#failure);
+    return this.#failure;
   }
 }
 

@@ -1,9 +1,9 @@
 // Messages for people: every line goes to the journal, which writes logs.log from it, and most to the console. Secrets are blanked on
-// the way. logs.log also tells what no message said: the rewards of every group, answers in full, what the server answered.
+// the way. logs.log also has what no message has: the rewards of every group, answers in full, what the server answered.
 import { visibleLine } from "../core/visible.ts";
 import { type RunEvent, updateGroups } from "./events.ts";
 import type { Journal } from "./journal.ts";
-import type { RecordedGroup } from "./rollouts.ts";
+import type { RecordedGroup } from "./turns.ts";
 
 export type Level = "INFO" | "WARNING" | "ERROR";
 
@@ -33,8 +33,8 @@ export const isRedacted = (value: unknown) => typeof value === "string" && value
 export class RunLogger implements Logger {
   readonly #journal: Pick<Journal, "note">;
   readonly #print: (line: string, level: Level) => void;
-  /** What was last said of each kind of trouble, so that an outage is one line and not a hundred. */
-  readonly #said = new Map<string, number>();
+  /** When each warning was last written, so that an outage is one line and not a hundred. */
+  readonly #warnedAt = new Map<string, number>();
 
   /** `print` shows a line to a person; the journal gets every line. */
   constructor(journal: Pick<Journal, "note">, print: (line: string, level: Level) => void) {
@@ -49,10 +49,10 @@ export class RunLogger implements Logger {
   /** The same warning again within a minute is left out. */
   warn(message: string): void {
     const now = performance.now();
-    const last = this.#said.get(message);
+    const last = this.#warnedAt.get(message);
     if (last !== undefined && now - last < 60_000) return;
-    if (this.#said.size > 1000) this.#said.clear();
-    this.#said.set(message, now);
+    if (this.#warnedAt.size > 1000) this.#warnedAt.clear();
+    this.#warnedAt.set(message, now);
     this.#write("WARNING", message, true);
   }
 
@@ -95,11 +95,11 @@ export function logLines(
         const rewards = group?.graded.map((event) => event?.grade.reward ?? "?").join(" ") ?? "?";
         const from = batch === event.step ? "" : `, carried over from step ${batch}`;
         const name = `step ${event.step} group ${place}${from}`;
-        const said = `${name} ${visibleLine(problem, 200)}: ${outcome}`;
+        const outcomeText = `${name} ${visibleLine(problem, 200)}: ${outcome}`;
         const lines = [
           skipped
-            ? line("WARNING", `${said}, every reward is the same: nothing to learn, skipped; rewards ${rewards}`)
-            : line("INFO", `${said}; rewards ${rewards}`),
+            ? line("WARNING", `${outcomeText}, every reward is the same: nothing to learn, skipped; rewards ${rewards}`)
+            : line("INFO", `${outcomeText}; rewards ${rewards}`),
         ];
         const first = index < groupsToLog ? group?.sampled.samples[0] : undefined;
         if (first) lines.push(line("INFO", `${name} sample 0 (${group!.graded[0]?.grade.status}):\n${first.text}`));

@@ -1,11 +1,11 @@
-// What a person hears of an outage while a run goes on: one line when it is noticed, then the live line of a terminal, or further lines
-// that come ever more rarely, and one line when it is over.
+// Shows outages while a run goes on: one line when one is noticed, then the live line of a terminal, or further lines ever more rarely,
+// and one line when it is over.
 import { describeOutage, type OutageNews } from "../core/outage.ts";
 import type { Display } from "./display.ts";
 import type { Logger } from "./log.ts";
 
-/** Tells of outages; `then` says what happens when one is waited for no longer. */
-export function outageTeller(logger: Logger, display: Display, then: string): (news: OutageNews) => void {
+/** Reports outages; `then` says what happens when one is waited for no longer. */
+export function outageReporter(logger: Logger, display: Display, then: string): (news: OutageNews) => void {
   const away = new Set<string>();
   return (news) => {
     const text = describeOutage(news, then);

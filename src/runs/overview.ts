@@ -1,5 +1,5 @@
-// The runs in a folder, and what a list says of one: its state, steps, Pass@1 before and after, cost. Whatever is broken in a run is said
-// of it and ends nothing.
+// The runs in a folder, and what a list says of one: its state, steps, Pass@1 before and after, cost. Whatever is broken in a run is
+// reported with it and ends nothing.
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "../core/errors.ts";
@@ -75,24 +75,6 @@ export function stateOf(path: string, { sessions }: RunView, damage?: string): R
   return outcome === "interrupted" ? "stopped" : outcome;
 }
 
-export interface RunOverview {
-  path: string;
-  state: RunState;
-  /** Why it is broken, how it failed, or the worst that the diagnosis found. */
-  problem?: string;
-  model?: string;
-  steps: number;
-  /** As asked for; undefined for a run without end. */
-  maxSteps?: number;
-  /** Pass@1 of the first and the last evaluation. */
-  before?: number;
-  after?: number;
-  /** US dollars, where the run counts them. */
-  cost?: number;
-  startedAt?: number;
-  lastAt?: number;
-}
-
 /** The view of a run as far as its journal can be read; where it is, and what is wrong with it. */
 export function lookAt(path: string): { view: RunView; state: RunState; problem: string | undefined } {
   const view = new RunView();
@@ -106,26 +88,30 @@ export function lookAt(path: string): { view: RunView; state: RunState; problem:
   return { view, state, problem: problemOf(view, state, damage) };
 }
 
-/** What is to be said of a run. */
-export function overviewOf(path: string): RunOverview {
+export type RunOverview = ReturnType<typeof overviewOf>;
+
+/** One line of the list. */
+export function overviewOf(path: string) {
   const { view, state, problem } = lookAt(path);
-  const { config, steps } = view;
-  const { model_name: model, max_steps: maxSteps } = config;
+  const { model_name: model, max_steps: maxSteps } = view.config;
   const measured = [...view.evaluations.values()]
     .sort((a, b) => a.step - b.step)
     .flatMap(({ metrics }) => metrics["eval/pass@1"] ?? []);
-  const cost = steps.findLast(({ metrics }) => metrics["cost/total"] !== undefined)?.metrics["cost/total"];
   return {
     path,
     state,
-    steps: steps.length,
-    ...(problem === undefined ? {} : { problem }),
-    ...(typeof model === "string" ? { model } : {}),
-    ...(typeof maxSteps === "number" && maxSteps >= 0 ? { maxSteps } : {}),
-    ...(measured.length > 0 ? { before: measured[0]! } : {}),
-    ...(measured.length > 1 ? { after: measured.at(-1)! } : {}),
-    ...(cost === undefined ? {} : { cost }),
-    ...(view.sessions.length > 0 ? { startedAt: view.sessions[0]!.openedAt } : {}),
+    /** Why it is broken, how it failed, or the worst that the diagnosis found. */
+    problem,
+    model: typeof model === "string" ? model : undefined,
+    steps: view.steps.length,
+    /** As asked for; undefined for a run without end. */
+    maxSteps: typeof maxSteps === "number" && maxSteps >= 0 ? maxSteps : undefined,
+    /** Pass@1 of the first and the last evaluation. */
+    before: measured[0],
+    after: measured.length > 1 ? measured.at(-1) : undefined,
+    /** US dollars, where the run counts them. */
+    cost: view.steps.findLast(({ metrics }) => metrics["cost/total"] !== undefined)?.metrics["cost/total"],
+    startedAt: view.sessions[0]?.openedAt,
     lastAt: view.lastAt || journalFiles(path).changedAt,
   };
 }

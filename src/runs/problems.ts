@@ -1,4 +1,4 @@
-// A run by problem: what training made of each group of it, and what every evaluation said of it.
+// A run by problem: what training made of each group of it, and how it went in every evaluation.
 import type { ProblemOutcome } from "./events.ts";
 import type { GroupEntry, RunView } from "./view.ts";
 

@@ -13,15 +13,12 @@ import { decodeHeader, decodeJson, type encodeFrame, type FrameHeader, jsonDefla
 import { logLines } from "./log.ts";
 import { MetricsRecords } from "./records.ts";
 import { isStepUndone, isVersionUndone } from "./rewinds.ts";
-import { type RecordedGroup, rolloutRecords, stepFile } from "./rollouts.ts";
+import { rolloutRecords, stepFile } from "./rollouts.ts";
+import type { RecordedGroup } from "./turns.ts";
 
 export class RunFiles {
   readonly #path: string;
-  readonly #metrics: FoldedFile;
-  readonly #timing: FoldedFile;
-  readonly #checkpoints: FoldedFile;
-  readonly #findings: FoldedFile;
-  readonly #log: FoldedFile;
+  readonly #files: Readonly<Record<"metrics" | "timing" | "checkpoints" | "findings" | "log", FoldedFile>>;
   readonly #records = new MetricsRecords();
   readonly #live = new LiveCheckpoints();
   /** Files of steps and evaluations that the journal tells of. */
@@ -33,24 +30,29 @@ export class RunFiles {
   constructor(runPath: string) {
     this.#path = runPath;
     const file = (name: string) => new FoldedFile(join(runPath, name));
-    this.#metrics = file(runFiles.metrics);
-    this.#timing = file(runFiles.timing);
-    this.#checkpoints = file(runFiles.checkpoints);
-    this.#findings = file(runFiles.findings);
-    this.#log = file(runFiles.log);
+    this.#files = {
+      metrics: file(runFiles.metrics),
+      timing: file(runFiles.timing),
+      checkpoints: file(runFiles.checkpoints),
+      findings: file(runFiles.findings),
+      log: file(runFiles.log),
+    };
   }
 
-  /** Every event of the past was taken. Returns the files that did not say what the events say, and now do. */
+  /** Every event of the past was taken. Corrects the files, and returns those that were wrong. */
   caughtUp(): string[] {
     // Of steps that a journal had before its end was cut off; written anew they would say something else.
     for (const folder of [runFiles.rollouts, runFiles.evaluations])
       this.#remove(folder, (_, name) => !this.#written.has(join(folder, name)));
-    return this.#files.filter((file) => file.caughtUp()).map(({ path }) => path);
+    return Object.values(this.#files)
+      .filter((file) => file.caughtUp())
+      .map(({ path }) => path);
   }
 
   /** `frame`: the event as it was written to the journal. */
   take(event: RunEvent, frame?: ReturnType<typeof encodeFrame>): void {
-    for (const record of this.#records.take(event)) this.#metrics.append(toJsonLine(record), record.step);
+    const { metrics, timing, findings, log } = this.#files;
+    for (const record of this.#records.take(event)) metrics.append(toJsonLine(record), record.step);
     this.#takeCheckpoint(event);
     switch (event.type) {
       case "started":
@@ -77,34 +79,26 @@ export class RunFiles {
         this.#writeEvaluation(event);
         break;
       case "step-done":
-        this.#timing.append(toJsonLine({ step: event.step, spans: event.spans.map(timingRow) }), event.step);
+        timing.append(toJsonLine({ step: event.step, spans: event.spans.map(timingRow) }), event.step);
         break;
       case "finding":
-        this.#findings.append(toJsonLine({ step: event.step, action: event.action, ...event.finding }), event.step);
+        findings.append(toJsonLine({ step: event.step, action: event.action, ...event.finding }), event.step);
         break;
       case "rewound":
-        for (const file of [this.#metrics, this.#timing, this.#findings]) file.rewind(event.to);
+        for (const file of [metrics, timing, findings]) file.rewind(event.to);
         // Of training all goes: what is held of batches before was carried over into what is done anew.
         this.#drop((phase, batch) => phase === "train" || isVersionUndone(batch, event.to));
         this.#remove(runFiles.rollouts, (step) => isStepUndone(step, event.to));
         this.#remove(runFiles.evaluations, (step) => isVersionUndone(step, event.to));
         break;
     }
-    for (const line of logLines(
-      event,
-      this.#groupsToLog,
-      event.type === "update-submitted" ? this.#trained(event) : [],
-    ))
-      this.#log.append(line);
+    const trained = event.type === "update-submitted" ? this.#trained(event) : [];
+    for (const line of logLines(event, this.#groupsToLog, trained)) log.append(line);
     if (event.type === "update-submitted") this.#forget(event);
   }
 
   close(): void {
-    for (const file of this.#files) file.close();
-  }
-
-  get #files(): FoldedFile[] {
-    return [this.#metrics, this.#timing, this.#checkpoints, this.#findings, this.#log];
+    for (const file of Object.values(this.#files)) file.close();
   }
 
   /** The file has a line for each checkpoint that counts. Those that no longer do are the last ones. */
@@ -112,8 +106,9 @@ export class RunFiles {
     const before = this.#live.records.length;
     this.#live.take(event);
     const { length } = this.#live.records;
-    if (length > before) this.#checkpoints.append(toJsonLine(this.#live.records.at(-1)!), before);
-    else if (length < before) this.#checkpoints.rewind(length);
+    const { checkpoints } = this.#files;
+    if (length > before) checkpoints.append(toJsonLine(this.#live.records.at(-1)!), before);
+    else if (length < before) checkpoints.rewind(length);
   }
 
   #groupsOf({ phase, batch }: { phase: string; batch: number }): HeldGroup[] {

@@ -68,14 +68,11 @@ export class SegmentReader {
     return this.#size;
   }
 
-  /** Looks again how long the file is; true when it has become shorter, so that what was read may be gone. */
-  refresh(): boolean {
-    const { size } = fstatSync(this.#descriptor);
-    const shorter = size < this.#size;
+  /** Looks again how long the file is. */
+  refresh(): void {
     // Also where the length is the same: a torn end may have been cut off and written anew.
     this.#chunk = Buffer.alloc(0);
-    this.#size = size;
-    return shorter;
+    this.#size = fstatSync(this.#descriptor).size;
   }
 
   /** At most `length` bytes; fewer at the end of the file. Valid until the next call. */

@@ -8,7 +8,7 @@ const kinds: readonly SinkKind[] = [tensorBoard, weightsAndBiases];
 /** The settings of all sinks, for the config of a run. */
 export const sinkKeys = { ...tensorBoard.keys, ...weightsAndBiases.keys };
 
-/** The sinks that a run's settings ask for. One that cannot be had is said and left out: it never stops training. */
+/** The sinks that a run's settings ask for. One that cannot be opened is logged and left out: it never stops training. */
 export async function openSinks(
   settings: Readonly<Record<string, unknown>>,
   context: SinkContext,

@@ -1,5 +1,5 @@
-// Where metrics go besides metrics.jsonl: each sink gets every complete record, in order. A sink that fails is told the next record
-// all the same; it never stops training.
+// Where metrics go besides metrics.jsonl: each sink gets every complete record, in order. A sink that fails still gets
+// the next record; it never stops training.
 import type { z } from "zod";
 import { messageOf } from "../core/errors.ts";
 import type { RunEvent } from "./events.ts";
@@ -26,7 +26,7 @@ export interface SinkContext {
 /** A kind of sink: the settings that ask for it, and how it is opened. */
 export interface SinkKind<Keys extends z.ZodRawShape = z.ZodRawShape> {
   readonly keys: Keys;
-  /** Resolves to undefined where it is not asked for, or cannot be had; the latter is said. */
+  /** Resolves to undefined where it is not asked for, or cannot be opened, which is logged. */
   open(settings: z.output<z.ZodObject<Keys>>, context: SinkContext): Promise<MetricsSink | undefined>;
 }
 

@@ -32,6 +32,19 @@ const margin = { right: 10, bottom: 24, left: 46 };
 /** More points than this are not seen apart. */
 const maxPoints = 400;
 
+/** Pass@1 of evaluations with its 95% interval; `figure` gives the values of a metric. */
+export const pass1Curve = (
+  label: string,
+  color: string,
+  figure: (metric: string) => readonly (number | null)[],
+): Curve => ({
+  label,
+  color,
+  values: figure("eval/pass@1"),
+  low: figure("eval/pass@1_low"),
+  high: figure("eval/pass@1_high"),
+});
+
 /** The curves that have a value. */
 export const knownCurves = (lines: readonly Curve[]): Curve[] =>
   lines.filter(({ values }) => values.some((value) => value !== null));

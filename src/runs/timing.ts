@@ -40,7 +40,7 @@ export function spanMetrics(spans: readonly Span[]): Record<string, number> {
 }
 
 /** The length of the union of spans, which may overlap. */
-export function coveredMs(spans: readonly Span[]): number {
+export function coveredMs(spans: readonly Period[]): number {
   let covered = 0;
   let end = Number.NEGATIVE_INFINITY;
   for (const span of [...spans].sort((a, b) => a.start - b.start)) {
@@ -57,13 +57,11 @@ export interface Period {
 }
 
 /** For how long of `periods`, which do not overlap, at least one of the spans was under way. */
-export function coveredWithin(spans: readonly Span[], periods: readonly Period[]): number {
+export function coveredWithin(spans: readonly Period[], periods: readonly Period[]): number {
   return periods.reduce((sum, period) => {
-    const inside = spans.flatMap(({ name, start, end }) =>
-      start < period.end && end > period.start
-        ? [{ name, start: Math.max(start, period.start), end: Math.min(end, period.end) }]
-        : [],
-    );
+    const inside = spans
+      .filter(({ start, end }) => start < period.end && end > period.start)
+      .map(({ start, end }) => ({ start: Math.max(start, period.start), end: Math.min(end, period.end) }));
     return sum + coveredMs(inside);
   }, 0);
 }

@@ -1,13 +1,21 @@
-// What was said in an episode, turn by turn, for people: the view that the dashboard, the report and `./whet show` share.
-import type { Episode } from "./events.ts";
-import type { RecordedGroup } from "./rollouts.ts";
+// What the model wrote for a sample, turn by turn, for people: the view that files, the dashboard, the report and `./whet show` share.
+import type { Episode, EventOf } from "./events.ts";
+
+/** A group as the journal has it: its answers, and the verdicts so far. */
+export interface RecordedGroup {
+  sampled: EventOf<"group-sampled">;
+  /** By sample. */
+  graded: (EventOf<"graded"> | undefined)[];
+  /** The further turns of all samples, as they came; also those that do not count. */
+  turns: readonly { sampled: EventOf<"turn-sampled"> }[];
+}
 
 /** One answer of the model, and what was said to it before. */
-export interface SaidTurn {
+export interface SampleTurn {
   turn: number;
   /** The turn that it goes on from; null: its tokens begin a sequence. */
   parent: number | null;
-  /** Whether it counts; others are trained on nowhere. */
+  /** Whether it counts; others are trained on nowhere. Until the episode is judged, all do. */
   counts: boolean;
   /** Said since the turn that it goes on from; empty for the answer to the group's prompt. */
   added: readonly { role: string; content: string }[];
@@ -25,36 +33,38 @@ export interface SaidTurn {
 }
 
 /** The turns of a sample, in the order in which they came. */
-export function talkOf({ sampled, graded, turns }: RecordedGroup, sample: number): SaidTurn[] {
+export function turnsOf({ sampled, graded, turns }: RecordedGroup, sample: number): SampleTurn[] {
   const episode = graded[sample]?.grade.episode;
   const answer = sampled.samples[sample]!;
-  const further = turns.filter((turn) => turn.sampled.sample === sample);
-  const known = { turn: 0, parent: null, added: [], rewritten: null };
-  const first: SaidTurn = { ...known, ...countsAs(episode, 0), ...said(answer), ...secondsOf(sampled) };
-  return [
-    // One that asked for something else than the others has its first answer among the further turns.
-    ...(answer.tokens > 0 || further.length === 0 ? [first] : []),
-    ...further.map(({ sampled: event }): SaidTurn => {
-      const { turn, parent, added, rewritten = null } = event;
-      return { ...countsAs(episode, turn), turn, parent, added, rewritten, ...said(event), ...secondsOf(event) };
-    }),
-  ];
+  const further = turns.flatMap(({ sampled: event }) => (event.sample === sample ? [event] : []));
+  const { start, end } = sampled;
+  const first = { ...answer, turn: 0, parent: null, added: [], rewritten: undefined, start, end };
+  // One that asked for something else than the others has its first answer among the further turns.
+  const all = answer.tokens > 0 || further.length === 0 ? [first, ...further] : further;
+  return all.map(({ turn, parent, added, rewritten, text, calls, tokens, truncated, start, end }) => {
+    const place = episode?.turns.indexOf(turn) ?? 0;
+    return {
+      turn,
+      parent,
+      counts: place >= 0,
+      added,
+      rewritten: rewritten ?? null,
+      text,
+      calls: calls ?? [],
+      tokens,
+      truncated,
+      reward: episode?.rewards[place] ?? null,
+      seconds: (end - start) / 1000,
+    };
+  });
 }
 
-/** Until an episode is judged, all of its turns count. */
-function countsAs(episode: Episode | undefined, turn: number): Pick<SaidTurn, "counts" | "reward"> {
-  const place = episode?.turns.indexOf(turn) ?? 0;
-  return { counts: place >= 0, reward: episode?.rewards[place] ?? null };
+/** What the model wrote of a sample, in all turns that count: the tokens of all, the text of the last. */
+export function writtenOf(group: RecordedGroup, sample: number): { tokens: number; truncated: boolean; text: string } {
+  const counted = turnsOf(group, sample).filter(({ counts }) => counts);
+  const { truncated, text } = counted.at(-1) ?? group.sampled.samples[sample]!;
+  return { tokens: counted.reduce((sum, { tokens }) => sum + tokens, 0), truncated, text };
 }
-
-const said = ({ text, calls = [], tokens, truncated }: RecordedGroup["sampled"]["samples"][number]) => ({
-  text,
-  calls,
-  tokens,
-  truncated,
-});
-
-const secondsOf = ({ start, end }: { start: number; end: number }) => ({ seconds: (end - start) / 1000 });
 
 /** How an episode went, in a line: how long, what it called, how it ended. */
 export function episodeLine({ stop, turns, toolCalls, toolErrors, malformed, rewrites, diverged }: Episode): string {

@@ -84,3 +84,11 @@ test("what ran beside itself or in two processes counts once, and never for more
     }),
   );
 });
+
+test("what was sampled and judged since the last step is counted anew after a rewind", () => {
+  const graded = { type: "graded", at: 1, phase: "train", batch: 0, group: 0, sample: 0 } as unknown as RunEvent;
+  const view = viewOf(started(0, 0), graded, graded);
+  expect(view.sinceStep).toEqual({ groups: 0, graded: 2 });
+  view.take({ type: "rewound", at: 2, to: 0, reason: "x" });
+  expect(view.sinceStep).toEqual({ groups: 0, graded: 0 });
+});

@@ -29,11 +29,8 @@ export interface DoneStep {
   spans: readonly Span[];
 }
 
-/** A group as its update saw it. */
-export type GroupEntry = Pick<
-  ReturnType<typeof updateGroups>[number],
-  "batch" | "group" | "problem" | "outcome" | "skipped" | "graded" | "passed"
->;
+/** A group as its update saw it, without what is known of each answer. */
+export type GroupEntry = Omit<ReturnType<typeof updateGroups>[number], "advantages" | "trained">;
 
 /** An update, and where its events stand. */
 export interface Update {
@@ -45,9 +42,6 @@ export interface Update {
   done: JournalPosition | undefined;
   learningRate: number;
 }
-
-/** A policy was measured. */
-export type Evaluated = Pick<EventOf<"evaluated">, "step" | "final" | "outcomes" | "metrics" | "start" | "end">;
 
 /** Something that people should see in the order it happened: messages, rewinds, controls. */
 export interface Note {
@@ -73,10 +67,10 @@ export class RunView {
   readonly steps: DoneStep[] = [];
   readonly updates = new Map<number, Update>();
   /** By the version that was measured. */
-  readonly evaluations = new Map<number, Evaluated>();
+  readonly evaluations = new Map<number, EventOf<"evaluated">>();
   /** What was asked of the run, oldest first; also before a rewind. */
   readonly controls: EventOf<"control">[] = [];
-  /** What the diagnosis said. */
+  /** Of the diagnosis. */
   readonly findings = new FoundFindings();
   readonly notes: Note[] = [];
   /** The names of the steps' figures. */
@@ -254,27 +248,23 @@ export class RunView {
       submitted: position,
       done: undefined,
       learningRate: rule.adam.learningRate,
-      carried: updateCarried(event).map(({ batch, group }) => ({ batch, group })),
-      groups: updateGroups(event).map(({ batch, group, problem, outcome, skipped, graded, passed }) => ({
-        batch,
-        group,
-        problem: this.#text(problem),
-        outcome,
-        skipped,
-        graded,
-        passed,
+      carried: updateCarried(event),
+      groups: updateGroups(event).map(({ advantages: _, trained: __, ...entry }) => ({
+        ...entry,
+        problem: this.#text(entry.problem),
       })),
     };
     this.updates.set(step, this.#current);
   }
 
-  #evaluated({ step, final, metrics, start, end, ...event }: EventOf<"evaluated">, position: JournalPosition): void {
+  #evaluated(event: EventOf<"evaluated">, position: JournalPosition): void {
+    const { step, start, end } = event;
     const outcomes = event.outcomes.map((outcome) => ({
       ...outcome,
       id: this.#text(outcome.id),
       source: this.#text(outcome.source),
     }));
-    this.evaluations.set(step, { step, final, outcomes, metrics, start, end });
+    this.evaluations.set(step, { ...event, outcomes });
     const window = this.#evaluationWindows.get(step);
     if (window) window.to = position;
     this.#spans.push({ name: "evaluate", start, end });
@@ -282,6 +272,7 @@ export class RunView {
 
   #rewound({ at, to, reason }: EventOf<"rewound">, position: JournalPosition): void {
     this.#rewinds.push({ to, position });
+    Object.assign(this.sinceStep, { groups: 0, graded: 0 });
     undoSteps(to, this.updates);
     dropCarried(to, this.updates);
     undoVersions(to, this.evaluations, this.#evaluationWindows);

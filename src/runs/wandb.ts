@@ -54,7 +54,6 @@ export interface WandbOptions {
   config: Readonly<Record<string, unknown>>;
   /** Default https://api.wandb.ai. */
   baseUrl?: string;
-  entity?: string;
   /** Least time between two uploads. */
   intervalMs?: number;
   /** How long the end of a run waits for a service that does not answer; default 30 s. */
@@ -121,7 +120,7 @@ export class WandbSink implements MetricsSink {
     const answer = await ask<UpsertAnswer>(upsertMutation, "UpsertBucket", {
       name: options.runId,
       project: options.project,
-      entity: options.entity ?? null,
+      entity: null,
       displayName: options.name,
       config: JSON.stringify({ ...config, _wandb: { value: { t: { 13: `${platform()}-${process.arch}` }, m: [] } } }),
       host: null,

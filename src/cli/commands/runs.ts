@@ -47,7 +47,7 @@ function table(runs: readonly (RunOverview & { name: string })[], now: number): 
     `${run.steps}${run.maxSteps === undefined || run.maxSteps < run.steps ? "" : `/${run.maxSteps}`}`,
     passText(run),
     run.cost === undefined ? "–" : `$${run.cost.toFixed(2)}`,
-    `${spanOf((now - (run.lastAt ?? now)) / 1000)} ago`,
+    `${spanOf((now - run.lastAt) / 1000)} ago`,
   ]);
   const [title, ...lines] = textTable(head, rows);
   const problemOf = ({ problem }: RunOverview) =>

@@ -26,7 +26,7 @@ import { describeChange } from "../../rl/resume.ts";
 import { type TrainOutcome, train } from "../../rl/train.ts";
 import { defaultRunPath, openRunDirectory, readRunConfig, resumeCommand } from "../../runs/directory.ts";
 import { Display } from "../../runs/display.ts";
-import { outageTeller, patienceOf } from "../../runs/outages.ts";
+import { outageReporter, patienceOf } from "../../runs/outages.ts";
 import { Run } from "../../runs/run.ts";
 import { startedFrom } from "../../runs/started-from.ts";
 import { RunView } from "../../runs/view.ts";
@@ -145,7 +145,7 @@ async function trainInto(
   const cancel = linkedController(interrupts.cancel);
   const outage = {
     patienceMs: patienceOf(config.outage_patience),
-    onOutage: outageTeller(logger, run.display, ", then the run ends and can be resumed (outage_patience)"),
+    onOutage: outageReporter(logger, run.display, ", then the run ends and can be resumed (outage_patience)"),
   };
   const files = engineFiles(run.path);
   const bench = new Workbench(config, {

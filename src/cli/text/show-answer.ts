@@ -5,8 +5,8 @@ import { failedLine } from "../../grading/failed-line.ts";
 import { extractCode } from "../../grading/index.ts";
 import type { AnswerLogprobs, Batch, BatchGroup } from "../../runs/batch.ts";
 import type { Episode } from "../../runs/events.ts";
-import { maxResponseCharacters, writtenOf } from "../../runs/rollouts.ts";
-import { episodeLine, type SaidTurn, talkOf } from "../../runs/talk.ts";
+import { maxResponseCharacters } from "../../runs/rollouts.ts";
+import { episodeLine, type SampleTurn, turnsOf, writtenOf } from "../../runs/turns.ts";
 import type { Tokenizer } from "../../tokenizer/index.ts";
 import { describeFailure } from "./failure.ts";
 import { batchKey, block, number, question } from "./show-batch.ts";
@@ -30,7 +30,7 @@ export function describeSample(
 ): string {
   const { sampled, judged } = group;
   const answer = writtenOf(group, sample);
-  const talk = talkOf(group, sample);
+  const talk = turnsOf(group, sample);
   const grade = group.graded[sample]?.grade;
   const lines = [
     `${batchKey(batch)} group ${sampled.group} sample ${sample}: ${visibleLine(sampled.problem, 100)}`,
@@ -65,7 +65,7 @@ export function describeSample(
 }
 
 /** What was said, turn by turn. */
-function talkLines(talk: readonly SaidTurn[]): string[] {
+function talkLines(talk: readonly SampleTurn[]): string[] {
   return talk.flatMap(({ turn, counts, parent, rewritten, added, text, calls, tokens, truncated, reward }, place) => {
     const facts = [
       `${tokens} tokens${truncated ? ", cut at the limit" : ""}`,

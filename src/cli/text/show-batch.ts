@@ -3,7 +3,7 @@ import { mean } from "../../core/statistics.ts";
 import { visible, visibleLine } from "../../core/visible.ts";
 import type { Batch, BatchGroup, Phase } from "../../runs/batch.ts";
 import { clock } from "../../runs/display.ts";
-import { writtenOf } from "../../runs/rollouts.ts";
+import { writtenOf } from "../../runs/turns.ts";
 import type { RunView } from "../../runs/view.ts";
 import { showCommand } from "./show-command.ts";
 import { textTable } from "./table.ts";

@@ -28,7 +28,16 @@ function result(label: string, solved: number | undefined, more: Partial<MemberR
       [2, solved],
     ] as const) {
       const metrics = evaluationMetrics(summarizeOutcomes(outcomes(count)));
-      view.evaluations.set(step, { step, final: step > 0, outcomes: outcomes(count), metrics, start: 0, end: 1 });
+      view.evaluations.set(step, {
+        type: "evaluated",
+        at: 1,
+        step,
+        final: step > 0,
+        outcomes: outcomes(count),
+        metrics,
+        start: 0,
+        end: 1,
+      });
     }
   view.take({
     v: 1,
