@@ -1,4 +1,5 @@
 // One batch of training, or one evaluation, with every answer: read from the journal when somebody looks at it.
+import { concat } from "../core/arrays.ts";
 import type { Frame } from "./cursor.ts";
 import { type Arrays, type EventOf, updateGroups } from "./events.ts";
 import { framesOf } from "./read-journal.ts";
@@ -152,16 +153,19 @@ function turnsIn(group: BatchGroup, sample: number): TurnTokens[] | undefined {
 /** The tokens of one answer, in all its turns that count; undefined when they were thinned from the journal. */
 export function answerLogprobs(run: ReadableRun, group: BatchGroup, sample: number): AnswerLogprobs | undefined {
   const turns = turnTokens(run, group, sample)?.filter(({ counts }) => counts);
-  if (!turns) return undefined;
-  const [only] = turns;
-  if (only && turns.length === 1) return { tokens: only.tokens, sampler: only.sampler, trainer: only.trainer };
-  const floats = (parts: readonly Float32Array[]) => Float32Array.from(parts.flatMap((part) => [...part]));
-  return {
-    tokens: Int32Array.from(turns.flatMap(({ tokens }) => [...tokens])),
-    sampler: floats(turns.map(({ sampler }) => sampler)),
-    trainer: turns.every(({ trainer }) => trainer) ? floats(turns.map(({ trainer }) => trainer!)) : undefined,
-  };
+  return (
+    turns && {
+      tokens: concat(
+        Int32Array,
+        turns.map(({ tokens }) => tokens),
+      ),
+      sampler: floatsOf(turns.map(({ sampler }) => sampler)),
+      trainer: turns.every(({ trainer }) => trainer) ? floatsOf(turns.map(({ trainer }) => trainer!)) : undefined,
+    }
+  );
 }
+
+const floatsOf = (parts: readonly Float32Array[]) => concat(Float32Array, parts);
 
 /** The trainer's, stored end to end for all trained answers, in the order of groups, samples and their sequences. */
 function trainerLogprobs(run: ReadableRun, { sampled, trainedIn }: BatchGroup): Float32Array | undefined {
