@@ -89,7 +89,6 @@ class Play<Problem extends TrainingProblem> {
   readonly #services: EnvironmentServices<Problem>;
   readonly #seat: Seat;
   readonly #started = performance.now();
-  readonly #maxTurns: number;
   readonly #own: LinkedController;
   #state: EpisodeState;
   #trouble: Error | undefined;
@@ -104,7 +103,6 @@ class Play<Problem extends TrainingProblem> {
     this.#config = config;
     this.#services = services;
     this.#seat = seat;
-    this.#maxTurns = maxTurnsOf(environment, config);
     this.#own = linkedController(seat.signal);
     this.#state = this.#newState(seat.conversation);
   }
@@ -116,18 +114,18 @@ class Play<Problem extends TrainingProblem> {
     try {
       for (let attempt = 1; ; attempt++) {
         try {
-          const played = await untilAborted(this.#once(), own.signal);
+          const played = await untilAborted(this.#attempt(), own.signal);
           if (this.#trouble) throw this.#trouble;
           return played;
         } catch (caught) {
           signal.throwIfAborted();
           const error = this.#trouble ?? caught;
           if (own.signal.aborted)
-            return this.#left("timeout", `the episode took longer than ${this.#config.episode_timeout} s`);
+            return this.#leftOut("timeout", `the episode took longer than ${this.#config.episode_timeout} s`);
           if (error instanceof TrainError) throw error;
-          if (error instanceof NoVerdict) return this.#left(error.status, error.message);
-          if (!isUnavailable(error)) return this.#left("error", withPlace(error));
-          if (attempt === maxAttempts) return this.#left("unavailable", messageOf(error));
+          if (error instanceof NoVerdict) return this.#leftOut(error.status, error.message);
+          if (!isUnavailable(error)) return this.#leftOut("error", withPlace(error));
+          if (attempt === maxAttempts) return this.#leftOut("unavailable", messageOf(error));
         }
         await sleep(pauseMs * 4 ** (attempt - 1), own.signal).catch(() => {});
         // From the start, with nothing of what was before but what was drawn and done.
@@ -142,18 +140,20 @@ class Play<Problem extends TrainingProblem> {
   }
 
   #newState(conversation: Conversation): EpisodeState {
-    const { max_tool_calls } = this.#config;
-    const maxToolCalls = max_tool_calls || (this.#environment.maxToolCalls ?? 30);
-    return new EpisodeState(conversation, { maxTurns: this.#maxTurns, maxToolCalls, signal: this.#own.signal });
+    return new EpisodeState(conversation, {
+      maxTurns: maxTurnsOf(this.#environment, this.#config),
+      maxToolCalls: this.#config.max_tool_calls || (this.#environment.maxToolCalls ?? 30),
+      signal: this.#own.signal,
+    });
   }
 
-  async #once(): Promise<Played<Ending<Problem>>> {
+  async #attempt(): Promise<Played<Ending<Problem>>> {
     const { run, reward, rewardGroup } = this.#environment;
     const { task } = this.#seat;
     const { signal } = this.#own;
     const state = this.#state;
     const episode = this.#episode(state);
-    const tools = this.#kept(await this.#toolsOf(episode));
+    const tools = this.#guarded(await this.#toolsOf(episode));
     const chat = new Chat(state, tools, messagesOf(episode.problem));
     let given: unknown;
     if (run) given = await this.#run(run, state, chat, episode);
@@ -202,9 +202,9 @@ class Play<Problem extends TrainingProblem> {
       random: () => random.float(),
       once: this.#seat.once,
       log: (key, value) => log.write(key, value),
-      grade: this.#kept(grade),
-      tryExamples: this.#kept(tryExamples),
-      python: this.#kept(python),
+      grade: this.#guarded(grade),
+      tryExamples: this.#guarded(tryExamples),
+      python: this.#guarded(python),
     };
   }
 
@@ -217,8 +217,8 @@ class Play<Problem extends TrainingProblem> {
     return () => readTools(own);
   }
 
-  /** What is the run's own trouble stays that, whatever the environment makes of it. */
-  #kept<Given extends unknown[], Result>(call: (...given: Given) => Promise<Result>) {
+  /** Remembers an error of the run itself, even where the environment catches it. */
+  #guarded<Given extends unknown[], Result>(call: (...given: Given) => Promise<Result>) {
     return async (...given: Given): Promise<Result> => {
       try {
         return await call(...given);
@@ -252,7 +252,7 @@ class Play<Problem extends TrainingProblem> {
   }
 
   /** An episode that is left out of baseline and loss. */
-  #left(status: string, message: string): Played<Ending<Problem>> {
+  #leftOut(status: string, message: string): Played<Ending<Problem>> {
     this.#state.stop = status === "timeout" ? "timeout" : "stopped";
     const grade = ungraded(message, performance.now() - this.#started, status);
     return { grade: { ...grade, episode: this.#record(grade.wallMs) } };
