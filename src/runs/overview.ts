@@ -100,10 +100,10 @@ export function overviewOf(path: string) {
   return {
     path,
     state,
+    steps: view.steps.length,
     /** Why it is broken, how it failed, or the worst that the diagnosis found. */
     problem,
     model: typeof model === "string" ? model : undefined,
-    steps: view.steps.length,
     /** As asked for; undefined for a run without end. */
     maxSteps: typeof maxSteps === "number" && maxSteps >= 0 ? maxSteps : undefined,
     /** Pass@1 of the first and the last evaluation. */
