@@ -16,11 +16,21 @@ import {
   statfsSync,
   statSync,
   writeFileSync,
+  writeSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { messageOf, WhetstoneError } from "./errors.ts";
 import { waitForLock } from "./lock-file.ts";
+
+/**
+ * Writes all of it: a short write (a disk that is nearly full) goes on, until everything is there or the call fails. One call is asked for
+ * at most 1 GiB, as systems take no more than 2.
+ */
+export function writeAll(descriptor: number, bytes: Uint8Array): void {
+  for (let done = 0; done < bytes.byteLength; )
+    done += writeSync(descriptor, bytes, done, Math.min(bytes.byteLength - done, 1 << 30));
+}
 
 /** Replaces a file in one step: a crash leaves the old content or the new one, never a part of either. */
 export function writeFileAtomic(path: string, content: string | Uint8Array): void {

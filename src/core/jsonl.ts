@@ -1,5 +1,6 @@
 // Append-only JSON lines: one object per line, on disk before the call returns, readable after a crash at any moment.
-import { closeSync, existsSync, fsyncSync, ftruncateSync, openSync, readFileSync, writeSync } from "node:fs";
+import { closeSync, existsSync, fsyncSync, ftruncateSync, openSync, readFileSync } from "node:fs";
+import { writeAll } from "./files.ts";
 
 /**
  * One line of JSON. JSON has no NaN or infinity: those become the strings "NaN", "Infinity" and "-Infinity", so that the line stays
@@ -28,9 +29,7 @@ export class JsonLinesWriter {
 
   /** Appends one record; it is on disk when this returns. */
   append(record: unknown): void {
-    const bytes = Buffer.from(toJsonLine(record));
-    // A short write (disk nearly full) would leave half a line; write until all of it is there or the call fails.
-    for (let written = 0; written < bytes.length; ) written += writeSync(this.#descriptor, bytes, written);
+    writeAll(this.#descriptor, Buffer.from(toJsonLine(record)));
     fsyncSync(this.#descriptor);
   }
 

@@ -1,7 +1,8 @@
 // Writes safetensors files: the header first, then each tensor's bytes in order, in pieces of any size, so that a file may be larger than
 // the memory.
-import { closeSync, fsyncSync, openSync, writeSync } from "node:fs";
+import { closeSync, fsyncSync, openSync } from "node:fs";
 import { elementCount } from "../core/arrays.ts";
+import { writeAll } from "../core/files.ts";
 import type { Weight } from "./architecture.ts";
 import { bytesPerElement, type Dtype } from "./safetensors.ts";
 
@@ -36,15 +37,15 @@ export class SafetensorsWriter {
     const length = Buffer.alloc(8);
     length.writeBigUInt64LE(BigInt(text.byteLength));
     this.#descriptor = openSync(path, "wx");
-    this.#write(length);
-    this.#write(text);
+    writeAll(this.#descriptor, length);
+    writeAll(this.#descriptor, text);
   }
 
   /** The next bytes. */
   append(bytes: Uint8Array): void {
     this.#left -= bytes.byteLength;
     if (this.#left < 0) throw new Error("more bytes than the header announced");
-    this.#write(bytes);
+    writeAll(this.#descriptor, bytes);
   }
 
   /** Flushes the file to the disk; every announced byte must have come. */
@@ -56,13 +57,6 @@ export class SafetensorsWriter {
   /** Call it however the writing ended. */
   close(): void {
     closeSync(this.#descriptor);
-  }
-
-  #write(bytes: Uint8Array): void {
-    for (let done = 0; done < bytes.byteLength; ) {
-      // Linux writes at most 2 GiB at once.
-      done += writeSync(this.#descriptor, bytes, done, Math.min(bytes.byteLength - done, 1 << 30));
-    }
   }
 }
 

@@ -1,6 +1,7 @@
 // A text file that is the fold of a journal. First the events of the past are taken, and the file is corrected to what they make. From
 // there on it grows.
-import { appendFileSync, closeSync, existsSync, ftruncateSync, openSync, readFileSync, writeSync } from "node:fs";
+import { appendFileSync, closeSync, existsSync, ftruncateSync, openSync, readFileSync } from "node:fs";
+import { writeAll } from "../core/files.ts";
 
 export class FoldedFile {
   readonly path: string;
@@ -20,7 +21,7 @@ export class FoldedFile {
     const bytes = Buffer.from(text);
     if (step !== undefined && !this.#starts.has(step)) this.#starts.set(step, this.#size);
     if (this.#past) this.#past.push(bytes);
-    else this.#write(bytes);
+    else writeAll(this.#descriptor!, bytes);
     this.#size += bytes.length;
   }
 
@@ -33,7 +34,7 @@ export class FoldedFile {
     this.#descriptor = openSync(this.path, "a");
     if (same < found.length) appendFileSync(`${this.path}.bak`, found.subarray(same));
     ftruncateSync(this.#descriptor, same);
-    this.#write(wanted.subarray(same));
+    writeAll(this.#descriptor, wanted.subarray(same));
     return same < found.length;
   }
 
@@ -53,10 +54,6 @@ export class FoldedFile {
 
   close(): void {
     if (this.#descriptor !== undefined) closeSync(this.#descriptor);
-  }
-
-  #write(bytes: Uint8Array): void {
-    for (let done = 0; done < bytes.length; ) done += writeSync(this.#descriptor!, bytes, done);
   }
 }
 

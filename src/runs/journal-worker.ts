@@ -1,10 +1,10 @@
 // The thread that owns a run's journal on disk. Events that come together are written together and made durable by one fsync; then
 // the files that people read are brought up to date (run-files.ts).
-import { closeSync, fsyncSync, ftruncateSync, mkdirSync, openSync, statSync, writeSync } from "node:fs";
+import { closeSync, fsyncSync, ftruncateSync, mkdirSync, openSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { parentPort, workerData } from "node:worker_threads";
 import { messageOf, WhetstoneError } from "../core/errors.ts";
-import { syncFolder } from "../core/files.ts";
+import { syncFolder, writeAll } from "../core/files.ts";
 import { JournalCursor, type JournalPosition } from "./cursor.ts";
 import { RunError, readRunConfig, runFiles } from "./directory.ts";
 import type { Arrays, EventOf, RunEvent } from "./events.ts";
@@ -57,8 +57,7 @@ class JournalWriter {
 
   write(frames: readonly Uint8Array[]): void {
     for (const bytes of frames) {
-      // A short write (a disk that is nearly full) would leave half a frame: go on until all of it is there or the call fails.
-      for (let done = 0; done < bytes.length; ) done += writeSync(this.#descriptor, bytes, done);
+      writeAll(this.#descriptor, bytes);
       this.#size += bytes.length;
       this.#total += bytes.length;
     }

@@ -1,9 +1,10 @@
 // TensorBoard event files: TFRecord frames around Event messages with scalar summaries.
 // Frame: length (u64), crc of the length, data, crc of the data; the crc is CRC-32C, masked.
-import { closeSync, openSync, writeSync } from "node:fs";
+import { closeSync, openSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
+import { writeAll } from "../core/files.ts";
 import { MessageWriter } from "../core/protobuf.ts";
 import type { MetricsRecord } from "./records.ts";
 import type { MetricsSink, SinkKind } from "./sinks.ts";
@@ -46,7 +47,7 @@ export class TensorBoardSink implements MetricsSink {
     frame.writeUInt32LE(maskedCrc(frame.subarray(0, 8)), 8);
     frame.set(event, 12);
     frame.writeUInt32LE(maskedCrc(event), 12 + event.length);
-    writeSync(this.#descriptor, frame);
+    writeAll(this.#descriptor, frame);
   }
 }
 

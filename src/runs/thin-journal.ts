@@ -1,7 +1,7 @@
 // keep_journal=checkpoint: once a checkpoint is safe, the arrays of steps before it (tokens and log-probabilities, nearly all of a
 // journal's bytes) are dropped. Events stay, so every file and figure can still be made; only a replay of those steps cannot.
-import { closeSync, openSync, statSync, writeSync } from "node:fs";
-import { replaceFile } from "../core/files.ts";
+import { closeSync, openSync, statSync } from "node:fs";
+import { replaceFile, writeAll } from "../core/files.ts";
 import { toJsonLine } from "../core/jsonl.ts";
 import type { RunEvent } from "./events.ts";
 import { encodeFrame } from "./frames.ts";
@@ -22,7 +22,7 @@ export function thinSegments(runPath: string, current: number, step: number): vo
           if (frame.position.segment !== segment) break;
           const event = frame.event();
           const arrays = belongsBefore(event, step) ? {} : frame.arrays();
-          for (const bytes of encodeFrame(toJsonLine(event).trimEnd(), arrays)) writeSync(descriptor, bytes);
+          for (const bytes of encodeFrame(toJsonLine(event).trimEnd(), arrays)) writeAll(descriptor, bytes);
         }
       } finally {
         closeSync(descriptor);
