@@ -34,3 +34,11 @@ test("an evaluation takes time of its own only where no step ran beside it", () 
 test("a run without a step says nothing", () => {
   expect(measuredIn(entries([problem, evaluated(0, 4000)]))).toBe(undefined);
 });
+
+test("what was sampled of a step before a rewind is no part of what the step takes", () => {
+  const sampled = { type: "group-sampled", phase: "train", batch: 0, promptTokens: 10, samples: [{ tokens: 5 }] };
+  const rewound = { type: "rewound", to: 0, reason: "killed" };
+  const once = measuredIn(entries([sampled, step(0, 5000, 5)]))!.step;
+  expect(once.sample).toBe(5);
+  expect(measuredIn(entries([sampled, rewound, sampled, step(0, 5000, 5)]))!.step).toEqual(once);
+});

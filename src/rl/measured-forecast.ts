@@ -1,6 +1,7 @@
 // What a run will take: tokens, time and money, from lengths and times that were measured, on a few answers or in a recorded run.
 import { entryOf } from "../core/maps.ts";
 import type { JournalEntry, Span } from "../runs/events.ts";
+import { undoSteps } from "../runs/rewinds.ts";
 import { coveredMs } from "../runs/timing.ts";
 import { addTokens, costOf, sampledTokens, type Tariff, type TokenUse, tokensBy } from "./prices.ts";
 
@@ -56,8 +57,10 @@ export function measuredIn(entries: Iterable<JournalEntry>): Measured | undefine
       addTokens(event.phase === "train" ? of(Math.max(event.batch, next)) : evaluated, sampledTokens(event));
       if (event.phase === "eval" && event.type === "group-sampled") problems++;
     } else if (event.type === "update-submitted") of(event.step).train = event.tokens;
-    else if (event.type === "rewound") next = Math.min(next, event.to);
-    else if (event.type === "evaluated") evaluating.push({ name: "evaluate", start: event.start, end: event.end });
+    else if (event.type === "rewound") {
+      next = Math.min(next, event.to);
+      undoSteps(event.to, batches);
+    } else if (event.type === "evaluated") evaluating.push({ name: "evaluate", start: event.start, end: event.end });
     else if (event.type === "step-done") {
       const seconds = event.metrics["time/total"] ?? 0;
       stepping.push({ name: "total", start: event.at - 1000 * seconds, end: event.at });
