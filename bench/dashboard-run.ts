@@ -153,7 +153,10 @@ function submit(
     tokens: groups * samples * (promptTokens + tokens),
     readTokens: 0,
     nextOffset: (step + 1) * groups,
-    groups: outcomes.map(({ problem, passed, verdicts }) => ({
+    carried: [],
+    groups: outcomes.map(({ problem, passed, verdicts }, group) => ({
+      batch: step,
+      group,
       problem,
       outcome: passed === 0 ? "all-fail" : passed === samples ? "all-pass" : "mixed",
       skipped: passed === 0 || passed === samples,

@@ -7,7 +7,6 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { mean } from "../src/core/statistics.ts";
 import { summarizeOutcomes } from "../src/rl/evaluate.ts";
-import { updateGroups } from "../src/runs/events.ts";
 import { readJournal } from "../src/runs/read-journal.ts";
 import { RunView } from "../src/runs/view.ts";
 import { startServe } from "../test/contract/serve-process.ts";
@@ -114,7 +113,7 @@ function measure(path: string): Measured {
       const tokens = event.samples.map((sample) => sample.tokens);
       lengths.set(`${event.batch} ${event.group}`, tokens);
     } else if (event.type === "update-submitted")
-      for (const { batch, group } of updateGroups(event)) {
+      for (const { batch, group } of event.groups) {
         trained.push(...lengths.get(`${batch} ${group}`)!);
         groups++;
         if (batch < event.step) late++;

@@ -2,7 +2,7 @@
 // stay below the limit: by the lengths measured so far with three standard deviations on top, by the longest answers possible
 // while too little is measured.
 import { entryOf } from "../core/maps.ts";
-import { type RunEvent, updateCarried, updateGroups } from "../runs/events.ts";
+import type { RunEvent } from "../runs/events.ts";
 import { undoSteps } from "../runs/rewinds.ts";
 import type { TrainConfig } from "./config.ts";
 import { forecastAtMost } from "./forecast.ts";
@@ -138,10 +138,10 @@ export class Budget {
       case "update-submitted": {
         this.#trained.set(event.step, this.#dollars({ train: event.tokens, prefill: event.readTokens }));
         this.#untrained.set(event.step, this.#trained.get(event.step)!);
-        for (const place of updateGroups(event)) this.#costs.delete(placeKey({ phase: "train", ...place }));
+        for (const place of event.groups) this.#costs.delete(placeKey({ phase: "train", ...place }));
         this.#carried.clear();
         this.#next = event.step + 1;
-        for (const { batch, group } of updateCarried(event)) {
+        for (const { batch, group } of event.carried) {
           entryOf(this.#carried, batch, () => new Set()).add(group);
           const training = this.#costs.get(placeKey({ phase: "train", batch, group }))?.training ?? 0;
           this.#untrained.set(this.#next, (this.#untrained.get(this.#next) ?? 0) + training);

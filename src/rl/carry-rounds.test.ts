@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Random } from "../core/random.ts";
-import { type EventOf, type NewEvent, type RunEvent, updateCarried, updateGroups } from "../runs/events.ts";
+import type { EventOf, NewEvent, RunEvent } from "../runs/events.ts";
 import { RunView } from "../runs/view.ts";
 import { BatchPlan } from "./batch-plan.ts";
 import { batchesOf, Pipeline } from "./pipeline.ts";
@@ -115,8 +115,8 @@ class Rig {
         if (before) expect(places).toEqual(before);
         else {
           const entries = groups.map(({ batch, group, problem }) => ({ batch, group, problem }));
-          const later = carried.map(({ batch: of, group, task }) => ({
-            ...(of !== batch && { batch: of }),
+          const later = carried.map(({ batch, group, task }) => ({
+            batch,
             group,
             problem: task!.id,
             datasetIndex: task!.datasetIndex,
@@ -177,7 +177,7 @@ function expectRight(journal: readonly RunEvent[], settings: Settings): number {
       sampled.set(nameOf(event), event);
     } else if (event.type === "update-submitted") {
       expect(event.step).toBe(next++);
-      for (const place of updateGroups(event)) {
+      for (const place of event.groups) {
         const name = nameOf(place);
         expect(trained.has(name) || dropped.has(name)).toBe(false);
         expect(event.step - sampled.get(name)!.policy).toBeLessThanOrEqual(lag + 1);
@@ -185,10 +185,10 @@ function expectRight(journal: readonly RunEvent[], settings: Settings): number {
         if (event.step - place.batch > 1) often++;
         trained.set(name, event.step);
       }
-      const own = updateGroups(event).filter(({ batch }) => batch === event.step);
+      const own = event.groups.filter(({ batch }) => batch === event.step);
       expect(own.length).toBeGreaterThanOrEqual(event.step === steps - 1 ? perBatch : share * perBatch);
       const open = places(next).filter((name) => !trained.has(name) && !dropped.has(name));
-      expect(updateCarried(event).map(nameOf)).toEqual(open);
+      expect(event.carried.map(nameOf)).toEqual(open);
     } else if (event.type === "rewound") {
       [floor, next] = [event.to, event.to];
       for (const [name, step] of trained) if (step >= event.to) trained.delete(name);

@@ -34,6 +34,7 @@ const sampled = (batch: number, tokens: readonly number[], group = 0, phase: "tr
   });
 const rule = {} as EventOf<"update-submitted">["rule"];
 const group = {
+  group: 0,
   problem: "p",
   outcome: "mixed" as const,
   skipped: false,
@@ -43,7 +44,17 @@ const group = {
   passed: 0,
 };
 const submitted = (step: number, tokens: number) =>
-  at({ type: "update-submitted", step, rule, examples: 2, tokens, readTokens: 0, nextOffset: 1, groups: [group] });
+  at({
+    type: "update-submitted",
+    step,
+    rule,
+    examples: 2,
+    tokens,
+    readTokens: 0,
+    nextOffset: 1,
+    groups: [{ ...group, batch: step }],
+    carried: [],
+  });
 const done = (step: number) => at({ type: "update-done", step, lossSum: 0, server: {}, start: 0, end: 0 });
 const opened = at({ type: "opened", pid: 1 });
 const meterOf = (...events: RunEvent[]) => Meter.over(events.map((event) => ({ event })));

@@ -1,14 +1,6 @@
 // What a journal says about going on: the checkpoints, and from one of them on everything that need not be done again.
 import { type CheckpointRecord, LiveCheckpoints } from "../runs/checkpoints.ts";
-import {
-  type Arrays,
-  type EventOf,
-  type JournalEntry,
-  type RunEvent,
-  type UpdateRule,
-  updateCarried,
-  updateGroups,
-} from "../runs/events.ts";
+import type { Arrays, EventOf, JournalEntry, RunEvent, UpdateRule } from "../runs/events.ts";
 import { dropCarried, isGroupUndone, undoSteps, undoVersions } from "../runs/rewinds.ts";
 import { teaches } from "./batch.ts";
 import type { Role } from "./config-entry.ts";
@@ -37,7 +29,7 @@ interface Update {
   /** The groups that it was made of, in its order. */
   groups: readonly TrainPlace[];
   /** Groups that it was made without: later ones are to have them. */
-  carried: ReturnType<typeof updateCarried>;
+  carried: EventOf<"update-submitted">["carried"];
   /** Where in the order of the data the next batch begins. */
   nextOffset: number;
   /** What references thought of its examples. */
@@ -209,8 +201,8 @@ export class Recovered {
       case "update-submitted":
         this.#updates.set(event.step, {
           rule: event.rule,
-          groups: updateGroups(event).map(({ batch, group }) => ({ batch, group })),
-          carried: updateCarried(event),
+          groups: event.groups.map(({ batch, group }) => ({ batch, group })),
+          carried: event.carried,
           nextOffset: event.nextOffset,
           arrays,
         });

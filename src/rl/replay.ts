@@ -3,15 +3,7 @@
 import type { z } from "zod";
 import { entryOf } from "../core/maps.ts";
 import { rewardOf } from "../grading/index.ts";
-import {
-  type Arrays,
-  type EventOf,
-  type JournalEntry,
-  type Span,
-  type UpdateRule,
-  updateCarried,
-  updateGroups,
-} from "../runs/events.ts";
+import type { Arrays, EventOf, JournalEntry, Span, UpdateRule } from "../runs/events.ts";
 import { isStepUndone, undoSteps } from "../runs/rewinds.ts";
 import { type Batch, type BatchExample, buildBatch } from "./batch.ts";
 import { completionOf } from "./completion.ts";
@@ -100,10 +92,10 @@ export function* replay(entries: Iterable<JournalEntry>, changes: ReplayChanges)
       done = done.filter(({ step }) => !isStepUndone(step, event.to));
     } else if (event.type === "step-done" && session) {
       const facts = stepOf(event.step);
-      const places = facts.submitted ? updateGroups(facts.submitted.event) : [];
+      const places = facts.submitted?.event.groups ?? [];
       const groups = places.flatMap(({ batch, group }) => open.get(batch)?.groups[group] ?? []);
       // What it left to later steps is all that is needed further.
-      const left = facts.submitted ? updateCarried(facts.submitted.event) : [];
+      const left = facts.submitted?.event.carried ?? [];
       const held = left.flatMap(({ batch, group }) => open.get(batch)?.groups[group] ?? []);
       for (const step of [...open.keys()]) if (step <= event.step) open.delete(step);
       for (const group of held) stepOf(group.sampled.batch).groups[group.sampled.group] = group;

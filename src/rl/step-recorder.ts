@@ -76,7 +76,7 @@ export class StepRecorder {
         ...countVerdicts(group.completions),
       })),
       carried: carried.map(({ batch, group, task }) => ({
-        ...(batch !== step && { batch }),
+        batch,
         group,
         problem: task!.id,
         datasetIndex: task!.datasetIndex,

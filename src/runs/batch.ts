@@ -1,14 +1,13 @@
 // One batch of training, or one evaluation, with every answer: read from the journal when somebody looks at it.
 import { concat } from "../core/arrays.ts";
 import type { Frame } from "./cursor.ts";
-import { type Arrays, type EventOf, updateGroups } from "./events.ts";
+import type { Arrays, EventOf, UpdateGroup } from "./events.ts";
 import { framesOf } from "./read-journal.ts";
 import { turnPaths } from "./turn-paths.ts";
 import { type RecordedGroup, turnsOf, writtenOf } from "./turns.ts";
 import { type JournalWindow, RunView } from "./view.ts";
 
 export type Phase = "train" | "eval";
-type SubmittedGroup = ReturnType<typeof updateGroups>[number];
 
 /** A run's view, and the frames that it knows the places of. */
 export interface ReadableRun {
@@ -33,7 +32,7 @@ export interface BatchGroup extends RecordedGroup {
   arrays(): Arrays;
   turns: RecordedTurn[];
   /** What training made of it; undefined until its update was submitted, and of evaluations. */
-  judged: SubmittedGroup | undefined;
+  judged: UpdateGroup | undefined;
   /** The step whose update is on it: its batch's, or, carried over, a later one. */
   trainedIn: number;
 }
@@ -175,9 +174,9 @@ function trainerLogprobs(run: ReadableRun, { sampled, trainedIn }: BatchGroup): 
 }
 
 /** The groups of a step as its update saw them. */
-function submittedGroups(run: ReadableRun, step: number): readonly SubmittedGroup[] {
+function submittedGroups(run: ReadableRun, step: number): readonly UpdateGroup[] {
   const position = run.view.updates.get(step)?.submitted;
-  return position ? updateGroups(readAt(run, position, (frame) => frame.event() as EventOf<"update-submitted">)) : [];
+  return position ? readAt(run, position, (frame) => frame.event() as EventOf<"update-submitted">).groups : [];
 }
 
 /** What is read of the frame at a position. */

@@ -253,9 +253,9 @@ export const RunEvent = z.discriminatedUnion("type", [
     nextOffset: index,
     groups: z.array(
       z.object({
-        /** Whose it is: its batch and its place there. Left out: of this step's batch, in this order. */
-        batch: index.optional(),
-        group: index.optional(),
+        /** Whose it is: its batch and its place there. */
+        batch: index,
+        group: index,
         problem: z.string(),
         outcome: z.enum(["mixed", "all-pass", "all-fail", "ungraded"]),
         skipped: z.boolean(),
@@ -267,10 +267,8 @@ export const RunEvent = z.discriminatedUnion("type", [
         passed: index,
       }),
     ),
-    /** Groups that it left to later steps (tail=carry), all of them: of this step's batch where none is named. */
-    carried: z
-      .array(z.object({ batch: index.optional(), group: index, problem: z.string(), datasetIndex: index }))
-      .optional(),
+    /** All groups that it left to later steps (tail=carry). */
+    carried: z.array(z.object({ batch: index, group: index, problem: z.string(), datasetIndex: index })),
   }),
   /** The server applied it. Array: logprobs, the trainer's, of every completion token of the trained samples, end to end. */
   event("update-done", {
@@ -328,13 +326,8 @@ export type RunEvent = z.output<typeof RunEvent>;
 export type EventType = RunEvent["type"];
 export type EventOf<Type extends EventType> = Extract<RunEvent, { type: Type }>;
 
-/** The groups of an update, each with its batch and its place there. */
-export const updateGroups = ({ step, groups }: Pick<EventOf<"update-submitted">, "step" | "groups">) =>
-  groups.map((entry, index) => ({ ...entry, batch: entry.batch ?? step, group: entry.group ?? index }));
-
-/** The groups that an update left to later ones, each with its batch. */
-export const updateCarried = ({ step, carried = [] }: Pick<EventOf<"update-submitted">, "step" | "carried">) =>
-  carried.map((entry) => ({ ...entry, batch: entry.batch ?? step }));
+/** A group as an update had it. */
+export type UpdateGroup = EventOf<"update-submitted">["groups"][number];
 
 /** An event as it is given to the journal, which adds the time. */
 export type NewEvent = { [Type in EventType]: Omit<EventOf<Type>, "at"> }[EventType];

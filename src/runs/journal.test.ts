@@ -246,7 +246,7 @@ describe("the files made from it", () => {
       ({ ...sampled(batch, group), samples: [{ tokens: 3, truncated: false, text }] }) as NewEvent;
     const folder = newFolder();
     const { groups, ...update } = submitted(0) as EventOf<"update-submitted">;
-    const both = { ...update, groups: [...groups, ...groups] } as NewEvent;
+    const both = { ...update, groups: [...groups, { ...groups[0]!, group: 1 }] } as NewEvent;
     await write(folder, [long(0, 0), arrays], graded(0, 0), [long(0, 1), arrays], graded(0, 1), both, [
       long(1, 0),
       arrays,
@@ -335,6 +335,8 @@ describe("the files made from it", () => {
     const folder = newFolder();
     const groups = [
       {
+        batch: 0,
+        group: 0,
         problem: "a\n2026 [ERROR] forged\u001b[2J",
         outcome: "mixed",
         skipped: false,

@@ -1,7 +1,7 @@
 // Messages for people: every line goes to the journal, which writes logs.log from it, and most to the console. Secrets are blanked on
 // the way. logs.log also has what no message has: the rewards of every group, answers in full, what the server answered.
 import { visibleLine } from "../core/visible.ts";
-import { type RunEvent, updateGroups } from "./events.ts";
+import type { RunEvent } from "./events.ts";
 import type { Journal } from "./journal.ts";
 import type { RecordedGroup } from "./turns.ts";
 
@@ -90,7 +90,7 @@ export function logLines(
     case "log":
       return [line(event.level, event.message)];
     case "update-submitted":
-      return updateGroups(event).flatMap(({ batch, group: place, problem, outcome, skipped }, index) => {
+      return event.groups.flatMap(({ batch, group: place, problem, outcome, skipped }, index) => {
         const group = groups[index];
         const rewards = group?.graded.map((event) => event?.grade.reward ?? "?").join(" ") ?? "?";
         const from = batch === event.step ? "" : `, carried over from step ${batch}`;

@@ -7,7 +7,7 @@ import { replaceFile } from "../core/files.ts";
 import { toJsonLine } from "../core/jsonl.ts";
 import { LiveCheckpoints } from "./checkpoints.ts";
 import { runFiles } from "./directory.ts";
-import { type EventOf, type RunEvent, updateCarried, updateGroups } from "./events.ts";
+import type { EventOf, RunEvent } from "./events.ts";
 import { FoldedFile } from "./folded-file.ts";
 import { decodeHeader, decodeJson, type encodeFrame, type FrameHeader, jsonDeflated } from "./frames.ts";
 import { logLines } from "./log.ts";
@@ -120,12 +120,12 @@ export class RunFiles {
 
   /** The groups of an update in its order. One may be missing where the journal was damaged. */
   #trained(event: EventOf<"update-submitted">): (HeldGroup | undefined)[] {
-    return updateGroups(event).map(({ batch, group }) => this.#groups.get(`train ${batch}`)?.[group]);
+    return event.groups.map(({ batch, group }) => this.#groups.get(`train ${batch}`)?.[group]);
   }
 
   /** What an update is on is written; what it left to the next one is not. */
   #forget(event: EventOf<"update-submitted">): void {
-    const held = updateCarried(event).map(
+    const held = event.carried.map(
       (place) => [place, this.#groups.get(`train ${place.batch}`)?.[place.group]] as const,
     );
     this.#drop((phase, batch) => phase === "train" && batch <= event.step);

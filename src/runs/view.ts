@@ -3,7 +3,7 @@
 import { type CheckpointRecord, LiveCheckpoints } from "./checkpoints.ts";
 import { describeControl } from "./controls.ts";
 import { type BulkKind, type Frame, isBefore, isBulk, type JournalPosition } from "./cursor.ts";
-import { type EventOf, type RunEvent, type Span, updateCarried, updateGroups } from "./events.ts";
+import type { EventOf, RunEvent, Span, UpdateGroup } from "./events.ts";
 import { FoundFindings } from "./findings.ts";
 import { framesOf } from "./read-journal.ts";
 import type { MetricsRecord } from "./records.ts";
@@ -30,7 +30,7 @@ export interface DoneStep {
 }
 
 /** A group as its update saw it, without what is known of each answer. */
-export type GroupEntry = Omit<ReturnType<typeof updateGroups>[number], "advantages" | "trained">;
+export type GroupEntry = Omit<UpdateGroup, "advantages" | "trained">;
 
 /** An update, and where its events stand. */
 export interface Update {
@@ -248,8 +248,8 @@ export class RunView {
       submitted: position,
       done: undefined,
       learningRate: rule.adam.learningRate,
-      carried: updateCarried(event),
-      groups: updateGroups(event).map(({ advantages: _, trained: __, ...entry }) => ({
+      carried: event.carried,
+      groups: event.groups.map(({ advantages: _, trained: __, ...entry }) => ({
         ...entry,
         problem: this.#text(entry.problem),
       })),

@@ -69,7 +69,10 @@ export async function writeHostileRun(folder: string, name = hostileName, longes
     tokens: 0,
     readTokens: 0,
     nextOffset: 8,
+    carried: [],
     groups: hostileTexts.map((problem, group) => ({
+      batch: 0,
+      group,
       problem,
       outcome: "mixed",
       skipped: false,

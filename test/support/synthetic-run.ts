@@ -108,7 +108,20 @@ export const submitted = (step: number): NewEvent => ({
   tokens: 1,
   readTokens: 0,
   nextOffset: 8 * (step + 1),
-  groups: [{ problem: "p0", outcome: "mixed", skipped: false, advantages: [0.5], trained: [0], graded: 1, passed: 1 }],
+  groups: [
+    {
+      batch: step,
+      group: 0,
+      problem: "p0",
+      outcome: "mixed",
+      skipped: false,
+      advantages: [0.5],
+      trained: [0],
+      graded: 1,
+      passed: 1,
+    },
+  ],
+  carried: [],
 });
 
 export const evaluated = (step: number, metrics: Figures): NewEvent => ({

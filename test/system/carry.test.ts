@@ -10,7 +10,7 @@ import { readJsonLines } from "../../src/core/jsonl.ts";
 import { Random } from "../../src/core/random.ts";
 import { replay } from "../../src/rl/replay.ts";
 import { answerLogprobs, carriedInto, readableRun, readBatch, readTrained } from "../../src/runs/batch.ts";
-import { type EventOf, updateGroups } from "../../src/runs/events.ts";
+import type { EventOf } from "../../src/runs/events.ts";
 import { readJournal } from "../../src/runs/read-journal.ts";
 import { stepFile } from "../../src/runs/rollouts.ts";
 import { eventsOf, loopRig, newFolder, type Problem, parity } from "../support/loop-rig.ts";
@@ -68,15 +68,14 @@ test.each([
 /** Groups that were carried over are found where they belong, with what both policies gave their tokens. */
 function expectReadable(path: string): void {
   const run = readableRun(path);
-  const earlierOf = (update: EventOf<"update-submitted">) =>
-    updateGroups(update).filter(({ batch }) => batch < update.step);
+  const earlierOf = (update: EventOf<"update-submitted">) => update.groups.filter(({ batch }) => batch < update.step);
   const { step } = updatesOf(path).find((update) => earlierOf(update).length > 0)!;
   const placesOf = (groups: readonly { batch: number; group: number }[]) =>
     groups.map(({ batch, group }) => ({ batch, group }));
   const carried = carriedInto(run, step).map(({ sampled }) => sampled);
   expect(placesOf(carried)).toEqual(placesOf(earlierOf(updatesOf(path)[step]!)));
   const trained = readTrained(run, step);
-  expect(placesOf(trained.map(({ sampled }) => sampled))).toEqual(placesOf(updateGroups(updatesOf(path)[step]!)));
+  expect(placesOf(trained.map(({ sampled }) => sampled))).toEqual(placesOf(updatesOf(path)[step]!.groups));
   for (const group of trained)
     for (const sample of group.judged!.trained) {
       const { tokens, sampler, trainer } = answerLogprobs(run, group, sample)!;
@@ -118,13 +117,13 @@ test("going back to a step drops what was carried over into it; a checkpoint kee
   await expect(
     rig.train(path, { reward: slowly, config: { ...settings, max_steps: 40 }, cancel: cut.signal, onEvent: once }),
   ).rejects.toThrow("killed");
-  const next = updateGroups(updatesOf(path)[wanted + 1]!);
+  const next = updatesOf(path)[wanted + 1]!.groups;
   expect(next.filter(({ batch }) => batch === wanted).map(({ group }) => group)).toEqual(left);
   // Other settings: what was carried over from there is not used any more, and the run says where it goes back to.
   const before = updatesOf(path).length;
   await rig.train(path, { reward: slowly, config: { ...settings, max_steps: wanted + 4, temperature: 0.9 } });
   const first = updatesOf(path)[before]!;
-  expect(updateGroups(first).every(({ batch }) => batch === first.step)).toBe(true);
+  expect(first.groups.every(({ batch }) => batch === first.step)).toBe(true);
   expect(eventsOf(path).some((event) => event.type === "rewound" && event.to === first.step)).toBe(
     updatesOf(path)[before - 1]!.carried!.length > 0,
   );

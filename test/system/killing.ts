@@ -9,7 +9,7 @@ import { readJsonLines } from "../../src/core/jsonl.ts";
 import type { AuditRecord } from "../../src/engine/audited.ts";
 import { Meter } from "../../src/rl/meter.ts";
 import { versionFor } from "../../src/rl/pipeline.ts";
-import { type EventOf, type RunEvent, updateCarried, updateGroups } from "../../src/runs/events.ts";
+import type { EventOf, RunEvent } from "../../src/runs/events.ts";
 import { readJournal } from "../../src/runs/read-journal.ts";
 import { runCommand } from "../support/command-process.ts";
 import { runWhet } from "../support/whet.ts";
@@ -174,7 +174,7 @@ export function expectAllTrained(path: string, lag: number, steps: number, round
     ),
   );
   const updates = eventsOf(path).filter((event) => event.type === "update-submitted");
-  const trained = updates.flatMap((update) => updateGroups(update).map((entry) => ({ ...entry, step: update.step })));
+  const trained = updates.flatMap((update) => update.groups.map((entry) => ({ ...entry, step: update.step })));
   const names = trained.map(({ batch, group }) => `${batch} ${group}`);
   expect(names.toSorted()).toEqual([...sampled.keys()].toSorted());
   expect(names).toHaveLength(steps * 4);
@@ -185,7 +185,7 @@ export function expectAllTrained(path: string, lag: number, steps: number, round
     expect(step - batch).toBeLessThanOrEqual(rounds ? lag + 1 : 1);
     expect(step - event.policy).toBeLessThanOrEqual(lag + 1);
     for (const update of updates) {
-      const left = updateCarried(update).filter((one) => one.batch === batch && one.group === group);
+      const left = update.carried.filter((one) => one.batch === batch && one.group === group);
       const isLeft = batch <= update.step && update.step < step;
       expect(left).toEqual(isLeft ? [{ batch, group, problem, datasetIndex: event.datasetIndex }] : []);
     }
