@@ -7,21 +7,21 @@ import { visible } from "../core/visible.ts";
 import { widthOf } from "../core/wrap.ts";
 import { loadEnvironmentFile } from "./arguments/environment.ts";
 import { wrapHelp } from "./arguments/help.ts";
-import { commandGroups } from "./command.ts";
-import { commands } from "./commands.ts";
+import { commandGroups, commands } from "./commands.ts";
 
 function help(): string {
   const width = Math.max(...Object.keys(commands).map((name) => name.length));
-  const listed = (group: string) =>
-    Object.entries(commands).flatMap(([name, entry]) =>
-      entry.group === group ? [`  ${name.padEnd(width)}  ${entry.summary}`] : [],
-    );
+  const lists = Object.entries(commandGroups).flatMap(([heading, group]) => [
+    `${heading}:`,
+    ...Object.entries(group).map(([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}`),
+    "",
+  ]);
   return [
     "Whetstone: reinforcement learning for code models.",
     "",
     `Usage: ${whet} COMMAND [key=value …] [@config.json]`,
     "",
-    ...commandGroups.flatMap((group) => [`${group}:`, ...listed(group), ""]),
+    ...lists,
     `${whet} help COMMAND lists a command's keys; ${whet} --version says which this is.`,
     "Exit codes: 0 done, 1 failed, 2 wrong command line, 3 stopped by budget=, 130 interrupted.",
   ].join("\n");

@@ -72,6 +72,19 @@ function validated(schema: z.ZodObject, layer: ReadonlyMap<string, Written>): Re
 const only = (values: Readonly<Record<string, unknown>>, keys: Iterable<string>) =>
   Object.fromEntries(Array.from(keys, (key) => [key, values[key]]));
 
+/** The same for a command that takes one word, a run, in place of run=; other words are refused. */
+export function parseWithRun<Schema extends z.ZodObject>(
+  schema: Schema,
+  args: readonly string[],
+  usage: string,
+): ParsedArguments<Schema> {
+  const parsed = parseArguments(schema, args);
+  const options = parsed.options as { run: string };
+  if (options.run === "" && parsed.words[0]) options.run = parsed.words.shift()!;
+  refuseWords(parsed.words, usage);
+  return parsed;
+}
+
 /** Refuses every word that no command takes. */
 export function refuseWords(words: readonly string[], usage: string): void {
   if (words.length === 0) return;

@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { temporaryFolders } from "../../../test/support/folders.ts";
 import { presetConfig } from "../../rl/config.ts";
-import { parseTrainArguments, resolveConfig, trainOptionsHelp } from "./train-config.ts";
+import { trainOptionsHelp } from "./shown-defaults.ts";
+import { parseTrainArguments, resolveConfig } from "./train-config.ts";
 
 const folders = temporaryFolders();
 const resolved = (...args: string[]) => resolveConfig(parseTrainArguments(args), presetConfig("nano")).config;

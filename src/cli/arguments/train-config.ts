@@ -11,13 +11,9 @@ import { configGroups, configKeys } from "../../rl/config-keys.ts";
 import { keysWith } from "../../rl/config-roles.ts";
 import { codeEnvironment } from "../../rl/environment/code.ts";
 import { verifiersPrefix } from "../../rl/environment/environment.ts";
-import { completionsPerStep, olderSizes, resolveSizes } from "../../rl/sizes.ts";
-import { isRunDirectory } from "../../runs/directory.ts";
+import { olderSizes, resolveSizes } from "../../rl/sizes.ts";
 import { runKey } from "../weights/find-run.ts";
-import { describeOptions, type ShownDefaults } from "./help.ts";
-import { type ParsedArguments, parseArguments, refuseWords } from "./options.ts";
-import { recordedSettings } from "./run-settings.ts";
-import { fromEnvironment, headingOf, mistakeOf, orWithout, presetOf } from "./shown-defaults.ts";
+import { type ParsedArguments, parseArguments, parseWithRun, refuseWords } from "./options.ts";
 
 /** What a person types: the config's keys, older names of two of them, and switches of the command itself. */
 export const TrainArguments = TrainConfig.extend({
@@ -70,11 +66,8 @@ export function parseTrainArguments(args: readonly string[], usage = `${whet} tr
 
 /** The same with a run, `run=` or the one word; "" where none is named. */
 export function parseArgumentsOfRun(args: readonly string[], usage: string): ParsedTrainArguments & { run: string } {
-  const { options, layers, words, ...parsed } = parseArguments(TrainArguments.extend({ run: runKey }), args);
-  const { run, ...others } = options;
-  refuseWords(run === "" ? words.slice(1) : words, usage);
-  const ownLayers = layers.map(({ run: _, ...layer }) => layer);
-  return { ...trainArguments({ ...parsed, options: others, layers: ownLayers }), run: run || (words[0] ?? "") };
+  const parsed = parseWithRun(TrainArguments.extend({ run: runKey }), args, usage);
+  return { ...trainArguments(parsed), run: parsed.options.run };
 }
 
 function trainArguments({
@@ -84,10 +77,10 @@ function trainArguments({
   origins,
   notices,
 }: Omit<ParsedArguments<typeof TrainArguments>, "words">): ParsedTrainArguments {
-  const { batch_size: _, group_size: __, dry_run: dryRun, yes, ...config } = options;
-  const onlyGiven = Object.fromEntries(Object.entries(config).filter(([key]) => given.has(key)));
+  const ofConfig = Object.entries(options).filter(([key]) => given.has(key) && key in TrainConfig.shape);
   const preset = given.has("preset") ? options.preset : undefined;
-  return { preset, dryRun, yes, given: onlyGiven, layers, origins, notices };
+  const { dry_run: dryRun, yes } = options;
+  return { preset, dryRun, yes, given: Object.fromEntries(ofConfig), layers, origins, notices };
 }
 
 /** The whole config, what is given over `base`, and what is worth a warning. Files are named so that the run finds them from any folder. */
@@ -127,58 +120,4 @@ function checkRewardNames({ env, reward_weights: weights, format_coef }: TrainCo
       ? `reward_weights has format, whose weight is format_coef (${format_coef}). Set format_coef=${weights[name]} in its place.`
       : `reward_weights has ${name}, and programs are judged by tests and length. Weigh these, or give a reward of your own with env=.`,
   );
-}
-
-/** The keys with what this invocation would use: after preset or run, environment, config files and what was typed. */
-export function trainOptionsHelp(
-  args: readonly string[] = [],
-  run: (named: string) => string | undefined = () => undefined,
-  schema: z.ZodObject = TrainArguments,
-): string {
-  const { shown, heading } = invocation(args, run);
-  return [heading, "", describeOptions(schema, { ...shown, groups: trainGroups })].join("\n");
-}
-
-function invocation(
-  args: readonly string[],
-  runOf: (named: string) => string | undefined,
-): { shown: ShownDefaults; heading: string } {
-  const [parsed, wrong] = orWithout(args, (words) => {
-    const typed = parseArgumentsOfRun(words, `${whet} train`);
-    const { log_path: place = "" } = typed.given;
-    const run = runOf(typed.run) ?? (isRunDirectory(place) ? place : undefined);
-    return { ...typed, run, recorded: run === undefined ? undefined : recordedSettings(run, typed.given).config };
-  });
-  let mistake = wrong;
-  const { run, recorded } = parsed;
-  const offered = presetOf(recorded?.preset ?? parsed.preset, parsed.given);
-  const { preset, usual } = offered;
-  const why = recorded ? `of ${run}` : offered.why;
-  const base = recorded ?? usual;
-  const config: TrainConfig = { ...base, ...parsed.given };
-  try {
-    Object.assign(config, resolveSizes(base, parsed.layers));
-    validateConfig(config);
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    mistake = mistakeOf(error);
-  }
-  const values: Record<string, unknown> = {
-    ...config,
-    group_size: config.prompts_per_step,
-    batch_size: completionsPerStep(config),
-  };
-  const notes: Record<string, string> = {};
-  if (recorded) {
-    const ofPreset: Readonly<Record<string, unknown>> = usual;
-    for (const [key, value] of Object.entries(recorded))
-      if (JSON.stringify(value) !== JSON.stringify(ofPreset[key])) notes[key] = "the run's";
-  } else
-    for (const { key, value, note } of fromEnvironment((name) => name in parsed.given)) {
-      values[key] = value;
-      notes[key] = note;
-    }
-  for (const key of Object.keys(parsed.layers.at(-1) ?? {})) notes[key] = "as typed";
-  for (const [key, origin] of parsed.origins) notes[key] = origin;
-  return { shown: { values, notes }, heading: headingOf(mistake, preset, why) };
 }

@@ -55,7 +55,7 @@ export const command = commandOf(CertifyOptions, {
     "solution fails stand the test, what came out and what may be meant. What training will leave out is said at the end, with the reason;",
     "what else is bad it would use. Exit code 1 when one is bad.",
   ],
-  maxWords: Number.POSITIVE_INFINITY,
+  words: Number.POSITIVE_INFINITY,
   async run({ options, given, words }) {
     if (options.suite !== "") {
       refuseWords(words, `${whet} certify`);

@@ -14,14 +14,13 @@ import { readCheckpoints } from "../../runs/checkpoints.ts";
 import { lockRunDirectory, readRunConfig, runFiles, runsFolder } from "../../runs/directory.ts";
 import { redact } from "../../runs/log.ts";
 import { readJournal } from "../../runs/read-journal.ts";
-import { refuseWords } from "../arguments/options.ts";
 import { commandOf } from "../command.ts";
 import { isLocal } from "../engines/index.ts";
 import { chargedAs, engineFiles, engineKind } from "../parts/connect.ts";
 import { askYes } from "../terminal/ask.ts";
 import { interruptible } from "../terminal/interrupt.ts";
 import { textTable } from "../text/table.ts";
-import { findRun, runKey, runOf } from "../weights/find-run.ts";
+import { runKey, runOf } from "../weights/find-run.ts";
 import { engineStorage, type Storage, type StoredCheckpoint, serverStorage } from "../weights/stored-checkpoints.ts";
 
 const CheckpointsOptions = TrainConfig.pick({ base_url: true }).extend({
@@ -47,18 +46,15 @@ export const command = commandOf(CheckpointsOptions, {
     "Lists the checkpoints of a run, or of the server at base_url= or hosted Tinker: size, age, expiry, and which run refers to them.",
     "prune=true deletes those that a run needs no more; it lists them and asks first.",
   ],
-  maxWords: 1,
-  async run({ options, words }) {
-    refuseWords(options.run === "" ? [] : words, `${whet} checkpoints`);
+  words: "run",
+  async run({ options }) {
     const rule = parseKeep(options.keep);
-    const named = options.run || (words[0] ?? "");
-    if (named === "" && options.prune)
+    if (options.run === "" && options.prune)
       throw new ConfigError(
         "config/incomplete",
         "prune=true deletes, so the run whose checkpoints are to go must be named: run=RUN, or run=latest.",
       );
-    if (named !== "") options.run = findRun(named);
-    else if (isLocal(engineKind(options))) options.run = runOf("", [], `${whet} checkpoints`);
+    if (options.run !== "" || isLocal(engineKind(options))) options.run = runOf(options.run);
     return interruptible(async (signal) => {
       if (!options.prune) return list(options, signal);
       // Held, so that nobody writes the run meanwhile: what it needs could change.

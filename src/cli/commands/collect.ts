@@ -13,7 +13,7 @@ import { Collection, collect } from "../../rl/collect.ts";
 import { presetConfig, TrainConfig } from "../../rl/config.ts";
 import { policyOf } from "../../rl/policies.ts";
 import type { Task } from "../../rl/tasks.ts";
-import { refuseWords } from "../arguments/options.ts";
+import type { ParsedArguments } from "../arguments/options.ts";
 import { askedRun, askedRunKey, askingKeys, checkpointKey, settingsOfRun } from "../arguments/run-settings.ts";
 import { describeRunOptions } from "../arguments/shown-defaults.ts";
 import { commandOf } from "../command.ts";
@@ -52,11 +52,12 @@ export const command = commandOf(CollectOptions, {
     "Asks the run's last checkpoint, or a base model, the training problems, and writes the answers that pass all tests as conversations that",
     `${whet} sft train_data= takes (rejection sampling). Ended in the middle, the same command goes on.`,
   ],
-  maxWords: 1,
-  describeKeys: (args) => describeRunOptions(CollectOptions, args, runOfWords),
-  async run({ options, given, words }) {
-    const run = runOfWords(options, given, words);
-    if (options.run === "" && run !== "") sayRun(run);
+  words: "run",
+  describeKeys: (args, parse) => describeRunOptions(CollectOptions, args, parse, runFor),
+  async run(parsed) {
+    const { options, given } = parsed;
+    const run = runFor(parsed);
+    if (!given.has("run") && run !== "") sayRun(run);
     const lock = takeLock(`${resolve(options.out)}.lock`);
     if ("holder" in lock)
       throw new ConfigError(
@@ -71,10 +72,8 @@ export const command = commandOf(CollectOptions, {
   },
 });
 
-function runOfWords(options: CollectOptions, given: ReadonlySet<string>, words: readonly string[]): string {
-  refuseWords(options.run === "" ? words.slice(1) : words, `${whet} collect`);
-  return askedRun(options.run || (words[0] ?? ""), [options.checkpoint], given);
-}
+const runFor = ({ options, given }: ParsedArguments<typeof CollectOptions>) =>
+  askedRun(options.run, [options.checkpoint], given);
 
 async function collectAll(options: CollectOptions, given: ReadonlySet<string>, signal: AbortSignal): Promise<number> {
   const plan = await planOf(options, given);

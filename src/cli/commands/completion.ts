@@ -3,7 +3,7 @@
 import { ConfigError } from "../../core/errors.ts";
 import { whet } from "../../core/program.ts";
 import { choicesOf, isSwitch } from "../arguments/options.ts";
-import type { Command } from "../command.ts";
+import { type Command, helpOf } from "../command.ts";
 import { commands as table } from "../commands.ts";
 
 interface Word {
@@ -27,13 +27,14 @@ const shells: Readonly<Record<string, { write: (known: Known) => string; use: st
 
 export const command: Command = {
   help: () =>
-    [
-      `Usage: ${whet} completion ${Object.keys(shells).join("|")}`,
-      "",
-      "Prints a script for the shell; Tab then completes commands, keys, the values of choices, runs and files. Put one of these into the",
-      "shell's start file:",
-      ...Object.values(shells).map(({ use }) => `  ${use}`),
-    ].join("\n"),
+    helpOf({
+      usage: `completion ${Object.keys(shells).join("|")}`,
+      about: [
+        "Prints a script for the shell; Tab then completes commands, keys, the values of choices, runs and files. Put one of these into the",
+        "shell's start file:",
+        ...Object.values(shells).map(({ use }) => `  ${use}`),
+      ],
+    }),
   async run(args) {
     const shell = args.length === 1 && Object.hasOwn(shells, args[0]!) ? shells[args[0]!] : undefined;
     if (!shell)

@@ -1,4 +1,5 @@
 // `./whet control`: asks a run that trains, in whatever process, to pause, go on, save, evaluate, stop, or learn at another rate.
+
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -7,6 +8,7 @@ import { ConfigError } from "../../core/errors.ts";
 import { whet } from "../../core/program.ts";
 import { type Control, describeControl, requestControl } from "../../runs/controls.ts";
 import { runFiles } from "../../runs/directory.ts";
+import { refuseWords } from "../arguments/options.ts";
 import { commandOf } from "../command.ts";
 import { runKey, runOf } from "../weights/find-run.ts";
 
@@ -25,12 +27,13 @@ export const command = commandOf(ControlOptions, {
     "update, or at once while it waits for answers, and writes it into its journal: a resumed run repeats it. pause lets the answers under way",
     "come in and then waits for go-on; stop finishes the update under way, saves and ends, as Ctrl-C does.",
   ],
-  maxWords: Number.POSITIVE_INFINITY,
+  words: Number.POSITIVE_INFINITY,
   async run({ options, words: given }) {
     const asked = words.filter((word) => given.includes(word));
     const named = given.filter((word) => !(words as readonly string[]).includes(word));
     const controls = controlsOf(asked, options.learning_rate, named);
-    const run = runOf(options.run, named, `${whet} control`);
+    refuseWords(options.run === "" ? named.slice(1) : named, `${whet} control`);
+    const run = runOf(options.run || (named[0] ?? ""));
     const ids = controls.map((control) => requestControl(run, control));
     console.log(`asked ${run}: ${controls.map(describeControl).join(", ")}`);
     if (options.wait === 0) return 0;

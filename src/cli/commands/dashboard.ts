@@ -20,7 +20,7 @@ export const command = commandOf(DashboardOptions, {
     "Shows runs in the browser: curves, every answer with its verdict, evaluations, comparison; of a live run also its controls. Without a",
     "name: the runs under ~/code-rl-logs and in this folder. Everything stays on this machine, behind the link that is printed.",
   ],
-  maxWords: Number.POSITIVE_INFINITY,
+  words: Number.POSITIVE_INFINITY,
   run({ options, words }) {
     const here = findRuns(process.cwd()).length > 0 ? [process.cwd()] : [];
     // A folder of runs is one too.

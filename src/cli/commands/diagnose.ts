@@ -1,7 +1,6 @@
 // `./whet diagnose RUN`: what is wrong with a run, live or finished, and what to do about it.
 import { z } from "zod";
 import { countOf } from "../../core/count.ts";
-import { whet } from "../../core/program.ts";
 import { visible } from "../../core/visible.ts";
 import { widthOf, wrap } from "../../core/wrap.ts";
 import { diagnose, type RunFinding } from "../../diagnosis/diagnosis.ts";
@@ -22,9 +21,9 @@ export const command = commandOf(DiagnoseOptions, {
     "Reads a run's journal, also of one that is training, and says what is wrong with it: each cause with its evidence, what it most likely",
     "means, what to do, and what followed from it. Exit code 0: nothing of level error; 1: something is.",
   ],
-  maxWords: 1,
-  async run({ options, words }) {
-    const run = runOf(options.run, words, `${whet} diagnose`);
+  words: "run",
+  async run({ options }) {
+    const run = runOf(options.run);
     const findings = diagnose(run, eventsOf(run), Date.now());
     // What was undone has no symptoms any more, and brings none about.
     const causes = [

@@ -20,28 +20,32 @@ import { clock } from "../../runs/display.ts";
 import { redact } from "../../runs/log.ts";
 import { readJournal } from "../../runs/read-journal.ts";
 import { recordedSettings } from "../arguments/run-settings.ts";
-import { parseArgumentsOfRun, resolveConfig, TrainArguments, trainOptionsHelp } from "../arguments/train-config.ts";
-import type { Command } from "../command.ts";
+import { trainOptionsHelp } from "../arguments/shown-defaults.ts";
+import { parseArgumentsOfRun, resolveConfig, TrainArguments } from "../arguments/train-config.ts";
+import { type Command, helpOf } from "../command.ts";
 import { chargedAs, type EngineConnection, engineFiles, type GraderConnection, presetFor } from "../parts/connect.ts";
 import { Workbench } from "../parts/workbench.ts";
 import { interruptible } from "../terminal/interrupt.ts";
 import { silentLogger } from "../terminal/loggers.ts";
 import { findRun, runKey } from "../weights/find-run.ts";
 
+const described = {
+  usage: "doctor [RUN] [key=value …]",
+  about: [
+    `Checks the engine, the model, the renderer, one sample, one training pass, the sandbox and the data, and forecasts the run's tokens, time and cost. Takes the keys of ${whet} train.`,
+    "With a run it forecasts from a recorded run, with its settings. Without it the embedded engine does one batch for real; a hosted service is not billed for that.",
+    "Makes a fresh adapter, samples from it and trains on the sample without a step; on a hosted service a few hundred tokens are billed.",
+  ],
+};
+
 export const command: Command = {
   keys: { run: runKey, ...TrainArguments.shape },
   help: (args) =>
-    [
-      `Usage: ${whet} doctor [RUN] [key=value …]`,
-      "",
-      `Checks the engine, the model, the renderer, one sample, one training pass, the sandbox and the data, and forecasts the run's tokens, time and cost. Takes the keys of ${whet} train.`,
-      "With a run it forecasts from a recorded run, with its settings. Without it the embedded engine does one batch for real; a hosted service is not billed for that.",
-      "Makes a fresh adapter, samples from it and trains on the sample without a step; on a hosted service a few hundred tokens are billed.",
-      "",
+    helpOf(
+      described,
       "  run=  a run to forecast from, with its settings: its name, its path or latest",
-      "",
       trainOptionsHelp(args, (named) => (named === "" ? undefined : findRun(named))),
-    ].join("\n"),
+    ),
   async run(args) {
     const parsed = parseArgumentsOfRun(args, `${whet} doctor`);
     const run = parsed.run === "" ? undefined : findRun(parsed.run);

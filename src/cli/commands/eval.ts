@@ -17,7 +17,7 @@ import type { Task } from "../../rl/tasks.ts";
 import { weighRewards } from "../../rl/weighted.ts";
 import { ProblemOutcome } from "../../runs/events.ts";
 import { type Rate, rateText } from "../../runs/rates.ts";
-import { refuseWords } from "../arguments/options.ts";
+import type { ParsedArguments } from "../arguments/options.ts";
 import { askedRun, askedRunKey, askingKeys, checkpointKey, settingsOfRun } from "../arguments/run-settings.ts";
 import { describeRunOptions } from "../arguments/shown-defaults.ts";
 import { commandOf } from "../command.ts";
@@ -76,21 +76,19 @@ export const command = commandOf(EvalOptions, {
     "Samples and grades the test problems, with the run's settings and its last checkpoint. The table goes to stdout. Without a run: the",
     "base model.",
   ],
-  maxWords: 1,
-  describeKeys: (args) => describeRunOptions(EvalOptions, args, runOfWords),
-  async run({ options, given, words }) {
-    const run = runOfWords(options, given, words);
-    if (options.run === "" && run !== "") sayRun(run);
+  words: "run",
+  describeKeys: (args, parse) => describeRunOptions(EvalOptions, args, parse, runFor),
+  async run(parsed) {
+    const { options, given } = parsed;
+    const run = runFor(parsed);
+    if (!given.has("run") && run !== "") sayRun(run);
     return interruptible((signal) => evaluateAll({ ...options, run }, given, signal));
   },
 });
 
-function runOfWords(options: EvalOptions, given: ReadonlySet<string>, words: readonly string[]): string {
-  refuseWords(options.run === "" ? words.slice(1) : words, `${whet} eval`);
-  // No model is asked.
-  if (options.samples !== "") return "";
-  return askedRun(options.run || (words[0] ?? ""), [options.checkpoint], given);
-}
+/** With samples= no model is asked. */
+const runFor = ({ options, given }: ParsedArguments<typeof EvalOptions>) =>
+  options.samples === "" ? askedRun(options.run, [options.checkpoint], given) : "";
 
 async function evaluateAll(options: EvalOptions, given: ReadonlySet<string>, signal: AbortSignal): Promise<number> {
   const { suite: name, samples } = options;

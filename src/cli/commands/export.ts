@@ -10,7 +10,7 @@ import { scratchFolder } from "../../core/files.ts";
 import { findOnPath } from "../../core/languages/machine.ts";
 import { lockHolder } from "../../core/lock-file.ts";
 import { withoutVariant } from "../../core/model-name.ts";
-import { version, whet } from "../../core/program.ts";
+import { version } from "../../core/program.ts";
 import { extractTar } from "../../core/tar.ts";
 import { Adapter, adapterFiles } from "../../export/adapter.ts";
 import { type BaseModel, licenceOf, openBaseModel } from "../../export/base-model.ts";
@@ -77,9 +77,9 @@ export const command = commandOf(ExportOptions, {
     "Writes a checkpoint of a run as a folder that transformers and peft, vLLM and llama.cpp's converters load, with a model card: a PEFT adapter,",
     "or with merge=true a whole model. Reads the embedded engine's checkpoints from disk, others from their server.",
   ],
-  maxWords: 1,
-  async run({ options, words }) {
-    options.run = runOf(options.run, words, `${whet} export`);
+  words: "run",
+  async run({ options }) {
+    options.run = runOf(options.run);
     if (options.out === "") throw new ConfigError("config/no-out", "No folder to write was named. Write out=DIR.");
     checkPush(options);
     if (options.push !== "" && isExport(options.out)) {

@@ -53,7 +53,7 @@ export const command = commandOf(GradeOptions, {
     "Each output line: id, verdict (pass, fail, ungraded), reward, format_ok, status, tests_passed, tests_total, time_ms.",
     "Exit code 1 when a line could not be read, has no usable tests, or could not be graded.",
   ],
-  maxWords: Number.POSITIVE_INFINITY,
+  words: Number.POSITIVE_INFINITY,
   async run({ options, words }) {
     const file = oneFile(words, "grade", "JSON lines");
     return interruptible((signal) => gradeFile(file, options, signal));

@@ -4,18 +4,19 @@ import { join, relative } from "node:path";
 import { ConfigError, messageOf } from "../../core/errors.ts";
 import { makeFolder, removeEmpty } from "../../core/files.ts";
 import { whet } from "../../core/program.ts";
-import type { Command } from "../command.ts";
+import { type Command, helpOf } from "../command.ts";
 import { exampleProblems } from "../problems/example-problems.ts";
 
 export const command: Command = {
   help: () =>
-    [
-      `Usage: ${whet} init [DIR] [--env]`,
-      "",
-      "Writes a small project into DIR, or into this folder: problems to train on and to measure with, a config file for them, and a",
-      "README that says what to type next. With --env: an environment, a task of one's own in several turns, in one TypeScript file. Files",
-      "that are there stay as they are: init refuses to overwrite any.",
-    ].join("\n"),
+    helpOf({
+      usage: "init [DIR] [--env]",
+      about: [
+        "Writes a small project into DIR, or into this folder: problems to train on and to measure with, a config file for them, and a",
+        "README that says what to type next. With --env: an environment, a task of one's own in several turns, in one TypeScript file. Files",
+        "that are there stay as they are: init refuses to overwrite any.",
+      ],
+    }),
   async run(args) {
     const isEnv = (word: string) => /^(--)?env(=true)?$/.test(word) && word !== "env";
     const words = args.filter((word) => !isEnv(word));

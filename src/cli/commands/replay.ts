@@ -1,6 +1,5 @@
 // `./whet replay`: a recorded run's figures, computed again from its journal; under changed settings, what would have differed.
 import { z } from "zod";
-import { whet } from "../../core/program.ts";
 import { TrainConfig } from "../../rl/config.ts";
 import { pickWith } from "../../rl/config-roles.ts";
 import { type Replayed, replay, replayKeys } from "../../rl/replay.ts";
@@ -23,9 +22,9 @@ export const command = commandOf(ReplayOptions, {
     "Computes advantages, filters and metrics of a recorded run again from its journal, without a server. With nothing changed every recorded",
     "figure is reproduced (exit code 1 if one is not); with a changed setting the differences are shown.",
   ],
-  maxWords: 1,
-  async run({ options, given, words }) {
-    const run = runOf(options.run, words, `${whet} replay`);
+  words: "run",
+  async run({ options, given }) {
+    const run = runOf(options.run);
     const changes = Object.fromEntries(replayKeys.filter((key) => given.has(key)).map((key) => [key, options[key]]));
     const table = new Differences();
     for (const replayed of replay(readJournal(run), changes)) {

@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { z } from "zod";
 import { messageOf, WhetstoneError } from "../../core/errors.ts";
 import { writeFileAtomic } from "../../core/files.ts";
-import { whet } from "../../core/program.ts";
 import { renderReport } from "../../dashboard/report.ts";
 import { commandOf } from "../command.ts";
 import { runKey, runOf } from "../weights/find-run.ts";
@@ -19,9 +18,9 @@ export const command = commandOf(ReportOptions, {
     "Writes one self-contained page about a run: curves, findings, evaluations, programs with why they failed, settings. It opens from disk,",
     "loads nothing and runs no script. It holds answers and tests of the run's data: send it to whom those may go.",
   ],
-  maxWords: 1,
-  async run({ options, words }) {
-    const run = runOf(options.run, words, `${whet} report`);
+  words: "run",
+  async run({ options }) {
+    const run = runOf(options.run);
     const html = await renderReport(run, new Date());
     const out = options.out || join(run, "report.html");
     try {

@@ -23,7 +23,7 @@ export const command = commandOf(RunsOptions, {
     "command takes a run by the name it has here. States: live, finished, stopped (told to), failed (with an error), crashed (killed), broken.",
     `All but the last go on with ${whet} resume NAME.`,
   ],
-  maxWords: 1,
+  words: 1,
   async run({ options, words: [folder] }) {
     if (folder !== undefined && !existsSync(folder))
       throw new ConfigError("config/no-run", `There is no folder ${folder}. Name one with runs in it.`);

@@ -1,5 +1,6 @@
 // `./whet sample`: one problem, answered by a checkpoint of a run, or by several and the base model beside each other. Each answer is
 // printed when it is there; its program is taken out and, on request, run on tests. With an environment: an episode, turn by turn.
+
 import { z } from "zod";
 import { countOf } from "../../core/count.ts";
 import { ConfigError } from "../../core/errors.ts";
@@ -10,6 +11,7 @@ import { extractCode, type GradeResult, type NormalizedTest } from "../../gradin
 import { TrainConfig } from "../../rl/config.ts";
 import { taskOf } from "../../rl/tasks.ts";
 import type { Logger } from "../../runs/log.ts";
+import type { ParsedArguments } from "../arguments/options.ts";
 import { askedRun, askedRunKey, askingKeys, settingsOfRun } from "../arguments/run-settings.ts";
 import { describeRunOptions } from "../arguments/shown-defaults.ts";
 import { commandOf } from "../command.ts";
@@ -69,9 +71,10 @@ export const command = commandOf(SampleOptions, {
     "the one that training uses. Answers go to stdout as they come. Without a run, the base model answers.",
     "With env= it plays an episode of the problem that has the id PROBLEM, or of the first one, and prints it turn by turn.",
   ],
-  maxWords: Number.POSITIVE_INFINITY,
-  describeKeys: (args) => describeRunOptions(SampleOptions, args, runOfWords),
-  async run({ options, given, words }) {
+  words: Number.POSITIVE_INFINITY,
+  describeKeys: (args, parse) => describeRunOptions(SampleOptions, args, parse, runFor),
+  async run(parsed) {
+    const { options, given, words } = parsed;
     if (options.serve && words.length > 1) throw new ConfigError("config/one-problem", onlyARun);
     if (options.serve) {
       const run = askedRun(options.run || (words[0] ?? ""), options.checkpoint, given);
@@ -83,7 +86,7 @@ export const command = commandOf(SampleOptions, {
         "config/one-problem",
         `Several words were given ("${words[0]}", "${words[1]}" …). Put the problem into quotes.`,
       );
-    const run = runOfWords(options, given, words);
+    const run = runFor(parsed);
     if (options.run === "" && run !== "") sayRun(run);
     return interruptible((signal) => sampleAll(word, { ...options, run }, given, signal));
   },
@@ -92,7 +95,7 @@ export const command = commandOf(SampleOptions, {
 const onlyARun = `serve=true takes a run and no problem: ${whet} sample RUN serve=true.`;
 
 /** With two words, the first is the run. */
-function runOfWords(options: SampleOptions, given: ReadonlySet<string>, words: readonly string[]): string {
+function runFor({ options, given, words }: ParsedArguments<typeof SampleOptions>): string {
   const named = options.run || (words.length > 1 ? words[0]! : "");
   return askedRun(named, options.checkpoint, given);
 }

@@ -2,7 +2,6 @@
 // one that another process writes. Everything that models and data sets wrote is shown as text, never obeyed.
 import { z } from "zod";
 import { ConfigError } from "../../core/errors.ts";
-import { whet } from "../../core/program.ts";
 import { visible, visibleLine } from "../../core/visible.ts";
 import { answerLogprobs, type Batch, type BatchGroup, type Phase, readableRun, readBatch } from "../../runs/batch.ts";
 import { readRunConfig } from "../../runs/directory.ts";
@@ -38,9 +37,9 @@ export const command = commandOf(ShowOptions, {
   about: [
     "Shows a run, one of its steps, a group, or an answer with the test it failed on; also while it is being written.",
   ],
-  maxWords: 1,
-  run({ options, words }) {
-    const run = runOf(options.run, words, `${whet} show`);
+  words: "run",
+  async run({ options }) {
+    const run = runOf(options.run);
     return interruptible(async (signal) => {
       const text = await describe({ ...options, run }, signal);
       process.stdout.write(`${visible(text)}\n`);

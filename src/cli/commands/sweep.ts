@@ -1,5 +1,6 @@
 // `./whet sweep key=a,b,c …`: a run for each combination of the values, each by `./whet train` in a process of its own; one table and one
 // page of all. What was done is in the runs' own journals: the same command goes on with those that are not finished.
+
 import { type ChildProcess, spawn } from "node:child_process";
 import { basename, join, resolve } from "node:path";
 import { createInterface } from "node:readline";
@@ -17,11 +18,11 @@ import { defaultRunPath, RunError, readRunConfig } from "../../runs/directory.ts
 import { redact } from "../../runs/log.ts";
 import { lookAt, looksLikeRun, writerOf } from "../../runs/overview.ts";
 import { parseArguments, refuseWords, sortArguments } from "../arguments/options.ts";
+import { trainOptionsHelp } from "../arguments/shown-defaults.ts";
 import { type Asked, gridOf, type Member, ownWords, SweepArguments } from "../arguments/sweep-grid.ts";
 import { askedAgain, findSweep, readSweep, writeSweep } from "../arguments/sweep-record.ts";
-import { trainOptionsHelp } from "../arguments/train-config.ts";
 import { isFinished, type Plan, planNew, planToGoOn } from "../arguments/train-plan.ts";
-import type { Command } from "../command.ts";
+import { type Command, helpOf } from "../command.ts";
 import { agreesToCostOf } from "../terminal/agree.ts";
 import { type Interrupts, interruptible } from "../terminal/interrupt.ts";
 import { say } from "../terminal/loggers.ts";
@@ -29,20 +30,19 @@ import { readMember, sweepTable } from "../text/sweep-table.ts";
 import { textTable } from "../text/table.ts";
 import { budgetExitCode } from "./train.ts";
 
+const described = {
+  usage: ["sweep key=a,b,c … [key=value …] [@config.json]", "sweep FOLDER [key=value …]"],
+  about: [
+    `Trains once for each combination of the values, one run after another or several side by side (parallel=), each as ${whet} train does, in`,
+    "a folder of its own under log_path; then one table and one page compare them. Numbers, choices and switches take several values with",
+    "commas; a key whose value may have commas itself (text, lists, JSON) is given once for each value. FOLDER, or the same command with the",
+    "same log_path, goes on with the runs that are not finished, and shows the table again.",
+  ],
+};
+
 export const command: Command = {
   keys: SweepArguments.shape,
-  help: (args) =>
-    [
-      `Usage: ${whet} sweep key=a,b,c … [key=value …] [@config.json]`,
-      `       ${whet} sweep FOLDER [key=value …]`,
-      "",
-      `Trains once for each combination of the values, one run after another or several side by side (parallel=), each as ${whet} train does, in`,
-      "a folder of its own under log_path; then one table and one page compare them. Numbers, choices and switches take several values with",
-      "commas; a key whose value may have commas itself (text, lists, JSON) is given once for each value. FOLDER, or the same command with the",
-      "same log_path, goes on with the runs that are not finished, and shows the table again.",
-      "",
-      trainOptionsHelp(firstRunOf(args), undefined, SweepArguments),
-    ].join("\n"),
+  help: (args) => helpOf(described, trainOptionsHelp(firstRunOf(args), undefined, SweepArguments)),
   run: (args) => startSweep(args),
 };
 

@@ -1,4 +1,5 @@
 // `./whet train`: builds the parts, checks them before anything is billed, trains, and reports.
+
 import { rmSync } from "node:fs";
 import { resolve } from "node:path";
 import { countOf } from "../../core/count.ts";
@@ -31,14 +32,10 @@ import { Run } from "../../runs/run.ts";
 import { startedFrom } from "../../runs/started-from.ts";
 import { RunView } from "../../runs/view.ts";
 import { recordedSettings } from "../arguments/run-settings.ts";
-import {
-  type ParsedTrainArguments,
-  parseTrainArguments,
-  TrainArguments,
-  trainOptionsHelp,
-} from "../arguments/train-config.ts";
+import { trainOptionsHelp } from "../arguments/shown-defaults.ts";
+import { type ParsedTrainArguments, parseTrainArguments, TrainArguments } from "../arguments/train-config.ts";
 import { isFinished, type Plan, planNew, planToGoOn } from "../arguments/train-plan.ts";
-import type { Command } from "../command.ts";
+import { type Command, helpOf } from "../command.ts";
 import { chargedAs, engineFiles } from "../parts/connect.ts";
 import type { Work } from "../parts/work.ts";
 import { Workbench } from "../parts/workbench.ts";
@@ -50,20 +47,19 @@ import { TrainDisplay } from "../text/train-display.ts";
 import { report } from "../text/train-report.ts";
 import { borrowWeights } from "../weights/named-weights.ts";
 
+const described = {
+  usage: "train [key=value …] [@config.json]",
+  about: [
+    "Trains a LoRA adapter by reinforcement learning on programming problems. Without a key and a server: the embedded engine, the bundled",
+    "model and problems, and the embedded jail. With the log_path of a run it goes on with that run, and keys that are not named are the",
+    `run's (${whet} resume does the same). @config.json takes keys from a file.`,
+  ],
+};
+
 export const command: Command = {
   keys: TrainArguments.shape,
-  help: (args) =>
-    [
-      `Usage: ${whet} train [key=value …] [@config.json]`,
-      "",
-      "Trains a LoRA adapter by reinforcement learning on programming problems. Without a key and a server: the embedded engine, the bundled",
-      "model and problems, and the embedded jail. With the log_path of a run it goes on with that run, and keys that are not named are the",
-      `run's (${whet} resume does the same). @config.json takes keys from a file.`,
-      "",
-      trainOptionsHelp(args),
-    ].join("\n"),
-
-  run: (args) => startTraining(parseTrainArguments(args, `${whet} train`)),
+  help: (args) => helpOf(described, trainOptionsHelp(args)),
+  run: async (args) => startTraining(parseTrainArguments(args)),
 };
 
 /** Begins a run, or goes on with the one that is in `log_path`: with its settings, but for those that are given. */

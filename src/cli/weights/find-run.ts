@@ -9,7 +9,6 @@ import { shellCommand } from "../../core/shell.ts";
 import { visibleLine } from "../../core/visible.ts";
 import { readRunConfig, runFiles, runsFolder } from "../../runs/directory.ts";
 import { findRuns, journalFiles, looksLikeRun, sweepFile } from "../../runs/overview.ts";
-import { refuseWords } from "../arguments/options.ts";
 
 /** The key of every command that is about a run. */
 export const runKey = z.string().default("").describe("a run: its name, its path or latest; the newest unless named");
@@ -61,13 +60,11 @@ export function findRun(word: string): string {
   );
 }
 
-/** The run of a command line: run=, or its one word; else the newest. */
-export function runOf(named: string, words: readonly string[], usage: string): string {
-  refuseWords(named === "" ? words.slice(1) : words, usage);
-  const word = named || words[0];
-  const path = word === undefined ? newestRun() : findRun(word);
+/** The run that a command line names; else the newest. */
+export function runOf(named: string): string {
+  const path = named === "" ? newestRun() : findRun(named);
   if (path === undefined) throw noSuchRun("latest");
-  if (word === undefined) sayRun(path);
+  if (named === "") sayRun(path);
   return path;
 }
 
