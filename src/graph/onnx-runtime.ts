@@ -1,6 +1,6 @@
 // Finds ONNX Runtime on this machine. It is large and only the engine needs it, so the package does not depend on it: it is the one
 // that is installed beside this package (a checkout's, or a project's own) if it has the right version, else the private copy that
-// the command line fetches on first use (cli/engines/runtime.ts).
+// the command line fetches on first use (cli/engines/embedded/runtime.ts).
 import "./no-telemetry.ts";
 import { createRequire } from "node:module";
 import { join } from "node:path";

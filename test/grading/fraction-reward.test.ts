@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { openGrader } from "../../src/cli/parts/connect.ts";
+import { openGrader } from "../../src/cli/parts/grader.ts";
 import { normalizeTests } from "../../src/grading/index.ts";
 import { presetConfig } from "../../src/rl/config.ts";
 

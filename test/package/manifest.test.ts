@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { runtimePackages } from "../../src/cli/engines/runtime.ts";
+import { runtimePackages } from "../../src/cli/engines/embedded/runtime.ts";
 import { sourceEntries } from "../../src/core/own-entries.mjs";
 import { runtimeVersion } from "../../src/graph/onnx-runtime.ts";
 

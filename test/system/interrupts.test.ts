@@ -4,7 +4,7 @@ import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { EmbeddedServer } from "../../src/cli/engines/embedded-server.ts";
+import { EmbeddedServer } from "../../src/cli/engines/embedded/server.ts";
 import { readJsonLines } from "../../src/core/jsonl.ts";
 import { Random } from "../../src/core/random.ts";
 import { readJournal } from "../../src/runs/read-journal.ts";

@@ -26,11 +26,9 @@ import {
   textField,
   whyNoTests,
 } from "../problems/grading-options.ts";
-import { mapInOrder } from "../problems/json-rows.ts";
 import { type ProblemRow, problemRows } from "../problems/problem-rows.ts";
 import { interruptible } from "../terminal/interrupt.ts";
-import { Progress } from "../terminal/progress.ts";
-import { type CertifyRow, header, rowOf, tableLine } from "../text/certify-table.ts";
+import { type CertifyRow, printTable, rowOf } from "../text/certify.ts";
 
 const CertifyOptions = z.strictObject({
   ...gradingShape,
@@ -76,47 +74,35 @@ async function certifyFile(
   const { preset, usual } = presetOf(undefined);
   const limitS = options.reward_timeout ?? usual.reward_timeout;
   const { sandbox, grader, programsAtOnce } = await openGrading(options, limitS, { cacheSize: 0 });
-  const progress = new Progress({ label: "certified" });
   const counts = { good: 0, bad: 0 };
   const leftOut = new Map<string, number>();
   const ids = new Set<string>();
   let shownFile = file;
+  const certifyRow = async (row: ProblemRow): Promise<CertifyRow> => {
+    const name = row.value ? nameOf(row.value, row.line) : `line ${row.line}`;
+    const drop = reasonToDrop(row, ids, options.max_tests_bytes);
+    if (drop) {
+      const verdict = `bad: train leaves it out, ${drop.reason}: ${drop.why}`;
+      return { cells: [name, ...Array(6).fill("-"), verdict], good: false, leftOut: drop.reason, details: [] };
+    }
+    const { tests } = testsOfRow(row.value!, row.source);
+    const languages = languagesOfRow(row.value!) ?? row.languages;
+    const problem = { id: name, tests, languages, comparator: comparatorOfRow(row.value!) ?? options.comparator };
+    const solutions = solutionsOf((name) => row.value!.get(name)).slice(0, options.max_solutions);
+    const certificate = await certify(grader, { problem, solutions, repeats: options.repeats }, { signal });
+    return rowOf(name, tests.length, certificate, limitS);
+  };
+  const take = (line: CertifyRow, row: ProblemRow) => {
+    if (row.file !== undefined && row.file !== shownFile) console.log(`${row.file}:`);
+    shownFile = row.file ?? shownFile;
+    if (line.leftOut !== undefined) leftOut.set(line.leftOut, (leftOut.get(line.leftOut) ?? 0) + 1);
+  };
+  const why = options.reward_timeout === undefined ? ` (preset=${preset})` : "";
+  const note = `whetstone: certifying in ${sandbox.description.summary}; ${limitS} s per test${why}`;
+  const problems = { rows: withFirst(first, rows), window: 2 * programsAtOnce, show: options.show, note };
   try {
-    const why = options.reward_timeout === undefined ? ` (preset=${preset})` : "";
-    progress.print(`whetstone: certifying in ${sandbox.description.summary}; ${limitS} s per test${why}`);
-    console.log(tableLine(header));
-    await mapInOrder(
-      withFirst(first, rows),
-      2 * programsAtOnce,
-      async (row): Promise<CertifyRow> => {
-        const name = row.value ? nameOf(row.value, row.line) : `line ${row.line}`;
-        const drop = reasonToDrop(row, ids, options.max_tests_bytes);
-        if (drop) {
-          const verdict = `bad: train leaves it out, ${drop.reason}: ${drop.why}`;
-          return { cells: [name, ...Array(6).fill("-"), verdict], good: false, leftOut: drop.reason, details: [] };
-        }
-        const { tests } = testsOfRow(row.value!, row.source);
-        const languages = languagesOfRow(row.value!) ?? row.languages;
-        const problem = { id: name, tests, languages, comparator: comparatorOfRow(row.value!) ?? options.comparator };
-        const solutions = solutionsOf((name) => row.value!.get(name)).slice(0, options.max_solutions);
-        const certificate = await certify(grader, { problem, solutions, repeats: options.repeats }, { signal });
-        return rowOf(name, tests.length, certificate, limitS);
-      },
-      (line, row: ProblemRow) => {
-        if (row.file !== undefined && row.file !== shownFile) console.log(`${row.file}:`);
-        shownFile = row.file ?? shownFile;
-        counts[line.good ? "good" : "bad"]++;
-        if (line.leftOut !== undefined) leftOut.set(line.leftOut, (leftOut.get(line.leftOut) ?? 0) + 1);
-        if (options.show === "all" || !line.good) console.log([tableLine(line.cells), ...line.details].join("\n"));
-        progress.update(counts.good + counts.bad, {
-          note: `${counts.bad} bad`,
-          ...(row.fraction === undefined ? {} : { fraction: row.fraction }),
-        });
-      },
-      signal,
-    );
+    await printTable({ ...problems, certify: certifyRow, fractionOf: (row) => row.fraction, take }, counts, signal);
   } finally {
-    progress.end(`whetstone: ${counts.good} good, ${counts.bad} bad${signal.aborted ? "; interrupted" : ""}`);
     console.error(`whetstone: ${forecast(file, counts, leftOut)}`);
     await sandbox.close();
   }

@@ -23,7 +23,8 @@ import { recordedSettings } from "../arguments/run-settings.ts";
 import { trainOptionsHelp } from "../arguments/shown-defaults.ts";
 import { parseArgumentsOfRun, resolveConfig, TrainArguments } from "../arguments/train-config.ts";
 import { type Command, helpOf } from "../command.ts";
-import { chargedAs, type EngineConnection, engineFiles, type GraderConnection, presetFor } from "../parts/connect.ts";
+import { chargedAs, type EngineConnection, engineFiles, presetFor } from "../parts/connect.ts";
+import type { GraderConnection } from "../parts/grader.ts";
 import { Workbench } from "../parts/workbench.ts";
 import { interruptible } from "../terminal/interrupt.ts";
 import { silentLogger } from "../terminal/loggers.ts";
@@ -103,8 +104,8 @@ async function examine(
   const checkSandbox = () =>
     check<GraderConnection>("sandbox", async () => {
       const { grading: value } = await code();
-      const lacks = value.description.lacks.length > 0 ? `; lacks: ${value.description.lacks.join(", ")}` : "";
-      return { value, found: value.description.summary + lacks };
+      const { summary, lacks } = value.sandbox.description;
+      return { value, found: summary + (lacks.length > 0 ? `; lacks: ${lacks.join(", ")}` : "") };
     });
   try {
     const isOwn =

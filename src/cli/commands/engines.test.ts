@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { foldersInMemory } from "../../../test/support/folders.ts";
 import { runWhet } from "../../../test/support/whet.ts";
-import { skyrlVersion } from "../engines/skyrl-install.ts";
+import { skyrlVersion } from "../engines/skyrl/install.ts";
 
 const newFolder = foldersInMemory();
 const cache = newFolder();

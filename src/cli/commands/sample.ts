@@ -15,7 +15,7 @@ import type { ParsedArguments } from "../arguments/options.ts";
 import { askedRun, askedRunKey, askingKeys, settingsOfRun } from "../arguments/run-settings.ts";
 import { describeRunOptions } from "../arguments/shown-defaults.ts";
 import { commandOf } from "../command.ts";
-import type { GraderConnection } from "../parts/connect.ts";
+import type { GraderConnection } from "../parts/grader.ts";
 import { findProblem, type GivenProblem, givenId } from "../problems/find-problem.ts";
 import { serveAsked } from "../serve/serve-asked.ts";
 import { interruptible } from "../terminal/interrupt.ts";

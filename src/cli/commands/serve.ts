@@ -19,8 +19,8 @@ import {
 } from "../../server/index.ts";
 import { loadTokenizer } from "../../tokenizer/index.ts";
 import { commandOf } from "../command.ts";
-import { bundledName, embeddedModel, isMissing } from "../engines/embedded-model.ts";
-import { ensureRuntime } from "../engines/runtime.ts";
+import { ensureRuntime } from "../engines/embedded/runtime.ts";
+import { bundledName, embeddedModel, isMissing, modelNameOf } from "../engines/model.ts";
 import { simulatedOptions, simulatedParts } from "../serve/serve-simulated.ts";
 import { TinkerChat } from "../serve/tinker-chat.ts";
 
@@ -124,10 +124,11 @@ function audited(options: Options, parts: EngineParts): EngineParts {
 }
 
 async function embedded(options: Options): Promise<EngineParts> {
-  const { name: ownName, folder: dir } = await embeddedModel(options.model ?? bundledName).catch((error: unknown) => {
+  const model = options.model ?? bundledName;
+  const dir = await embeddedModel(model).catch((error: unknown) => {
     throw isMissing(error) ? new ConfigError("config/bad-value", `model=${error.message}`, { cause: error }) : error;
   });
-  const name = options.model_name ?? ownName;
+  const name = options.model_name ?? modelNameOf(model);
   // Fetched and loaded here, so that the simulated engine starts without ONNX Runtime.
   await ensureRuntime(say);
   const { createEmbeddedEngine } = await import("../../engine/index.ts");

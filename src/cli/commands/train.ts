@@ -170,9 +170,10 @@ async function trainInto(
     const work = await loadWork(run, bench, renderer);
     const code = bench.code(outage);
     const grading = await bench.programs(work, code);
-    if (grading) {
-      logger.info(`sandbox  ${grading.description.summary}`);
-      for (const lack of grading.description.lacks) logger.warn(`this sandbox level lacks: ${lack}`);
+    const description = grading?.sandbox.description;
+    if (grading && description) {
+      logger.info(`sandbox  ${description.summary}`);
+      for (const lack of description.lacks) logger.warn(`this sandbox level lacks: ${lack}`);
       await grading.check(drain);
     }
     const resolved = bench.config;
@@ -181,7 +182,7 @@ async function trainInto(
       renderer,
       engine: kind,
       tariff,
-      sandbox: grading?.description.kind ?? "own reward",
+      sandbox: description?.kind ?? "own reward",
       maxTurns: work.maxTurns,
       train: { fingerprint: work.fingerprints.train, size: work.train.size },
       test: work.fingerprints.test === undefined ? undefined : { fingerprint: work.fingerprints.test },

@@ -2,10 +2,10 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { runtimeFolder, runtimeVersion } from "../../graph/onnx-runtime.ts";
-import { embeddedModel } from "./embedded-model.ts";
-import { EmbeddedServer } from "./embedded-server.ts";
+import { ensureRuntime } from "./embedded/runtime.ts";
+import { EmbeddedServer } from "./embedded/server.ts";
 import type { LocalEngine } from "./engine.ts";
-import { ensureRuntime } from "./runtime.ts";
+import { embeddedModel } from "./model.ts";
 
 export const embedded: LocalEngine = {
   summary: "the Tinker API over this machine's CPU; nothing to install but ONNX Runtime",
@@ -18,7 +18,7 @@ export const embedded: LocalEngine = {
     // Here rather than in the child process, whose words go to a file.
     await ensureRuntime((line) => logger.info(line));
     const audit = process.env["WHET_ENGINE_AUDIT"];
-    const { folder } = await embeddedModel(model, signal);
+    const folder = await embeddedModel(model, signal);
     return EmbeddedServer.start({
       stateDir,
       logFile,

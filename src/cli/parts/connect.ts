@@ -1,27 +1,19 @@
-// Chooses and opens the parts that a command works with: the Tinker endpoint, the tokenizer and renderer, the sandbox and grader.
+// The Tinker endpoint that a command works with: which one the settings ask for, its models, and a connection to it.
 import { join } from "node:path";
 import { APIStatusError, type ClientOptions, CredentialError, ServiceClient } from "../../client/index.ts";
 import { defaultBaseUrl, isHosted } from "../../client/options.ts";
 import { ConfigError, WhetstoneError } from "../../core/errors.ts";
-import { type LanguageName, languagesNamed } from "../../core/languages/languages.ts";
 import type { OutageNews } from "../../core/outage.ts";
 import { whet } from "../../core/program.ts";
 import { shellCommand } from "../../core/shell.ts";
-import { createGrader, type Grader, openSandbox, runCanary } from "../../grading/index.ts";
 import { type EnginePreset, presetConfig, type TrainConfig } from "../../rl/config.ts";
 import { type OfferedModel, offeredModels, offerOf } from "../../rl/offered.ts";
 import type { EngineName } from "../../rl/prices.ts";
 import { type Logger, redact } from "../../runs/log.ts";
-import { auditedSandbox } from "../../sandbox/audited.ts";
-import type { Sandbox, SandboxDescription } from "../../sandbox/sandbox.ts";
-import { bundledName, isMissing } from "../engines/embedded-model.ts";
 import type { RunningEngine } from "../engines/engine.ts";
 import { isLocal, localEngines } from "../engines/index.ts";
-import { supported } from "../problems/grading-options.ts";
+import { bundledName, isMissing } from "../engines/model.ts";
 import { nearestModel } from "./nearest-model.ts";
-
-/** A check before the first billed call failed. */
-export class PreflightError extends WhetstoneError {}
 
 /** What of the settings decides on engine and preset. */
 type Asked = Partial<Pick<TrainConfig, "base_url" | "engine" | "model_name">>;
@@ -157,7 +149,7 @@ async function modelsAt(clientOptions: ClientOptions): Promise<OfferedModel[]> {
     }
   } catch (error) {
     if (error instanceof APIStatusError && (error.status === 401 || error.status === 403)) {
-      throw new PreflightError(
+      throw new WhetstoneError(
         "cli/key-refused",
         `The server refused the API key (status ${error.status}). Set TINKER_API_KEY, in .env or the environment, to a key that is valid there.`,
         { cause: error },
@@ -174,7 +166,7 @@ export function checkModel(connection: EngineConnection, modelName: string): Off
   if (found || connection.models.length === 0) return found;
   const names = connection.models.filter(({ trainable }) => trainable !== false).map(({ name }) => name);
   const nearest = nearestModel(modelName, names) ?? names[0];
-  throw new PreflightError(
+  throw new WhetstoneError(
     "cli/model-not-offered",
     `model_name=${modelName} is not offered by this server. It offers: ${names.join(", ")}. ` +
       (nearest === undefined ? "Use another server." : `The nearest: ${commandAgain({ model_name: nearest })}`),
@@ -182,9 +174,9 @@ export function checkModel(connection: EngineConnection, modelName: string): Off
 }
 
 /** An engine of this machine wants the model on this machine, or on the hub. */
-function notHere(modelName: string, kind: EngineName, cause: Error): PreflightError {
+function notHere(modelName: string, kind: EngineName, cause: Error): WhetstoneError {
   const why = kind === "embedded" ? `${noKeyNotice}, and ` : "";
-  return new PreflightError(
+  return new WhetstoneError(
     "cli/model-not-here",
     `model_name=${modelName} cannot be trained here: ${why}${cause.message} For the hosted service put TINKER_API_KEY into .env, for a server ` +
       `name it with base_url=; or train what is here: ${commandAgain({ model_name: undefined, preset: "nano" })}`,
@@ -197,82 +189,6 @@ function commandAgain(changes: Readonly<Record<string, string | undefined>>): st
   const given = process.argv.slice(2).filter((word) => !Object.keys(changes).some((key) => word.startsWith(`${key}=`)));
   const changed = Object.entries(changes).flatMap(([key, value]) => (value === undefined ? [] : [`${key}=${value}`]));
   return redact(shellCommand(whet, ...given, ...changed));
-}
-
-export interface GraderConnection {
-  grader: Grader;
-  description: SandboxDescription;
-  /** What it runs programs in. */
-  sandbox: Sandbox;
-  /** Grades programs whose verdicts are known; rejects when one comes out wrong. */
-  check(signal: AbortSignal): Promise<void>;
-  /** Rejects where programs of a language cannot run. */
-  supports(language: LanguageName): Promise<void>;
-  close(): Promise<void>;
-}
-
-/** Opens the sandbox and puts a grader over it. */
-export async function openGrader(
-  config: Pick<
-    TrainConfig,
-    | "sandbox_url"
-    | "sandbox_python"
-    | "sandbox_packages"
-    | "sandbox_memory_mb"
-    | "sandbox_max_concurrency"
-    | "comparator"
-    | "language"
-    | "typecheck"
-    | "reward_timeout"
-    | "format_coef"
-    | "reward"
-    | "max_tests"
-    | "seed"
-  >,
-): Promise<GraderConnection> {
-  const sandbox = await openSandbox({
-    sandboxUrl: config.sandbox_url === "" ? undefined : config.sandbox_url,
-    sandboxPython: config.sandbox_python === "" ? undefined : config.sandbox_python,
-    sandboxPackages: config.sandbox_packages,
-    typecheck: config.typecheck,
-    say: (line) => console.error(`whetstone: ${line}`),
-    maxConcurrency: config.sandbox_max_concurrency === 0 ? undefined : config.sandbox_max_concurrency,
-  });
-  const languages = languagesNamed(config.language) ?? [];
-  await supported(sandbox, languages);
-  // A share is one of all tests, so none is left out after a failure.
-  const byShare = config.reward === "fraction";
-  const rules = {
-    sandbox,
-    comparator: config.comparator,
-    languages,
-    limits: { rewardTimeoutS: config.reward_timeout, memoryBytes: config.sandbox_memory_mb * 1024 ** 2 },
-    reward: { formatCoef: config.format_coef, fractional: byShare },
-    tests: { maxTests: config.max_tests, seed: config.seed },
-    everyTest: byShare,
-    ...(config.sandbox_max_concurrency > 0 ? { concurrency: config.sandbox_max_concurrency } : {}),
-  };
-  // For whoever counts what was run: the canary's programs are not the run's.
-  const audit = process.env["WHET_SANDBOX_AUDIT"];
-  return {
-    grader: createGrader(audit ? { ...rules, sandbox: auditedSandbox(sandbox, audit) } : rules),
-    description: sandbox.description,
-    sandbox,
-    check: async (signal) => {
-      const { surprises } = await runCanary(
-        createGrader({ ...rules, comparator: "tolerant", tests: {}, cacheSize: 0 }),
-        { signal, languages },
-      );
-      if (surprises.length === 0) return;
-      throw new PreflightError(
-        "cli/grader-broken",
-        `The grader judges known programs wrongly: ${surprises.slice(0, 3).join("; ")}. Training on its rewards would teach nonsense. ` +
-          "Check the sandbox's Python, or use another sandbox.",
-      );
-    },
-    supports: (language) => sandbox.supports(language),
-    close: () => sandbox.close(),
-  };
 }
 
 /** Where a run keeps the embedded engine's checkpoints and log. */

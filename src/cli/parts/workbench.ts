@@ -1,6 +1,7 @@
 // The parts a command works with, opened one by one and closed together: the sandbox and grader, the engine, the renderer, the data or
 // the environment.
 // What opening them teaches (the server's context window, the renderer's name) goes into the config that the bench hands out.
+
 import type { TrainingClient } from "../../client/index.ts";
 import type { Dataset, LoadProgress, Split } from "../../data/index.ts";
 import type { Renderer } from "../../renderers/index.ts";
@@ -16,7 +17,8 @@ import { openRenderer } from "../../rl/open-renderer.ts";
 import type { EngineName } from "../../rl/prices.ts";
 import { loadProblems } from "../../rl/tasks.ts";
 import type { Logger } from "../../runs/log.ts";
-import { checkModel, connectEngine, type EngineConnection, type GraderConnection, openGrader } from "./connect.ts";
+import { checkModel, connectEngine, type EngineConnection } from "./connect.ts";
+import { type GraderConnection, openGrader } from "./grader.ts";
 import { tellStrayErrors } from "./stray-errors.ts";
 import { loadVerifiers } from "./verifiers-environment.ts";
 import { dataWork, ownWork, supervisedWork, type Work, type WorkOptions } from "./work.ts";
@@ -75,7 +77,7 @@ export class Workbench {
   ): Promise<GraderConnection | undefined> {
     if (this.#environment) return undefined;
     const { grading } = await code();
-    for (const language of languages) await grading.supports(language);
+    for (const language of languages) await grading.sandbox.supports(language);
     return grading;
   }
 

@@ -1,11 +1,10 @@
 // `./whet certify suite=`: a suite's references pass its own check here, apart from the program, and programs that know nothing fail.
+
 import { certify } from "../../grading/certify.ts";
 import { presetConfig } from "../../rl/config.ts";
 import { stderrLogger as logger } from "../terminal/loggers.ts";
-import { Progress } from "../terminal/progress.ts";
-import { header, rowOf, tableLine } from "../text/certify-table.ts";
-import { mapInOrder } from "./json-rows.ts";
-import { loadSuiteOf, openSuite, suiteSettings } from "./suite-work.ts";
+import { type CertifyRow, printTable, rowOf } from "../text/certify.ts";
+import { loadSuiteOf, openSuite, type ReadyProblem, suiteSettings } from "./suite-work.ts";
 
 export interface CertifySuiteOptions {
   suite: string;
@@ -38,34 +37,23 @@ export async function certifySuite(
   const loaded = await loadSuiteOf(options.suite, asked, signal);
   const config = suiteSettings(loaded, asked, given);
   const suite = await openSuite({ name: options.suite, loaded, config, samples: "the suite itself", logger, signal });
-  const progress = new Progress({ label: "certified", total: suite.problems.length });
   const counts = { good: 0, bad: 0 };
-  try {
-    console.log(tableLine(header));
-    await mapInOrder(
-      suite.problems,
-      16,
-      async ({ id, tests, solutions, check }) => {
-        const problem = { id, tests: await tests(), languages: ["python"] as const };
-        const chosen = solutions.slice(0, options.max_solutions);
-        const certificate = await certify(
-          suite.grader,
-          { problem, solutions: chosen, repeats: options.repeats },
-          { signal },
-        );
-        // Some suites are published without any.
-        const problems = certificate.problems.filter((one) => solutions.length > 0 || one !== "no reference solution");
-        return rowOf(id, problem.tests.length, { ...certificate, problems }, check?.timeoutS ?? config.reward_timeout);
-      },
-      (row) => {
-        counts[row.good ? "good" : "bad"]++;
-        if (options.show === "all" || !row.good) console.log([tableLine(row.cells), ...row.details].join("\n"));
-        progress.update(counts.good + counts.bad, { note: `${counts.bad} bad` });
-      },
-      signal,
+  const certifyProblem = async ({ id, tests, solutions, check }: ReadyProblem): Promise<CertifyRow> => {
+    const problem = { id, tests: await tests(), languages: ["python"] as const };
+    const chosen = solutions.slice(0, options.max_solutions);
+    const certificate = await certify(
+      suite.grader,
+      { problem, solutions: chosen, repeats: options.repeats },
+      { signal },
     );
+    // Some suites are published without any.
+    const problems = certificate.problems.filter((one) => solutions.length > 0 || one !== "no reference solution");
+    return rowOf(id, problem.tests.length, { ...certificate, problems }, check?.timeoutS ?? config.reward_timeout);
+  };
+  const rows = { rows: suite.problems, total: suite.problems.length, window: 16, show: options.show };
+  try {
+    await printTable({ ...rows, certify: certifyProblem }, counts, signal);
   } finally {
-    progress.end(`whetstone: ${counts.good} good, ${counts.bad} bad${signal.aborted ? "; interrupted" : ""}`);
     for (const note of suite.notes) console.error(`whetstone: ${note}`);
     await suite.close();
   }

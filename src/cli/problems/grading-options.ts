@@ -1,7 +1,8 @@
 // What the commands that grade files share: their keys, the grader that follows from them, and reading a row's tests and comparator.
+
 import { z } from "zod";
 import { ConfigError } from "../../core/errors.ts";
-import { type LanguageName, languageNames, languagesNamed } from "../../core/languages/languages.ts";
+import { languageNames, languagesNamed } from "../../core/languages/languages.ts";
 import { whet } from "../../core/program.ts";
 import { describeProblem } from "../../data/left-out.ts";
 import { languagesOf } from "../../data/problem.ts";
@@ -22,8 +23,7 @@ import {
   testSelections,
   writeJson,
 } from "../../grading/index.ts";
-import { openSandbox } from "../../sandbox/open-sandbox.ts";
-import type { Sandbox } from "../../sandbox/sandbox.ts";
+import { openPrograms } from "../parts/grader.ts";
 
 export const gradingShape = {
   comparator: z.enum(comparatorNames).default("tolerant").describe("how outputs are compared; a row may name its own"),
@@ -57,36 +57,26 @@ type GradingOptions = z.output<z.ZodObject<Omit<typeof gradingShape, "reward_tim
 /** The sandbox that the keys ask for, with a grader over it; `rules` are the command's own. */
 export async function openGrading(options: GradingOptions, rewardTimeoutS: number, rules: Partial<GraderOptions>) {
   const { concurrency } = options;
-  const sandbox = await openSandbox({
-    sandboxUrl: options.sandbox_url,
-    sandboxPython: options.sandbox_python,
-    sandboxPackages: options.sandbox_packages,
-    typecheck: options.typecheck,
-    say: (line) => console.error(`whetstone: ${line}`),
-    maxConcurrency: concurrency,
-  });
-  const languages = languagesNamed(options.language) ?? [];
-  await supported(sandbox, languages);
+  const { sandbox, languages } = await openPrograms(
+    {
+      sandboxUrl: options.sandbox_url,
+      sandboxPython: options.sandbox_python,
+      sandboxPackages: options.sandbox_packages,
+      typecheck: options.typecheck,
+      maxConcurrency: concurrency,
+    },
+    options.language,
+  );
   const grader = createGrader({
     sandbox,
     languages,
     comparator: options.comparator,
     limits: { rewardTimeoutS, memoryBytes: options.memory_mb * 1024 ** 2 },
     tests: { maxTests: options.max_tests, selection: options.test_selection },
-    ...(concurrency === undefined ? {} : { concurrency }),
+    ...(concurrency !== undefined && { concurrency }),
     ...rules,
   });
   return { sandbox, grader, programsAtOnce: concurrency ?? sandbox.description.programsAtOnce ?? 4 };
-}
-
-/** Rejects, with the sandbox closed, where programs of one of the languages cannot run. */
-export async function supported(sandbox: Sandbox, languages: readonly LanguageName[]): Promise<void> {
-  try {
-    for (const language of languages) await sandbox.supports(language);
-  } catch (error) {
-    await sandbox.close();
-    throw error;
-  }
 }
 
 /** The languages that a row names; undefined where it names none, null where it names one in which no programs are run. */

@@ -18,7 +18,7 @@ import { type LoadedSuite, loadSuite } from "../../suites/find.ts";
 import { datesOfModel } from "../../suites/models.ts";
 import type { SuiteProblem } from "../../suites/suite.ts";
 import { parseSuite } from "../../suites/suites.ts";
-import { openGrader } from "../parts/connect.ts";
+import { openGrader } from "../parts/grader.ts";
 import { say } from "../terminal/loggers.ts";
 
 /** A problem of a suite whose judge is ready. */

@@ -6,7 +6,7 @@ import { ConfigError } from "../../core/errors.ts";
 import { answersChat, type ChatServer } from "../../openai/index.ts";
 import { chooseRenderer } from "../../renderers/index.ts";
 import { loadTokenizer } from "../../tokenizer/index.ts";
-import { bundledName } from "../engines/embedded-model.ts";
+import { bundledName } from "../engines/model.ts";
 import { ServedChat } from "./served-chat.ts";
 
 interface Options {

@@ -90,3 +90,20 @@ export const showDownload =
       fraction: receivedBytes / (totalBytes || 1),
       note: `MB of ${path}`,
     });
+
+/** Shows `label` with the seconds so far and what `note` was last told, until the work is over. */
+export async function waitingFor<T>(label: string, work: (note: (what: string) => void) => Promise<T>): Promise<T> {
+  const progress = new Progress({ label });
+  const started = performance.now();
+  let note = "";
+  const show = () => progress.update(Math.round((performance.now() - started) / 1000), { note: `s  ${note}` });
+  const timer = setInterval(show, 250);
+  try {
+    return await work((what) => {
+      note = what;
+    });
+  } finally {
+    clearInterval(timer);
+    progress.end();
+  }
+}

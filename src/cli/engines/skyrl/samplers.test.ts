@@ -1,8 +1,8 @@
 import { mkdirSync, readdirSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { foldersInMemory } from "../../../test/support/folders.ts";
-import { dropSamplers } from "./skyrl-samplers.ts";
+import { foldersInMemory } from "../../../../test/support/folders.ts";
+import { dropSamplers } from "./samplers.ts";
 
 const newFolder = foldersInMemory();
 

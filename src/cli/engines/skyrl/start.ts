@@ -1,21 +1,21 @@
 // The start of engine=skyrl: says what fits this machine, installs SkyRL, fetches the model, and starts the server for one command.
+
 import { mkdirSync, rmSync, symlinkSync } from "node:fs";
-import { basename, dirname, isAbsolute, join } from "node:path";
-import { ConfigError, WhetstoneError } from "../../core/errors.ts";
-import { freeBytes } from "../../core/files.ts";
-import { takeLock } from "../../core/lock-file.ts";
-import { isGguf } from "../../gguf/index.ts";
-import { modelFolder } from "../../hub/model-folder.ts";
-import { presetConfig } from "../../rl/config.ts";
-import { completionsPerStep } from "../../rl/sizes.ts";
-import type { Logger } from "../../runs/log.ts";
-import { findInterpreter } from "../../sandbox/interpreter.ts";
-import { Progress, showDownload } from "../terminal/progress.ts";
-import type { EngineStart, RunningEngine } from "./engine.ts";
+import { dirname, isAbsolute, join } from "node:path";
+import { ConfigError, WhetstoneError } from "../../../core/errors.ts";
+import { freeBytes } from "../../../core/files.ts";
+import { takeLock } from "../../../core/lock-file.ts";
+import { isGguf } from "../../../gguf/index.ts";
+import { presetConfig } from "../../../rl/config.ts";
+import { completionsPerStep } from "../../../rl/sizes.ts";
+import type { Logger } from "../../../runs/log.ts";
+import { findInterpreter } from "../../../sandbox/interpreter.ts";
+import type { EngineStart, RunningEngine } from "../engine.ts";
+import { describeGpu, type Gpu, gpus, memory, size } from "../machine.ts";
+import { fetchModel } from "../model.ts";
 import { configIn, dtypeOf, type Fit, fitInto, sizesOf } from "./fit.ts";
-import { describeGpu, type Gpu, gpus, memory, size } from "./machine.ts";
-import { skyrlPython, skyrlVersion } from "./skyrl-install.ts";
-import { startSkyrl } from "./skyrl-server.ts";
+import { skyrlPython, skyrlVersion } from "./install.ts";
+import { startSkyrl } from "./server.ts";
 
 /** What SkyRL's JAX backend computes. */
 const computed = /^(Llama|Llama3|Qwen3|Qwen3Moe|Qwen3_5|DeepseekV3|Glm4MoeLite)For(CausalLM|ConditionalGeneration)$/;
@@ -32,9 +32,11 @@ export async function start(options: EngineStart): Promise<RunningEngine> {
   try {
     const gpu = await lookAtMachine(logger);
     let fit: Fit | undefined;
-    const folder = await fetchModel(options, (place) => {
+    refuseGguf(model);
+    const check = (place: string) => {
       fit = sayFit(place, options, gpu);
-    });
+    };
+    const folder = await fetchModel(model, check, signal);
     const python = config.engine_python
       ? (await findInterpreter(config.engine_python)).executable
       : await skyrlPython(logger, signal);
@@ -78,23 +80,12 @@ function hold(stateDir: string): () => void {
   );
 }
 
-async function fetchModel({ model, signal }: EngineStart, check: (folder: string) => void): Promise<string> {
+function refuseGguf(model: string): void {
   if (isGguf(model))
     throw new ConfigError(
       "config/bad-value",
       `model_name=${model}: SkyRL reads safetensors alone. Name the model that the file was made of, or engine=embedded.`,
     );
-  const progress = new Progress({ label: basename(model) });
-  try {
-    return await modelFolder(model, {
-      check,
-      onNotice: (line) => progress.print(line),
-      onProgress: showDownload(progress),
-      ...(signal && { signal }),
-    });
-  } finally {
-    progress.end();
-  }
 }
 
 /** Says what fits, before weights are fetched; refuses what does not. */

@@ -1,22 +1,23 @@
-// Installs SkyRL, once, into a folder of the cache: the versions of skyrl.txt, by uv, in an environment of its own. Nothing outside that
+// Installs SkyRL, once, into a folder of the cache: those of versions.txt, by uv, in an environment of its own. Nothing outside that
 // folder is changed; what was fetched before an interruption is not fetched again.
+
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { cacheFolder } from "../../core/cache.ts";
-import { WhetstoneError } from "../../core/errors.ts";
-import { freeBytes } from "../../core/files.ts";
-import { findOnPath } from "../../core/languages/machine.ts";
-import { waitForLock } from "../../core/lock-file.ts";
-import { whet } from "../../core/program.ts";
-import type { Logger } from "../../runs/log.ts";
-import { findInterpreter } from "../../sandbox/interpreter.ts";
-import { pipFor } from "../../sandbox/packages.ts";
-import { gib, size } from "./machine.ts";
-import { waitingFor } from "./stages.ts";
+import { cacheFolder } from "../../../core/cache.ts";
+import { WhetstoneError } from "../../../core/errors.ts";
+import { freeBytes } from "../../../core/files.ts";
+import { findOnPath } from "../../../core/languages/machine.ts";
+import { waitForLock } from "../../../core/lock-file.ts";
+import { whet } from "../../../core/program.ts";
+import type { Logger } from "../../../runs/log.ts";
+import { findInterpreter } from "../../../sandbox/interpreter.ts";
+import { pipFor } from "../../../sandbox/packages.ts";
+import { waitingFor } from "../../terminal/progress.ts";
+import { gib, size } from "../machine.ts";
 
 export const skyrlVersion = "0.3.0";
 const uvVersion = "0.13.8";
@@ -30,7 +31,7 @@ const pythonOf = (folder: string) => join(folder, "env", "bin", "python");
 export const compiledFolder = (): string => join(cacheFolder(), "engines", `skyrl-${skyrlVersion}-compiled`);
 export const isInstalled = (): boolean =>
   existsSync(join(skyrlFolder(), "complete")) && existsSync(pythonOf(skyrlFolder()));
-const lockedVersions = fileURLToPath(new URL("./skyrl.txt", import.meta.url));
+const lockedVersions = fileURLToPath(new URL("./versions.txt", import.meta.url));
 
 /** The interpreter that has SkyRL, which is installed where it is not there yet. */
 export async function skyrlPython(logger: Logger, signal?: AbortSignal): Promise<string> {

@@ -1,17 +1,19 @@
 // SkyRL's server as a child process on a loopback port: its database and checkpoints in the run's folder, its log read for what it waits
 // for and what is wrong. It ends with this process, however that ends.
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { chmodSync, createWriteStream, existsSync, mkdirSync, writeFileSync } from "node:fs";
+
+import { execFileSync } from "node:child_process";
+import { chmodSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { WhetstoneError } from "../../core/errors.ts";
-import { shellCommand } from "../../core/shell.ts";
-import type { EngineStart, RunningEngine } from "./engine.ts";
-import { compiledFolder } from "./skyrl-install.ts";
-import { addressIn, causeIn, compiledIn, isReady, savesSampler, stageIn } from "./skyrl-log.ts";
-import { dropSamplers } from "./skyrl-samplers.ts";
-import { waitingFor } from "./stages.ts";
+import { WhetstoneError } from "../../../core/errors.ts";
+import { shellCommand } from "../../../core/shell.ts";
+import { waitingFor } from "../../terminal/progress.ts";
+import type { EngineStart, RunningEngine } from "../engine.ts";
+import { closeLog, openLog, spawnEngine, stopEngine } from "../process.ts";
+import { compiledFolder } from "./install.ts";
+import { addressIn, causeIn, compiledIn, isReady, savesSampler, stageIn } from "./log.ts";
+import { dropSamplers } from "./samplers.ts";
 
 export interface SkyrlStart extends EngineStart {
   python: string;
@@ -38,17 +40,9 @@ export async function startSkyrl(start: SkyrlStart): Promise<RunningEngine> {
   signal?.throwIfAborted();
   const database = join(stateDir, "skyrl.db");
   forgetRequests(start.python, database);
-  const log = createWriteStream(logFile, { flags: "a" });
-  // A log that cannot be written (a full disk) is no reason to end: what matters of it is said.
-  log.on("error", () => {});
-  const child = spawn(start.python, [keeper, "run", "-m", "skyrl.tinker.api", ...argumentsOf(start, database)], {
-    cwd: start.workFolder,
-    env: environmentOf(start),
-    stdio: ["pipe", "pipe", "pipe"],
-    // A process group of its own: a signal to the parent's group must not take away the server that it saves its state on.
-    detached: true,
-  });
-  child.stdin.on("error", () => {});
+  const log = openLog(logFile);
+  const words = [keeper, "run", "-m", "skyrl.tinker.api", ...argumentsOf(start, database)];
+  const child = spawnEngine(start.python, words, { cwd: start.workFolder, env: environmentOf(start) });
   const life = {
     stopping: false,
     ready: false,
@@ -88,9 +82,9 @@ export async function startSkyrl(start: SkyrlStart): Promise<RunningEngine> {
 
   const close = async () => {
     life.stopping = true;
-    await stop(child);
+    await stopEngine(child, stopMs);
     dropSamplers(checkpointsOf(start), 0);
-    await new Promise<void>((resolve) => log.end(() => resolve()));
+    await closeLog(log);
   };
   try {
     await waitingFor("starting SkyRL:", ready);
@@ -129,7 +123,7 @@ function environmentOf({ python, platform, stateDir, exact }: SkyrlStart): NodeJ
   mkdirSync(bin, { recursive: true });
   writeFileSync(
     join(bin, "uv"),
-    `#!/bin/sh\n${shellCommand("exec", python, keeper, "uv", beside("skyrl_engine.py"))} "$@"\n`,
+    `#!/bin/sh\n${shellCommand("exec", python, keeper, "uv", beside("engine.py"))} "$@"\n`,
   );
   chmodSync(join(bin, "uv"), 0o755);
   return {
@@ -158,14 +152,4 @@ function ended(
     ready ? "cli/skyrl-lost" : "cli/skyrl-start",
     `SkyRL ${ready ? "ended" : "did not start"} (${how}): ${why}. The whole log is ${logFile}.${ready ? " Resume the run: it goes on where this one ended." : ""}`,
   );
-}
-
-/** Closing its standard input asks it to stop; one that hangs is ended, and what it started with it. */
-async function stop(child: ChildProcess): Promise<void> {
-  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
-  const gone = new Promise<void>((resolve) => child.once("exit", () => resolve()));
-  child.stdin?.end();
-  const timer = setTimeout(() => child.kill("SIGKILL"), stopMs);
-  await gone;
-  clearTimeout(timer);
 }

@@ -2,8 +2,14 @@
 // is fetched, and to choose sizes by.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { adaptedParts, type DecoderConfig, parameterCount, partName, weightShapes } from "../../engine/architecture.ts";
-import { readConfig } from "../../engine/hf-folder.ts";
+import {
+  adaptedParts,
+  type DecoderConfig,
+  parameterCount,
+  partName,
+  weightShapes,
+} from "../../../engine/architecture.ts";
+import { readConfig } from "../../../engine/hf-folder.ts";
 
 export interface Sizes {
   parameters: number;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { addressIn, causeIn, compiledIn, isReady, stageIn } from "./skyrl-log.ts";
+import { addressIn, causeIn, compiledIn, isReady, stageIn } from "./log.ts";
 
 const at = "2026-11-19 15:27:37,080 - INFO - ";
 

@@ -3,12 +3,12 @@
 import { createHash, randomBytes } from "node:crypto";
 import { createReadStream, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { messageOf, WhetstoneError } from "../../core/errors.ts";
-import { hashFile, makeFolder } from "../../core/files.ts";
-import { waitForLock } from "../../core/lock-file.ts";
-import { registryProblem, runNpm } from "../../core/npm.mjs";
-import { extractTar } from "../../core/tar.ts";
-import { findRuntime, runtimeFolder, runtimeVersion } from "../../graph/onnx-runtime.ts";
+import { messageOf, WhetstoneError } from "../../../core/errors.ts";
+import { hashFile, makeFolder } from "../../../core/files.ts";
+import { waitForLock } from "../../../core/lock-file.ts";
+import { registryProblem, runNpm } from "../../../core/npm.mjs";
+import { extractTar } from "../../../core/tar.ts";
+import { findRuntime, runtimeFolder, runtimeVersion } from "../../../graph/onnx-runtime.ts";
 
 /** The packages and the digests of their tarballs, as package-lock.json has them (a test compares). */
 export const runtimePackages: Readonly<Record<string, string>> = {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { bundledModel } from "../../core/bundled.ts";
+import { bundledModel } from "../../../core/bundled.ts";
+import { gib } from "../machine.ts";
 import { fitInto, type Sizes, sizesOf } from "./fit.ts";
-import { gib } from "./machine.ts";
 
 /** Qwen3-4B, by its config.json. */
 const qwen4b: Sizes = {

@@ -1,14 +1,13 @@
 // The embedded engine as a child process: `./whet serve` on a loopback port with a random key. It ends with this process, and is
 // started again where it was if it dies.
-import { type ChildProcess, spawn } from "node:child_process";
+
+import type { ChildProcess } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { createWriteStream, type WriteStream } from "node:fs";
+import type { WriteStream } from "node:fs";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { WhetstoneError } from "../../core/errors.ts";
-
-/** The embedded server did not start, or cannot be kept alive. */
-export class EmbeddedServerError extends WhetstoneError {}
+import { WhetstoneError } from "../../../core/errors.ts";
+import { closeLog, openLog, spawnEngine, stopEngine } from "../process.ts";
 
 export interface EmbeddedServerOptions {
   /** Where it keeps runs and checkpoints. */
@@ -22,7 +21,7 @@ export interface EmbeddedServerOptions {
   /** Default a minute. */
   healthyMs?: number;
   /** Called when it keeps dying and is not started any more: nobody will answer on its port. */
-  onLost?(error: EmbeddedServerError): void;
+  onLost?(error: WhetstoneError): void;
 }
 
 /** Deaths in a row; after one that lived for `healthyMs` the count begins anew. */
@@ -48,9 +47,7 @@ export class EmbeddedServer {
 
   private constructor(options: EmbeddedServerOptions) {
     this.#options = options;
-    this.#log = createWriteStream(options.logFile, { flags: "a" });
-    // A log that cannot be written (a full disk) is no reason to end: what matters of it is in the errors.
-    this.#log.on("error", () => {});
+    this.#log = openLog(options.logFile);
     this.apiKey = `tml-${randomBytes(24).toString("hex")}`;
   }
 
@@ -65,35 +62,18 @@ export class EmbeddedServer {
 
   async close(): Promise<void> {
     this.#closing = true;
-    const child = this.#child;
-    if (child && child.exitCode === null && child.signalCode === null) {
-      const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
-      // Closing its standard input asks it to stop; a server that hangs is not waited for.
-      child.stdin?.end();
-      const timer = setTimeout(() => child.kill("SIGKILL"), 10_000);
-      await ended;
-      clearTimeout(timer);
-    }
-    await new Promise<void>((resolve) => this.#log.end(() => resolve()));
+    if (this.#child) await stopEngine(this.#child, 10_000);
+    await closeLog(this.#log);
   }
 
   #spawn(): Promise<void> {
-    const main = fileURLToPath(new URL("../whetstone.mjs", import.meta.url));
-    const args = [
-      `port=${this.#port}`,
-      `state_dir=${this.#options.stateDir}`,
-      "exit_with_parent=true",
-      ...(this.#options.args ?? []),
-    ];
+    const main = fileURLToPath(new URL("../../whetstone.mjs", import.meta.url));
+    const { stateDir, args: more = [] } = this.#options;
+    const args = [`port=${this.#port}`, `state_dir=${stateDir}`, "exit_with_parent=true", ...more];
     // The key goes through the environment: arguments can be read by every user of the machine.
-    const child = spawn(process.execPath, [main, "serve", ...args], {
-      env: { ...process.env, TINKER_API_KEY: this.apiKey },
-      stdio: ["pipe", "pipe", "pipe"],
-      // A process group of its own: a signal to the parent's group must not take away the server that it saves its state on.
-      detached: true,
-    });
+    const env = { ...process.env, TINKER_API_KEY: this.apiKey };
+    const child = spawnEngine(process.execPath, [main, "serve", ...args], { env });
     this.#child = child;
-    child.stdin.on("error", () => {});
     let lastWords = "";
     child.stderr.on("data", (chunk: Buffer) => {
       lastWords = (lastWords + chunk.toString()).slice(-2000);
@@ -115,7 +95,7 @@ export class EmbeddedServer {
             ? "SIGKILL, mostly the kernel's answer to out of memory"
             : (signal ?? `exit code ${code}`);
         reject(
-          new EmbeddedServerError(
+          new WhetstoneError(
             "cli/embedded-server",
             `The embedded engine did not start (${reason}): ${lastWords.trim() || "it said nothing"} The whole log is ${this.#options.logFile}.`,
           ),
@@ -131,7 +111,7 @@ export class EmbeddedServer {
     if (performance.now() - this.#startedAt > (this.#options.healthyMs ?? defaultHealthyMs)) this.#restarts = 0;
     if (this.#restarts++ >= maxRestarts) {
       this.#options.onLost?.(
-        new EmbeddedServerError(
+        new WhetstoneError(
           "cli/embedded-server-lost",
           `The embedded engine ended ${maxRestarts + 1} times in a row (the last time: ${reason}), so it is not started again. ` +
             `${this.#options.logFile} says why. Resume the run: it goes on where this one ended.`,
