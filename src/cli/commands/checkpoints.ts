@@ -1,17 +1,18 @@
 // `./whet checkpoints`: what lies on the server or in a run's engine, how large, how old, until when, and which run refers to it; and
 // prunes what a run no longer needs.
-import { existsSync, readdirSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { z } from "zod";
-import { bytesOf, spanOf } from "../../core/count.ts";
+import { bytesOf, countOf, spanOf } from "../../core/count.ts";
 import { ConfigError, messageOf } from "../../core/errors.ts";
 import { whet } from "../../core/program.ts";
 import { visible, visibleLine } from "../../core/visible.ts";
 import { TrainConfig } from "../../rl/config.ts";
 import { storagePerGigabyteMonth } from "../../rl/prices.ts";
-import { parseKeep, pathsOf, runCheckpoints } from "../../rl/prune.ts";
+import { parseKeep, pathsOf, runCheckpoints, type KeepRule } from "../../rl/prune.ts";
 import { readCheckpoints } from "../../runs/checkpoints.ts";
-import { lockRunDirectory, readRunConfig, runFiles, runsFolder } from "../../runs/directory.ts";
+import { lockRunDirectory, runFiles } from "../../runs/directory.ts";
 import { redact } from "../../runs/log.ts";
 import { readJournal } from "../../runs/read-journal.ts";
 import { commandOf } from "../command.ts";
@@ -20,7 +21,8 @@ import { chargedAs, engineFiles, engineKind } from "../parts/connect.ts";
 import { askYes } from "../terminal/ask.ts";
 import { interruptible } from "../terminal/interrupt.ts";
 import { textTable } from "../text/table.ts";
-import { runKey, runOf } from "../weights/find-run.ts";
+import { foldersBeside, runKey, runOf } from "../weights/find-run.ts";
+import { engineOfRun } from "../weights/find-weights.ts";
 import { engineStorage, type Storage, type StoredCheckpoint, serverStorage } from "../weights/stored-checkpoints.ts";
 
 const CheckpointsOptions = TrainConfig.pick({ base_url: true }).extend({
@@ -56,17 +58,31 @@ export const command = commandOf(CheckpointsOptions, {
       );
     if (options.run !== "" || isLocal(engineKind(options))) options.run = runOf(options.run);
     return interruptible(async (signal) => {
-      if (!options.prune) return list(options, signal);
+      if (!options.prune) return look(options, undefined, signal);
       // Held, so that nobody writes the run meanwhile: what it needs could change.
       const release = lockRunDirectory(options.run);
       try {
-        return await prune(options, rule, signal);
+        return await look(options, rule, signal);
       } finally {
         release();
       }
     });
   },
 });
+
+/** Lists what is there; with a rule prunes by it. */
+async function look(options: CheckpointsOptions, rule: KeepRule | undefined, signal: AbortSignal): Promise<number> {
+  const { storage, isBilled } = openStorage(options, signal);
+  try {
+    const rows = await rowsOf(options, storage);
+    if (rule) return await prune(storage, rows, { options, rule, isBilled }, signal);
+    if (options.json) for (const row of rows) console.log(JSON.stringify(jsonOf(row)));
+    else console.log(shown([storage.description, "", ...table(rows), "", totals(rows, isBilled)].join("\n")));
+    return 0;
+  } finally {
+    await storage.close();
+  }
+}
 
 interface Row extends StoredCheckpoint {
   /** Which run refers to it, and as what. */
@@ -76,60 +92,39 @@ interface Row extends StoredCheckpoint {
 /** Neither a key nor anything that a terminal would obey. */
 const shown = (text: string) => visible(redact(text));
 
-async function list(options: CheckpointsOptions, signal: AbortSignal): Promise<number> {
-  const storage = openStorage(options, signal);
-  try {
-    const rows = await rowsOf(options, storage);
-    if (options.json) for (const row of rows) console.log(JSON.stringify(jsonOf(row)));
-    else console.log(shown([storage.description, "", ...table(rows), "", totals(rows, options)].join("\n")));
-    return 0;
-  } finally {
-    await storage.close();
-  }
-}
-
 async function prune(
-  options: CheckpointsOptions,
-  rule: ReturnType<typeof parseKeep>,
+  storage: Storage,
+  rows: readonly Row[],
+  asked: { options: CheckpointsOptions; rule: KeepRule; isBilled: boolean },
   signal: AbortSignal,
 ): Promise<number> {
-  const storage = openStorage(options, signal);
-  try {
-    const rows = await rowsOf(options, storage);
-    const there = new Set(rows.map(({ path }) => path));
-    const { ids, needed, kept } = runCheckpoints(readJournal(options.run), (path) => there.has(path));
-    const keep = kept(rule);
-    const others = referredByOthers(options.run);
-    const reasonToStay = ({ path }: Row): string | undefined => {
-      if (needed.has(path)) return "needed to resume";
-      if (keep.has(path)) return keep.get(path);
-      if (others.has(path)) return `of ${others.get(path)}`;
-      return ids.some((id) => path.startsWith(`tinker://${id}/`)) ? undefined : "not of this run";
-    };
-    const staying = rows.flatMap((row) => {
-      const why = reasonToStay(row);
-      return why === undefined ? [] : [{ ...row, of: `${row.of}: ${why}` }];
-    });
-    const going = rows.filter((row) => reasonToStay(row) === undefined);
-    if (staying.length > 0) console.log(shown(["these stay", ...table(staying), ""].join("\n")));
-    if (going.length === 0) {
-      console.log("nothing to delete");
-      return 0;
-    }
-    console.log(
-      shown(
-        [options.yes ? "deleting" : "these would be deleted", ...table(going), "", totals(going, options)].join("\n"),
-      ),
-    );
-    const question = `Delete ${going.length === 1 ? "this" : `these ${going.length}`}?`;
-    if (!options.yes && !(await askYes(question, signal))) {
-      console.log(`nothing was deleted; yes=true deletes ${going.length === 1 ? "it" : "them"} without a question`);
-      return 0;
-    }
-    return await deleteAll(storage, going, signal);
-  } finally {
-    await storage.close();
+  const { run, yes } = asked.options;
+  const there = new Set(rows.map(({ path }) => path));
+  const { ids, needed, kept } = runCheckpoints(readJournal(run), (path) => there.has(path));
+  const keep = kept(asked.rule);
+  const others = referredByOthers(run);
+  const reasonToStay = ({ path }: Row): string | undefined => {
+    if (needed.has(path)) return "needed to resume";
+    if (keep.has(path)) return keep.get(path);
+    if (others.has(path)) return `of ${others.get(path)}`;
+    return ids.some((id) => path.startsWith(`tinker://${id}/`)) ? undefined : "not of this run";
+  };
+  const staying = rows.flatMap((row) => {
+    const why = reasonToStay(row);
+    return why === undefined ? [] : [{ ...row, of: `${row.of}: ${why}` }];
+  });
+  const going = rows.filter((row) => reasonToStay(row) === undefined);
+  if (staying.length > 0) console.log(shown(["these stay", ...table(staying), ""].join("\n")));
+  if (going.length === 0) {
+    console.log("nothing to delete");
+    return 0;
   }
+  const heading = yes ? "deleting" : "these would be deleted";
+  console.log(shown([heading, ...table(going), "", totals(going, asked.isBilled)].join("\n")));
+  const question = `Delete ${going.length === 1 ? "this" : `these ${going.length}`}?`;
+  if (yes || (await askYes(question, signal))) return deleteAll(storage, going, signal);
+  console.log(`nothing was deleted; yes=true deletes ${going.length === 1 ? "it" : "them"} without a question`);
+  return 0;
 }
 
 async function deleteAll(storage: Storage, going: readonly Row[], signal: AbortSignal): Promise<number> {
@@ -148,26 +143,25 @@ async function deleteAll(storage: Storage, going: readonly Row[], signal: AbortS
   return failures.length === 0 ? 0 : 1;
 }
 
-/** Where the checkpoints are: the run says, unless base_url= does. */
-function openStorage(options: CheckpointsOptions, signal: AbortSignal): Storage {
-  const config = options.run === "" ? undefined : readRunConfig(options.run);
-  const recorded = String(config?.["base_url"] ?? "");
-  const baseUrl = options.base_url || recorded;
-  const kind = options.base_url === "" && config ? String(config["engine"]) : engineKind({ base_url: baseUrl });
+/** Where the checkpoints are, and whether keeping them there is billed: the run says, unless base_url= does. */
+function openStorage({ run, base_url }: CheckpointsOptions, signal: AbortSignal) {
+  const { kind: own, baseUrl } = engineOfRun(run, base_url);
+  const kind = own ?? engineKind({ base_url: baseUrl });
   if (kind === "skyrl")
     throw new ConfigError(
       "config/no-server",
-      `${options.run || "A run"} was trained with engine=skyrl, which is up only while a command uses it. Its checkpoints are files of RUN/engine/checkpoints; ${whet} show lists those of the run.`,
+      `${run || "A run"} was trained with engine=skyrl, which is up only while a command uses it. Its checkpoints are files of RUN/engine/checkpoints; ${whet} show lists those of the run.`,
     );
   if (kind === "embedded") {
-    if (options.run !== "") return engineStorage(engineFiles(options.run).stateDir);
+    if (run !== "") return { storage: engineStorage(engineFiles(run).stateDir), isBilled: false };
     throw new ConfigError(
       "config/no-run",
       "There is no server to ask: neither base_url= nor TINKER_API_KEY is set. For checkpoints of the embedded engine, name the run: run=RUN.",
     );
   }
-  const ids = options.run === "" ? undefined : runCheckpoints(readJournal(options.run)).ids;
-  return serverStorage(baseUrl === "" ? {} : { baseUrl }, ids, signal);
+  const ids = run === "" ? undefined : runCheckpoints(readJournal(run)).ids;
+  const isBilled = chargedAs({ base_url: baseUrl }, process.env, kind) === "hosted";
+  return { storage: serverStorage(baseUrl === "" ? {} : { baseUrl }, ids, signal), isBilled };
 }
 
 async function rowsOf(options: CheckpointsOptions, storage: Storage): Promise<Row[]> {
@@ -185,19 +179,15 @@ async function rowsOf(options: CheckpointsOptions, storage: Storage): Promise<Ro
 /** Paths in the records of the runs in the usual folder and beside this one, with the run that has them. */
 function referredByOthers(run: string): Map<string, string> {
   const referred = new Map<string, string>();
-  const own = run === "" ? undefined : resolve(run);
-  const parents = new Set([runsFolder(), ...(own ? [dirname(own)] : [])]);
-  for (const parent of parents)
-    for (const entry of existsSync(parent) ? readdirSync(parent, { withFileTypes: true }) : []) {
-      const path = join(parent, entry.name);
-      if (!entry.isDirectory() || path === own || !existsSync(join(path, runFiles.checkpoints))) continue;
-      try {
-        for (const record of readCheckpoints(path))
-          for (const stored of pathsOf(record)) referred.set(stored, `${path} ${record.name}`);
-      } catch {
-        // Not a readable run. Its checkpoints appear without an owner, and no other run deletes them.
-      }
+  for (const path of foldersBeside(run)) {
+    if (!existsSync(join(path, runFiles.checkpoints))) continue;
+    try {
+      for (const record of readCheckpoints(path))
+        for (const stored of pathsOf(record)) referred.set(stored, `${path} ${record.name}`);
+    } catch {
+      // Not a readable run. Its checkpoints appear without an owner, and no other run deletes them.
     }
+  }
   return referred;
 }
 
@@ -213,16 +203,11 @@ function table(rows: readonly Row[]): string[] {
   return textTable(["checkpoint", "size", "age", "expires", "of"], cells, "lrrrl");
 }
 
-function totals(rows: readonly Row[], options: CheckpointsOptions): string {
+function totals(rows: readonly Row[], isBilled: boolean): string {
   const bytes = rows.reduce((sum, row) => sum + (row.bytes ?? 0), 0);
-  const config = options.run === "" ? undefined : readRunConfig(options.run);
-  const baseUrl = options.base_url || String(config?.["base_url"] ?? "");
-  const hosted =
-    (config?.["engine"] ?? chargedAs({ base_url: baseUrl })) === "hosted" ||
-    chargedAs({ base_url: baseUrl }) === "hosted";
   const month = (bytes / 1e9) * storagePerGigabyteMonth;
-  const cost = hosted ? `; storing them costs about $${month.toFixed(month < 0.1 ? 4 : 2)} a month` : "";
-  return `${rows.length} ${rows.length === 1 ? "checkpoint" : "checkpoints"}, ${bytesOf(bytes)}${cost}`;
+  const cost = isBilled ? `; storing them costs about $${month.toFixed(month < 0.1 ? 4 : 2)} a month` : "";
+  return `${countOf(rows.length, "checkpoint")}, ${bytesOf(bytes)}${cost}`;
 }
 
 const jsonOf = ({ path, bytes, savedAt, expiresAt, of }: Row) => ({

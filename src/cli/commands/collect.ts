@@ -20,7 +20,7 @@ import { commandOf } from "../command.ts";
 import { interruptible } from "../terminal/interrupt.ts";
 import { stderrLogger as logger } from "../terminal/loggers.ts";
 import { Progress } from "../terminal/progress.ts";
-import { type Asked, AskedWeights, type AskPlan, planAsking } from "../weights/asked-weights.ts";
+import { type Asked, type AskPlan, planAsking, withWeights } from "../weights/asked-weights.ts";
 import { sayRun } from "../weights/find-run.ts";
 
 const { test_data: _, ...asking } = askingKeys;
@@ -77,26 +77,20 @@ const runFor = ({ options, given }: ParsedArguments<typeof CollectOptions>) =>
 
 async function collectAll(options: CollectOptions, given: ReadonlySet<string>, signal: AbortSignal): Promise<number> {
   const plan = await planOf(options, given);
-  const weights = new AskedWeights(logger, signal);
-  try {
-    weights.find([plan]);
-    const collection = await gather(await weights.open(plan), options, signal);
-    const { problems, solved, tried, passed, ungraded, kept } = collection.totals;
-    const what = `${countOf(problems, "problem")}: ${thousands(tried)} answers tried, ${thousands(passed)} passed, ${thousands(kept)} kept of ${countOf(solved, "problem")} (none twice, at most ${options.keep} of each)`;
-    console.log(ungraded > 0 ? `${what}; ${thousands(ungraded)} without a verdict` : what);
-    if (kept === 0) {
-      collection.close();
-      throw new WhetstoneError(
-        "cli/nothing-passed",
-        `Not one of ${thousands(tried)} answers passed, so there is nothing to learn from. Raise samples=, train first, or choose easier train_data.`,
-      );
-    }
-    collection.finish();
-    console.log(shellCommand(`${whet} sft`, `train_data=${options.out}`));
-    return 0;
-  } finally {
-    await weights.close();
+  const collection = await withWeights([plan], logger, signal, ([asked]) => gather(asked!, options, signal));
+  const { problems, solved, tried, passed, ungraded, kept } = collection.totals;
+  const what = `${countOf(problems, "problem")}: ${thousands(tried)} answers tried, ${thousands(passed)} passed, ${thousands(kept)} kept of ${countOf(solved, "problem")} (none twice, at most ${options.keep} of each)`;
+  console.log(ungraded > 0 ? `${what}; ${thousands(ungraded)} without a verdict` : what);
+  if (kept === 0) {
+    collection.close();
+    throw new WhetstoneError(
+      "cli/nothing-passed",
+      `Not one of ${thousands(tried)} answers passed, so there is nothing to learn from. Raise samples=, train first, or choose easier train_data.`,
+    );
   }
+  collection.finish();
+  console.log(shellCommand(`${whet} sft`, `train_data=${options.out}`));
+  return 0;
 }
 
 async function planOf(options: CollectOptions, given: ReadonlySet<string>): Promise<AskPlan> {

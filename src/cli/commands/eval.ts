@@ -33,7 +33,7 @@ import {
 import { interruptible } from "../terminal/interrupt.ts";
 import { stderrLogger as logger } from "../terminal/loggers.ts";
 import { Progress } from "../terminal/progress.ts";
-import { type Asked, AskedWeights, type AskPlan, planAsking } from "../weights/asked-weights.ts";
+import { type Asked, planAsking, withWeights } from "../weights/asked-weights.ts";
 import { sayRun } from "../weights/find-run.ts";
 
 const EvalOptions = TrainConfig.pick({
@@ -108,23 +108,22 @@ async function evaluateAll(options: EvalOptions, given: ReadonlySet<string>, sig
   if (options.compare !== "" && !comparedFile) plans.push(await plan(options.compare));
 
   const suite = loaded && (await openSuite({ name, loaded, config, samples, logger, signal }));
-  const asked = new AskedWeights(logger, signal);
   try {
     if (suite) console.log(suite.notes.join("\n"));
     if (suite && samples !== "") return await evaluateSamples(suite, options, print, signal);
-    asked.find(plans);
-    const sides: Side[] = [];
-    for (const each of plans) sides.push(await openSide(asked, each, suite));
-    if (sides[0]!.summary !== undefined) logger.info(`test     ${sides[0]!.summary}`);
-    const results: Evaluation[] = [];
-    keepShared(sides, comparedFile);
-    for (const side of sides) results.push(await measure(side, config, loaded?.form.ks, signal));
-    if (options.out !== "") writeFileAtomic(options.out, results[0]!.outcomes.map(toJsonLine).join(""));
-    const other = comparedFile ?? results[1]?.outcomes;
-    if (other) printComparison(options.compare, other, results[0]!.outcomes, config);
-    return 0;
+    return await withWeights(plans, logger, signal, async (all) => {
+      const sides: Side[] = [];
+      for (const asked of all) sides.push(await openSide(asked, suite));
+      if (sides[0]!.summary !== undefined) logger.info(`test     ${sides[0]!.summary}`);
+      keepShared(sides, comparedFile);
+      const results: Evaluation[] = [];
+      for (const side of sides) results.push(await measure(side, config, loaded?.form.ks, signal));
+      if (options.out !== "") writeFileAtomic(options.out, results[0]!.outcomes.map(toJsonLine).join(""));
+      const other = comparedFile ?? results[1]?.outcomes;
+      if (other) printComparison(options.compare, other, results[0]!.outcomes, config);
+      return 0;
+    });
   } finally {
-    await asked.close();
     await suite?.close();
   }
 }
@@ -139,8 +138,7 @@ interface Side extends Asked {
   progress?: Progress;
 }
 
-async function openSide(weights: AskedWeights, plan: AskPlan, suite: OpenSuite | undefined): Promise<Side> {
-  const asked = await weights.open(plan);
+async function openSide(asked: Asked, suite: OpenSuite | undefined): Promise<Side> {
   const { bench, renderer } = asked;
   const print = (line: string) => side.progress?.print(line);
   const parts = suite

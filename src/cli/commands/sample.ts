@@ -17,13 +17,13 @@ import { describeRunOptions } from "../arguments/shown-defaults.ts";
 import { commandOf } from "../command.ts";
 import type { GraderConnection } from "../parts/grader.ts";
 import { findProblem, type GivenProblem, givenId } from "../problems/find-problem.ts";
-import { serveAsked } from "../serve/serve-asked.ts";
+import { serveAsked } from "../serve/openai.ts";
 import { interruptible } from "../terminal/interrupt.ts";
 import { stderrLogger } from "../terminal/loggers.ts";
 import { describeFailure } from "../text/failure.ts";
 import { playEpisodesOf } from "../text/play-episodes.ts";
 import { verdictLine } from "../text/verdict.ts";
-import { type Asked, AskedWeights, type AskPlan, planAsking } from "../weights/asked-weights.ts";
+import { type Asked, type AskPlan, planAsking, withWeights } from "../weights/asked-weights.ts";
 import { sayRun } from "../weights/find-run.ts";
 
 const SampleOptions = TrainConfig.pick({ ...askingKeys, train_data: true }).extend({
@@ -127,36 +127,36 @@ async function sampleAll(
   const plans: AskPlan[] = [];
   for (const name of new Set(options.checkpoint.length > 0 ? options.checkpoint : [""]))
     plans.push(await planAsking(name, options.run, config, options, given));
-  const weights = new AskedWeights(logger, signal);
-  try {
-    weights.find(plans);
-    const all: Asked[] = [];
-    for (const plan of plans) all.push(await weights.open(plan));
-    const [{ bench, renderer }] = all as [Asked];
-    if (options.serve) return await serveAsked(all, options, signal);
-    if (config.env !== "" || config.agent !== "") {
-      let isGraded = true;
-      for (const asked of all) isGraded = (await playEpisodesOf(asked, word, options, signal)) && isGraded;
-      return isGraded ? 0 : 1;
-    }
-    const problem = await findProblem(word, options, bench, renderer);
-    const tests = await problem.tests?.();
-    const grading = tests && (await bench.grading());
-    if (!options.json) printQuestion(problem.problem);
-    const counts: string[] = [];
-    let ungraded = 0;
-    for (const asked of all) {
-      const verdicts = await sampleFrom(asked, { problem, tests, grading, options, signal });
-      const graded = verdicts.filter((verdict) => verdict !== "ungraded").length;
-      ungraded += verdicts.length - graded;
-      const passed = verdicts.filter((verdict) => verdict === "pass").length;
-      counts.push(`${asked.label}: ${passed} of ${graded} passed`);
-    }
-    if (grading && !options.json && all.length * options.n > 1) console.log(counts.join("\n"));
-    return grading && ungraded > 0 ? 1 : 0;
-  } finally {
-    await weights.close();
+  return withWeights(plans, logger, signal, (all) => ask(all, word, { config, options, signal }));
+}
+
+async function ask(
+  all: readonly Asked[],
+  word: string,
+  { config, options, signal }: { config: TrainConfig; options: SampleOptions; signal: AbortSignal },
+): Promise<number> {
+  if (options.serve) return serveAsked(all, options, signal);
+  if (config.env !== "" || config.agent !== "") {
+    let isGraded = true;
+    for (const asked of all) isGraded = (await playEpisodesOf(asked, word, options, signal)) && isGraded;
+    return isGraded ? 0 : 1;
   }
+  const { bench, renderer } = all[0]!;
+  const problem = await findProblem(word, options, bench, renderer);
+  const tests = await problem.tests?.();
+  const grading = tests && (await bench.grading());
+  if (!options.json) printQuestion(problem.problem);
+  const counts: string[] = [];
+  let ungraded = 0;
+  for (const asked of all) {
+    const verdicts = await sampleFrom(asked, { problem, tests, grading, options, signal });
+    const graded = verdicts.filter((verdict) => verdict !== "ungraded").length;
+    ungraded += verdicts.length - graded;
+    const passed = verdicts.filter((verdict) => verdict === "pass").length;
+    counts.push(`${asked.label}: ${passed} of ${graded} passed`);
+  }
+  if (grading && !options.json && all.length * options.n > 1) console.log(counts.join("\n"));
+  return grading && ungraded > 0 ? 1 : 0;
 }
 
 /** What is asked; a text that was given has no name. */

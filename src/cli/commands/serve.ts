@@ -21,8 +21,8 @@ import { loadTokenizer } from "../../tokenizer/index.ts";
 import { commandOf } from "../command.ts";
 import { ensureRuntime } from "../engines/embedded/runtime.ts";
 import { bundledName, embeddedModel, isMissing, modelNameOf } from "../engines/model.ts";
-import { simulatedOptions, simulatedParts } from "../serve/serve-simulated.ts";
-import { TinkerChat } from "../serve/tinker-chat.ts";
+import { chatBeside } from "../serve/openai.ts";
+import { simulatedOptions, simulatedParts } from "../serve/simulated.ts";
 
 export const ServeOptions = z.strictObject({
   engine: z
@@ -92,7 +92,7 @@ export const command = commandOf(ServeOptions, {
       options,
       options.engine === "simulated" ? await simulatedParts(options) : await embedded(options),
     );
-    const chat = options.openai ? new TinkerChat(options) : undefined;
+    const chat = options.openai ? chatBeside(options) : undefined;
     // Listened for before the line is printed: whoever reads it may stop the server at once.
     const stopped = stopRequest(options.exit_with_parent);
     let onEngineLost: ((error: Error) => void) | undefined;

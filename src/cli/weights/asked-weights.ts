@@ -16,11 +16,11 @@ import { isLocal } from "../engines/index.ts";
 import { type EngineConnection, engineFiles, engineKind } from "../parts/connect.ts";
 import { Workbench } from "../parts/workbench.ts";
 import { borrowCheckpoint } from "./borrow-checkpoint.ts";
-import { engineOfRun, findWeights, type NamedWeights } from "./find-weights.ts";
+import { engineOfRun, type FoundWeights, findWeights } from "./find-weights.ts";
 
 /** Weights, and the settings that they are asked with. */
 export interface AskPlan {
-  weights: NamedWeights;
+  weights: FoundWeights;
   config: TrainConfig;
   engine: { kind: EngineName; baseUrl: string };
 }
@@ -56,82 +56,78 @@ export async function planAsking(
   return { weights, config: { ...config, ...Object.fromEntries(ownKeys.map((key) => [key, own[key]])) }, engine };
 }
 
-/** Engines with the weights on them; weights on the same engine share it. */
-export class AskedWeights {
-  readonly #scratch = scratchFolder("ask");
-  readonly #benches: Workbench[] = [];
-  readonly #engines = new Map<string, EngineConnection>();
-  readonly #logger: Logger;
-  readonly #signal: AbortSignal;
-
-  constructor(logger: Logger, signal: AbortSignal) {
-    this.#logger = logger;
-    this.#signal = signal;
-  }
-
-  /** Gets the embedded engine's checkpoints ready, before anything is started. */
-  find(plans: readonly AskPlan[]): void {
+/** Opens the weights of the plans, those on the same engine on one connection, for `work`; everything is closed after it. */
+export async function withWeights<T>(
+  plans: readonly AskPlan[],
+  logger: Logger,
+  signal: AbortSignal,
+  work: (asked: readonly Asked[]) => Promise<T>,
+): Promise<T> {
+  const scratch = scratchFolder("ask");
+  const benches: Workbench[] = [];
+  const engines = new Map<string, EngineConnection>();
+  const open = async (plan: AskPlan): Promise<Asked> => {
+    const { weights, config, engine: where } = plan;
+    const bench = new Workbench(
+      { ...config, base_url: where.baseUrl },
+      { engineFiles: filesOf(plan, scratch), logger, signal, engineKind: where.kind },
+    );
+    benches.push(bench);
+    await bench.environment();
+    const key = keyOf(plan);
+    const engine = engines.get(key) ?? (await bench.engine());
+    if (!engines.has(key)) logger.info(`engine   ${engine.description}`);
+    engines.set(key, engine);
+    bench.model(engine);
+    const { renderer } = await bench.renderer();
+    const sampler = await samplerOf(plan, engine, signal);
+    return { label: weights.label, sampler, renderer, engine, bench };
+  };
+  try {
+    // The embedded engine's checkpoints are found before anything is started.
     for (const plan of plans) {
-      const { weights, engine } = plan;
-      const { stateDir } = this.#files(plan);
+      const { stateDir } = filesOf(plan, scratch);
       mkdirSync(stateDir, { recursive: true });
+      const { weights, engine } = plan;
       if (engine.kind === "embedded" && weights.path !== undefined)
         borrowCheckpoint(weights.path, weights.run, stateDir);
     }
+    const asked: Asked[] = [];
+    for (const plan of plans) asked.push(await open(plan));
+    return await work(asked);
+  } finally {
+    for (const bench of benches.reverse()) await bench.close();
+    rmSync(scratch, { recursive: true, force: true });
   }
+}
 
-  async open(plan: AskPlan): Promise<Asked> {
-    const { weights, config, engine: where } = plan;
-    const { path, label, record } = weights;
-    const bench = new Workbench(
-      { ...config, base_url: where.baseUrl },
+async function samplerOf({ weights, config }: AskPlan, engine: EngineConnection, signal: AbortSignal) {
+  const { path, label, record } = weights;
+  const { service } = engine;
+  try {
+    const state = path === undefined ? undefined : record?.state_path;
+    if (state !== undefined && !(await keepsSamplers(engine, config.model_name, signal))) {
+      const training = await service.createTrainingClientFromState(state, { signal });
+      return await training.saveWeightsAndGetSamplingClient({ signal });
+    }
+    const source = path === undefined ? { baseModel: config.model_name } : { modelPath: path };
+    return await service.createSamplingClient({ ...source, signal });
+  } catch (cause) {
+    signal.throwIfAborted();
+    throw new ConfigError(
+      "config/not-loadable",
+      `${label} cannot be loaded: ${messageOf(cause)} Nothing was sampled.`,
       {
-        engineFiles: this.#files(plan),
-        logger: this.#logger,
-        signal: this.#signal,
-        engineKind: where.kind,
+        cause,
       },
     );
-    this.#benches.push(bench);
-    await bench.environment();
-    const key = keyOf(plan);
-    const engine = this.#engines.get(key) ?? (await bench.engine());
-    if (!this.#engines.has(key)) this.#logger.info(`engine   ${engine.description}`);
-    this.#engines.set(key, engine);
-    bench.model(engine);
-    const { renderer } = await bench.renderer();
-    const source = path === undefined ? { baseModel: config.model_name } : { modelPath: path };
-    try {
-      const { service } = engine;
-      const signal = this.#signal;
-      const state = path === undefined ? undefined : record?.state_path;
-      const apart = state === undefined || (await keepsSamplers(engine, config.model_name, signal));
-      const sampler = apart
-        ? await service.createSamplingClient({ ...source, signal })
-        : await (await service.createTrainingClientFromState(state, { signal })).saveWeightsAndGetSamplingClient({
-            signal,
-          });
-      return { label, sampler, renderer, engine, bench };
-    } catch (cause) {
-      this.#signal.throwIfAborted();
-      throw new ConfigError(
-        "config/not-loadable",
-        `${label} cannot be loaded: ${messageOf(cause)} Nothing was sampled.`,
-        { cause },
-      );
-    }
   }
+}
 
-  async close(): Promise<void> {
-    for (const bench of this.#benches.splice(0).reverse()) await bench.close();
-    rmSync(this.#scratch, { recursive: true, force: true });
-  }
-
-  #files(plan: AskPlan) {
-    // SkyRL finds checkpoints by the database that it began with.
-    const own = plan.engine.kind === "skyrl" && plan.weights.run !== "";
-    return engineFiles(own ? plan.weights.run : join(this.#scratch, keyOf(plan)));
-  }
+function filesOf(plan: AskPlan, scratch: string) {
+  // SkyRL finds checkpoints by the database that it began with.
+  const isOwn = plan.engine.kind === "skyrl" && plan.weights.run !== "";
+  return engineFiles(isOwn ? plan.weights.run : join(scratch, keyOf(plan)));
 }
 
 /** An engine of this machine has one model, and SkyRL one run's checkpoints. */

@@ -1,12 +1,13 @@
 // Checkpoints that the embedded engine of a run left on this machine, found without starting it: the run's own process may be live.
+
 import { randomUUID } from "node:crypto";
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { parseTinkerPath } from "../../client/index.ts";
 import { ConfigError } from "../../core/errors.ts";
 import { checkpointFolders } from "../../protocol/index.ts";
-import { runsFolder } from "../../runs/directory.ts";
 import { engineFiles } from "../parts/connect.ts";
+import { foldersBeside } from "./find-run.ts";
 
 /** Copies the checkpoint at a tinker:// path into another engine's `stateDir`, where it stays; it appears there in one step. */
 export function borrowCheckpoint(path: string, run: string, stateDir: string): void {
@@ -46,7 +47,7 @@ function folderInside(path: string): string {
 /** The engine's folder that has it: the run's, or one of its neighbours or of the usual folder. */
 function stateOf(path: string, run: string): string {
   const inside = folderInside(path);
-  const folder = candidates(run)
+  const folder = [...(run === "" ? [] : [run]), ...foldersBeside(run)]
     .map((candidate) => engineFiles(candidate).stateDir)
     .find((state) => existsSync(join(state, inside)));
   if (folder !== undefined) return folder;
@@ -55,17 +56,4 @@ function stateOf(path: string, run: string): string {
     `${path} is in none of the runs ${run === "" ? "under ~/code-rl-logs" : `beside ${run}`}: it was deleted, or belongs to a run elsewhere. ` +
       "Name the run it belongs to with run=, or the server that has it with base_url=.",
   );
-}
-
-function candidates(run: string): string[] {
-  const own = run === "" ? [] : [resolve(run)];
-  const parents = [...own.map(dirname), runsFolder()];
-  const neighbours = parents.flatMap((parent) =>
-    existsSync(parent)
-      ? readdirSync(parent, { withFileTypes: true }).flatMap((entry) =>
-          entry.isDirectory() ? [join(parent, entry.name)] : [],
-        )
-      : [],
-  );
-  return [...own, ...neighbours];
 }

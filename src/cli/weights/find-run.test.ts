@@ -143,3 +143,12 @@ describe.each(["show", "diagnose", "replay", "report", "checkpoints"])("%s", (na
     expect(said.mock.calls).toEqual([[`whetstone: run ${join(logs, newest)}`]]);
   });
 });
+
+test("storing checkpoints of the embedded engine costs nothing, also where a key of the hosted service is set", async () => {
+  vi.stubEnv("TINKER_API_KEY", "tml-secret");
+  const lines: unknown[] = [];
+  vi.spyOn(console, "log").mockImplementation((line) => lines.push(line));
+  const { command } = aboutRuns.find(({ name }) => name === "checkpoints")!;
+  await command.run([names[2]!]);
+  expect(lines.join("\n")).toMatch(/0 checkpoints, 0 B$/);
+});

@@ -1,6 +1,6 @@
 // The run that a command is about: named as `./whet runs` lists it, by its path, or `latest`; the newest where none is named.
-import { existsSync, realpathSync } from "node:fs";
-import { join, relative, resolve } from "node:path";
+import { existsSync, readdirSync, realpathSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
 import { z } from "zod";
 import { ConfigError } from "../../core/errors.ts";
 import { nearest } from "../../core/nearest.ts";
@@ -45,6 +45,20 @@ export function lookUp(word: string): string | undefined {
 
 /** The run that was written last, of those that began. */
 export const newestRun = () => knownRuns().find(({ path }) => readRunConfig(path) !== undefined)?.path;
+
+/** Folders that may be other runs: those beside a run, and those of the usual folder. */
+export function foldersBeside(run: string): string[] {
+  const own = run === "" ? undefined : resolve(run);
+  const parents = new Set([...(own === undefined ? [] : [dirname(own)]), runsFolder()]);
+  return [...parents].flatMap((parent) =>
+    existsSync(parent)
+      ? readdirSync(parent, { withFileTypes: true }).flatMap((entry) => {
+          const path = join(parent, entry.name);
+          return entry.isDirectory() && path !== own ? [path] : [];
+        })
+      : [],
+  );
+}
 
 /** Nobody has named the run, so which it is goes to stderr. */
 export const sayRun = (path: string) => console.error(`whetstone: run ${visibleLine(path, 200)}`);

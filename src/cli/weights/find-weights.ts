@@ -11,7 +11,7 @@ import { isLocal } from "../engines/index.ts";
 import { findRun, lookUp } from "./find-run.ts";
 
 /** Weights to sample from. */
-export interface NamedWeights {
+export interface FoundWeights {
   label: string;
   /** The run they belong to; "" for none. */
   run: string;
@@ -25,7 +25,7 @@ export interface NamedWeights {
  * Finds what a word names: "base", a tinker:// path, a checkpoint's name in `run`, another run (its last checkpoint), or a run with a
  * checkpoint's name behind it, `runs/first/000010`. "" is the last checkpoint of `run`, or the base model without one.
  */
-export function findWeights(which: string, run: string, modelName: string): NamedWeights {
+export function findWeights(which: string, run: string, modelName: string): FoundWeights {
   if (which === "base" || (which === "" && run === ""))
     return { label: run === "" ? modelName : `base model ${modelName}`, run, record: undefined, path: undefined };
   if (which.startsWith("tinker://")) {
@@ -53,7 +53,7 @@ export function runNamedIn(word: string): { run: string; checkpoint: string } | 
 
 const pathsOf = ({ sampler_path: sampler, state_path: state }: CheckpointRecord) => [sampler, state];
 
-function checkpointOf(run: string, name: string, prefix: string): NamedWeights {
+function checkpointOf(run: string, name: string, prefix: string): FoundWeights {
   const records = checkpointsOf(run);
   const record = name === "" ? records.at(-1) : records.findLast((known) => known.name === name);
   if (record) return { label: `${prefix}checkpoint ${record.name}`, run, record, path: record.sampler_path };
