@@ -145,6 +145,9 @@ function readLock(file: string): { pid: number; token: string } | undefined {
   return pid > 0 && identity(pid) === holder ? { pid, token } : undefined;
 }
 
+/** Whether a process runs. */
+export const lives = (pid: number): boolean => identity(pid) !== undefined;
+
 /** A process id with its start time, so that a reused id is not mistaken for a live holder; undefined when it has ended. */
 function identity(pid: number): string | undefined {
   try {

@@ -10,7 +10,7 @@ import { messageOf } from "../core/errors.ts";
 import { SafetensorsFile } from "../engine/safetensors.ts";
 import { ExportError } from "./errors.ts";
 
-export interface CheckOptions {
+interface CheckOptions {
   /** The interpreter whose libraries are used. */
   python: string;
   /** The base model on this machine; undefined where it is not. */

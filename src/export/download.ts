@@ -13,7 +13,7 @@ import { type RetryOptions, retrying, send } from "../hub/http-retry.ts";
 import { adapterFiles } from "./adapter.ts";
 import { ExportError } from "./errors.ts";
 
-export interface RemoteCheckpoint {
+interface RemoteCheckpoint {
   /** For messages. */
   name: string;
   /** tinker:// paths: weights to sample from, and to train on from. */

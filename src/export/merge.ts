@@ -20,8 +20,7 @@ const stored: Readonly<Record<MergedType, FloatType | undefined>> = {
   float16: "F16",
 };
 
-export interface MergeOptions {
-  type: MergedType;
+interface MergeOptions {
   /** A model larger than this is written as several files with an index. */
   maxShardBytes: number;
   signal: AbortSignal;
@@ -81,7 +80,7 @@ export class MergePlan {
   }
 
   /** Writes weights, config and what else belongs to the model into an empty folder. */
-  async write(dir: string, options: Omit<MergeOptions, "type">): Promise<void> {
+  async write(dir: string, options: MergeOptions): Promise<void> {
     const shards = this.#shards(options.maxShardBytes);
     const map: Record<string, string> = {};
     let written = 0;
@@ -106,11 +105,11 @@ export class MergePlan {
       if (name !== "config.json") copyFileSync(path, join(dir, name));
   }
 
-  #shards(most: number): Piece[][] {
+  #shards(maxBytes: number): Piece[][] {
     const shards: Piece[][] = [[]];
     let bytes = 0;
     for (const piece of this.#pieces) {
-      if (bytes > 0 && bytes + tensorBytes(piece) > most) {
+      if (bytes > 0 && bytes + tensorBytes(piece) > maxBytes) {
         shards.push([]);
         bytes = 0;
       }
@@ -124,7 +123,7 @@ export class MergePlan {
     { source: { entry, file }, layer, dtype }: Piece,
     writer: SafetensorsWriter,
     written: number,
-    { signal, onProgress }: Omit<MergeOptions, "type">,
+    { signal, onProgress }: MergeOptions,
   ): Promise<number> {
     const turn = turnTaker();
     const columns = entry.shape.at(-1) ?? 1;

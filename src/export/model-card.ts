@@ -1,16 +1,17 @@
 // README.md of an exported model: what it is, what it was trained on and how, what it reached, under which licence, and how to load it.
+
 import { basename, isAbsolute } from "node:path";
 import { countOf, percent } from "../core/count.ts";
+import { version } from "../core/program.ts";
 import { visible } from "../core/visible.ts";
 import { shownKeys } from "../rl/config-roles.ts";
-import type { Evaluation } from "../rl/evaluate.ts";
 import { compareEvaluations, summarizeOutcomes } from "../rl/evaluate.ts";
 import type { CheckpointRecord } from "../runs/checkpoints.ts";
 import type { Rate } from "../runs/rates.ts";
 import type { RunView } from "../runs/view.ts";
+import type { Adapter } from "./adapter.ts";
 
-export interface CardInput {
-  form: "adapter" | "merged";
+interface CardInput {
   /** The name of the model: that of its folder. */
   name: string;
   modelName: string;
@@ -21,23 +22,18 @@ export interface CardInput {
   licence: { id: string; name?: string; link?: string } | undefined;
   view: RunView;
   checkpoint: CheckpointRecord;
-  rank: number;
-  alpha: number;
-  modules: readonly string[];
-  /** Merged: how the weights are stored, and whether the head got weights of its own. */
-  storedAs?: string;
-  unties?: boolean;
-  version: string;
+  adapter: Pick<Adapter, "rank" | "alpha" | "modules">;
+  /** Of a merged model: how the weights are stored, and whether the head got weights of its own. */
+  merged?: { storedAs: string; unties: boolean } | undefined;
 }
 
 export function modelCard(input: CardInput): string {
-  const { form, view, checkpoint, modelName } = input;
-  const merged = form === "merged";
+  const { merged, view, checkpoint, modelName } = input;
   const kind = merged ? "A model" : "A LoRA adapter";
   return `${[
     frontMatter(input),
     `# ${plain(input.name)}`,
-    `${kind} for writing programs, made from ${code(modelName)} by reinforcement learning against tests (GRPO) with Whetstone ${input.version}: ` +
+    `${kind} for writing programs, made from ${code(modelName)} by reinforcement learning against tests (GRPO) with Whetstone ${version}: ` +
       `checkpoint ${code(checkpoint.name)}, after ${countOf(checkpoint.step, "step")}.`,
     ["## Results", ...results(view, checkpoint)].join("\n\n"),
     ["## Training data", data(view.config)].join("\n\n"),
@@ -47,28 +43,24 @@ export function modelCard(input: CardInput): string {
   ].join("\n\n")}\n`;
 }
 
-function frontMatter({ form, hubBase, licence, view }: CardInput): string {
+function frontMatter({ merged, hubBase, licence, view }: CardInput): string {
   const lines = [
     "---",
     ...(hubBase === undefined ? [] : [`base_model: ${JSON.stringify(hubBase)}`]),
-    `library_name: ${form === "merged" ? "transformers" : "peft"}`,
+    `library_name: ${merged ? "transformers" : "peft"}`,
     `license: ${JSON.stringify(licence?.id ?? "other")}`,
     ...(licence?.name === undefined ? [] : [`license_name: ${JSON.stringify(licence.name)}`]),
     ...(licence?.link === undefined ? [] : [`license_link: ${JSON.stringify(licence.link)}`]),
     "pipeline_tag: text-generation",
-    `tags: [code, reinforcement-learning, grpo, whetstone${form === "adapter" ? ", lora" : ""}]`,
+    `tags: [code, reinforcement-learning, grpo, whetstone${merged ? "" : ", lora"}]`,
   ];
-  const last = lastEvaluation(view);
+  const step = stepsOf(view).at(-1);
+  const last = step === undefined ? undefined : summarizeOutcomes(view.evaluations.get(step)!.outcomes);
   if (last?.pass1) lines.push(`# Pass@1 ${last.pass1.rate.toFixed(4)} on ${last.pass1.problems} problems`);
   return [...lines, "---"].join("\n");
 }
 
 const stepsOf = (view: RunView) => [...view.evaluations.keys()].sort((first, second) => first - second);
-
-function lastEvaluation(view: RunView): Evaluation | undefined {
-  const step = stepsOf(view).at(-1);
-  return step === undefined ? undefined : summarizeOutcomes(view.evaluations.get(step)!.outcomes);
-}
 
 function results(view: RunView, checkpoint: CheckpointRecord): string[] {
   const steps = stepsOf(view).filter((step) => step <= checkpoint.step);
@@ -128,7 +120,7 @@ const sourcesIn = (text: string) =>
     .map((part) => (isAbsolute(part) ? basename(part) : part))
     .join(",") || "given by a program";
 
-function settings({ view, rank, alpha, modules }: CardInput): string {
+function settings({ view, adapter: { rank, alpha, modules } }: CardInput): string {
   const { config } = view;
   const shown = shownKeys("card").filter((key) => config[key] !== undefined && config[key] !== "");
   return [
@@ -139,29 +131,27 @@ function settings({ view, rank, alpha, modules }: CardInput): string {
   ].join("\n");
 }
 
-function use({ form, base, storedAs, unties }: CardInput): string {
+function use({ base, merged }: CardInput): string {
   const where = JSON.stringify("PATH_TO_THIS_FOLDER");
-  const loading =
-    form === "merged"
-      ? [
-          "from transformers import AutoModelForCausalLM, AutoTokenizer",
-          "",
-          `model = AutoModelForCausalLM.from_pretrained(${where})`,
-          `tokenizer = AutoTokenizer.from_pretrained(${where})`,
-        ]
-      : [
-          "from peft import PeftModel",
-          "from transformers import AutoModelForCausalLM, AutoTokenizer",
-          "",
-          `base = ${JSON.stringify(base)}`,
-          `model = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(base), ${where})`,
-          "tokenizer = AutoTokenizer.from_pretrained(base)",
-        ];
-  const notes =
-    form === "merged"
-      ? `The adapter is merged into the weights, stored as ${storedAs}.` +
-        (unties ? " The base shares its embedding with its head; here the head has weights of its own." : "")
-      : "The prompt is a chat message in the base model's format; the answer holds a fenced block of Python.";
+  const loading = merged
+    ? [
+        "from transformers import AutoModelForCausalLM, AutoTokenizer",
+        "",
+        `model = AutoModelForCausalLM.from_pretrained(${where})`,
+        `tokenizer = AutoTokenizer.from_pretrained(${where})`,
+      ]
+    : [
+        "from peft import PeftModel",
+        "from transformers import AutoModelForCausalLM, AutoTokenizer",
+        "",
+        `base = ${JSON.stringify(base)}`,
+        `model = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(base), ${where})`,
+        "tokenizer = AutoTokenizer.from_pretrained(base)",
+      ];
+  const notes = merged
+    ? `The adapter is merged into the weights, stored as ${merged.storedAs}.` +
+      (merged.unties ? " The base shares its embedding with its head; here the head has weights of its own." : "")
+    : "The prompt is a chat message in the base model's format; the answer holds a fenced block of Python.";
   return `\`\`\`python\n${loading.join("\n")}\n\`\`\`\n\n${notes}`;
 }
 

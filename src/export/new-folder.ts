@@ -1,9 +1,11 @@
 // A folder that is either wholly there or not there at all: it is filled beside its place and moved there in one step.
+
 import { existsSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { bytesOf } from "../core/count.ts";
 import { messageOf, WhetstoneError } from "../core/errors.ts";
 import { freeBytes, makeFolder, syncFolder } from "../core/files.ts";
+import { lives } from "../core/lock-file.ts";
 import { ExportError } from "./errors.ts";
 
 /** Refuses a place where something is already, or where nothing can be made; nothing is changed yet. */
@@ -55,15 +57,6 @@ function removeLeftovers(path: string): void {
     const draft = name.startsWith(`.${basename(path)}.`) ? /\.(\d+)\.part$/.exec(name) : null;
     if (draft && draft[0].length + 1 + basename(path).length === name.length && !lives(Number(draft[1])))
       rmSync(join(folder, name), { recursive: true, force: true });
-  }
-}
-
-function lives(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
   }
 }
 

@@ -31,7 +31,7 @@ const outTypes: Readonly<Record<(typeof mergedTypes)[number], string>> = {
   float16: "f16",
 };
 
-export interface GgufOptions {
+interface GgufOptions {
   converter: string;
   python: string;
   dtype: (typeof mergedTypes)[number];

@@ -36,7 +36,7 @@ export interface Check {
 }
 
 /** A check that was tried with its reference. */
-export interface ReadyCheck extends Check {
+interface ReadyCheck extends Check {
   /** Why the program and its check share a process; undefined: they do not. */
   inside?: string;
   calls: readonly Call[];

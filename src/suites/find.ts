@@ -18,7 +18,7 @@ export interface LoadedSuite {
   published: string;
 }
 
-export interface FindOptions {
+interface FindOptions {
   signal?: AbortSignal;
   onNotice?(line: string): void;
   /** The Python that is asked for packages. */

@@ -1,12 +1,5 @@
 // When models were released, and until when their makers say that their data reaches: what was published before may have been trained on.
 
-export interface ModelDates {
-  name: string;
-  released: string;
-  /** As its makers state it. */
-  cutoff?: string;
-}
-
 /** By the beginning of the model's own name, in lower case: the longest that fits. */
 const known: readonly (readonly [prefix: string, released: string, cutoff?: string])[] = [
   ["qwen2.5-coder", "2024-11-12"],
@@ -24,10 +17,10 @@ const known: readonly (readonly [prefix: string, released: string, cutoff?: stri
   ["gpt-oss", "2025-08-05", "2024-06"],
 ];
 
-/** What is known of a model's time; undefined: nothing here. */
-export function datesOfModel(modelName: string): ModelDates | undefined {
+/** When a model was released and, as its makers state it, until when its data reaches; undefined: nothing is known here. */
+export function datesOfModel(modelName: string): { released: string; cutoff: string | undefined } | undefined {
   const name = (modelName.split("/").at(-1) ?? "").toLowerCase();
   const fitting = known.filter(([prefix]) => name.startsWith(prefix)).toSorted((a, b) => b[0].length - a[0].length);
   const [found] = fitting;
-  return found && { name: modelName, released: found[1], ...(found[2] !== undefined && { cutoff: found[2] }) };
+  return found && { released: found[1], cutoff: found[2] };
 }

@@ -1,7 +1,7 @@
 // Reads `.env` as people write it: with a byte-order mark or CRLF, `export`, quotes, comments, `${OTHER}`. Nothing of a value is ever
 // part of a message: it may be a key.
 
-export interface EnvText {
+interface EnvText {
   values: Map<string, string>;
   /** Lines that set nothing, and why; without what stands there. */
   problems: { line: number; what: string }[];

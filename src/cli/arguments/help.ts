@@ -7,7 +7,7 @@ import { choicesOf, defaultOf } from "./options.ts";
 const fewKeys = 14;
 
 /** What help shows of an invocation: other values than the schema's defaults, and where they come from. */
-export interface ShownDefaults {
+interface ShownDefaults {
   values?: Readonly<Record<string, unknown>>;
   notes?: Readonly<Record<string, string>>;
   /** The keys under the titles of their groups; default: all in one. */

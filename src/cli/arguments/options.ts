@@ -41,7 +41,6 @@ export function parseArguments<Schema extends z.ZodObject>(
     return toKeys(schema, known);
   });
   layers.push(toKeys(schema, typed));
-  const given = layers.map((layer) => validated(schema.partial(), layer));
   const merged = new Map(layers.flatMap((layer) => [...layer]));
   const options = validated(schema, merged) as z.output<Schema>;
   const origins = [...merged].flatMap(([key, { origin }]): [string, string][] => (origin ? [[key, origin]] : []));
@@ -49,7 +48,7 @@ export function parseArguments<Schema extends z.ZodObject>(
     options,
     given: new Set(merged.keys()),
     origins: new Map(origins),
-    layers: layers.map((layer, index) => only(given[index]!, layer.keys())) as Partial<z.output<Schema>>[],
+    layers: layers.map((layer) => only(validated(schema.partial(), layer), layer.keys()) as Partial<z.output<Schema>>),
     words,
     notices,
   };

@@ -129,21 +129,21 @@ function reasonToDrop(
   if (!row.value) return { reason: "bad_row", why: row.problem };
   const { value } = row;
   const fields: Fields = Object.fromEntries(fieldNames.map((name) => [name, plain(value.get(name))]));
-  const head = { fields, where: "", columns: [...value.keys()] };
-  const { reason } = testsOfRow(value, row.source);
-  if (questionOf(fields) === undefined) return { reason: "no_question", why: describeProblem(head, "no_question") };
+  const drop = (reason: Parameters<typeof describeProblem>[1]) => ({
+    reason,
+    why: describeProblem({ fields, where: "", columns: [...value.keys()] }, reason),
+  });
+  if (questionOf(fields) === undefined) return drop("no_question");
   const tests = rawTestsOf(value);
   const bytes = typeof tests === "string" ? tests : tests === undefined ? "" : writeJson(tests);
-  if (Buffer.byteLength(bytes) > maxTestsBytes)
-    return { reason: "tests_too_big", why: describeProblem(head, "tests_too_big") };
-  if (languagesOf(fields) === null)
-    return { reason: "unknown_language", why: describeProblem(head, "unknown_language") };
+  if (Buffer.byteLength(bytes) > maxTestsBytes) return drop("tests_too_big");
+  if (languagesOf(fields) === null) return drop("unknown_language");
+  const { reason } = testsOfRow(value, row.source);
   if (reason) return { reason, why: whyNoTests(value, reason) };
   const own = idOf(fields);
-  if (own === undefined) return undefined;
   const id = `${row.part}/${own}`;
-  if (ids.has(id)) return { reason: "duplicate_id", why: describeProblem(head, "duplicate_id") };
-  ids.add(id);
+  if (own !== undefined && ids.has(id)) return drop("duplicate_id");
+  if (own !== undefined) ids.add(id);
   return undefined;
 }
 

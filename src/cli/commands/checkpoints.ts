@@ -10,7 +10,7 @@ import { whet } from "../../core/program.ts";
 import { visible, visibleLine } from "../../core/visible.ts";
 import { TrainConfig } from "../../rl/config.ts";
 import { storagePerGigabyteMonth } from "../../rl/prices.ts";
-import { parseKeep, pathsOf, runCheckpoints, type KeepRule } from "../../rl/prune.ts";
+import { type KeepRule, parseKeep, pathsOf, runCheckpoints } from "../../rl/prune.ts";
 import { readCheckpoints } from "../../runs/checkpoints.ts";
 import { lockRunDirectory, runFiles } from "../../runs/directory.ts";
 import { redact } from "../../runs/log.ts";

@@ -2,7 +2,7 @@
 // where something is wrong, what to do.
 
 import { rmSync } from "node:fs";
-import { thousands } from "../../core/count.ts";
+import { countOf, thousands } from "../../core/count.ts";
 import { messageOf } from "../../core/errors.ts";
 import { scratchFolder } from "../../core/files.ts";
 import { languageNames, languageOf, toolsOf } from "../../core/languages/languages.ts";
@@ -206,9 +206,7 @@ async function examine(
 
 function verdict(failures: number, ready: string): number {
   console.log(
-    failures === 0
-      ? `ready: ${ready}`
-      : `${failures} ${failures === 1 ? "problem" : "problems"}: fix what is said above, then run this again`,
+    failures === 0 ? `ready: ${ready}` : `${countOf(failures, "problem")}: fix what is said above, then run this again`,
   );
   return failures === 0 ? 0 : 1;
 }

@@ -134,7 +134,7 @@ interface Side extends Asked {
   rollOuts: RollOuts;
   /** What was read, where that is not said already. */
   summary?: string | undefined;
-  /** Where an outage is told of, once there is progress. */
+  /** Shows an outage, once there is progress. */
   progress?: Progress;
 }
 
@@ -166,16 +166,16 @@ function keepShared(sides: readonly Side[], known: readonly ProblemOutcome[] | u
     (list) => new Set(list.map(({ id }) => id)),
   );
   const shared = new Set([...first!].filter((id) => others.every((other) => other.has(id))));
-  const most = Math.max(...sides.map(({ tasks }) => tasks.length));
+  const largest = Math.max(...sides.map(({ tasks }) => tasks.length));
   if (shared.size === 0)
     throw new ConfigError(
       "config/other-problems",
       known
-        ? `None of the ${most} test problems is among the ${known.length} of the file to compare with. Evaluate on the same test_data and seed.`
+        ? `None of the ${largest} test problems is among the ${known.length} of the file to compare with. Evaluate on the same test_data and seed.`
         : "There is no test problem that every side can answer. Choose other test_data, or another context_window.",
     );
-  if (shared.size < most)
-    logger.warn(`only ${shared.size} of ${most} test problems can be compared: the others are not in both`);
+  if (shared.size < largest)
+    logger.warn(`only ${shared.size} of ${largest} test problems can be compared: the others are not in both`);
   const models = [...new Set(sides.map(({ bench }) => bench.config.model_name))];
   if (models.length > 1) logger.warn(`two base models are compared: ${models.join(" and ")}`);
   for (const side of sides) side.tasks = side.tasks.filter(({ id }) => shared.has(id));

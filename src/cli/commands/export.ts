@@ -10,7 +10,6 @@ import { scratchFolder } from "../../core/files.ts";
 import { findOnPath } from "../../core/languages/machine.ts";
 import { lockHolder } from "../../core/lock-file.ts";
 import { withoutVariant } from "../../core/model-name.ts";
-import { version } from "../../core/program.ts";
 import { extractTar } from "../../core/tar.ts";
 import { Adapter, adapterFiles } from "../../export/adapter.ts";
 import { type BaseModel, licenceOf, openBaseModel } from "../../export/base-model.ts";
@@ -96,7 +95,7 @@ export const command = commandOf(ExportOptions, {
   },
 });
 
-async function exportRun(options: ExportOptions, signal: AbortSignal): Promise<number> {
+async function exportRun(options: ExportOptions, signal: AbortSignal): Promise<void> {
   const view = RunView.read(options.run);
   const modelName = String(view.config["model_name"] ?? "");
   if (options.checkpoint === "base")
@@ -119,18 +118,16 @@ async function exportRun(options: ExportOptions, signal: AbortSignal): Promise<n
 
   const scratch = scratchFolder("export");
   try {
-    const source = await adapterFolder(options, record, scratch, signal);
-    const adapter = new Adapter(source);
+    const adapter = new Adapter(await adapterFolder(options, record, scratch, signal));
     try {
       const base = await openBase(baseName, modelName, options, signal);
-      await write(options, { view, record, adapter, base, modelName, converter, signal });
+      await write(options, { view, record, adapter, base, modelName, converter }, signal);
     } finally {
       adapter.close();
     }
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }
-  return 0;
 }
 
 /** The base model's name; a merge must know where its weights are. */
@@ -203,8 +200,8 @@ async function openBase(
   options: ExportOptions,
   signal: AbortSignal,
 ): Promise<BaseModel> {
-  const local = bundledModel(name) !== undefined || options.base !== "";
-  if (!options.merge && !(local && !isHubId(name))) return { name: name || modelName, files: new Map() };
+  const isHere = !isHubId(name) && (options.base !== "" || bundledModel(name) !== undefined);
+  if (!options.merge && !isHere) return { name: name || modelName, files: new Map() };
   const progress = new Progress({ label: "base model" });
   try {
     return await openBaseModel(name, {
@@ -218,122 +215,68 @@ async function openBase(
   }
 }
 
-async function write(
-  options: ExportOptions,
-  {
-    view,
-    record,
-    adapter,
-    base,
-    modelName,
-    converter,
-    signal,
-  }: {
-    view: RunView;
-    record: CheckpointRecord;
-    adapter: Adapter;
-    base: BaseModel;
-    modelName: string;
-    converter: string | undefined;
-    signal: AbortSignal;
-  },
-): Promise<void> {
-  const plan = options.merge ? new MergePlan(base, adapter, options.dtype) : undefined;
+/** What is written, and what it is made of. */
+interface Parts {
+  view: RunView;
+  record: CheckpointRecord;
+  adapter: Adapter;
+  base: BaseModel;
+  modelName: string;
+  /** llama.cpp's, where a GGUF file is asked for. */
+  converter: string | undefined;
+}
+
+async function write(options: ExportOptions, parts: Parts, signal: AbortSignal): Promise<void> {
+  const { view, record, adapter, base, modelName, converter } = parts;
+  const { out, python, dtype } = options;
+  const plan = options.merge ? new MergePlan(base, adapter, dtype) : undefined;
   const progress = new Progress({ label: "merging" });
-  let checked: Checked = { done: [], left: [] };
+  const onProgress = (done: number, total: number) =>
+    progress.update(Math.round(done / 1e6), { fraction: done / total, note: `of ${bytesOf(total)}` });
+  let checked: Checked = { done: [], left: ["with any library: python=none"] };
+  const name = basename(resolve(out));
   // What other programs load the base from: a name that only this installation knows is none.
   const loadable = bundledModel(base.name) ?? base.name;
-  const hubBase = isHubId(base.name) ? base.name : isHubId(modelName) ? modelName : undefined;
+  const card = modelCard({
+    name,
+    modelName,
+    base: loadable,
+    hubBase: [base.name, modelName].find(isHubId),
+    licence: licenceOf(base),
+    view,
+    checkpoint: record,
+    adapter,
+    merged: plan && { storedAs: dtype === "base" ? "the base's are" : dtype, unties: plan.unties },
+  });
+  const title = `${modelName}, ${basename(resolve(options.run))}`;
+  const records = view.records.filter(({ step }) => step <= record.step);
   try {
     const bytes = plan?.totalBytes ?? statSync(adapter.file.path).size;
-    await writeFolder(options.out, bytes + 1e6, async (folder) => {
-      if (plan)
-        await plan.write(folder, {
-          maxShardBytes: options.max_shard_mb * 1e6,
-          signal,
-          onProgress: (done, total) =>
-            progress.update(Math.round(done / 1e6), { fraction: done / total, note: `of ${bytesOf(total)}` }),
-        });
+    await writeFolder(out, bytes + 1e6, async (folder) => {
+      if (plan) await plan.write(folder, { maxShardBytes: options.max_shard_mb * 1e6, signal, onProgress });
       else adapter.write(folder, loadable);
-      const title = `${modelName}, ${basename(resolve(options.run))}`;
-      writeFileSync(
-        join(folder, "curves.svg"),
-        runChart(
-          view.records.filter(({ step }) => step <= record.step),
-          title,
-        ),
-      );
-      writeFileSync(
-        join(folder, "README.md"),
-        modelCard({
-          form: plan ? "merged" : "adapter",
-          name: basename(resolve(options.out)),
-          modelName,
-          base: loadable,
-          hubBase,
-          licence: licenceOf(base),
-          view,
-          checkpoint: record,
-          rank: adapter.rank,
-          alpha: adapter.alpha,
-          modules: adapter.modules,
-          ...(plan
-            ? { storedAs: options.dtype === "base" ? "the base's are" : options.dtype, unties: plan.unties }
-            : {}),
-          version,
-        }),
-      );
+      writeFileSync(join(folder, "curves.svg"), runChart(records, title));
+      writeFileSync(join(folder, "README.md"), card);
       signal.throwIfAborted();
       progress.end();
-      checked = await check(options, folder, existsSync(join(loadable, "config.json")) ? loadable : undefined, signal);
-      if (converter !== undefined) {
-        const { python, dtype } = options;
-        const name = `${basename(resolve(options.out))}.gguf`;
-        say(`converting to ${name}`);
-        const made = await writeGguf(folder, name, {
-          converter,
-          python: python === "none" ? "python3" : python,
-          dtype,
-          signal,
-        });
-        checked.done.push(made);
+      if (python !== "none") {
+        say("checking that it loads");
+        const isHere = existsSync(join(loadable, "config.json"));
+        checked = await checkExport(folder, { python, base: isHere ? loadable : undefined, signal });
       }
+      if (converter === undefined) return;
+      say(`converting to ${name}.gguf`);
+      const convert = { converter, python: python === "none" ? "python3" : python, dtype, signal };
+      checked.done.push(await writeGguf(folder, `${name}.gguf`, convert));
     });
-    report(options, record, adapter, plan, bytes, loadable);
+    const what = plan ? "merged model" : `PEFT adapter of rank ${adapter.rank}`;
+    console.log(`${out}: ${what} of checkpoint ${record.name} (step ${record.step}), ${bytesOf(bytes)}`);
+    const load = (model: string) => `AutoModelForCausalLM.from_pretrained(${JSON.stringify(model)})`;
+    say(`load it  ${plan ? load(out) : `PeftModel.from_pretrained(${load(loadable)}, ${JSON.stringify(out)})`}`);
     for (const line of checked.done) say(`checked  ${line}`);
     for (const line of checked.left) say(`not checked ${line}`);
   } finally {
     progress.end();
     plan?.close();
   }
-}
-
-function check(
-  { python }: ExportOptions,
-  folder: string,
-  base: string | undefined,
-  signal: AbortSignal,
-): Promise<Checked> {
-  if (python === "none") return Promise.resolve({ done: [], left: ["with any library: python=none"] });
-  say("checking that it loads");
-  return checkExport(folder, { python, base, signal });
-}
-
-function report(
-  options: ExportOptions,
-  record: CheckpointRecord,
-  adapter: Adapter,
-  plan: MergePlan | undefined,
-  bytes: number,
-  base: string,
-): void {
-  const what = plan ? "merged model" : `PEFT adapter of rank ${adapter.rank}`;
-  console.log(`${options.out}: ${what} of checkpoint ${record.name} (step ${record.step}), ${bytesOf(bytes)}`);
-  if (plan) {
-    say(`load it  AutoModelForCausalLM.from_pretrained(${JSON.stringify(options.out)})`);
-    return;
-  }
-  say(
-    `load it  PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(${JSON.stringify(base)}), ${JSON.stringify(options.out)})`,
-  );
 }

@@ -89,7 +89,7 @@ async function gradeFile(file: string, options: z.output<typeof GradeOptions>, s
         if (!process.stdout.write(`${line.text}\n`)) await once(process.stdout, "drain", { signal });
         if (line.why !== undefined && line.why !== "") progress.print(line.why);
         const done = counts.pass + counts.fail + counts.ungraded + counts["bad input"];
-        progress.update(done, { note: summary(), ...(row.fraction === undefined ? {} : { fraction: row.fraction }) });
+        progress.update(done, { note: summary(), fraction: row.fraction });
       },
       signal,
     );

@@ -57,7 +57,7 @@ const SampleOptions = TrainConfig.pick({ ...askingKeys, train_data: true }).exte
 });
 type SampleOptions = z.output<typeof SampleOptions>;
 
-/** What tells how it goes is left out: answers come soon. */
+/** Without lines on how it goes: the answers themselves come at once. */
 const logger: Logger = { ...stderrLogger, info: () => {} };
 
 export const command = commandOf(SampleOptions, {

@@ -24,7 +24,7 @@ import { bundledName, embeddedModel, isMissing, modelNameOf } from "../engines/m
 import { chatBeside } from "../serve/openai.ts";
 import { simulatedOptions, simulatedParts } from "../serve/simulated.ts";
 
-export const ServeOptions = z.strictObject({
+const ServeOptions = z.strictObject({
   engine: z
     .enum(["embedded", "simulated"])
     .default("embedded")

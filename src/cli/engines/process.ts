@@ -1,4 +1,4 @@
-// An engine as a child process: how it is started, told to end, and where what it says is kept.
+// An engine as a child process: how it is started and stopped, and where what it says is kept.
 import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { createWriteStream, type WriteStream } from "node:fs";
 

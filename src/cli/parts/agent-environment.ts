@@ -57,7 +57,7 @@ export function againstEndpoint<Problem extends TrainingProblem>(
   const limiter = new Limiter(Math.max(agents, samples, measured));
   return (episode) => {
     const start = () => {
-      // The endpoint says how many it gave; who never asks is told of.
+      // The endpoint overwrites it with how many it gave.
       episode.log("endpoint/answers", 0);
       return play(episode);
     };

@@ -3,10 +3,10 @@ import { dirname } from "node:path";
 import { messageOf } from "../../core/errors.ts";
 import { placeIn } from "../../rl/environment/place.ts";
 
-/** Errors that are told; the others are counted when it ends. */
-const told = 3;
+/** Errors that are shown; the others are counted when it ends. */
+const maxShown = 3;
 
-/** From here on, what comes from modules beside `file` is told to `warn`, and everything else ends the process as ever. Returns the end of that. */
+/** From here on `warn` gets what comes from modules beside `file`; everything else ends the process as before. Returns what ends that. */
 export function tellStrayErrors(file: string, warn: (line: string) => void): () => void {
   const folder = dirname(file);
   let count = 0;
@@ -18,7 +18,7 @@ export function tellStrayErrors(file: string, warn: (line: string) => void): () 
       });
       return;
     }
-    if (++count > told) return;
+    if (++count > maxShown) return;
     const place = placeIn(error);
     warn(
       `the environment threw where nothing waits for it: ${messageOf(error)}${place === undefined ? "" : ` (${place})`}. The run goes on; ` +
@@ -28,7 +28,7 @@ export function tellStrayErrors(file: string, warn: (line: string) => void): () 
   const events = ["unhandledRejection", "uncaughtException"] as const;
   const stop = () => {
     for (const event of events) process.off(event, take);
-    if (count > told) warn(`the environment threw ${count - told} more errors where nothing waits for them`);
+    if (count > maxShown) warn(`the environment threw ${count - maxShown} more errors where nothing waits for them`);
     count = 0;
   };
   for (const event of events) process.on(event, take);

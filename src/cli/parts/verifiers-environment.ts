@@ -37,17 +37,13 @@ export async function loadVerifiers(
       `env=${env} cannot be loaded: ${what.replace(/\.$/, "")}. Nothing was asked of a model yet.`,
       { cause },
     );
-  const { name, place, packages } = await sourceOf(env.slice(verifiersPrefix.length)).catch((error: unknown) => {
+  const open = async () => {
+    const { name, place, packages } = await sourceOf(env.slice(verifiersPrefix.length));
+    return VerifiersEnvironment.open({ python: await pythonOf(config, packages, say), name, place, args });
+  };
+  const { environment: played, facts } = await open().catch((error: unknown) => {
     throw bad(messageOf(error), error);
   });
-  const python = await pythonOf(config, packages, say).catch((error: unknown) => {
-    throw bad(messageOf(error), error);
-  });
-  const { environment: played, facts } = await VerifiersEnvironment.open({ python, name, place, args }).catch(
-    (error: unknown) => {
-      throw bad(messageOf(error), error);
-    },
-  );
   const run = async ({ problem: { row, split }, endpoint, signal, log }: Episode<Problem>) => {
     const { reward, metrics, stop } = await played.play({ split, row, endpoint }, signal).catch((error: unknown) => {
       throw error instanceof VerifiersGone ? new Unavailable(error.message) : error;

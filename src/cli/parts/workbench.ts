@@ -23,7 +23,7 @@ import { tellStrayErrors } from "./stray-errors.ts";
 import { loadVerifiers } from "./verifiers-environment.ts";
 import { dataWork, ownWork, supervisedWork, type Work, type WorkOptions } from "./work.ts";
 
-export interface WorkbenchOptions {
+interface WorkbenchOptions {
   /** Where the embedded engine keeps its state and its log. */
   engineFiles: { stateDir: string; logFile: string };
   logger: Logger;

@@ -6,7 +6,7 @@ import { stderrLogger as logger } from "../terminal/loggers.ts";
 import { type CertifyRow, printTable, rowOf } from "../text/certify.ts";
 import { loadSuiteOf, openSuite, type ReadyProblem, suiteSettings } from "./suite-work.ts";
 
-export interface CertifySuiteOptions {
+interface CertifySuiteOptions {
   suite: string;
   repeats: number;
   max_solutions: number;

@@ -60,7 +60,7 @@ export interface OpenSuite {
   close(): Promise<void>;
 }
 
-export interface OpenSuiteOptions {
+interface OpenSuiteOptions {
   name: string;
   loaded: LoadedSuite;
   config: TrainConfig;
@@ -127,8 +127,8 @@ export async function openSuite({
 }
 
 function sampling({ eval_num_samples: samples, eval_temperature: temperature, ...limits }: TrainConfig): string {
-  const most = limits.eval_max_tokens || limits.max_tokens;
-  return `${countOf(samples, "sample")} of each at temperature ${temperature}, at most ${most} tokens`;
+  const maxTokens = limits.eval_max_tokens || limits.max_tokens;
+  return `${countOf(samples, "sample")} of each at temperature ${temperature}, at most ${maxTokens} tokens`;
 }
 
 /** The problems that fit a renderer's context window. */

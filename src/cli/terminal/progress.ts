@@ -2,10 +2,10 @@
 import { stderr } from "node:process";
 import { bar, clock, Display, type Terminal } from "../../runs/display.ts";
 
-export interface ProgressOptions {
+interface ProgressOptions {
   label: string;
   /** How many there are; without it only counts are shown, unless `update` is given a fraction. */
-  total?: number;
+  total?: number | undefined;
   stream?: Terminal;
   /** Milliseconds, for tests. */
   now?: () => number;
@@ -38,7 +38,7 @@ export class Progress {
   }
 
   /** Says how many are done; `fraction` (0 to 1) where the total is not known but the share is; `note` stands at the end. */
-  update(done: number, more: { fraction?: number; note?: string } = {}): void {
+  update(done: number, more: { fraction?: number | undefined; note?: string } = {}): void {
     this.#done = done;
     if (more.fraction !== undefined) this.#fraction = more.fraction;
     if (more.note !== undefined) this.#note = more.note;
@@ -91,7 +91,7 @@ export const showDownload =
       note: `MB of ${path}`,
     });
 
-/** Shows `label` with the seconds so far and what `note` was last told, until the work is over. */
+/** Shows `label` with the seconds so far and what was last noted, until the work is over. */
 export async function waitingFor<T>(label: string, work: (note: (what: string) => void) => Promise<T>): Promise<T> {
   const progress = new Progress({ label });
   const started = performance.now();

@@ -46,7 +46,7 @@ const tableLine = (cells: readonly string[]) =>
 interface Certifying<Row> {
   rows: AsyncIterable<Row> | Iterable<Row>;
   /** Problems, where that is known. */
-  total?: number;
+  total?: number | undefined;
   /** Rows that are in work at once. */
   window: number;
   show: "all" | "bad";
@@ -65,16 +65,12 @@ export async function printTable<Row>(
   counts: { good: number; bad: number },
   signal: AbortSignal,
 ): Promise<void> {
-  const progress = new Progress({ label: "certified", ...(total !== undefined && { total }) });
+  const progress = new Progress({ label: "certified", total });
   const print = (line: CertifyRow, row: Row) => {
     take?.(line, row);
     counts[line.good ? "good" : "bad"]++;
     if (show === "all" || !line.good) console.log([tableLine(line.cells), ...line.details].join("\n"));
-    const fraction = fractionOf?.(row);
-    progress.update(counts.good + counts.bad, {
-      note: `${counts.bad} bad`,
-      ...(fraction !== undefined && { fraction }),
-    });
+    progress.update(counts.good + counts.bad, { note: `${counts.bad} bad`, fraction: fractionOf?.(row) });
   };
   try {
     if (note !== undefined) progress.print(note);

@@ -12,7 +12,7 @@ import type { Work } from "../parts/work.ts";
 import { findProblem } from "../problems/find-problem.ts";
 import type { Asked } from "../weights/asked-weights.ts";
 
-export interface PlayOptions {
+interface PlayOptions {
   n: number;
   temperature?: number | undefined;
   tests: string;
@@ -170,7 +170,7 @@ class Printer {
 }
 
 /** How an episode ended, in a few lines. */
-export function describeEpisode({ verdict, status, reward, message, episode }: Grade): string[] {
+function describeEpisode({ verdict, status, reward, message, episode }: Grade): string[] {
   const word = status === verdict ? verdict : `${verdict} (${status})`;
   const lines = [`── verdict   ${word}${reward === null ? "" : `, reward ${Number(reward.toPrecision(6))}`}`];
   if (message !== undefined) lines.push(`   because   ${visible(message)}`);

@@ -12,7 +12,7 @@ import { describeFailure } from "./failure.ts";
 import { batchKey, block, number, question } from "./show-batch.ts";
 import { showCommand } from "./show-command.ts";
 
-export interface AnswerOptions {
+interface AnswerOptions {
   /** Undefined: its tokens are no longer in the journal. */
   logprobs: AnswerLogprobs | undefined;
   /** A text says why there is none. */
@@ -114,15 +114,15 @@ function logprobLines(logprobs: AnswerLogprobs | undefined, tokenizer: Tokenizer
     `  logprobs  mean ${mean.toFixed(4)}, perplexity ${Math.exp(-mean).toFixed(3)}; least likely: ${least.join(", ")}`,
   ];
   if (!trainer) return lines;
-  let most = 0;
+  let largest = 0;
   let total = 0;
   for (const [index, value] of trainer.entries()) {
     const gap = Math.abs(value - sampler[index]!);
-    most = Math.max(most, gap);
+    largest = Math.max(largest, gap);
     total += gap;
   }
   lines.push(
-    `  trainer   differs from the sampler by ${(total / trainer.length).toExponential(1)} on average, ${most.toExponential(1)} at most`,
+    `  trainer   differs from the sampler by ${(total / trainer.length).toExponential(1)} on average, ${largest.toExponential(1)} at most`,
   );
   return lines;
 }

@@ -26,7 +26,7 @@ export interface MemberResult {
   problem: string | undefined;
 }
 
-export interface SweepTable {
+interface SweepTable {
   header: string[];
   /** In the order of `members`. */
   rows: string[][];

@@ -13,7 +13,7 @@ import { findRuns, journalFiles, looksLikeRun, sweepFile } from "../../runs/over
 /** The key of every command that is about a run. */
 export const runKey = z.string().default("").describe("a run: its name, its path or latest; the newest unless named");
 
-export interface KnownRun {
+interface KnownRun {
   /** What a command finds it by from here. */
   name: string;
   path: string;

@@ -34,7 +34,7 @@ export type NamedWeights = Partial<Record<NamingKey, Named>>;
 const Recorded = z.partialRecord(z.enum(namingKeys), Named).catch({});
 
 /** Settings with paths in place of words. */
-export interface Resolved {
+interface Resolved {
   given: Partial<TrainConfig>;
   weights: NamedWeights;
 }

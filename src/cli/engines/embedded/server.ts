@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { WhetstoneError } from "../../../core/errors.ts";
 import { closeLog, openLog, spawnEngine, stopEngine } from "../process.ts";
 
-export interface EmbeddedServerOptions {
+interface EmbeddedServerOptions {
   /** Where it keeps runs and checkpoints. */
   stateDir: string;
   /** Gets what the server writes to stderr. */

@@ -98,8 +98,8 @@ export function fitInto(bytes: number, sizes: Sizes, wanted: Wanted): Fit {
   const scores = width === 4 ? 2 * heads * window : 0;
   const layer = window * (15 * hidden + 6.5 * inner + scores);
   const perTrained = (everything: boolean) => width * (everything ? layers * layer : layers * window * hidden + layer);
-  const power = (most: number, each: number) => {
-    const fitting = Math.min(most, Math.floor(room / each));
+  const power = (max: number, each: number) => {
+    const fitting = Math.min(max, Math.floor(room / each));
     return fitting < 1 ? 0 : 2 ** Math.floor(Math.log2(fitting));
   };
   const plain = power(group, perTrained(true));

@@ -15,7 +15,7 @@ import { compiledFolder } from "./install.ts";
 import { addressIn, causeIn, compiledIn, isReady, savesSampler, stageIn } from "./log.ts";
 import { dropSamplers } from "./samplers.ts";
 
-export interface SkyrlStart extends EngineStart {
+interface SkyrlStart extends EngineStart {
   python: string;
   platform: "cuda" | "cpu";
   /** Where it runs. */
