@@ -72,8 +72,13 @@ function keysOf({ keys = {} }: Command): Word[] {
 
 /** Where a run can stand, the shell lists those of the usual folder. */
 const isRun = ({ text }: Word) => text === "run=";
-const hasRun = (words: readonly Word[]) => words.some(isRun);
+const takeRuns = (keys: Known["keys"]) =>
+  [...keys].flatMap(([name, words]) => (words.some(isRun) ? [name] : [])).join("|");
 const runNames = "latest $(command ls ~/code-rl-logs 2>/dev/null)";
+
+/** What is written for each key of each command. */
+const forEachKey = (keys: Known["keys"], write: (name: string, word: Word) => readonly string[]) =>
+  [...keys].flatMap(([name, words]) => words.flatMap((word) => write(name, word)));
 
 /** Quoted for any of the three: single quotes, without what would end them. */
 const quoted = (text: string) => `'${text.replaceAll(/['\\]/g, "’").replaceAll(/[\r\n]+/g, " ")}'`;
@@ -81,12 +86,9 @@ const list = (words: readonly Word[]) => words.map(({ text }) => text).join(" ")
 
 function bash({ commands, keys }: Known): string {
   const cases = [...keys].map(([name, words]) => `    ${name}) words=${quoted(list(words))} ;;`);
-  const values = [...keys].flatMap(([name, words]) =>
-    words.flatMap(({ text, values }) =>
-      values.length > 0 ? [`      "${name} ${text}") values=${quoted(values.join(" "))} ;;`] : [],
-    ),
+  const values = forEachKey(keys, (name, { text, values }) =>
+    values.length > 0 ? [`      "${name} ${text}") values=${quoted(values.join(" "))} ;;`] : [],
   );
-  const withRuns = [...keys].flatMap(([name, words]) => (hasRun(words) ? [name] : [])).join("|");
   return `# Completion of whet for bash.
 _whet() {
   # "=" and "@" split words here, so the line is read instead.
@@ -107,7 +109,7 @@ ${cases.join("\n")}
     *) words= ;;
   esac
   case $command in
-    ${withRuns}) runs="${runNames}" ;;
+    ${takeRuns(keys)}) runs="${runNames}" ;;
     *) runs= ;;
   esac
   if [[ $current == *=* || $current == @* ]]; then
@@ -136,16 +138,10 @@ complete -F _whet whet whetstone ./whet`;
 function zsh({ commands, keys }: Known): string {
   const described = (words: readonly Word[]) => words.map(({ text, about }) => quoted(`${text}:${about}`)).join(" ");
   const cases = [...keys].map(([name, words]) => `    ${name}) keys=(${described(words)}) ;;`);
-  const values = [...keys].flatMap(([name, words]) =>
-    words.flatMap((word) =>
-      word.values.length > 0
-        ? [`      ${quoted(`${name} ${word.text}`)}) values=(${word.values.map(quoted).join(" ")}) ;;`]
-        : isRun(word)
-          ? [`      ${quoted(`${name} ${word.text}`)}) values=($runs) ;;`]
-          : [],
-    ),
-  );
-  const withRuns = [...keys].flatMap(([name, words]) => (hasRun(words) ? [name] : [])).join("|");
+  const values = forEachKey(keys, (name, word) => {
+    const known = isRun(word) ? "$runs" : word.values.map(quoted).join(" ");
+    return known === "" ? [] : [`      ${quoted(`${name} ${word.text}`)}) values=(${known}) ;;`];
+  });
   return `# Completion of whet for zsh.
 _whet() {
   local -a commands keys values runs
@@ -154,7 +150,7 @@ _whet() {
     _describe -t commands command commands
     return
   fi
-  [[ $words[2] == (${withRuns}) ]] && runs=(latest \${(f)"$(command ls ~/code-rl-logs 2>/dev/null)"})
+  [[ $words[2] == (${takeRuns(keys)}) ]] && runs=(latest \${(f)"$(command ls ~/code-rl-logs 2>/dev/null)"})
   if [[ $PREFIX == *=* ]]; then
     case "$words[2] \${PREFIX%%=*}=" in
 ${values.join("\n")}
@@ -189,17 +185,17 @@ function fish({ commands, keys }: Known): string {
     "# Completion of whet for fish.",
     `complete -c whet -n ${quoted(isFirst)} -f`,
     ...commands.map(({ text, about }) => rule(isFirst, text, about)),
-    ...[...keys].flatMap(([name, words]) =>
-      words.flatMap((word) => [
-        rule(inside(name), word.text, word.about),
-        ...word.values.map((value) => rule(atKey(name, word.text), `${word.text}${value}`, "")),
-        ...(word.values.length > 0 ? [`complete -c whet -n ${quoted(atKey(name, word.text))} -f`] : []),
-        ...(isRun(word) ? [rule(inside(name), "latest (command ls ~/code-rl-logs 2>/dev/null)", "a run")] : []),
-        ...(isRun(word)
-          ? [rule(atKey(name, "run="), "run=latest run=(command ls ~/code-rl-logs 2>/dev/null)", "a run")]
-          : []),
-      ]),
-    ),
+    ...forEachKey(keys, (name, word) => [
+      rule(inside(name), word.text, word.about),
+      ...word.values.map((value) => rule(atKey(name, word.text), `${word.text}${value}`, "")),
+      ...(word.values.length > 0 ? [`complete -c whet -n ${quoted(atKey(name, word.text))} -f`] : []),
+      ...(isRun(word)
+        ? [
+            rule(inside(name), "latest (command ls ~/code-rl-logs 2>/dev/null)", "a run"),
+            rule(atKey(name, "run="), "run=latest run=(command ls ~/code-rl-logs 2>/dev/null)", "a run"),
+          ]
+        : []),
+    ]),
     "complete -c whetstone -w whet",
   ].join("\n");
 }

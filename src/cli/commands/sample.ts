@@ -20,9 +20,8 @@ import { findProblem, type GivenProblem, givenId } from "../problems/find-proble
 import { serveAsked } from "../serve/openai.ts";
 import { interruptible } from "../terminal/interrupt.ts";
 import { stderrLogger } from "../terminal/loggers.ts";
-import { describeFailure } from "../text/failure.ts";
+import { describeFailure, verdictLine } from "../text/failure.ts";
 import { playEpisodesOf } from "../text/play-episodes.ts";
-import { verdictLine } from "../text/verdict.ts";
 import { type Asked, type AskPlan, planAsking, withWeights } from "../weights/asked-weights.ts";
 import { sayRun } from "../weights/find-run.ts";
 

@@ -11,8 +11,7 @@ import { loadTokenizer, type Tokenizer } from "../../tokenizer/index.ts";
 import { commandOf } from "../command.ts";
 import { interruptible } from "../terminal/interrupt.ts";
 import { describeSample } from "../text/show-answer.ts";
-import { describeBatch, describeGroup, wordFor } from "../text/show-batch.ts";
-import { showCommand } from "../text/show-command.ts";
+import { describeBatch, describeGroup, showCommand, wordFor } from "../text/show-batch.ts";
 import { describeProblem, describeRun } from "../text/show-run.ts";
 import { runKey, runOf } from "../weights/find-run.ts";
 

@@ -90,8 +90,8 @@ async function startSweep(args: readonly string[]): Promise<number> {
   }
   if (open.length === 0 && !options.dry_run) return report(sweep);
   const plans = parts.map(({ plan }) => plan);
-  const most = await agreesToCostOf(plans, options.yes || options.dry_run, agreed);
-  if (options.dry_run || most === undefined) return 0;
+  const agreedTo = await agreesToCostOf(plans, options.yes || options.dry_run, agreed);
+  if (options.dry_run || agreedTo === undefined) return 0;
   makeFolder(folder);
   const lock = takeLock(join(folder, "sweep.lock"));
   if ("holder" in lock)
@@ -100,7 +100,7 @@ async function startSweep(args: readonly string[]): Promise<number> {
       `${folder} is a sweep that process ${lock.holder} works on. Wait for it to end or stop it, then run this again.`,
     );
   try {
-    writeSweep(folder, asked, most);
+    writeSweep(folder, asked, agreedTo);
     return await interruptible((_, interrupts) => trainAll(sweep, open, interrupts), { readerGone: "go on" });
   } finally {
     lock.release();

@@ -8,6 +8,7 @@ import { scratchFolder } from "../../core/files.ts";
 import { whet } from "../../core/program.ts";
 import { shellCommand } from "../../core/shell.ts";
 import { type DashboardBeside, dashboardBeside } from "../../dashboard/beside.ts";
+import type { LoadProgress } from "../../data/index.ts";
 import type { Renderer } from "../../renderers/index.ts";
 import { beginRun, type RunFacts, runRecord } from "../../rl/begin-run.ts";
 import { linkedController } from "../../rl/cancellation.ts";
@@ -247,16 +248,11 @@ function sayReady(run: Run, config: TrainConfig, facts: RunFacts & { engine: Eng
 
 async function loadWork(run: Run, bench: Workbench, renderer: Renderer): Promise<Work> {
   const progress = new Progress({ label: "data" });
-  const onProgress = (
-    split: string,
-    update: { stage: string; rows?: number; receivedBytes?: number; totalBytes?: number },
-  ) => {
-    if (update.stage === "read") progress.update(update.rows ?? 0, { note: `rows of ${split}` });
-    else
-      progress.update(Math.round((update.receivedBytes ?? 0) / 1e6), {
-        fraction: (update.receivedBytes ?? 0) / (update.totalBytes || 1),
-        note: "MB downloaded",
-      });
+  const onProgress = (split: string, update: LoadProgress) => {
+    if (update.stage === "read") return progress.update(update.rows, { note: `rows of ${split}` });
+    const { receivedBytes, totalBytes } = update;
+    const fraction = receivedBytes / (totalBytes || 1);
+    progress.update(Math.round(receivedBytes / 1e6), { fraction, note: "MB downloaded" });
   };
   try {
     const splits = bench.config.eval_every > 0 ? (["train", "test"] as const) : (["train"] as const);

@@ -3,7 +3,7 @@
 
 import { countOf } from "../../core/count.ts";
 import type { TrainConfig } from "../../rl/config.ts";
-import { describeCost, type Forecast, forecastAtMost } from "../../rl/forecast.ts";
+import { describeCost, forecastAtMost } from "../../rl/forecast.ts";
 import { costOf, dollars, type EngineName, noPrice, type Tariff, tariffForBudget, tariffOf } from "../../rl/prices.ts";
 import { chargedAs } from "../parts/connect.ts";
 import { askYes } from "./ask.ts";
@@ -25,11 +25,9 @@ interface BegunRun {
 export async function agreesToCost({ config, kind }: BilledPlan, yes: boolean, begun?: BegunRun): Promise<boolean> {
   const { tariff, isBilled, unpriced } = chargeOf({ config, kind });
   if (!isBilled || begun?.isOver()) return true;
-  const forecast = forecastAtMost(config);
-  console.error(tariff ? describeCost(forecast, tariff) : unpriced);
+  console.error(tariff ? describeCost(forecastAtMost(config), tariff) : unpriced);
   console.error(`      ${whatEndsIt(config, tariff)}`);
-  const before = begun?.engine === kind && forecastAtMost(begun.config);
-  const agreed = before && !costsMore([forecast, config], [before, begun.config], tariff);
+  const agreed = begun?.engine === kind && !costsMore(config, begun.config, tariff);
   return yes || agreed || saysYes(begun ? "Go on?" : "Begin?");
 }
 
@@ -43,14 +41,14 @@ export async function agreesToCostOf(
   before: number | undefined,
 ): Promise<number | undefined> {
   const runs = plans.map((plan) => ({ ...plan, ...chargeOf(plan) })).filter(({ isBilled }) => isBilled);
-  const most = runs.reduce((sum, { config, tariff }) => sum + maxCostOf(forecastAtMost(config), config, tariff), 0);
+  const max = runs.reduce((sum, { config, tariff }) => sum + maxCostOf(config, tariff), 0);
   const [first] = runs;
-  if (!first) return most;
+  if (!first) return max;
   const unknown = runs.find(({ tariff }) => !tariff) ?? first;
-  const all = `cost: at most ${dollars(most)} for ${countOf(runs.length, "run")} (${first.tariff?.basis})`;
+  const all = `cost: at most ${dollars(max)} for ${countOf(runs.length, "run")} (${first.tariff?.basis})`;
   console.error(unknown.tariff ? all : unknown.unpriced);
   console.error(`      each run: ${whatEndsIt(first.config, unknown.tariff)}`);
-  return yes || (before !== undefined && most <= before) || (await saysYes("Begin?")) ? most : undefined;
+  return yes || (before !== undefined && max <= before) || (await saysYes("Begin?")) ? max : undefined;
 }
 
 /** What is charged for a run, and what to say where nobody knows. */
@@ -83,20 +81,21 @@ function whatEndsIt(
 }
 
 /** Whether the most that a run may cost is more than it was. */
-function costsMore(is: [Forecast, TrainConfig], was: [Forecast, TrainConfig], tariff: Tariff | undefined): boolean {
+function costsMore(config: TrainConfig, before: TrainConfig, tariff: Tariff | undefined): boolean {
   // What was agreed to was the budget, however much less the steps of then could cost.
-  const [{ budget }, { budget: before }] = [is[1], was[1]];
-  if (budget !== null && before !== null && budget <= before) return false;
-  const [now, then] = [maxCostOf(...is, tariff), maxCostOf(...was, tariff)];
-  const priced = tariff ?? byTokens;
-  return (
-    now > then ||
-    (now === Number.POSITIVE_INFINITY && costOf(priced, is[0].step).total > costOf(priced, was[0].step).total)
-  );
+  if (config.budget !== null && before.budget !== null && config.budget <= before.budget) return false;
+  const [now, then] = [maxCostOf(config, tariff), maxCostOf(before, tariff)];
+  const stepCost = (settings: TrainConfig) => costOf(tariff ?? byTokens, forecastAtMost(settings).step).total;
+  return now > then || (now === Number.POSITIVE_INFINITY && stepCost(config) > stepCost(before));
 }
 
 /** Without prices, by the tokens. */
 const byTokens: Tariff = { prefill: 1, cachedPrefill: 1, sample: 1, train: 1, basis: "" };
 
-const maxCostOf = ({ run }: Forecast, { budget }: TrainConfig, tariff: Tariff = byTokens) =>
-  Math.min(budget ?? Number.POSITIVE_INFINITY, run ? costOf(tariff, run).total : Number.POSITIVE_INFINITY);
+function maxCostOf(config: TrainConfig, tariff: Tariff = byTokens): number {
+  const { run } = forecastAtMost(config);
+  return Math.min(
+    config.budget ?? Number.POSITIVE_INFINITY,
+    run ? costOf(tariff, run).total : Number.POSITIVE_INFINITY,
+  );
+}

@@ -1,5 +1,7 @@
-// A failed test as text for a terminal: what it was given, what was wanted, what came out. All of it is untrusted.
+// A verdict in one line, and a failed test as text: what it was given, what was wanted, what came out. All of it is untrusted.
+
 import { visible } from "../../core/visible.ts";
+import type { GradeResult } from "../../grading/index.ts";
 import type { Failure } from "../../runs/events.ts";
 
 /** Lines of one part that are shown. */
@@ -28,4 +30,19 @@ export function part(name: string, text: string): string[] {
   const shown = kept.map((line) => `      │ ${line}`);
   if (cut) shown.splice(maxLines / 2, 0, `      │ … ${lines.length - maxLines} more lines …`);
   return [`${label} ${lines.length} lines`, ...shown];
+}
+
+type Verdict = Pick<GradeResult, "verdict" | "status" | "passed" | "total" | "message" | "failure">;
+
+/** What became of a program, and on which test. */
+export function verdictLine({ verdict, status, passed, total, message, failure }: Verdict): string {
+  const tests = total === 1 ? "1 test" : `${total} tests`;
+  if (verdict === "pass") return `pass: ${tests}`;
+  if (verdict === "ungraded") return `no verdict: ${visible(message ?? status)}`;
+  const where = failure
+    ? ` on test ${failure.testIndex + 1} of ${total}`
+    : total > 0
+      ? `, ${passed} of ${tests} passed`
+      : "";
+  return `fail: ${status.replaceAll("_", " ")}${where}${message ? ` (${visible(message)})` : ""}`;
 }

@@ -9,8 +9,7 @@ import { maxResponseCharacters } from "../../runs/rollouts.ts";
 import { episodeLine, type SampleTurn, turnsOf, writtenOf } from "../../runs/turns.ts";
 import type { Tokenizer } from "../../tokenizer/index.ts";
 import { describeFailure } from "./failure.ts";
-import { batchKey, block, number, question } from "./show-batch.ts";
-import { showCommand } from "./show-command.ts";
+import { batchKey, block, number, question, showCommand } from "./show-batch.ts";
 
 interface AnswerOptions {
   /** Undefined: its tokens are no longer in the journal. */

@@ -1,17 +1,23 @@
 // A step or an evaluation as text: its groups; and one group: its answers, side by side.
+
+import { whet } from "../../core/program.ts";
+import { shellCommand } from "../../core/shell.ts";
 import { mean } from "../../core/statistics.ts";
 import { visible, visibleLine } from "../../core/visible.ts";
 import type { Batch, BatchGroup, Phase } from "../../runs/batch.ts";
 import { clock } from "../../runs/display.ts";
 import { writtenOf } from "../../runs/turns.ts";
 import type { RunView } from "../../runs/view.ts";
-import { showCommand } from "./show-command.ts";
 import { textTable } from "./table.ts";
 
 export const wordFor = (phase: Phase) => (phase === "train" ? "step" : "evaluation");
 
 /** `step=3` or `evaluation=25`: how a batch is named on the command line. */
 export const batchKey = ({ phase, batch }: Pick<Batch, "phase" | "batch">) => `${wordFor(phase)}=${batch}`;
+
+/** A command for what comes next, ready to paste. */
+export const showCommand = (run: string, ...words: readonly string[]): string =>
+  shellCommand(`${whet} show`, `run=${run}`, ...words);
 
 export const number = (value: number | null | undefined, digits = 3) =>
   value === null || value === undefined ? "–" : value.toFixed(digits);

@@ -12,8 +12,7 @@ import { readJournal } from "../../runs/read-journal.ts";
 import type { MetricsRecord } from "../../runs/records.ts";
 import { startedFrom } from "../../runs/started-from.ts";
 import type { Tokenizer } from "../../tokenizer/index.ts";
-import { block, percent, statusesOf, wordFor } from "./show-batch.ts";
-import { showCommand } from "./show-command.ts";
+import { block, percent, showCommand, statusesOf, wordFor } from "./show-batch.ts";
 import { textTable } from "./table.ts";
 
 /** Steps and problems that are listed. */
