@@ -177,9 +177,9 @@ async function compareTraining(golden: Golden, base: BaseModel): Promise<void> {
 }
 
 /** The weights that this project reads from a GGUF file against those that transformers reads. */
-function compareGguf({ dir, facts: { gguf } }: Golden): void {
+async function compareGguf({ dir, facts: { gguf } }: Golden): Promise<void> {
   if (gguf === undefined) return;
-  const folder = ggufFolder(gguf);
+  const folder = await ggufFolder(gguf);
   const reference = readWeights(dir, readConfig(dir));
   let largest = 0;
   for (const [name, { data }] of readWeights(folder, readConfig(folder)))
@@ -192,7 +192,7 @@ const folders = process.argv.slice(2).map((folder) => resolve(folder));
 const models = folders.length > 0 ? folders : goldenModels;
 for (const name of models) {
   const golden = readGolden(name);
-  compareGguf(golden);
+  await compareGguf(golden);
   const base = new BaseModel(name, golden.dir, 1);
   await compareSampling(golden, base);
   await compareTraining(golden, base);

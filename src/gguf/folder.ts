@@ -1,9 +1,10 @@
 // A GGUF file as the folder that the same model would be on the Hugging Face hub: config.json, tokenizer.json and what stands beside
 // them, with a link to the file in the place of its weights. Made once per file, in the cache.
-import { createHash, randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, realpathSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { existsSync, realpathSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { cacheFolder } from "../core/cache.ts";
+import { makeOnce } from "../core/files.ts";
 import { configOf } from "./config.ts";
 import { GgufFile } from "./file.ts";
 import { tokenizerOf } from "./tokenizer.ts";
@@ -15,7 +16,7 @@ const form = 1;
 
 export const isGguf = (path: string): boolean => path.endsWith(".gguf") && existsSync(path);
 
-export function ggufFolder(path: string): string {
+export async function ggufFolder(path: string): Promise<string> {
   const real = realpathSync(path);
   const { size, mtimeMs } = statSync(real);
   const key = createHash("sha256")
@@ -23,22 +24,15 @@ export function ggufFolder(path: string): string {
     .digest("hex")
     .slice(0, 16);
   const folder = join(cacheFolder(), "gguf", key);
-  if (existsSync(folder)) return folder;
-  const file = new GgufFile(real);
-  const draft = `${folder}.${randomBytes(4).toString("hex")}`;
-  try {
-    const files = { "config.json": configOf(file), ...tokenizerOf(file) };
-    mkdirSync(draft, { recursive: true });
-    for (const [name, content] of Object.entries(files)) writeFileSync(join(draft, name), JSON.stringify(content));
-    symlinkSync(real, join(draft, weightsLink));
+  await makeOnce(folder, async (draft) => {
+    const file = new GgufFile(real);
     try {
-      renameSync(draft, folder);
-    } catch (error) {
-      if (!existsSync(folder)) throw error; // else another process made the same
+      const files = { "config.json": configOf(file), ...tokenizerOf(file) };
+      for (const [name, content] of Object.entries(files)) writeFileSync(join(draft, name), JSON.stringify(content));
+      symlinkSync(real, join(draft, weightsLink));
+    } finally {
+      file.close();
     }
-    return folder;
-  } finally {
-    file.close();
-    rmSync(draft, { recursive: true, force: true });
-  }
+  });
+  return folder;
 }

@@ -37,8 +37,8 @@ test.each(Object.values(blockTypes).map(({ name }) => name))("blocks of %s are w
   }
 });
 
-test.each(Object.keys(expected.weights))("the weights of %s are those that transformers loads", (name) => {
-  const dir = ggufFolder(join(golden, `${name}.gguf`));
+test.each(Object.keys(expected.weights))("the weights of %s are those that transformers loads", async (name) => {
+  const dir = await ggufFolder(join(golden, `${name}.gguf`));
   const weights = readWeights(dir, readConfig(dir));
   const hash = (data: Float32Array) =>
     createHash("sha256")
@@ -47,8 +47,8 @@ test.each(Object.keys(expected.weights))("the weights of %s are those that trans
   expect(Object.fromEntries([...weights].map(([key, { data }]) => [key, hash(data)]))).toEqual(expected.weights[name]);
 });
 
-test("positions that llama.cpp keeps as factors are Llama 3's scaling", () => {
-  const dir = ggufFolder(join(golden, "llama.gguf"));
+test("positions that llama.cpp keeps as factors are Llama 3's scaling", async () => {
+  const dir = await ggufFolder(join(golden, "llama.gguf"));
   expect(JSON.parse(readFileSync(join(dir, "config.json"), "utf8"))).toMatchObject({
     rope_theta: 500_000,
     rope_scaling: { rope_type: "llama3", factor: 32, original_max_position_embeddings: 8192 },

@@ -24,7 +24,7 @@ const index = "model.safetensors.index.json";
 /** The folder of a model; files of the hub are downloaded into its cache. */
 export async function modelFolder(name: string, options: ModelFolderOptions = {}): Promise<string> {
   const folder = isGguf(name)
-    ? ggufFolder(name)
+    ? await ggufFolder(name)
     : existsSync(join(name, "config.json"))
       ? resolve(name)
       : bundledModel(name);

@@ -24,7 +24,7 @@ export interface TokenizerFiles {
 
 /** The tokenizer.json that `source` (a folder, a file, a GGUF file, or the name of a bundled model) means, if there is one on this machine. */
 export async function findLocally(source: string): Promise<string | undefined> {
-  if (isGguf(source)) return join(ggufFolder(source), "tokenizer.json");
+  if (isGguf(source)) return join(await ggufFolder(source), "tokenizer.json");
   const bundled = bundledModel(withoutVariant(source));
   for (const candidate of bundled === undefined ? [source] : [source, bundled]) {
     const entry = await stat(candidate).catch(() => undefined);
