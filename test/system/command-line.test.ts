@@ -4,6 +4,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { runCommand } from "../support/command-process.ts";
 import { foldersInMemory } from "../support/folders.ts";
 import { cleanEnvironment, runWhet as whet } from "../support/whet.ts";
 
@@ -130,14 +131,14 @@ describe("a project from init", () => {
 
   test("its problems are good, and training will use them all", async () => {
     for (const name of ["train.jsonl", "test.jsonl"]) {
-      const { code, stderr } = await whet(["certify", at(name)]);
+      const { code, stderr } = await runCommand(["certify", at(name)]);
       expect(stderr).toMatch(/0 bad[\s\S]*train would use \d problems; it would leave out none/);
       expect(code).toBe(0);
     }
   });
 
   test("its config goes through a dry run, which keeps nothing", async () => {
-    const { code, stderr } = await whet(["train", `@${at("run.json")}`, "--dry-run", "max_steps=1"]);
+    const { code, stderr } = await runCommand(["train", `@${at("run.json")}`, "--dry-run", "max_steps=1"]);
     expect(stderr).toMatch(/prompts_per_step=5 completions_per_prompt=16/);
     expect(stderr).toMatch(/train {4}5 problems/);
     expect(stderr).toMatch(/max_steps=1 /);
@@ -152,12 +153,12 @@ describe("a project from init", () => {
     const trained = await whet(["train", `@${at("run.json")}`, "dashboard=false"]);
     expect(trained.stderr).not.toMatch(/^(warning|error):/m);
     expect(trained.code).toBe(0);
-    const { code, stdout } = await whet(["diagnose", at("runs/first")]);
+    const { code, stdout } = await runCommand(["diagnose", at("runs/first")]);
     expect({ code, stdout: stdout.split("\n")[0] }).toEqual({
       code: 0,
       stdout: expect.stringMatching(/^healthy|^0 errors, 0 warnings, /),
     });
     // What `./whet runs` says of it has no complaint either.
-    expect((await whet(["runs", at("runs"), "json=true"])).stdout).not.toContain('"problem"');
+    expect((await runCommand(["runs", at("runs"), "json=true"])).stdout).not.toContain('"problem"');
   });
 });

@@ -1,12 +1,13 @@
 // The same training, whatever the parts: embedded, or a server and a sandbox started by someone else; and parts that go away for a while.
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readJsonLines } from "../../src/core/jsonl.ts";
 import { startServe } from "../contract/serve-process.ts";
 import { runCommand } from "../support/command-process.ts";
 import { foldersInMemory } from "../support/folders.ts";
 import { startSandbox } from "../support/sandbox-process.ts";
+import { type SharedEngine, sharedEngine } from "../support/shared-engine.ts";
 import { runWhet } from "../support/whet.ts";
 import { expectNothingTwice, type Moment, momentOf } from "./killing.ts";
 
@@ -36,39 +37,50 @@ const metricsOf = (path: string) =>
 /** How long parts stay away together; WHET_OUTAGE=30 waits longer. */
 const outageMs = 1000 * Number(process.env["WHET_OUTAGE"] ?? 3);
 const embedded = join(newFolder(), "run");
+/** For those whose own is not what goes away. */
+let standing: { server: SharedEngine; sandbox: Awaited<ReturnType<typeof startSandbox>> };
 beforeAll(async () => {
   expect((await runCommand(["train", `log_path=${embedded}`, ...settings])).code).toBe(0);
+  standing = { server: await sharedEngine(), sandbox: await startSandbox() };
 });
+afterAll(() => standing.sandbox.stop());
 
-/** A server and a sandbox of one's own, to be killed and started again. */
-async function startParts() {
+const names = ["server", "sandbox"] as const;
+
+/** A server and a sandbox, of which those named are one's own, to be killed and started again. */
+async function startParts(own: readonly (typeof names)[number][] = names) {
   const audit = join(newFolder(), "audit.jsonl");
   const engine = [`state_dir=${newFolder()}`, `audit=${audit}`];
-  let [server, sandbox] = await Promise.all([startServe(engine), startSandbox()]);
+  let [server, sandbox] = await Promise.all([
+    own.includes("server") ? startServe(engine) : undefined,
+    own.includes("sandbox") ? startSandbox() : undefined,
+  ]);
   return {
     server: {
-      kill: () => server.child.kill("SIGKILL"),
-      stop: () => server.close(),
+      kill: () => server!.child.kill("SIGKILL"),
+      stop: () => server!.close(),
       again: async () => {
-        await server.close();
-        server = await startServe([...engine, `port=${new URL(server.baseUrl).port}`]);
+        await server!.close();
+        server = await startServe([...engine, `port=${new URL(server!.baseUrl).port}`]);
       },
     },
     sandbox: {
-      kill: () => sandbox.child.kill("SIGKILL"),
-      stop: () => sandbox.stop(),
+      kill: () => sandbox!.child.kill("SIGKILL"),
+      stop: () => sandbox!.stop(),
       again: async () => {
-        sandbox = await startSandbox(sandbox.port);
+        sandbox = await startSandbox(sandbox!.port);
       },
     },
     audit,
-    args: () => [`base_url=${server.baseUrl}`, ...settings],
-    env: () => ({ TINKER_API_KEY: server.apiKey, SANDBOX_URL: `${sandbox.url}/run_code` }),
-    close: () => Promise.all([server.close(), sandbox.stop()]),
+    args: () => [`base_url=${(server ?? standing.server).baseUrl}`, ...settings],
+    env: () => ({
+      TINKER_API_KEY: (server ?? standing.server).apiKey,
+      SANDBOX_URL: `${(sandbox ?? standing.sandbox).url}/run_code`,
+    }),
+    close: () => Promise.all([server?.close(), sandbox?.stop()]),
   };
 }
 type Parts = Awaited<ReturnType<typeof startParts>>;
-const names = ["server", "sandbox"] as const;
 
 /** A run; `leave` is called in its second step, `heard` gets what it says from then on. */
 async function trainWithout(
@@ -122,7 +134,7 @@ describe.concurrent("an outage", { timeout: 240_000 }, () => {
 
   test.each(names)("of the %s is one line, and one when it is over; the run goes on", async (part) => {
     const path = join(newFolder(), "run");
-    const parts = await startParts();
+    const parts = await startParts([part]);
     let again: Promise<void> | undefined;
     const result = await trainWithout(parts[part].kill, parts, [`log_path=${path}`], (text) => {
       if (/has given no answer/.test(text)) again ??= parts[part].again();
@@ -145,7 +157,7 @@ describe.concurrent("an outage", { timeout: 240_000 }, () => {
     "of the %s that lasts longer than outage_patience ends the run, which can be resumed",
     async (part) => {
       const path = join(newFolder(), "run");
-      const parts = await startParts();
+      const parts = await startParts([part]);
       const result = await trainWithout(parts[part].kill, parts, [`log_path=${path}`, "outage_patience=2"]);
       await parts[part].again();
       expect(result.stderr).toMatch(/\[(client\/connection|rl\/sandbox-away)\]\nTo go on:\n {2}\S+ resume \S+/);
