@@ -1,9 +1,11 @@
 import { spawnSync } from "node:child_process";
+import { totalmem } from "node:os";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { sourceEntries } from "./src/core/own-entries.mjs";
-import LongestFirst, { WriteSeconds } from "./test/longest-first.ts";
+import LongestFirst from "./test/longest-first.ts";
+import { WriteSeconds } from "./test/seconds.ts";
 
 /** Where `python3` is a script that looks for the interpreter (pyenv), every jail would wait for it: the interpreter's folder comes first. */
 function withoutShims(path: string): string {
@@ -24,9 +26,9 @@ export default defineConfig({
     // Several files at once: a second thread of an engine would cost its start and find no core. The bits are the same, and
     // test/starter and src/engine use more.
     env: { OMP_NUM_THREADS: "1", PATH: withoutShims(process.env["PATH"] ?? "") },
-    // Three times the cores of the machines that this runs on: of four, two computed for no more than two thirds of the time, since most
-    // wait for what they started.
-    maxWorkers: 6,
+    // Four times the cores of the machines that this runs on, where each has two gigabytes: of four workers on two cores, most waited for what
+    // they had started, and a third of the processor time went unused.
+    maxWorkers: Math.max(2, Math.min(8, Math.floor(totalmem() / 2 ** 31))),
     globalSetup: "./test/whole-run-folder.ts",
     setupFiles: "./test/remove-folders.ts",
     sequence: { sequencer: LongestFirst },
