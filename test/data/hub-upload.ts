@@ -2,6 +2,7 @@
 // for those at another origin, and commits; with faults on demand.
 import { createHash } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { buffer } from "node:stream/consumers";
 import { listen, stop } from "./hub-stand-in.ts";
 
 export interface UploadHub {
@@ -52,7 +53,7 @@ export async function startUploadHub(token: string): Promise<UploadHub> {
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = request.url!.split("?")[0]!;
     hub.requests.push(`${request.method} ${path}`);
-    const body = await bytesOf(request);
+    const body = await buffer(request);
     const send = (status: number, value: object) =>
       void response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(value));
     if ((hub.faults.unavailable ?? 0) > 0) {
@@ -130,7 +131,7 @@ export async function startUploadHub(token: string): Promise<UploadHub> {
       request.once("data", () => request.socket.destroy());
       return;
     }
-    const body = await bytesOf(request);
+    const body = await buffer(request);
     const [, oid = "", part] = request.url!.split("/");
     if (part === undefined) keep(oid, body);
     else if (part !== "complete") parts.set(`${oid}/${part}`, body);
@@ -147,10 +148,4 @@ export async function startUploadHub(token: string): Promise<UploadHub> {
     if (createHash("sha256").update(bytes).digest("hex") !== oid) throw new Error("other bytes than announced");
     hub.storage.set(oid, bytes);
   }
-}
-
-async function bytesOf(message: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of message) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks);
 }

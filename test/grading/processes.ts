@@ -1,39 +1,23 @@
 // Starts `./whet` commands as real processes.
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import { outcomeOf, type WhetResult } from "../support/whet.ts";
 
 const program = fileURLToPath(new URL("../../src/cli/whetstone.mjs", import.meta.url));
-
-export interface Finished {
-  code: number | null;
-  stdout: string;
-  stderr: string;
-}
 
 /** A `./whet` command: its process, and what it printed once it has ended. */
 export function whet(
   args: readonly string[],
   options: { input?: string; env?: Record<string, string> } = {},
-): { child: ChildProcess; finished: Promise<Finished> } {
+): { child: ChildProcess; finished: Promise<WhetResult> } {
   const { SANDBOX_URL: _, SANDBOX_TOKEN: __, ...environment } = process.env;
   const child = spawn(process.execPath, [program, ...args], {
     stdio: "pipe",
     env: { ...environment, ...options.env },
   });
-  let stdout = "";
-  let stderr = "";
-  child.stdout.setEncoding("utf8").on("data", (text: string) => {
-    stdout += text;
-  });
-  child.stderr.setEncoding("utf8").on("data", (text: string) => {
-    stderr += text;
-  });
   child.stdin.on("error", () => {});
   if (options.input !== undefined) child.stdin.end(options.input);
-  const finished = new Promise<Finished>((resolve) => {
-    child.once("close", (code) => resolve({ code, stdout, stderr }));
-  });
-  return { child, finished };
+  return { child, finished: outcomeOf(child) };
 }
 
 export interface WhetProcess {

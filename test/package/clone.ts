@@ -3,6 +3,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { outcomeOf, type WhetResult } from "../support/whet.ts";
 
 export const root = fileURLToPath(new URL("../../", import.meta.url));
 
@@ -49,30 +50,18 @@ export const basicPrograms = "sh env node npm git readlink dirname cmp cat uname
   " ",
 );
 
-export interface Finished {
-  code: number | null;
-  stdout: string;
-  stderr: string;
-}
-
 /** Runs a program to its end; standard input is empty unless given. */
 export function run(
   command: readonly string[],
   options: { cwd?: string; env?: NodeJS.ProcessEnv; input?: string } = {},
-): Promise<Finished> {
+): Promise<WhetResult> {
   const child = spawn(command[0]!, command.slice(1), {
     cwd: options.cwd ?? dirname(root),
     env: options.env ?? process.env,
   });
-  const finished = { stdout: "", stderr: "" };
-  child.stdout.on("data", (chunk: Buffer) => (finished.stdout += chunk.toString()));
-  child.stderr.on("data", (chunk: Buffer) => (finished.stderr += chunk.toString()));
   child.stdin.on("error", () => {});
   child.stdin.end(options.input ?? "");
-  return new Promise((resolve, reject) => {
-    child.once("error", reject);
-    child.once("close", (code) => resolve({ code, ...finished }));
-  });
+  return outcomeOf(child);
 }
 
 /** True where this command works, as a way to ask whether the machine can make a namespace, or act as another user. */

@@ -1,6 +1,7 @@
 // A proxy on loopback that holds answers back: the same parts, another timing.
 import { createServer, type IncomingMessage, request } from "node:http";
 import type { AddressInfo } from "node:net";
+import { buffer } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Random } from "../../src/core/random.ts";
 
@@ -36,7 +37,7 @@ export async function holdingProxy(
   const server = createServer(async (incoming, outgoing) => {
     const { url: path = "", method = "" } = incoming;
     try {
-      const body = await bytesOf(incoming);
+      const body = await buffer(incoming);
       const refused = before ? await hold({ method, path, body, answer: Buffer.alloc(0) }) : undefined;
       if (refused !== undefined) return void outgoing.writeHead(refused).end();
       const answer = await new Promise<IncomingMessage>((resolve, reject) => {
@@ -44,7 +45,7 @@ export async function holdingProxy(
         forwarded.on("error", reject);
         forwarded.end(body);
       });
-      const bytes = await bytesOf(answer);
+      const bytes = await buffer(answer);
       const status = before ? undefined : await hold({ method, path, body, answer: bytes });
       outgoing.writeHead(status ?? answer.statusCode ?? 502, status === undefined ? answer.headers : {});
       outgoing.end(status === undefined ? bytes : "");
@@ -77,10 +78,4 @@ export function slowResults(isSlow: (held: Held) => boolean, ms: number): (held:
     const { request_id: id } = JSON.parse(held.body.toString()) as { request_id: string };
     return sleep(slow.delete(id) ? ms : 0, undefined);
   };
-}
-
-async function bytesOf(message: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of message) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks);
 }

@@ -2,9 +2,10 @@
 // version's weights puts them in the place of those in training, and sampling the version that was loaded last follows training; a
 // fixed number of adapters; samplers that end with their model; no loss; no word about any of it, no end of a session, JSON only.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer, type IncomingMessage, request as send } from "node:http";
+import { createServer, request as send } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { buffer } from "node:stream/consumers";
 import { onTestFinished } from "vitest";
 import type { Engine, ModelSpec, SampleRequest, SamplerSource, TrainingBatch } from "../../src/engine/engine.ts";
 import { EngineError } from "../../src/engine/errors.ts";
@@ -98,12 +99,12 @@ export async function sharedSlotServer(
   const proxy = createServer(async (incoming, outgoing) => {
     const { url = "", method = "" } = incoming;
     asked.push(`${method} ${url.replace("/api/v1", "")}`);
-    const body = await bytesOf(incoming);
+    const body = await buffer(incoming);
     if (/\/finish$/.test(url) || (method === "DELETE" && url.includes("/checkpoints/")))
       return void outgoing.writeHead(404).end('{"detail":"Not Found"}');
     const headers = { ...incoming.headers, accept: "application/json" };
     const forwarded = send(`${inner.url}${url}`, { method, headers }, async (answer) => {
-      const said = await bytesOf(answer);
+      const said = await buffer(answer);
       const { "content-length": _, ...others } = answer.headers;
       outgoing.writeHead(answer.statusCode ?? 502, others);
       outgoing.end(
@@ -121,10 +122,4 @@ export async function sharedSlotServer(
   });
   const url = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
   return { url, engine, stateDir, asked };
-}
-
-async function bytesOf(stream: IncomingMessage): Promise<Buffer> {
-  const parts: Buffer[] = [];
-  for await (const part of stream) parts.push(part as Buffer);
-  return Buffer.concat(parts);
 }

@@ -26,6 +26,17 @@ export function cleanEnvironment(env: Record<string, string> = {}): NodeJS.Proce
   return { ...Object.fromEntries(kept), ...env };
 }
 
+/** What a process says until its end, and how that was. */
+export function outcomeOf(child: ChildProcess): Promise<WhetResult> {
+  const output = { stdout: "", stderr: "" };
+  for (const name of ["stdout", "stderr"] as const)
+    child[name]?.setEncoding("utf8").on("data", (text: string) => (output[name] += text));
+  return new Promise((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", (code, signal) => resolve({ code, signal, ...output }));
+  });
+}
+
 /** Runs a command to its end. */
 export function runWhet(args: readonly string[], options: WhetOptions = {}): Promise<WhetResult> {
   const child = spawn(whetPath, args, {
@@ -34,11 +45,5 @@ export function runWhet(args: readonly string[], options: WhetOptions = {}): Pro
     stdio: ["ignore", "pipe", "pipe"],
   });
   options.onStart?.(child);
-  const output = { stdout: "", stderr: "" };
-  child.stdout.on("data", (chunk: Buffer) => (output.stdout += chunk.toString()));
-  child.stderr.on("data", (chunk: Buffer) => (output.stderr += chunk.toString()));
-  return new Promise((resolve, reject) => {
-    child.once("error", reject);
-    child.once("close", (code, signal) => resolve({ code, signal, ...output }));
-  });
+  return outcomeOf(child);
 }

@@ -9,7 +9,7 @@ import { RunView } from "../../src/runs/view.ts";
 import { runCommand } from "../support/command-process.ts";
 import { foldersInMemory } from "../support/folders.ts";
 import { ControlledRuns } from "./controlled-runs.ts";
-import { finalAdapter, metricsOf } from "./killing.ts";
+import { finalAdapter, mergedMetrics } from "./killing.ts";
 
 const newFolder = foldersInMemory();
 
@@ -59,12 +59,7 @@ test.each(lags)(
       expect([...view.evaluations.keys()].sort()).toEqual([1, 0, 6].sort());
       expect(new Set(view.checkpoints.map(({ name }) => name))).toEqual(new Set(["000001", "000003", "final"]));
     }
-    const merged = (run: string) => {
-      const records = new Map<unknown, object>();
-      for (const record of metricsOf(run)) records.set(record["step"], { ...records.get(record["step"]), ...record });
-      return [...records.values()];
-    };
-    expect(merged(path)).toEqual(merged(calm));
+    expect(mergedMetrics(path)).toEqual(mergedMetrics(calm));
     expect(finalAdapter(path, runs.stateDir)).toBe(finalAdapter(calm, runs.stateDir));
     const replayed = await runCommand(["replay", `run=${path}`]);
     expect(replayed.stdout).toContain("every recorded one is reproduced exactly");

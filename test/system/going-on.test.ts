@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { runCommand } from "../support/command-process.ts";
 import { foldersInMemory } from "../support/folders.ts";
-import { cleanEnvironment, runWhet, type WhetResult, whetPath } from "../support/whet.ts";
+import { cleanEnvironment, outcomeOf, runWhet, type WhetResult, whetPath } from "../support/whet.ts";
 
 const folders = foldersInMemory();
 const home = folders();
@@ -19,11 +19,7 @@ let interrupted: WhetResult;
 
 /** Runs a pasted command line in a folder that knows nothing of the run. */
 function paste(command: string): Promise<WhetResult> {
-  const child = spawn("bash", ["-c", command], { cwd: folders(), env: cleanEnvironment(env), stdio: "pipe" });
-  const output = { stdout: "", stderr: "" };
-  child.stdout.on("data", (chunk: Buffer) => (output.stdout += chunk.toString()));
-  child.stderr.on("data", (chunk: Buffer) => (output.stderr += chunk.toString()));
-  return new Promise((resolve) => child.once("close", (code, signal) => resolve({ code, signal, ...output })));
+  return outcomeOf(spawn("bash", ["-c", command], { cwd: folders(), env: cleanEnvironment(env) }));
 }
 
 beforeAll(async () => {

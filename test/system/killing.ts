@@ -42,6 +42,13 @@ export function metricsOf(path: string): Record<string, unknown>[] {
   );
 }
 
+/** The same, one record for each step: an evaluation that was cut short is in a record of its own. */
+export function mergedMetrics(path: string): object[] {
+  const records = new Map<unknown, object>();
+  for (const record of metricsOf(path)) records.set(record["step"], { ...records.get(record["step"]), ...record });
+  return [...records.values()];
+}
+
 /** The hash of the final adapter's weights, found through the run's last checkpoint record: a kill may leave others, unrecorded. */
 export function finalAdapter(path: string, stateDir = join(path, "engine")): string {
   const last = readJsonLines(join(path, "checkpoints.jsonl")).at(-1) as { name: string; sampler_path: string };

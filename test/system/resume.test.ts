@@ -9,7 +9,16 @@ import { Random } from "../../src/core/random.ts";
 import { foldersInMemory } from "../support/folders.ts";
 import { sharedEngine } from "../support/shared-engine.ts";
 import { runWhet } from "../support/whet.ts";
-import { expectAccounts, expectAllTrained, finalAdapter, type Moment, metricsOf, momentOf, train } from "./killing.ts";
+import {
+  expectAccounts,
+  expectAllTrained,
+  finalAdapter,
+  type Moment,
+  mergedMetrics,
+  metricsOf,
+  momentOf,
+  train,
+} from "./killing.ts";
 
 const newFolder = foldersInMemory();
 const wanted = process.env["WHET_KILLS"];
@@ -128,12 +137,6 @@ test("Ctrl-C saves and ends with 130, and the same command goes on from there", 
   expect(result.stderr).toContain("everything is saved");
   expect(result.code).toBe(130);
   expect(await train(command, { env })).toBe(0);
-  // An evaluation that was cut short is in a record of its own.
-  const merged = (run: string) => {
-    const records = new Map<unknown, object>();
-    for (const record of metricsOf(run)) records.set(record["step"], { ...records.get(record["step"]), ...record });
-    return [...records.values()];
-  };
-  expect(merged(path)).toEqual(merged(calm));
+  expect(mergedMetrics(path)).toEqual(mergedMetrics(calm));
   expect(finalAdapter(path, stateDir)).toBe(finalAdapter(calm));
 });
