@@ -5,8 +5,8 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { runCommand } from "../support/command-process.ts";
 import { foldersInMemory } from "../support/folders.ts";
+import { runWhet } from "../support/whet.ts";
 
 const newFolder = foldersInMemory();
 const starter = fileURLToPath(new URL("../../data/starter/test.jsonl", import.meta.url));
@@ -28,7 +28,7 @@ test.each(languages)("the starter set is good in %s", { timeout: 1_800_000 }, as
   expect(translated.status, translated.stderr).toBe(0);
   const file = join(newFolder(), "starter.jsonl");
   writeFileSync(file, translated.stdout);
-  const { stdout, stderr } = await runCommand(["certify", file, "repeats=1", "show=bad"]);
+  const { stdout, stderr } = await runWhet(["certify", file, "repeats=1", "show=bad"]);
   // A constant passes some problems of the set, in any language; what matters here is that no solution fails.
   const failing = stdout.split("\n").filter((line) => line.includes("solution 1") || line.includes("not graded"));
   expect(failing).toEqual([]);

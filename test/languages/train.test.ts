@@ -6,8 +6,8 @@ import { readJsonLines } from "../../src/core/jsonl.ts";
 import { startDashboard } from "../../src/dashboard/server.ts";
 import { startServe } from "../contract/serve-process.ts";
 import { chromiumPath, launch, visit, watchedPage } from "../dashboard/browser.ts";
-import { runCommand } from "../support/command-process.ts";
 import { foldersInMemory } from "../support/folders.ts";
+import { runWhet } from "../support/whet.ts";
 import { honest, tasks } from "./honest.ts";
 
 const newFolder = foldersInMemory();
@@ -25,7 +25,7 @@ test("a run in JavaScript is asked, sampled, graded, trained, certified and repo
   const data = join(folder, "problems.jsonl");
   writeFileSync(data, problems.map((row) => `${JSON.stringify(row)}\n`).join(""));
 
-  const certified = await runCommand(["certify", data, "language=javascript"]);
+  const certified = await runWhet(["certify", data, "language=javascript"]);
   expect(certified.code, certified.stdout + certified.stderr).toBe(0);
 
   const simulated = ["engine=simulated", "tokenizer=nano-coder", "model_name=nano-coder", "solve_rate=constant:0.6"];
@@ -33,7 +33,7 @@ test("a run in JavaScript is asked, sampled, graded, trained, certified and repo
   const path = join(folder, "run");
   const keys = [`train_data=${data}`, `test_data=${data}`, "language=javascript", "max_steps=2", "prompts_per_step=4"];
   const args = [...keys, `base_url=${server.baseUrl}`, "eval_every=0", "max_tokens=3000", "context_window=8000"];
-  const { code, stderr } = await runCommand(["train", ...args, `log_path=${path}`], {
+  const { code, stderr } = await runWhet(["train", ...args, `log_path=${path}`], {
     env: { TINKER_API_KEY: server.apiKey },
   });
   await server.close();
@@ -46,7 +46,7 @@ test("a run in JavaScript is asked, sampled, graded, trained, certified and repo
   }
 
   const out = join(folder, "report.html");
-  const reported = await runCommand(["report", path, `out=${out}`]);
+  const reported = await runWhet(["report", path, `out=${out}`]);
   expect(reported.code, reported.stderr).toBe(0);
   const page = readFileSync(out, "utf8");
   expect(page).toContain("readFileSync");

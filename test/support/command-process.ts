@@ -1,4 +1,5 @@
-// Runs commands in a process that stays, where the start of one is not what a test is about: it takes longer than most commands do.
+// Runs commands in a process that stays, where the start of one is not what a test is about: it takes longer than most commands do. What a
+// process looks up once stays as it was: the languages on PATH and their folders, a module of an environment. Tests of those start ./whet.
 import { type ChildProcess, fork } from "node:child_process";
 import type { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
@@ -23,7 +24,9 @@ function start(): ChildProcess {
 
 /** The command as `./whet` runs it, without its start and its end. One that ends the process has ended all the same. */
 export function runCommand(args: readonly string[], options: Omit<WhetOptions, "onStart"> = {}): Promise<WhetResult> {
-  const child = idle.pop() ?? start();
+  let child = idle.pop();
+  while (child && !child.connected) child = idle.pop();
+  child ??= start();
   const env = { ...cleanEnvironment(options.env), WHET_LAUNCHER: whetPath };
   const output = { stdout: "", stderr: "" };
   return new Promise((resolve, reject) => {
@@ -33,7 +36,8 @@ export function runCommand(args: readonly string[], options: Omit<WhetOptions, "
       output.stdout += said.stdout ?? "";
       output.stderr += said.stderr ?? "";
       if (said.code === undefined) return;
-      for (const emitter of [child, ...streams]) emitter.removeAllListeners();
+      for (const event of ["message", "error", "close"]) child.removeAllListeners(event);
+      for (const stream of streams) stream.removeAllListeners("data");
       child.channel?.unref();
       idle.push(child);
       resolve({ code: said.code, signal: null, ...output });

@@ -7,7 +7,7 @@ import { Journal } from "../../src/runs/journal.ts";
 import { runCommand } from "../support/command-process.ts";
 import { foldersInMemory } from "../support/folders.ts";
 import { type SharedEngine, sharedEngine } from "../support/shared-engine.ts";
-import { type WhetResult, whetPath } from "../support/whet.ts";
+import { runWhet, type WhetResult, whetPath } from "../support/whet.ts";
 
 /** The doctor measures a whole step and an evaluation: small ones say the same. */
 const smallStep = ["prompts_per_step=2", "completions_per_prompt=4", "max_tokens=64", "eval_max_problems=6"];
@@ -15,10 +15,10 @@ const newFolder = foldersInMemory();
 let run: string;
 let engine: SharedEngine;
 /** Runs of this file are on the engine that tests share; `./whet eval` finds it in their config. */
-const runWhet = (args: readonly string[]): Promise<WhetResult> =>
+const whet = (args: readonly string[]): Promise<WhetResult> =>
   runCommand(args, { env: { TINKER_API_KEY: engine.apiKey } });
 const trainInto = (path: string, ...settings: string[]) =>
-  runWhet(["train", `log_path=${path}`, `base_url=${engine.baseUrl}`, ...settings]);
+  whet(["train", `log_path=${path}`, `base_url=${engine.baseUrl}`, ...settings]);
 
 beforeAll(async () => {
   engine = await sharedEngine();
@@ -37,7 +37,7 @@ beforeAll(async () => {
 
 test("a run's last checkpoint is evaluated and compared with the base model", async () => {
   const out = join(newFolder(), "outcomes.jsonl");
-  const first = await runWhet(["eval", `run=${run}`, "compare=base", `out=${out}`]);
+  const first = await whet(["eval", `run=${run}`, "compare=base", `out=${out}`]);
   expect(first.stdout).toMatch(/checkpoint final\n\s+Pass@1 +\d+\.\d% \[\d+\.\d, \d+\.\d\] +6 problems/);
   expect(first.stdout).toMatch(/compared with base: .* on 6 problems; \d+ gained, \d+ lost/);
   expect(first.code).toBe(0);
@@ -48,7 +48,7 @@ test("a run's last checkpoint is evaluated and compared with the base model", as
   expect(readFileSync(out, "utf8")).toBe(atTheEnd);
 
   const several = ["eval_max_problems=3", "eval_num_samples=4", "eval_temperature=1"];
-  const sampled = await runWhet(["eval", `base_url=${engine.baseUrl}`, ...several]);
+  const sampled = await whet(["eval", `base_url=${engine.baseUrl}`, ...several]);
   expect(sampled.stdout).toMatch(/nano-coder\n[\s\S]*pass@4/);
 });
 
@@ -57,7 +57,7 @@ test("a language that is not here is said before anything is asked", async () =>
   writeFileSync(data, JSON.stringify({ question: "Print 1.", tests: [{ input: "", output: "1" }] }));
   const folders = process.env["PATH"]!.split(":").filter((folder) => !existsSync(join(folder, "go")));
   const env = { TINKER_API_KEY: engine.apiKey, PATH: folders.join(":") };
-  const asked = await runCommand(["eval", `base_url=${engine.baseUrl}`, `test_data=${data}:go`], { env });
+  const asked = await runWhet(["eval", `base_url=${engine.baseUrl}`, `test_data=${data}:go`], { env });
   expect(asked).toMatchObject({ code: 1, stdout: "" });
   expect(asked.stderr).toMatch(/Go programs cannot run here: go was not found\. .*\[sandbox\/no-language\]/);
   expect(asked.stderr).not.toContain("Pass@1");
@@ -73,7 +73,7 @@ test("another run's directory is compared with, problem by problem", async () =>
     "learning_rate=0.05",
   ];
   expect((await trainInto(other, ...settings)).code).toBe(0);
-  const both = await runWhet(["eval", `run=${run}`, `compare=${other}`]);
+  const both = await whet(["eval", `run=${run}`, `compare=${other}`]);
   expect(both.code, both.stderr).toBe(0);
   expect(both.stdout).toMatch(/^checkpoint final\n/);
   expect(both.stdout).toContain(`${other}, checkpoint final\n`);
@@ -84,19 +84,19 @@ test("another run's directory is compared with, problem by problem", async () =>
 });
 
 test("help shows what this command line would use", async () => {
-  const { stdout } = await runWhet(["eval", "--help", `run=${run}`, "seed=7"]);
+  const { stdout } = await whet(["eval", "--help", `run=${run}`, "seed=7"]);
   expect(stdout).toContain(`preset=nano (of ${run})`);
   expect(stdout).toMatch(/^ {2}eval_max_problems=6 .*\(the run's\)$/m);
   expect(stdout).toMatch(/^ {2}seed=7 .*\(as typed\)$/m);
   expect(stdout).toMatch(/^ {2}model_name=nano-coder /m);
-  expect((await runWhet(["help", "sample", "preset=deepcoder"])).stdout).toMatch(/^ {2}model_name=Qwen\/Qwen3-8B /m);
+  expect((await whet(["help", "sample", "preset=deepcoder"])).stdout).toMatch(/^ {2}model_name=Qwen\/Qwen3-8B /m);
 });
 
 test("a checkpoint or run that is not there is named", async () => {
-  const missing = await runWhet(["eval", `run=${run}`, "checkpoint=000007"]);
+  const missing = await whet(["eval", `run=${run}`, "checkpoint=000007"]);
   expect(missing.stderr).toMatch(/no checkpoint "000007".*it has: final/);
   expect(missing.code).toBe(2);
-  expect((await runWhet(["eval", "run=/nowhere"])).code).toBe(2);
+  expect((await whet(["eval", "run=/nowhere"])).code).toBe(2);
 });
 
 test("of a name that was saved twice, the newer one is meant", async () => {
@@ -117,16 +117,16 @@ test("of a name that was saved twice, the newer one is meant", async () => {
 });
 
 test("a replay reproduces every figure of the run, and shows what another advantage would have changed", async () => {
-  const same = await runWhet(["replay", `run=${run}`]);
+  const same = await whet(["replay", `run=${run}`]);
   expect(same.stdout).toMatch(/^2 steps, 2 evaluations, \d+ figures: every recorded one is reproduced exactly$/m);
   expect(same.code).toBe(0);
-  const other = await runWhet(["replay", `run=${run}`, "advantage=grpo_std"]);
+  const other = await whet(["replay", `run=${run}`, "advantage=grpo_std"]);
   expect(other.stdout).toMatch(/^loss_sum +\d/m);
   expect(other.stdout).not.toMatch(/^mean_reward/m);
   expect(other.code).toBe(0);
-  const rewards = await runWhet(["replay", `run=${run}`, "format_coef=0"]);
+  const rewards = await whet(["replay", `run=${run}`, "format_coef=0"]);
   expect(rewards.stdout).toMatch(/^mean_reward +\d/m);
-  expect((await runWhet(["replay", `run=${run}`, "temperature=2"])).code).toBe(2);
+  expect((await whet(["replay", `run=${run}`, "temperature=2"])).code).toBe(2);
 });
 
 test("the doctor finds everything in order, or says what is not", async () => {
@@ -136,7 +136,7 @@ test("the doctor finds everything in order, or says what is not", async () => {
   );
   expect(well.stdout).toContain(`ready: ${whetPath} train ${smallStep.join(" ")}\n`);
   expect(well.code).toBe(0);
-  const ill = await runWhet(["doctor", `base_url=${engine.baseUrl}`, "train_data=/nowhere.jsonl"]);
+  const ill = await whet(["doctor", `base_url=${engine.baseUrl}`, "train_data=/nowhere.jsonl"]);
   expect(ill.stdout).toMatch(/problem +data +There is no file/);
   expect(ill.code).toBe(1);
 });
@@ -145,9 +145,9 @@ test("the doctor checks on a server what training would run there, and says so w
   const there = [`base_url=${engine.baseUrl}`];
   const nowhere = ["base_url=http://127.0.0.1:9", "model_name=nano-coder", "train_data=starter"];
   const [well, evaluated, ill] = await Promise.all([
-    runWhet(["doctor", ...there, ...smallStep]),
-    runWhet(["eval", "eval_max_problems=3", ...there]),
-    runWhet(["doctor", ...nowhere]),
+    whet(["doctor", ...there, ...smallStep]),
+    whet(["eval", "eval_max_problems=3", ...there]),
+    whet(["doctor", ...nowhere]),
   ]);
   expect(well.stdout).toMatch(/ok +model +nano-coder, context window 1024/);
   expect(well.code).toBe(0);
