@@ -4,12 +4,13 @@
 import { basename, resolve } from "node:path";
 import type { Weight } from "../src/engine/architecture.ts";
 import { BaseModel } from "../src/engine/base-model.ts";
-import type { LossName, TrainingBatch } from "../src/engine/engine.ts";
+import type { TrainingBatch } from "../src/engine/engine.ts";
 import { readConfig, readWeights } from "../src/engine/hf-folder.ts";
 import { defaultSamplerLimits, type RunnableRequest, Sampler } from "../src/engine/sampler.ts";
 import { Trainer } from "../src/engine/trainer.ts";
 import { LocalRunner } from "../src/engine/training-runner.ts";
 import { ggufFolder } from "../src/gguf/index.ts";
+import type { LossName } from "../src/protocol/losses.ts";
 import { type Golden, goldenModels, readGolden } from "../test/support/golden-engine.ts";
 
 // A deep model in float32 is further from float64, PyTorch's too and by the same roundings: a real model is compared with PyTorch in float32,

@@ -10,7 +10,7 @@ export interface Architecture {
   /** What config.json says under `architectures`, and under `model_type`. */
   readonly name: string;
   readonly modelType: string;
-  /** Fields of config.json that change the numbers, with the one value that is computed, which a missing field has. */
+  /** Fields of config.json that change the results, each with the only value that is computed. A missing field means that value. */
   readonly computed: Readonly<Record<string, unknown>>;
   readSizes(file: ConfigFile): Omit<DecoderConfig, "architecture">;
   readonly layer: LayerNames;
@@ -27,7 +27,7 @@ export interface LayerNames {
   key: string;
   value: string;
   output: string;
-  /** Of every head, before it is turned to its position. */
+  /** Of every head, before it is rotated to its position. */
   queryNorm?: string;
   keyNorm?: string;
   mlpNorm: string;

@@ -14,7 +14,7 @@ const maxWorkers = 16;
 /** What a sample without a limit counts as. */
 const assumedTokens = 256;
 
-export interface WorkerModel {
+export interface ServedModel {
   name: string;
   dir: string;
   config: DecoderConfig;
@@ -35,7 +35,7 @@ export class ComputeWorkers {
     this.#spread = spread;
   }
 
-  static async start(models: readonly WorkerModel[], threads: number, limits: SamplerLimits): Promise<ComputeWorkers> {
+  static async start(models: readonly ServedModel[], threads: number, limits: SamplerLimits): Promise<ComputeWorkers> {
     const spread = new Set(
       models.filter(({ config }) => 4 * parameterCount(config) <= spreadLimitBytes).map(({ name }) => name),
     );

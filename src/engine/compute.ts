@@ -28,8 +28,8 @@ interface ActiveSampler {
   /** Fails a request that is under way. */
   inFlight: Set<(error: unknown) => void>;
   released: boolean;
-  /** Milliseconds that it has had, or that others had before it began. */
-  hadMs: number;
+  /** Milliseconds of computing it has used; one that was idle begins level with the others. */
+  usedMs: number;
 }
 
 export class ComputeWorker {
@@ -64,7 +64,7 @@ export class ComputeWorker {
       const { base } = this.#models.get(model)!;
       const snapshot = adapter ? await base.snapshot(adapter.weights, adapter.lora) : base.baseSnapshot();
       const sampler = new Sampler(base.config, snapshot, this.#limits);
-      this.#samplers.set(samplerId, { id: samplerId, sampler, inFlight: new Set(), released: false, hadMs: 0 });
+      this.#samplers.set(samplerId, { id: samplerId, sampler, inFlight: new Set(), released: false, usedMs: 0 });
     });
   }
 
@@ -80,7 +80,7 @@ export class ComputeWorker {
     const active = this.#samplers.get(samplerId);
     if (!active) throw unknownSampler(samplerId);
     // Idle time is not credited.
-    if (!active.sampler.busy) active.hadMs = Math.max(active.hadMs, this.#next()?.hadMs ?? 0);
+    if (!active.sampler.busy) active.usedMs = Math.max(active.usedMs, this.#next()?.usedMs ?? 0);
     const running = active.sampler.submit(request, onToken);
     const result = new Promise<SampleOutput>((resolve, reject) => {
       active.inFlight.add(reject);
@@ -131,7 +131,7 @@ export class ComputeWorker {
       } else {
         await this.#advance(next!);
         const ms = performance.now() - start;
-        next!.hadMs += ms;
+        next!.usedMs += ms;
         this.#samplingShareMs -= ms;
       }
       await nextTurn(); // lets new requests in
@@ -139,11 +139,11 @@ export class ComputeWorker {
     this.#looping = false;
   }
 
-  /** The sampler with work that had the least time. */
+  /** The sampler with work that has used the least time. */
   #next(): ActiveSampler | undefined {
     let least: ActiveSampler | undefined;
     for (const active of this.#samplers.values())
-      if (active.sampler.busy && (!least || active.hadMs < least.hadMs)) least = active;
+      if (active.sampler.busy && (!least || active.usedMs < least.usedMs)) least = active;
     return least;
   }
 

@@ -28,8 +28,6 @@ export interface ModelSpec {
   lora: LoraSpec;
 }
 
-export type { LossName };
-
 /** One training sequence. Every array of `lossInputs` is aligned with `tokens` (or has rows of K values for soft targets). */
 export interface TrainingDatum {
   tokens: Int32Array;

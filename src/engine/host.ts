@@ -3,7 +3,7 @@
 import type { DecoderConfig } from "./architecture.ts";
 import { loadAdapter, loadOptimizer, readLora, saveAdapter, saveTrainingState } from "./checkpoint.ts";
 import { type FrozenAdapter, unknownSampler } from "./compute.ts";
-import { ComputeWorkers } from "./compute-workers.ts";
+import { ComputeWorkers, type ServedModel } from "./compute-workers.ts";
 import type {
   AdamSettings,
   EngineModelInfo,
@@ -23,12 +23,6 @@ export interface HostOptions {
   models: readonly { name: string; dir: string }[];
   threads: number;
   limits: SamplerLimits;
-}
-
-interface ServedModel {
-  name: string;
-  dir: string;
-  config: DecoderConfig;
 }
 
 /** A model in training. */

@@ -12,7 +12,7 @@ export interface KvBlock {
   values: readonly Float32Array[];
 }
 
-/** The most that an array is made larger than asked for: 16 MiB. */
+/** An array is made larger than asked for by at most this: 16 MiB. */
 const spareFloats = 2 ** 22;
 
 export class KvSlab {

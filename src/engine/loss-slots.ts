@@ -1,7 +1,7 @@
 // Lays out what the head computes for one run. A head row is one output row and the targets asked of it, its slots. Positions
 // whose inputs put no gradient on them are idle: they only need log-probabilities, so they go through a part of the graph that has no
-// backward pass, and where several ask for the same targets after the same row, as in a shared prompt, one head row serves all. So it
-// does for positions with a gradient where the loss allows to add them up: samples that said the same, each with its own advantage.
+// backward pass. Idle positions that ask for the same targets after the same row, as in a shared prompt, share one head row. So do
+// positions with a gradient where the loss lets their inputs be added up: samples that said the same, each with its own advantage.
 import type { Loss } from "./losses.ts";
 import type { PackedRun } from "./packing.ts";
 import type { PreparedDatum } from "./training-batch.ts";
@@ -33,7 +33,7 @@ export interface LossSlots {
 }
 
 export function layOutSlots(loss: Loss, data: readonly PreparedDatum[], run: PackedRun, maxChunk: number): LossSlots {
-  const slots = run.sequences.reduce((most, { index }) => Math.max(most, data[index]!.slots), 1);
+  const slots = run.sequences.reduce((max, { index }) => Math.max(max, data[index]!.slots), 1);
   const [active, idle] = [new RowCollector(), new RowCollector()];
   /** The head row of every position, one sequence after the other; idle ones are stored as -1 - row. */
   const headRows: number[] = [];

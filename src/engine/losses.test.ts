@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { interpret } from "../../test/support/graph-interpreter.ts";
 import { Random } from "../core/random.ts";
 import { gradients, input, sum } from "../graph/index.ts";
-import type { LossName } from "./engine.ts";
+import type { LossName } from "../protocol/losses.ts";
 import { configInputs, losses } from "./losses.ts";
 
 /** The loss of one position and its derivative by the log-probability. */

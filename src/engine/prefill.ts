@@ -179,9 +179,9 @@ const left = ({ pieces, done }: Running): number => pieces - done.length;
 function nextRun(all: readonly Running[]): Run {
   const done = Math.min(...all.map((running) => running.done.length));
   const level = all.filter((running) => running.done.length === done);
-  const most = Math.max(...level.map(left));
+  const longest = Math.max(...level.map(left));
   const room = Math.max(1, Math.floor(tokensPerRun / (level.length * blockSize)));
-  if (most <= room) return { running: level.filter((one) => left(one) === most), blocks: most, kind: "final" };
+  if (longest <= room) return { running: level.filter((one) => left(one) === longest), blocks: longest, kind: "final" };
   const inner = level.filter((one) => !one.job.everyLogprob && left(one) > 1);
   if (inner.length === 0) return { running: level, blocks: Math.min(room, ...level.map(left)), kind: "final" };
   return { running: inner, blocks: Math.min(room, ...inner.map((one) => left(one) - 1)), kind: "inner" };

@@ -48,7 +48,7 @@ export class PromptCache {
     return found;
   }
 
-  /** Keeps a prompt's blocks, and lets go of the least recently used ones beyond the limit. */
+  /** Keeps a prompt's blocks, and drops the least recently used ones beyond the limit. */
   keep(prompt: Int32Array, blocks: readonly PromptBlock[]): void {
     let at = this.#root;
     for (const [index, tokens] of blocksOf(prompt).entries()) {

@@ -1,7 +1,7 @@
 // A running batch: samples that are decoded together, one token per step. Samples join and leave between steps. In a shared batch
-// the samples of one prompt share its keys and values, and those that have said the same so far are one row, which is computed once:
+// the samples of one prompt share its keys and values, and those with the same tokens so far are one row, which is computed once:
 // answers to one problem begin alike, and a policy that is sure of itself repeats itself. A row's own tokens have an entry in the cache;
-// when its samples part, each part goes on with a copy. In a lone batch a sample's entry holds its prompt too.
+// when its samples diverge, each part goes on with a copy. In a lone batch a sample's entry holds its prompt too.
 import { floats, type Value, value } from "../graph/index.ts";
 import type { DecoderConfig } from "./architecture.ts";
 import type { Snapshot } from "./base-model.ts";
@@ -118,11 +118,11 @@ export class RunningBatch {
       for (const sample of row.samples) if (!sample.ended) sample.accept(probs, logprobs);
     }
     this.#dropEnded();
-    this.#part();
+    this.#splitRows();
   }
 
   /** Samples that chose different tokens go on in rows of their own. */
-  #part(): void {
+  #splitRows(): void {
     for (const [index, row] of [...this.#rows.entries()]) {
       if (row.samples.length === 1) continue;
       const [first, ...others] = byToken(row.samples);

@@ -1,5 +1,5 @@
-// What a sample can be asked beside its completions (protocol/questions.ts says how), computed. Every answer is made from the
-// distribution of the token at a position, so that engines only have to provide those distributions, one after the other.
+// Computes what a request asks for beside its completions (the questions of protocol/questions.ts). Every answer is made from the
+// distributions of the tokens at its positions, so an engine only has to provide those, one after the other.
 import { Random } from "../core/random.ts";
 import type { TopkLogprobs } from "../protocol/arrays.ts";
 import type { PromptAnswers, SampleQuestions, SequenceAnswers } from "../protocol/questions.ts";

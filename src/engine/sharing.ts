@@ -1,6 +1,6 @@
 // How the sequences of a batch share what they have in common. Those that begin alike can be one tree, in which attention looks at every
 // pair of tokens; or answers apart behind a prefix that is computed once; or nothing of each other's. Problems' prompts begin with the
-// same instructions, and the answers to one problem with its prompt: so a family is cut where its members part first, and each part again,
+// same instructions, and the answers to one problem with its prompt: so a family is cut where its members first diverge, and each part again,
 // as long as that costs less than what it was cut from.
 import { findPrefixGroups, type PrefixGroup } from "./prefix-groups.ts";
 import { lexicographic, type PrefixTree, sharedTokens, treeOf } from "./prefix-trees.ts";
@@ -22,7 +22,7 @@ interface Plan {
 const pairsPerToken = 600;
 /** What neighbours must have in common to be of one family. */
 const minShared = 16;
-/** A family of many sequences that part everywhere is not cut for ever. */
+/** Bounds the cuts of a family of many sequences that diverge everywhere. */
 const maxCuts = 8;
 
 /** The cheapest of the ways that are looked at; no tree has more than `largestTree` tokens. Every sequence is in one tree or group. */

@@ -13,7 +13,7 @@ interface Pending {
 }
 
 export class EngineThread {
-  /** What the thread said when it had started. */
+  /** What the thread sent when it had started. */
   readonly greeting: unknown;
   readonly #worker: Worker;
   readonly #pending = new Map<number, Pending>();

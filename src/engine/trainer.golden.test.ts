@@ -1,8 +1,10 @@
 // The trainer against PyTorch: log-probabilities, losses, gradients and Adam steps of tiny models of every architecture, from float64 autograd.
+
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { goldenModels, readGolden } from "../../test/support/golden-engine.ts";
+import type { LossName } from "../protocol/losses.ts";
 import type { AdapterWeights } from "./architecture.ts";
-import type { LossName, TrainingBatch, TrainingDatum } from "./engine.ts";
+import type { TrainingBatch, TrainingDatum } from "./engine.ts";
 import { readConfig, readWeights } from "./hf-folder.ts";
 import { Trainer } from "./trainer.ts";
 import { LocalRunner } from "./training-runner.ts";

@@ -19,8 +19,8 @@ import {
   targetLogprobs,
   zeros,
 } from "../graph/index.ts";
+import type { LossName } from "../protocol/losses.ts";
 import { type DecoderConfig, head as headLayer, linearShapes, weightName } from "./architecture.ts";
-import type { LossName } from "./engine.ts";
 import {
   adaptedLayers,
   type LoraInputs,

@@ -119,12 +119,12 @@ function biased(
   return add(x, parameters.weight(`${partName(config, index, part)}.bias`, [x.shape.at(-1) as number]));
 }
 
-/** Normalises every head where the architecture does, then turns it to its row's position. */
+/** Normalises every head where the architecture does, then rotates it to its row's position. */
 function rotated(context: DecoderContext, x: Tensor, headNorm: string | undefined): Tensor {
   const { config, positions } = context;
   const table = ["rope_positions", config.headDim / 2];
-  const turned = (rows: Tensor): Tensor => rope(rows, positions, input("rope_cos", table), input("rope_sin", table));
-  if (headNorm === undefined) return turned(x);
+  const rotate = (rows: Tensor): Tensor => rope(rows, positions, input("rope_cos", table), input("rope_sin", table));
+  if (headNorm === undefined) return rotate(x);
   const heads = reshape(x, [multiplyDims(x.shape[0]!, (x.shape[1] as number) / config.headDim), config.headDim]);
-  return turned(reshape(norm(context, heads, headNorm), x.shape));
+  return rotate(reshape(norm(context, heads, headNorm), x.shape));
 }

@@ -76,7 +76,7 @@ const q2K: UnpackBlock = ({ bytes, at, to, out, float16 }) => {
   }
 };
 
-/** 16 groups of 16 with a scale of six bits; a number's third bit, turned around, is in the mask. */
+/** 16 groups of 16 with a scale of six bits; a number's third bit, inverted, is in the mask. */
 const q3K: UnpackBlock = ({ bytes, at, to, out, float16 }) => {
   const scale = float16(at + 108);
   for (let index = 0; index < 256; index++) {

@@ -3,7 +3,7 @@ import { badFile, GgufError } from "./errors.ts";
 import type { GgufFile } from "./file.ts";
 import { tensorOf } from "./names.ts";
 
-/** By the architecture's name in the file. Others have weights that are named or turned in a way not known here. */
+/** By the architecture's name in the file. Others name or permute their weights in ways not known here. */
 const architectures: Readonly<Record<string, string>> = {
   llama: "LlamaForCausalLM",
   mistral: "MistralForCausalLM",

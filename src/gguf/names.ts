@@ -1,4 +1,4 @@
-// What llama.cpp calls the weights of a model, and how it turns those of queries and keys.
+// What llama.cpp calls the weights of a model, and how it permutes those of queries and keys.
 import type { GgufFile, GgufTensor } from "./file.ts";
 
 const outer: Readonly<Record<string, string>> = {
@@ -33,19 +33,19 @@ export function readWeight(file: GgufFile, name: string, into?: Float32Array): F
   const tensor = tensorOf(file, name);
   if (!tensor) return undefined;
   const data = file.readFloat32(tensor, into);
-  const turned = /\.self_attn\.([qk])_proj\./.exec(name)?.[1];
-  if (turned && isTurned(file)) turnBack(data, tensor.shape, headCount(file, turned === "q" ? "" : "_kv"));
+  const projection = /\.self_attn\.([qk])_proj\./.exec(name)?.[1];
+  if (projection && isPermuted(file)) unpermute(data, tensor.shape, headCount(file, projection === "q" ? "" : "_kv"));
   return data;
 }
 
-/** In a Llama the two halves of a head, which rotary positions turn together, stand one number of each after the other. */
-const isTurned = ({ metadata }: GgufFile) =>
+/** A Llama's heads have the rows of their two halves, which rotary positions rotate as pairs, interleaved. */
+const isPermuted = ({ metadata }: GgufFile) =>
   ["llama", "mistral"].includes(String(metadata.get("general.architecture")));
 
 const headCount = ({ metadata }: GgufFile, suffix: string) =>
   Number(metadata.get(`${String(metadata.get("general.architecture"))}.attention.head_count${suffix}`));
 
-function turnBack(data: Float32Array, shape: readonly number[], heads: number): void {
+function unpermute(data: Float32Array, shape: readonly number[], heads: number): void {
   const width = data.length / shape[0]!;
   const half = shape[0]! / heads / 2;
   const stored = data.slice();

@@ -84,7 +84,7 @@ interface Vocabulary {
   file: GgufFile;
   tokens: readonly string[];
   vocab: Readonly<Record<string, number>>;
-  /** The name of the rule that cuts a text into words. */
+  /** The name of the pre-tokenizer, which cuts a text into words. */
   pre: string;
   merges: string[][] | undefined;
   scores: number[] | undefined;
@@ -101,7 +101,7 @@ const kinds: Readonly<Record<string, (vocabulary: Vocabulary) => Record<string, 
 const model = { type: "BPE", dropout: null, continuing_subword_prefix: null, end_of_word_suffix: null };
 
 function byteLevel({ file, vocab, pre, merges }: Vocabulary): Record<string, unknown> {
-  const rule = cutting[pre];
+  const rule = preTokenizers[pre];
   if (!rule) throw unsupported(file, `tokenizer.ggml.pre=${pre}`);
   if (!merges) throw badFile(file.path, "has no merges");
   const byteLevelPart = { type: "ByteLevel", add_prefix_space: false, trim_offsets: false };
@@ -141,7 +141,7 @@ interface Rule {
 }
 
 /** How a text is cut into words before it is merged, by tokenizer.ggml.pre; as in the tokenizer.json of these models. */
-const cutting: Readonly<Record<string, Rule>> = {
+const preTokenizers: Readonly<Record<string, Rule>> = {
   default: { before: [] },
   "gpt-2": { before: [] },
   smollm: { before: [{ type: "Digits", individual_digits: true } as { type: string }] },
