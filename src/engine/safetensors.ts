@@ -26,8 +26,8 @@ const readable = new Set<Dtype>(["F32", "F16", "BF16"]);
 
 /** The safetensors format's own limit on its header. */
 const maxHeaderBytes = 100_000_000;
-/** Bytes read at once while widening 16-bit data. */
-const chunkBytes = 1 << 22;
+/** 16-bit numbers that are read at once. */
+const chunkElements = 1 << 21;
 
 export interface TensorEntry {
   name: string;
@@ -42,14 +42,13 @@ export interface TensorEntry {
 export class SafetensorsFile {
   readonly path: string;
   readonly entries: ReadonlyMap<string, TensorEntry>;
-  readonly metadata: Readonly<Record<string, string>>;
   readonly #descriptor: number;
 
   constructor(path: string) {
     this.path = path;
     this.#descriptor = openFile(path);
     try {
-      ({ entries: this.entries, metadata: this.metadata } = readHeader(this.#descriptor, path));
+      this.entries = readHeader(this.#descriptor, path);
     } catch (error) {
       closeSync(this.#descriptor);
       throw error;
@@ -63,33 +62,33 @@ export class SafetensorsFile {
     if (shape && shape.join() !== entry.shape.join()) {
       throw bad(this.path, `has ${name} with shape [${entry.shape}], where the model needs [${shape}]`);
     }
-    if (!readable.has(entry.dtype)) {
-      throw bad(this.path, `stores ${name} as ${entry.dtype}; only F32, F16 and BF16 can be loaded`);
-    }
     const out = into ?? new Float32Array(elementCount(entry.shape));
-    if (entry.dtype === "F32") {
-      this.#fill(new Uint8Array(out.buffer, out.byteOffset, out.byteLength), entry.start);
-      return out;
-    }
-    const widen = entry.dtype === "BF16" ? widenBfloat16 : widenFloat16;
-    const buffer = new Uint8Array(Math.min(chunkBytes, entry.end - entry.start));
-    for (let done = 0; done < entry.end - entry.start; done += buffer.byteLength) {
-      const bytes = buffer.subarray(0, Math.min(buffer.byteLength, entry.end - entry.start - done));
-      this.#fill(bytes, entry.start + done);
-      widen(new Uint16Array(bytes.buffer, 0, bytes.byteLength / 2), out.subarray(done / 2));
-    }
+    this.#widen(entry, 0, out);
     return out;
   }
 
   /** Elements `from` to `from + count` of a tensor, widened to float32. */
-  readElements({ name, dtype, start }: TensorEntry, from: number, count: number): Float32Array {
-    if (!readable.has(dtype)) throw bad(this.path, `stores ${name} as ${dtype}; only F32, F16 and BF16 can be read`);
-    const size = bytesPerElement[dtype];
-    const bytes = this.readBytes(start + from * size, count * size);
-    if (dtype === "F32") return new Float32Array(bytes.buffer, 0, count);
+  readElements(entry: TensorEntry, from: number, count: number): Float32Array {
     const out = new Float32Array(count);
-    (dtype === "BF16" ? widenBfloat16 : widenFloat16)(new Uint16Array(bytes.buffer, 0, count), out);
+    this.#widen(entry, from, out);
     return out;
+  }
+
+  /** Fills an array with the elements of a tensor from one on. */
+  #widen({ name, dtype, start }: TensorEntry, from: number, out: Float32Array): void {
+    if (!readable.has(dtype)) throw bad(this.path, `stores ${name} as ${dtype}; only F32, F16 and BF16 can be read`);
+    const position = start + from * bytesPerElement[dtype];
+    if (dtype === "F32") {
+      this.#fill(new Uint8Array(out.buffer, out.byteOffset, out.byteLength), position);
+      return;
+    }
+    const widen = dtype === "BF16" ? widenBfloat16 : widenFloat16;
+    const chunk = new Uint16Array(Math.min(chunkElements, out.length));
+    for (let done = 0; done < out.length; done += chunk.length) {
+      const some = chunk.subarray(0, out.length - done);
+      this.#fill(new Uint8Array(some.buffer, 0, some.byteLength), position + done * some.BYTES_PER_ELEMENT);
+      widen(some, out.subarray(done));
+    }
   }
 
   /** Bytes of the file, in a buffer of their own. */
@@ -118,7 +117,7 @@ function openFile(path: string): number {
   }
 }
 
-function readHeader(descriptor: number, path: string) {
+function readHeader(descriptor: number, path: string): Map<string, TensorEntry> {
   const fileBytes = fstatSync(descriptor).size;
   if (fileBytes < 8) throw bad(path, `is ${fileBytes} bytes long, too short for a safetensors file`);
   const prefix = Buffer.alloc(8);
@@ -130,14 +129,14 @@ function readHeader(descriptor: number, path: string) {
   const text = Buffer.alloc(Number(headerBytes));
   fill(descriptor, path, text, 8);
   const dataStart = 8 + text.byteLength;
-  const { __metadata__: metadata = {}, ...tensors } = parseHeader(text, path);
+  const { __metadata__: _metadata, ...tensors } = parseHeader(text, path);
 
   const entries = new Map<string, TensorEntry>();
   for (const [name, value] of Object.entries(tensors)) {
     entries.set(name, checkEntry(path, name, value, dataStart, fileBytes));
   }
   checkLayout(path, entries, dataStart, fileBytes);
-  return { entries, metadata: metadata as Record<string, string> };
+  return entries;
 }
 
 function parseHeader(text: Buffer, path: string): Record<string, unknown> {

@@ -22,8 +22,8 @@ export class SafetensorsWriter {
   readonly #descriptor: number;
   #left: number;
 
-  constructor(path: string, tensors: readonly TensorSpec[], metadata: Readonly<Record<string, string>> = {}) {
-    const header: Record<string, unknown> = { __metadata__: { format: "pt", ...metadata } };
+  constructor(path: string, tensors: readonly TensorSpec[]) {
+    const header: Record<string, unknown> = { __metadata__: { format: "pt" } };
     let offset = 0;
     for (const tensor of tensors) {
       const { name, dtype, shape } = tensor;
@@ -61,13 +61,9 @@ export class SafetensorsWriter {
 }
 
 /** Writes `tensors` as float32 to a new file and flushes it to the disk. */
-export function writeSafetensors(
-  path: string,
-  tensors: ReadonlyMap<string, Weight>,
-  metadata: Readonly<Record<string, string>> = {},
-): void {
+export function writeSafetensors(path: string, tensors: ReadonlyMap<string, Weight>): void {
   const specs = [...tensors].map(([name, { shape }]): TensorSpec => ({ name, dtype: "F32", shape }));
-  const writer = new SafetensorsWriter(path, specs, metadata);
+  const writer = new SafetensorsWriter(path, specs);
   try {
     for (const { data } of tensors.values())
       writer.append(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
