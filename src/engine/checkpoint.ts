@@ -115,18 +115,28 @@ export function readLora(dir: string, model: DecoderConfig): LoraSpec {
 function writeAdapter(dir: string, weights: AdapterWeights, { baseModel, lora }: ModelSpec): void {
   const tensors = new Map([...weights].map(([name, weight]) => [peftPrefix + name, weight]));
   writeSafetensors(join(dir, files.adapter), tensors);
-  writeJson(join(dir, files.adapterConfig), {
+  const layers = [...weights.keys()].map((name) => moduleOf(name.replace(/\.lora_[AB]\.weight$/, "")));
+  const config = peftConfig(baseModel, { rank: lora.rank, alpha: LORA_ALPHA, modules: [...new Set(layers)] });
+  writeJson(join(dir, files.adapterConfig), config);
+}
+
+/** What PEFT's adapter_config.json says of an adapter. */
+export function peftConfig(
+  baseModel: string,
+  { rank, alpha, modules }: { rank: number; alpha: number; modules: readonly string[] },
+): Record<string, unknown> {
+  return {
     peft_type: "LORA",
     task_type: "CAUSAL_LM",
     base_model_name_or_path: baseModel,
-    r: lora.rank,
-    lora_alpha: LORA_ALPHA,
+    r: rank,
+    lora_alpha: alpha,
     lora_dropout: 0,
     bias: "none",
     fan_in_fan_out: false,
     inference_mode: true,
-    target_modules: [...new Set([...weights.keys()].map((name) => moduleOf(name.replace(/\.lora_[AB]\.weight$/, ""))))],
-  });
+    target_modules: modules,
+  };
 }
 
 /** A layer's name as PEFT lists it: `q_proj`. */

@@ -3,6 +3,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "../core/errors.ts";
+import { peftConfig } from "../engine/checkpoint.ts";
 import { SafetensorsFile, type TensorEntry } from "../engine/safetensors.ts";
 import { SafetensorsWriter } from "../engine/write-safetensors.ts";
 import { ExportError } from "./errors.ts";
@@ -78,20 +79,7 @@ export class Adapter {
     } finally {
       writer.close();
     }
-    const config = {
-      peft_type: "LORA",
-      task_type: "CAUSAL_LM",
-      base_model_name_or_path: baseModel,
-      r: this.rank,
-      lora_alpha: this.alpha,
-      lora_dropout: 0,
-      bias: "none",
-      fan_in_fan_out: false,
-      inference_mode: true,
-      init_lora_weights: true,
-      modules_to_save: null,
-      target_modules: this.modules,
-    };
+    const config = { ...peftConfig(baseModel, this), init_lora_weights: true, modules_to_save: null };
     writeFileSync(join(dir, adapterFiles.config), `${JSON.stringify(config, null, 2)}\n`, { flag: "wx" });
   }
 }
