@@ -5,7 +5,7 @@ import { performance } from "node:perf_hooks";
 import { nextTurn } from "../core/turns.ts";
 import type { AdapterWeights } from "./architecture.ts";
 import { BaseModel } from "./base-model.ts";
-import type { LoraSpec, SampleOutput } from "./engine.ts";
+import type { LoraSpec } from "./engine.ts";
 import { EngineError } from "./errors.ts";
 import { type OnToken, type RunnableRequest, type RunningRequest, Sampler, type SamplerLimits } from "./sampler.ts";
 import { LocalRunner, type PlainFeeds, type RunOutputs, type TrainingRun } from "./training-runner.ts";
@@ -25,8 +25,6 @@ export interface FrozenAdapter {
 interface ActiveSampler {
   readonly id: string;
   sampler: Sampler;
-  /** Fails a request that is under way. */
-  inFlight: Set<(error: unknown) => void>;
   released: boolean;
   /** Milliseconds of computing it has used; one that was idle begins level with the others. */
   usedMs: number;
@@ -64,7 +62,7 @@ export class ComputeWorker {
       const { base } = this.#models.get(model)!;
       const snapshot = adapter ? await base.snapshot(adapter.weights, adapter.lora) : base.baseSnapshot();
       const sampler = new Sampler(base.config, snapshot, this.#limits);
-      this.#samplers.set(samplerId, { id: samplerId, sampler, inFlight: new Set(), released: false, usedMs: 0 });
+      this.#samplers.set(samplerId, { id: samplerId, sampler, released: false, usedMs: 0 });
     });
   }
 
@@ -82,15 +80,8 @@ export class ComputeWorker {
     // Idle time is not credited.
     if (!active.sampler.busy) active.usedMs = Math.max(active.usedMs, this.#next()?.usedMs ?? 0);
     const running = active.sampler.submit(request, onToken);
-    const result = new Promise<SampleOutput>((resolve, reject) => {
-      active.inFlight.add(reject);
-      void running.result.then((output) => {
-        active.inFlight.delete(reject);
-        resolve(output);
-      });
-    });
     this.#wake();
-    return { ...running, result };
+    return running;
   }
 
   async close(): Promise<void> {
@@ -150,9 +141,8 @@ export class ComputeWorker {
   async #advance(active: ActiveSampler): Promise<void> {
     try {
       await active.sampler.advance();
-    } catch (error) {
-      for (const reject of active.inFlight) reject(error);
-      this.#samplers.delete(active.id);
+    } catch {
+      this.#samplers.delete(active.id); // its requests have failed
     }
     if (active.released && !active.sampler.busy) this.#samplers.delete(active.id);
   }

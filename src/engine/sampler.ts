@@ -54,6 +54,8 @@ export class Sampler {
   readonly #batches = new Map<string, RunningBatch>();
   /** Samples with a computed prompt that wait for room in their batch, in order. */
   #admissible: Admissible[] = [];
+  /** Fails a request that is under way. */
+  readonly #failures = new Set<(error: unknown) => void>();
 
   constructor(config: DecoderConfig, snapshot: Snapshot, limits: SamplerLimits) {
     this.#config = config;
@@ -76,6 +78,20 @@ export class Sampler {
     const room = this.#config.maxPositions - prompt.length;
     const limit = Math.min(settings.maxTokens ?? room, room);
     const seed = settings.seed ?? randomInt(2 ** 47);
+    const scores = promptScores({ ...request, temperature: settings.temperature, seed });
+    let settle!: (output: SampleOutput) => void;
+    let fail!: (error: unknown) => void;
+    const result = new Promise<SampleOutput>((resolve, reject) => {
+      [settle, fail] = [resolve, reject];
+    });
+    this.#failures.add(fail);
+    let unfinished = request.numSamples;
+    let cachedTokens = 0;
+    const onEnd = (): void => {
+      if (--unfinished > 0) return;
+      this.#failures.delete(fail);
+      settle({ sequences: samples.map((one) => one.output()), cachedTokens, ...scores.answers });
+    };
     const samples = Array.from(
       { length: request.numSamples },
       (_, index) =>
@@ -85,21 +101,9 @@ export class Sampler {
           random: new Random("sample", seed, index),
           scores: sequenceScores(request),
           onToken: (token) => onToken?.(index, token),
+          onEnd,
         }),
     );
-    const scores = promptScores({ ...request, temperature: settings.temperature, seed });
-    let settle!: (output: SampleOutput) => void;
-    const result = new Promise<SampleOutput>((resolve) => {
-      settle = resolve;
-    });
-    let unfinished = samples.length;
-    let cachedTokens = 0;
-    for (const sample of samples) {
-      sample.onEnd = () => {
-        if (--unfinished > 0) return;
-        settle({ sequences: samples.map((one) => one.output()), cachedTokens, ...scores.answers });
-      };
-    }
     const job: PromptJob = {
       prompt,
       everyLogprob: scores.wanted,
@@ -114,6 +118,7 @@ export class Sampler {
     return {
       result,
       cancel: () => {
+        this.#failures.delete(fail);
         job.cancelled = true;
         for (const sample of samples) sample.cancel();
       },
@@ -121,13 +126,18 @@ export class Sampler {
     };
   }
 
-  /** Does the next piece of work: a block of waiting prompts, then one token of every running sample. */
+  /** Does the next piece of work: a block of waiting prompts, then one token of every running sample. If it fails, all requests do. */
   async advance(): Promise<void> {
-    if (this.#prefiller.busy) await this.#prefiller.advance();
-    this.#admit();
-    for (const [key, batch] of this.#batches) {
-      await batch.step();
-      if (batch.size === 0) this.#batches.delete(key);
+    try {
+      if (this.#prefiller.busy) await this.#prefiller.advance();
+      this.#admit();
+      for (const [key, batch] of this.#batches) {
+        await batch.step();
+        if (batch.size === 0) this.#batches.delete(key);
+      }
+    } catch (error) {
+      for (const fail of this.#failures) fail(error);
+      throw error;
     }
   }
 
@@ -174,6 +184,7 @@ interface SampleTask {
   random: Random;
   scores: Scores<SequenceAnswers>;
   onToken: (token: number) => void;
+  onEnd: () => void;
 }
 
 /** One completion in the making. */
@@ -183,7 +194,6 @@ class Sample implements BatchSample {
   readonly #logprobs: number[] = [];
   #reason: "stop" | "length" | undefined;
   #cancelled = false;
-  onEnd: () => void = () => {};
 
   constructor(task: SampleTask) {
     this.#task = task;
@@ -240,7 +250,7 @@ class Sample implements BatchSample {
 
   #end(reason: "stop" | "length"): void {
     this.#reason = reason;
-    this.onEnd();
+    this.#task.onEnd();
   }
 }
 
