@@ -22,7 +22,11 @@ export class ConfigFile {
     return value as number;
   }
 
-  number(key: string, fallback: number, value: unknown = this.get(key) ?? fallback): number {
+  number(key: string, fallback: number): number {
+    return this.#positive(key, this.get(key) ?? fallback);
+  }
+
+  #positive(key: string, value: unknown): number {
     if (typeof value === "number" && value > 0 && value < Number.POSITIVE_INFINITY) return value;
     throw this.wrong(key, "a positive number", value);
   }
@@ -43,13 +47,13 @@ export class ConfigFile {
   rope(headDim: number): number[] {
     const rope = (this.get("rope_parameters") ?? this.get("rope_scaling") ?? {}) as Readonly<Record<string, unknown>>;
     const kind = String(rope["rope_type"] ?? rope["type"] ?? "default");
-    const theta = this.number("rope_theta", 10_000, this.get("rope_theta") ?? rope["rope_theta"] ?? 10_000);
+    const theta = this.#positive("rope_theta", this.get("rope_theta") ?? rope["rope_theta"] ?? 10_000);
     const frequencies = ropeFrequencies(theta, headDim);
     const scaled = ropeScalings[kind];
     if (!scaled) throw this.#notComputed("rope_type", kind);
     return scaled(frequencies, (field) => {
       const fallback = field === "original_max_position_embeddings" ? this.get("max_position_embeddings") : undefined;
-      return this.number(`rope_scaling.${field}`, 0, rope[field] ?? fallback ?? null);
+      return this.#positive(`rope_scaling.${field}`, rope[field] ?? fallback ?? null);
     });
   }
 

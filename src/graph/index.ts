@@ -17,9 +17,8 @@ export {
   subtract,
   where,
 } from "./elementwise-ops.ts";
-export { GraphError } from "./errors.ts";
 export { gather, gatherElements, gatherOnce, scatterAddElements, scatterAddRows } from "./index-ops.ts";
-export { type MatmulOptions, matmul } from "./matmul-op.ts";
+export { matmul } from "./matmul-op.ts";
 export { logSoftmax, rmsNorm, rope, silu, softmax, targetLogprobs } from "./neural-ops.ts";
 export { toOnnx } from "./onnx-graph.ts";
 export { broadcastTo, sum } from "./reduce-ops.ts";
@@ -27,4 +26,4 @@ export { scan } from "./scan-op.ts";
 export { floats, Session, Sessions, type Value, value } from "./session.ts";
 export { concat, reshape, split, transpose, zeros } from "./shape-ops.ts";
 export { constant, input, scalar } from "./source-ops.ts";
-export type { DType, Tensor } from "./tensor.ts";
+export type { Tensor } from "./tensor.ts";

@@ -4,13 +4,11 @@ import { GraphError } from "./errors.ts";
 import { reduceTo } from "./reduce-ops.ts";
 import { apply1, describe, type Op, type Tensor, type TensorType } from "./tensor.ts";
 
-export interface MatmulOptions {
-  transA?: boolean;
-  transB?: boolean;
-  alpha?: number;
+interface Attributes {
+  transA: boolean;
+  transB: boolean;
+  alpha: number;
 }
-
-type Attributes = Required<MatmulOptions>;
 
 /** The last two dimensions, transposed where asked. */
 function matrixOf({ shape }: TensorType, transposed: boolean): [rows: Dim, columns: Dim] {
@@ -47,7 +45,7 @@ const matmulOp: Op<Attributes> = {
 };
 
 /** alpha · a · b over the last two axes; leading axes broadcast. */
-export function matmul(a: Tensor, b: Tensor, options: MatmulOptions = {}): Tensor {
+export function matmul(a: Tensor, b: Tensor, options: Partial<Attributes> = {}): Tensor {
   const { transA = false, transB = false, alpha = 1 } = options;
   return apply1(matmulOp, [a, b], { transA, transB, alpha });
 }
