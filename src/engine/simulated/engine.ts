@@ -46,7 +46,7 @@ export interface SimulatedEngineOptions {
   /** Every latency is multiplied by it. */
   timeScale?: number;
   /** Given: completions are written to order; else they are drawn from the model. */
-  script?: Omit<ScriptOptions, "seed" | "length" | "solveRate"> & { length: string; solveRate: string };
+  script?: ScriptOptions;
 }
 
 type Pause = "sampling" | "training" | "sync" | "save";
@@ -83,14 +83,7 @@ export class SimulatedEngine implements Engine {
       save: parseDistribution(options.saveLatency ?? "none"),
     };
     this.#timeScale = options.timeScale ?? 1;
-    this.#script =
-      options.script &&
-      new Script({
-        ...options.script,
-        seed: this.#seed,
-        length: parseDistribution(options.script.length),
-        solveRate: parseDistribution(options.script.solveRate),
-      });
+    this.#script = options.script && new Script(this.#seed, options.script);
   }
 
   async createModel(modelId: string, _spec: ModelSpec): Promise<void> {

@@ -7,15 +7,13 @@
 import { Random } from "../../core/random.ts";
 import type { SampledTokens, SampleRequest } from "../engine.ts";
 import type { ClassBigram } from "./class-bigram.ts";
-import type { Distribution } from "./distribution.ts";
+import { type Distribution, parseDistribution } from "./distribution.ts";
 
 export interface ScriptOptions {
-  /** Seeds what belongs to a prompt, and the reel. */
-  seed: number;
-  /** Tokens of a whole completion; one that is shorter than its answer is that answer. */
-  length: Distribution;
-  /** Per prompt: the share of completions whose answer is right. Cut to 0 … 1. */
-  solveRate: Distribution;
+  /** A distribution: tokens of a whole completion; one that is shorter than its answer is that answer. */
+  length: string;
+  /** A distribution: per prompt, the share of completions whose answer is right. Cut to 0 … 1. */
+  solveRate: string;
   /** Ids to make filler of. */
   filler: readonly number[];
   /** What ends a completion when the request names no stop token. */
@@ -30,14 +28,21 @@ export interface ScriptOptions {
 const reelLength = 1 << 16;
 
 export class Script {
+  readonly #seed: number;
   readonly #options: ScriptOptions;
+  readonly #length: Distribution;
+  readonly #solveRate: Distribution;
   readonly #reel: Int32Array;
   readonly #fillerIds: ReadonlySet<number>;
   readonly #reelLogprobs = new WeakMap<ClassBigram, Float32Array>();
 
-  constructor(options: ScriptOptions) {
+  /** `seed`: of what belongs to a prompt, and of the reel. */
+  constructor(seed: number, options: ScriptOptions) {
+    this.#seed = seed;
     this.#options = options;
-    const random = new Random("reel", options.seed);
+    this.#length = parseDistribution(options.length);
+    this.#solveRate = parseDistribution(options.solveRate);
+    const random = new Random("reel", seed);
     const { filler } = options;
     this.#reel = Int32Array.from({ length: reelLength }, () => filler[random.integer(filler.length)]!);
     this.#fillerIds = new Set(filler);
@@ -55,9 +60,9 @@ export class Script {
     // Greedy completions are all the same.
     const random =
       settings.temperature === 0
-        ? new Random("greedy", this.#options.seed, hashOf(prompt))
+        ? new Random("greedy", this.#seed, hashOf(prompt))
         : new Random("script", seed, index, hashOf(prompt));
-    const length = Math.round(this.#options.length(random));
+    const length = Math.round(this.#length(random));
     const offset = random.integer(reelLength);
     const end = settings.stopTokens[0] ?? this.#options.endToken;
     const ending = Int32Array.of(...this.#answer(prompt, random, settings.temperature === 0), end);
@@ -83,8 +88,8 @@ export class Script {
   }
 
   #answer(prompt: Int32Array, random: Random, greedy: boolean): readonly number[] {
-    const { seed, solveRate, rightAnswers, wrongAnswers, malformedAnswers } = this.#options;
-    const rate = solveRate(new Random("solve-rate", seed, hashOf(prompt)));
+    const { rightAnswers, wrongAnswers, malformedAnswers } = this.#options;
+    const rate = this.#solveRate(new Random("solve-rate", this.#seed, hashOf(prompt)));
     const draw = greedy ? 0.5 : random.float();
     const right = draw < rate ? rightAnswers(prompt) : [];
     const answers =
