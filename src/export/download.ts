@@ -2,7 +2,7 @@
 // and external weights, links to each file of a copy made for the purpose, which is the only one that hosted Tinker has kept. Of what
 // comes only the adapter's two files are taken.
 
-import { createWriteStream, rmSync } from "node:fs";
+import { createWriteStream, openSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { APIStatusError, type ServiceClient } from "../client/index.ts";
@@ -106,13 +106,10 @@ async function fromExternalWeights(
         const name = basename(file);
         if (!wanted.has(name) || taken.has(name)) continue;
         taken.add(name);
-        await pipeline(
-          limited(await bodyOf(url, signal), name, dir),
-          createWriteStream(join(dir, name), { flags: "wx" }),
-          {
-            signal,
-          },
-        );
+        const body = limited(await bodyOf(url, signal), name, dir);
+        // Opened at once: a stream that opens by itself can make the file after a failed try was cleaned up.
+        const target = createWriteStream("", { fd: openSync(join(dir, name), "wx") });
+        await pipeline(body, target, { signal });
       }
       complete(taken, path);
     });
