@@ -1,6 +1,5 @@
-// The engine's host: knows the models, keeps the trainers' state, and has the compute workers compute. Training calls run one after another;
-// samples go to them at once.
-import type { DecoderConfig } from "./architecture.ts";
+// The engine's host: knows the served models, has a trainer for every model in training, and lets the compute workers compute. Training
+// calls run one after another; samples go to the workers at once.
 import { loadAdapter, loadOptimizer, readLora, saveAdapter, saveTrainingState } from "./checkpoint.ts";
 import { type FrozenAdapter, unknownSampler } from "./compute.ts";
 import { ComputeWorkers, type ServedModel } from "./compute-workers.ts";
@@ -28,7 +27,6 @@ export interface HostOptions {
 /** A model in training. */
 interface TrainedModel {
   spec: ModelSpec;
-  config: DecoderConfig;
   trainer: Trainer;
 }
 
@@ -63,11 +61,7 @@ export class EngineHost implements HostCalls {
           "engine/adapter-exists",
           `There is a model "${modelId}" already. Choose another id, or unload it.`,
         );
-      this.#training.set(modelId, {
-        spec,
-        config,
-        trainer: new Trainer(config, spec.lora, this.#workers.runner(name)),
-      });
+      this.#training.set(modelId, { spec, trainer: new Trainer(config, spec.lora, this.#workers.runner(name)) });
     });
   }
 
@@ -92,8 +86,8 @@ export class EngineHost implements HostCalls {
 
   loadState(modelId: string, dir: string, options: { optimizer: boolean }): Promise<void> {
     return this.#job(() => {
-      const { config, trainer, spec } = this.#model(modelId);
-      const shapes = adapterShapes(config, spec.lora);
+      const { trainer, spec } = this.#model(modelId);
+      const shapes = adapterShapes(this.#servedModel(spec.baseModel).config, spec.lora);
       const weights = loadAdapter(dir, shapes);
       trainer.importState(options.optimizer ? { weights, optimizer: loadOptimizer(dir, shapes) } : { weights });
     });
