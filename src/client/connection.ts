@@ -6,7 +6,6 @@ import { Outage } from "../core/outage.ts";
 import { proxyFor } from "../core/proxy.ts";
 import { untilAborted } from "../core/wait.ts";
 import {
-  apiPrefix,
   type ClientConfig,
   decode,
   defaultClientConfig,
@@ -257,7 +256,7 @@ export class Connection {
     const beat = routes.sessionHeartbeat;
     const heartbeat = new Heartbeat(
       {
-        url: baseUrl.origin + baseUrl.pathname.replace(/\/+$/, "") + apiPrefix + beat.path,
+        url: this.transport.urlOf(beat.path),
         body: encodeText(beat.request, { sessionId: session.sessionId }),
         headers: {
           ...headers,

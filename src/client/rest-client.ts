@@ -14,14 +14,13 @@ import {
   type SearchSessionsRequest,
   type SearchSessionsResponse,
   type SessionResponse,
-  type TinkerPath,
   type TrainingRun,
   type TrainingRunsResponse,
   type WeightsInfoResponse,
 } from "../protocol/index.ts";
 import { badResponse, type Connection, type Question, requestOf } from "./connection.ts";
 import { claimsOf } from "./credentials.ts";
-import { TinkerError } from "./errors.ts";
+import { APIStatusError, TinkerError } from "./errors.ts";
 import { protocolVersion } from "./options.ts";
 import { Attempts } from "./retry.ts";
 import type { HttpAnswer } from "./transport.ts";
@@ -59,8 +58,8 @@ export class RestClient {
 
   /** One training run. */
   getTrainingRun(trainingRunId: string, options: ScopeOptions = {}): Promise<TrainingRun> {
-    const query = { access_scope: options.accessScope ?? "owned" };
-    return this.#ask("get_training_run", routes.trainingRun, { parameters: { run: trainingRunId }, query }, options);
+    const question = { parameters: { run: trainingRunId }, query: scopeOf(options) };
+    return this.#ask("get_training_run", routes.trainingRun, question, options);
   }
 
   /** The run that a checkpoint belongs to. */
@@ -70,8 +69,7 @@ export class RestClient {
 
   /** Training runs, a part of the list at a time. */
   listTrainingRuns(options: PageOptions & ScopeOptions & { projectId?: string } = {}): Promise<TrainingRunsResponse> {
-    const { limit = 20, offset = 0, accessScope = "owned", projectId } = options;
-    const query = { limit, offset, access_scope: accessScope, project_id: projectId };
+    const query = { ...pageOf(options, 20), ...scopeOf(options), project_id: options.projectId };
     return this.#ask("list_training_runs", routes.trainingRuns, { query }, options);
   }
 
@@ -82,8 +80,7 @@ export class RestClient {
 
   /** All of your checkpoints, newest first. */
   listUserCheckpoints(options: PageOptions = {}): Promise<CheckpointsResponse> {
-    const query = { limit: options.limit ?? 100, offset: options.offset ?? 0 };
-    return this.#ask("list_user_checkpoints", routes.checkpoints, { query }, options);
+    return this.#ask("list_user_checkpoints", routes.checkpoints, { query: pageOf(options, 100) }, options);
   }
 
   /** The base model and LoRA settings of a checkpoint; works for public ones of others too. */
@@ -100,20 +97,17 @@ export class RestClient {
 
   /** Removes the checkpoint for good. */
   async deleteCheckpointFromTinkerPath(path: string, options: RestOptions = {}): Promise<void> {
-    const parameters = parametersOf(parseTinkerPath(path));
-    await this.#ask("delete_checkpoint_from_tinker_path", routes.deleteCheckpoint, { parameters }, options);
+    await this.#ask("delete_checkpoint_from_tinker_path", routes.deleteCheckpoint, checkpointAt(path), options);
   }
 
   /** Lets everybody read the checkpoint. */
   async publishCheckpointFromTinkerPath(path: string, options: RestOptions = {}): Promise<void> {
-    const parameters = parametersOf(parseTinkerPath(path));
-    await this.#ask("publish_checkpoint_from_tinker_path", routes.publishCheckpoint, { parameters }, options);
+    await this.#ask("publish_checkpoint_from_tinker_path", routes.publishCheckpoint, checkpointAt(path), options);
   }
 
   /** Takes back what `publishCheckpointFromTinkerPath` gave. */
   async unpublishCheckpointFromTinkerPath(path: string, options: RestOptions = {}): Promise<void> {
-    const parameters = parametersOf(parseTinkerPath(path));
-    await this.#ask("unpublish_checkpoint_from_tinker_path", routes.unpublishCheckpoint, { parameters }, options);
+    await this.#ask("unpublish_checkpoint_from_tinker_path", routes.unpublishCheckpoint, checkpointAt(path), options);
   }
 
   /** The checkpoint is deleted after `ttlSeconds`; null keeps it for good. */
@@ -122,7 +116,7 @@ export class RestClient {
     ttlSeconds: number | null,
     options: RestOptions = {},
   ): Promise<void> {
-    const question = { parameters: parametersOf(parseTinkerPath(path)), message: { ttlSeconds } };
+    const question = { ...checkpointAt(path), message: { ttlSeconds } };
     await this.#ask("set_checkpoint_ttl_from_tinker_path", routes.checkpointTtl, question, options);
   }
 
@@ -143,8 +137,7 @@ export class RestClient {
 
   /** Signed addresses of the files of a checkpoint made by `saveWeightsExternal`, by file name. */
   async getExternalWeightsUrls(path: string, options: RestOptions = {}): Promise<ExternalWeightsUrls> {
-    const parameters = parametersOf(parseTinkerPath(path));
-    return this.#ask("get_external_weights_urls", routes.externalWeightsUrls, { parameters }, options);
+    return this.#ask("get_external_weights_urls", routes.externalWeightsUrls, checkpointAt(path), options);
   }
 
   /** A signed address of the checkpoint's files as a tar; waits while the server builds it. Hosted Tinker has it no more. */
@@ -158,27 +151,26 @@ export class RestClient {
 
   /** A signed address at which the checkpoint's files can be fetched. */
   async getCheckpointArchiveUrlFromTinkerPath(path: string, options: RestOptions = {}): Promise<ArchiveResponse> {
-    const parsed = parseTinkerPath(path);
+    const { parameters } = checkpointAt(path);
     try {
-      return await this.#archive(parametersOf(parsed), options);
+      return await this.#archive(parameters, options);
     } catch (error) {
       // SkyRL wants the bare name of a sampler checkpoint.
-      if (parsed.kind !== "sampler" || !(error instanceof TinkerError && "status" in error && error.status === 405))
-        throw error;
-      return this.#archive({ run: parsed.trainingRunId, checkpoint: parsed.name }, options);
+      const { kind, name } = parseTinkerPath(path);
+      if (kind !== "sampler" || !(error instanceof APIStatusError && error.status === 405)) throw error;
+      return this.#archive({ ...parameters, checkpoint: name }, options);
     }
   }
 
   /** What belongs to a session. */
   getSession(sessionId: string, options: ScopeOptions = {}): Promise<SessionResponse> {
-    const query = { access_scope: options.accessScope ?? "owned" };
-    return this.#ask("get_session", routes.session, { parameters: { session: sessionId }, query }, options);
+    const question = { parameters: { session: sessionId }, query: scopeOf(options) };
+    return this.#ask("get_session", routes.session, question, options);
   }
 
   /** Ids of sessions, a part of the list at a time. */
   async listSessions(options: PageOptions & ScopeOptions = {}): Promise<string[]> {
-    const { limit = 20, offset = 0, accessScope = "owned" } = options;
-    const query = { limit, offset, access_scope: accessScope };
+    const query = { ...pageOf(options, 20), ...scopeOf(options) };
     return (await this.#ask("list_sessions", routes.sessions, { query }, options)).sessions;
   }
 
@@ -279,7 +271,12 @@ export class RestClient {
   }
 }
 
-const parametersOf = ({ trainingRunId, checkpointId }: TinkerPath) => ({
-  run: trainingRunId,
-  checkpoint: checkpointId,
-});
+/** The parameters of a route that is about the checkpoint at this address. */
+function checkpointAt(path: string) {
+  const { trainingRunId, checkpointId } = parseTinkerPath(path);
+  return { parameters: { run: trainingRunId, checkpoint: checkpointId } };
+}
+
+const scopeOf = ({ accessScope = "owned" }: ScopeOptions) => ({ access_scope: accessScope });
+
+const pageOf = ({ limit, offset = 0 }: PageOptions, usual: number) => ({ limit: limit ?? usual, offset });

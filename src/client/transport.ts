@@ -182,8 +182,13 @@ export class Transport {
     await Promise.all([this.#calls.destroy(), this.#polls.destroy()]);
   }
 
-  #describe(request: HttpRequest): string {
-    return `${request.method} ${this.#options.baseUrl.origin}${this.#prefix}${request.path.split("?", 1)[0]}`;
+  /** Where a path of the API is. */
+  urlOf(path: string): string {
+    return this.#options.baseUrl.origin + this.#prefix + path;
+  }
+
+  #describe({ method, path }: HttpRequest): string {
+    return `${method} ${this.urlOf(path.split("?", 1)[0]!)}`;
   }
 
   #headersOf(request: HttpRequest, apiKey: string, idempotencyKey: string | undefined): Record<string, string> {
