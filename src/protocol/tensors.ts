@@ -45,26 +45,18 @@ const wireTensor = z.object({
 
 export const tensorSchema = z.codec(wireTensor, z.custom<Tensor>(), {
   decode(wire, context) {
+    const refuse = (message: string) => {
+      context.issues.push({ code: "custom", input: wire.data, path: ["data"], message });
+      return z.NEVER;
+    };
     let data: Tensor["data"];
     if (wire.dtype === "float32") {
       const result = z.safeDecode(float32Array, wire.data);
-      if (!result.success) {
-        context.issues.push({
-          code: "custom",
-          input: wire.data,
-          path: ["data"],
-          message: result.error.issues[0]!.message,
-        });
-        return z.NEVER;
-      }
+      if (!result.success) return refuse(result.error.issues[0]!.message);
       data = result.data;
     } else {
       const bad = indexOfNonInt64(wire.data);
-      if (bad >= 0) {
-        const message = `expected integers for dtype int64, got ${String(wire.data[bad])} at index ${bad}`;
-        context.issues.push({ code: "custom", input: wire.data, path: ["data"], message });
-        return z.NEVER;
-      }
+      if (bad >= 0) return refuse(`expected integers for dtype int64, got ${String(wire.data[bad])} at index ${bad}`);
       data = narrowInt64(wire.data);
     }
     const decoded: Tensor = { dtype: wire.dtype, data, shape: wire.shape ?? [data.length] };
@@ -74,11 +66,9 @@ export const tensorSchema = z.codec(wireTensor, z.custom<Tensor>(), {
   },
   encode: (value) => ({
     data:
-      value.data instanceof BigInt64Array
-        ? Array.from(value.data, Number)
-        : value.data instanceof Float32Array
-          ? (z.encode(float32Array, value.data) as number[])
-          : Array.from(value.data),
+      value.data instanceof Float32Array
+        ? (z.encode(float32Array, value.data) as number[])
+        : Array.from(value.data, Number),
     dtype: value.dtype,
     shape: [...value.shape],
     ...(value.sparse && {
