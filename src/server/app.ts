@@ -2,10 +2,11 @@
 // and begins the next over the same folder.
 import { setMaxListeners } from "node:events";
 import { Recent } from "../core/recent.ts";
-import type { Engine } from "../engine/engine.ts";
+import type { Engine, EngineModelInfo } from "../engine/engine.ts";
 import { CheckpointStore } from "./checkpoints.ts";
 import { CompletionLog } from "./completions.ts";
 import { Decoder } from "./decoder.ts";
+import { badRequest } from "./errors.ts";
 import { Operations } from "./operations.ts";
 import { Registry } from "./registry.ts";
 import { Samplers } from "./samplers.ts";
@@ -90,6 +91,17 @@ export class App {
     this.sessions = new SessionWatch(settings.sessionTimeoutMs);
     this.#sweeper = setInterval(() => void this.sweep(), sweepIntervalMs);
     this.#sweeper.unref();
+  }
+
+  /** What the engine says about a base model; 400 when it has none of that name. */
+  modelInfo(baseModel: string): EngineModelInfo {
+    const { models } = this.engine;
+    const info = models.find(({ name }) => name === baseModel);
+    if (info) return info;
+    throw badRequest(
+      "server/unknown-base-model",
+      `This server does not serve "${baseModel.slice(0, 100)}". It serves ${models.map(({ name }) => name).join(", ")}.`,
+    );
   }
 
   /** Fires when this life is over: held polls end. */

@@ -1,8 +1,7 @@
 // The worker thread that reads large training bodies: bytes in, typed arrays out, both moved rather than copied.
 import { answerCalls } from "../core/worker-calls.ts";
 import type { ForwardBackwardRequest } from "../protocol/index.ts";
-import { decodeTrainingBody } from "./decode-training.ts";
-import type { Decoded, DecodeJob } from "./decoder.ts";
+import { type Decoded, type DecodeJob, decodeTrainingBody } from "./decoder.ts";
 import { ServerError } from "./errors.ts";
 
 answerCalls(

@@ -1,8 +1,28 @@
-// Reads training bodies without stalling the event loop: small ones at once, large ones in a worker thread.
+// Reads the bodies of /forward_backward and /forward, in either encoding, without stalling the event loop: small ones at once, large
+// ones in a worker thread (decode-worker.ts).
 import { WorkerCalls } from "../core/worker-calls.ts";
-import type { ForwardBackwardRequest } from "../protocol/index.ts";
-import { decodeTrainingBody, type TrainingEncoding } from "./decode-training.ts";
-import { ServerError, shuttingDown } from "./errors.ts";
+import {
+  decodeForwardBackwardJson,
+  decodeForwardBackwardRequest,
+  type ForwardBackwardRequest,
+} from "../protocol/index.ts";
+import { fromProtocol, type NumberedRequest, ServerError, shuttingDown } from "./errors.ts";
+import { parseBody, sequenceIn } from "./json.ts";
+
+export type TrainingEncoding = "protobuf" | "json" | "json-forward";
+
+export function decodeTrainingBody(bytes: Uint8Array, encoding: TrainingEncoding): ForwardBackwardRequest {
+  let refused: NumberedRequest | undefined;
+  try {
+    if (encoding === "protobuf") return decodeForwardBackwardRequest(bytes);
+    const body = parseBody(bytes);
+    refused = sequenceIn(body);
+    return decodeForwardBackwardJson(body, encoding === "json" ? "forward_backward" : "forward");
+  } catch (cause) {
+    const error = fromProtocol(cause);
+    throw error instanceof ServerError ? Object.assign(error, { refused }) : error;
+  }
+}
 
 export interface DecodeJob {
   bytes: Uint8Array;

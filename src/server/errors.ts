@@ -1,7 +1,6 @@
 // What the server refuses or cannot do. Every refusal carries an HTTP status and a stable code; the body that clients see is
 // `{"detail": "<message> [<code>]", "code": "<code>"}`, or `{"error", "category", "code"}` when an accepted operation fails.
 import { messageOf, WhetstoneError } from "../core/errors.ts";
-import type { Engine, EngineModelInfo } from "../engine/engine.ts";
 import { EngineError } from "../engine/errors.ts";
 import { ProtocolError } from "../protocol/index.ts";
 
@@ -43,16 +42,6 @@ export const shuttingDown = () =>
   new ServerError(503, "server/shutting-down", "The server is shutting down. Try again when it is back.", {
     retryAfterSeconds: 2,
   });
-
-/** What an engine says about a base model; 400 when it has none of that name. */
-export function engineModel({ models }: Pick<Engine, "models">, baseModel: string): EngineModelInfo {
-  const info = models.find(({ name }) => name === baseModel);
-  if (info) return info;
-  throw badRequest(
-    "server/unknown-base-model",
-    `This server does not serve "${baseModel.slice(0, 100)}". It serves ${models.map(({ name }) => name).join(", ")}.`,
-  );
-}
 
 /** A number came again, with something else. */
 export const numberReused = (message: string) =>

@@ -14,7 +14,6 @@ export type Outcome<Result> = { ok: true; result: Result } | { ok: false; failur
 
 export interface Future<Result> {
   readonly id: string;
-  readonly createdAt: number;
   outcome: Outcome<Result> | undefined;
   /** What the result weighs in memory. */
   bytes: number;
@@ -64,15 +63,10 @@ export class FutureStore<Result> {
     return this.#resultBytes;
   }
 
-  get size(): number {
-    return this.#futures.size;
-  }
-
   /** Takes in an operation; `work` starts when the caller says so and its outcome becomes the future's. */
   create(cancel?: () => void): Future<Result> {
     const future: Future<Result> = {
       id: `${this.#boot}-${++this.#count}`,
-      createdAt: this.#now(),
       outcome: undefined,
       bytes: 0,
       settledAt: 0,

@@ -15,7 +15,7 @@ import type { CheckpointRecord } from "./checkpoints.ts";
 import { archiveAnswer, fileUrls } from "./downloads.ts";
 import { badRequest } from "./errors.ts";
 import type { ModelRecord } from "./registry.ts";
-import { type Call, serve } from "./route.ts";
+import { type Call, type Message, serve } from "./route.ts";
 import { searchSessions } from "./session-search.ts";
 import { checkCount, checkTtl } from "./training-routes.ts";
 
@@ -225,15 +225,7 @@ function publish(app: App, call: Call, value: boolean): void {
 }
 
 /** The run that a copied checkpoint belongs to: one of the session that was named, or of a new one in the project. */
-function destinationOf(
-  app: App,
-  message: {
-    sessionId?: string | undefined;
-    modelSeqId?: number | undefined;
-    destinationProjectId?: string | undefined;
-  },
-  source: CheckpointRecord,
-): string {
+function destinationOf(app: App, message: Message<typeof restRoutes.copyWeights>, source: CheckpointRecord): string {
   const { baseModel, lora } = source;
   const sessionId =
     message.sessionId ??

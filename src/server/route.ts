@@ -7,7 +7,8 @@ import { badRequest, type NumberedRequest, ServerError } from "./errors.ts";
 import type { Answer } from "./http.ts";
 import { parseBody, sequenceIn } from "./json.ts";
 
-type Message<R extends Route> = R["request"] extends z.ZodType ? z.output<R["request"]> : undefined;
+/** What a request of this route says. */
+export type Message<R extends Route> = R["request"] extends z.ZodType ? z.output<R["request"]> : undefined;
 type Reply<R extends Route> = R["response"] extends z.ZodType ? z.output<R["response"]> : undefined;
 
 /** Answers a request: with the route's response, or with an Answer where that is no JSON of status 200. */

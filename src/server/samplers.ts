@@ -1,11 +1,10 @@
 // Samplers: frozen weights to sample from. Those with a source on disk (a base model, a saved checkpoint) are opened in the engine
 // when they are used and may be closed when others need the room; an unnamed snapshot exists in the engine only.
-
 import { Recent } from "../core/recent.ts";
-import type { EngineModelInfo, SampleOutput, SampleRequest, SamplerSource } from "../engine/engine.ts";
+import type { SampleOutput, SampleRequest, SamplerSource } from "../engine/engine.ts";
 import { parseTinkerPath } from "../protocol/index.ts";
 import type { App } from "./app.ts";
-import { badRequest, engineModel, numberReused, ServerError } from "./errors.ts";
+import { badRequest, numberReused, ServerError } from "./errors.ts";
 import type { Operation } from "./operations.ts";
 import type { ModelRecord, SamplerRecord } from "./registry.ts";
 
@@ -15,6 +14,12 @@ interface OpenSampler {
   ready: Promise<void>;
   /** Samples under way. */
   active: number;
+}
+
+/** What a request says to sample from: one of the two. */
+interface WeightsName {
+  baseModel?: string | undefined;
+  modelPath?: string | undefined;
 }
 
 /** Repeats of samples further back than this count as new: sampling again changes nothing. */
@@ -39,11 +44,7 @@ export class Samplers {
   }
 
   /** A sampling session over a base model or a saved checkpoint. */
-  create(
-    sessionId: string,
-    sequence: number,
-    source: { baseModel?: string | undefined; modelPath?: string | undefined },
-  ) {
+  create(sessionId: string, sequence: number, source: WeightsName) {
     const fields = this.#resolve(source);
     const { record } = this.#app.registry.createSampler(sessionId, sequence, fields);
     if (record.modelPath !== fields.modelPath || record.baseModel !== fields.baseModel)
@@ -83,13 +84,8 @@ export class Samplers {
     throw new ServerError(404, "server/unknown-sampler", `There is no sampler "${id.slice(0, 80)}". Check the id.`);
   }
 
-  /** What the engine says about a sampler's model. */
-  modelOf({ baseModel }: Pick<SamplerRecord, "baseModel">): EngineModelInfo {
-    return engineModel(this.#app.engine, baseModel);
-  }
-
   /** The sampler behind a request that names its weights instead of a sampling session. */
-  adHoc(source: { baseModel?: string | undefined; modelPath?: string | undefined }): SamplerRecord {
+  adHoc(source: WeightsName): SamplerRecord {
     const fields = this.#resolve(source);
     return { ...fields, id: `ad-hoc:${fields.checkpointUid ?? fields.baseModel}`, sessionId: "", sequence: 0 };
   }
@@ -186,7 +182,7 @@ export class Samplers {
     return { kind: "saved", baseModel, dir: this.#app.checkpoints.filesDir(checkpoint) };
   }
 
-  #resolve(source: { baseModel?: string | undefined; modelPath?: string | undefined }) {
+  #resolve(source: WeightsName) {
     const { baseModel, modelPath } = source;
     if (modelPath === undefined) {
       if (baseModel === undefined)
@@ -194,7 +190,7 @@ export class Samplers {
           "server/sampler-source",
           "Neither base_model nor model_path was given. Name the base model, or the checkpoint to sample from.",
         );
-      this.modelOf({ baseModel });
+      this.#app.modelInfo(baseModel);
       return { baseModel, modelPath: undefined, checkpointUid: undefined };
     }
     const path = parseTinkerPath(modelPath);

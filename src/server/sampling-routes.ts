@@ -24,7 +24,7 @@ export const servedSamplingRoutes = serve(samplingRoutes, {
         : app.samplers.get(samplingSessionId);
     const sequence = samplingSessionId === undefined || seqId === undefined ? undefined : checkSequence(seqId);
     app.sessions.touch(record.sessionId);
-    const model = app.samplers.modelOf(record);
+    const model = app.modelInfo(record.baseModel);
     const { request, fingerprint } = checkSample(message, model, app.settings.text?.(model.name));
     const operation = app.samplers.sample(record, sequence, request, { fingerprint, bytes: call.bytes.length });
     // The same again for a repeat, and no other sequence of the session has it.

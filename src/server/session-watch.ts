@@ -3,16 +3,14 @@
 
 export class SessionWatch {
   readonly #timeoutMs: number;
-  readonly #now: () => number;
   readonly #lastBeat = new Map<string, number>();
 
-  constructor(timeoutMs: number, now: () => number = Date.now) {
+  constructor(timeoutMs: number) {
     this.#timeoutMs = timeoutMs;
-    this.#now = now;
   }
 
   beat(sessionId: string): void {
-    this.#lastBeat.set(sessionId, this.#now());
+    this.#lastBeat.set(sessionId, Date.now());
   }
 
   /** Work for a session is a sign of life too; it does not start the watch. */
@@ -22,7 +20,7 @@ export class SessionWatch {
 
   /** The sessions that have ended since the last call. */
   expired(): string[] {
-    const now = this.#now();
+    const now = Date.now();
     const ended = [...this.#lastBeat].filter(([, at]) => now - at > this.#timeoutMs).map(([id]) => id);
     for (const id of ended) this.#lastBeat.delete(id);
     return ended;

@@ -6,7 +6,7 @@ import { parseRecipient } from "./age.ts";
 import type { App } from "./app.ts";
 import { fingerprintOf, toTrainingBatch, turnMs } from "./batch.ts";
 import { checkName } from "./checkpoints.ts";
-import type { TrainingEncoding } from "./decode-training.ts";
+import type { TrainingEncoding } from "./decoder.ts";
 import { badRequest, ServerError } from "./errors.ts";
 import type { Operation } from "./operations.ts";
 import { type Call, serve } from "./route.ts";
@@ -33,7 +33,7 @@ export const servedTrainingRoutes = serve(
     unloadModel: (app, { modelId }) => ({ requestId: app.training.unload(modelId).id }),
     getInfo(app, { modelId }) {
       const record = app.registry.model(modelId);
-      const { name, tokenizerId } = app.training.engineModel(record.baseModel);
+      const { name, tokenizerId } = app.modelInfo(record.baseModel);
       return {
         type: "get_info",
         modelId: record.id,
@@ -136,7 +136,7 @@ async function forwardBackward(app: App, call: Call, json: TrainingEncoding) {
   const record = app.registry.model(modelId);
   const takeTurns = turnTaker(turnMs);
   const fingerprint = await fingerprintOf(request, takeTurns);
-  const batch = await toTrainingBatch(request, app.training.engineModel(record.baseModel), takeTurns);
+  const batch = await toTrainingBatch(request, app.modelInfo(record.baseModel), takeTurns);
   return submitted(app.training.forwardBackward({ ...place, fingerprint, bytes }, batch));
 }
 

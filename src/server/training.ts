@@ -4,7 +4,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { z } from "zod";
 import { Recent } from "../core/recent.ts";
-import type { AdamSettings, EngineModelInfo, LoraSpec, TrainingBatch } from "../engine/engine.ts";
+import type { AdamSettings, LoraSpec, TrainingBatch } from "../engine/engine.ts";
 import {
   type CheckpointKind,
   encode,
@@ -21,7 +21,7 @@ import { encryptFile, type Recipient } from "./age.ts";
 import type { App } from "./app.ts";
 import { filesBelow } from "./archive.ts";
 import type { CheckpointRecord } from "./checkpoints.ts";
-import { badRequest, engineModel, type NumberedRequest, numberReused, ServerError, shuttingDown } from "./errors.ts";
+import { badRequest, type NumberedRequest, numberReused, ServerError, shuttingDown } from "./errors.ts";
 import type { Operation, Result } from "./operations.ts";
 import type { ModelRecord } from "./registry.ts";
 import { SequenceQueue } from "./sequence.ts";
@@ -58,6 +58,12 @@ export interface SaveRequest {
   recipients?: readonly Recipient[];
 }
 
+/** A checkpoint that a new model is made from. */
+interface StartingPoint {
+  checkpoint: CheckpointRecord;
+  optimizer: boolean;
+}
+
 const rememberedRequests = 4096;
 
 export class Training {
@@ -70,18 +76,12 @@ export class Training {
 
   /** Creates a model, or finds the one made with the same numbers. `load`: a checkpoint to start from. */
   createModel(
-    request: {
-      sessionId: string;
-      sequence: number;
-      baseModel: string;
-      lora: LoraSpec;
-      userMetadata: Readonly<Record<string, unknown>>;
-    },
-    load?: { checkpoint: CheckpointRecord; optimizer: boolean },
+    request: Pick<ModelRecord, "sessionId" | "sequence" | "baseModel" | "lora" | "userMetadata">,
+    load?: StartingPoint,
   ): { operation: Operation; modelId: string } {
     const { registry, operations } = this.#app;
     const { sessionId, sequence, ...fields } = request;
-    this.engineModel(fields.baseModel);
+    this.#app.modelInfo(fields.baseModel);
     operations.admit(0);
     if (this.#live.size >= this.#app.settings.maxModels && !this.#live.has(`${sessionId}:train:${sequence}`))
       throw badRequest(
@@ -94,11 +94,6 @@ export class Training {
     const known = this.#live.get(record.id);
     if (known) return { operation: known.creation, modelId: record.id };
     return { operation: this.#open(record, load).creation, modelId: record.id };
-  }
-
-  /** What the engine says about a base model; 400 when it has none of that name. */
-  engineModel(baseModel: string): EngineModelInfo {
-    return engineModel(this.#app.engine, baseModel);
   }
 
   forwardBackward(request: TrainingRequest, batch: TrainingBatch): Operation {
@@ -245,7 +240,7 @@ export class Training {
   }
 
   /** The model in the engine, made there if it is not yet: after its creation, or after a restart that lost nothing. */
-  #open(record: ModelRecord, load?: { checkpoint: CheckpointRecord; optimizer: boolean }): LiveModel {
+  #open(record: ModelRecord, load?: StartingPoint): LiveModel {
     const known = this.#live.get(record.id);
     if (known) return known;
     if (record.state === "lost") throw lost(record);
