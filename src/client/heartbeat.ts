@@ -5,7 +5,7 @@ import type { ProxyAddress } from "../core/proxy.ts";
 import { heartbeatThread } from "./heartbeat-thread.ts";
 import type { Notices } from "./notices.ts";
 
-export interface HeartbeatSettings {
+interface HeartbeatSettings {
   url: string;
   body: string;
   headers: Record<string, string>;
@@ -14,7 +14,7 @@ export interface HeartbeatSettings {
   timeoutMs: number;
 }
 
-export interface HeartbeatReport {
+interface HeartbeatReport {
   /** The HTTP status, 0 when there was no answer. */
   status: number;
   error?: string | undefined;
@@ -26,7 +26,7 @@ export class Heartbeat {
   readonly #outage: Outage;
   readonly #warnAfterMs: number;
   #lastSuccess = performance.now();
-  /** It has said that the server is away. */
+  /** Whether it has reported that the server is away. */
   #silent = false;
   #closed = false;
 

@@ -1,5 +1,5 @@
-// What a user should know while calls go on. A thousand requests may wait for the same thing: it is said once, again after a minute, and
-// then ever more rarely while it lasts.
+// What a user should know while calls go on. A thousand requests may wait for the same thing: the user reads of it once, again after a
+// minute, and then ever more rarely while it lasts.
 
 export class Notices {
   /** Between the first two notices of one kind; it doubles with each. */
@@ -17,7 +17,7 @@ export class Notices {
     const last = this.#said.get(kind);
     const sinceMs = now - (last?.at ?? Number.NEGATIVE_INFINITY);
     if (last && sinceMs < last.pauseMs) return;
-    // After a silence much longer than its pause it is news again.
+    // After a silence much longer than its pause it begins anew.
     const pauseMs = last && sinceMs < 2 * last.pauseMs + this.intervalMs ? 2 * last.pauseMs : this.intervalMs;
     this.#said.set(kind, { at: now, pauseMs });
     this.#warn(message);

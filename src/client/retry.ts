@@ -99,7 +99,7 @@ export class Attempts {
   readonly #policy: RetryPolicy;
   readonly #began = performance.now();
   /** When something was last heard, how often it failed since, and how often with which status. */
-  #lastNews = this.#began;
+  #lastHeard = this.#began;
   #failures = 0;
   readonly #statuses = new Map<number, number>();
   #quickAnswers = 0;
@@ -139,11 +139,11 @@ export class Attempts {
    */
   async notYet(tookMs: number, { pauseMs, silent }: { pauseMs?: number; silent?: Error } = {}): Promise<void> {
     const { what, waitsFor = what, signals, notices, outage } = this.#context;
-    if (silent && outage.spent) throw givenUp(silent, this.#failures + 1, performance.now() - this.#lastNews);
-    this.#lastNews = performance.now();
+    if (silent && outage.spent) throw givenUp(silent, this.#failures + 1, performance.now() - this.#lastHeard);
+    this.#lastHeard = performance.now();
     this.#failures = 0;
     this.#statuses.clear();
-    const waitedMs = this.#lastNews - this.#began;
+    const waitedMs = this.#lastHeard - this.#began;
     if (waitedMs >= notices.intervalMs)
       notices.say(
         "slow",
@@ -156,7 +156,7 @@ export class Attempts {
 
   #checkPolicy(error: Error, status: number): void {
     const { outage } = this.#context;
-    const elapsedMs = performance.now() - this.#lastNews;
+    const elapsedMs = performance.now() - this.#lastHeard;
     const { maxRetries, windowMs } = this.#policy;
     if (isAway(error, status)) {
       outage.failed(error.message);
@@ -176,7 +176,7 @@ export class Attempts {
   #mention(error: Error, status: number): void {
     if (isAway(error, status)) return;
     const { what, timings, notices } = this.#context;
-    const seconds = (performance.now() - this.#lastNews) / 1000;
+    const seconds = (performance.now() - this.#lastHeard) / 1000;
     if (seconds * 1000 < timings.noticeMs) return;
     const { windowMs } = this.#policy;
     const until = Number.isFinite(windowMs)

@@ -1,5 +1,5 @@
-// One life of the server: everything between the HTTP surface and the engine, opened over a state folder. A restart ends one life
-// and begins the next over the same folder.
+// Everything between the HTTP surface and the engine, opened over a state folder. A restart closes one App and opens another over the
+// same folder.
 import { setMaxListeners } from "node:events";
 import { Recent } from "../core/recent.ts";
 import type { Engine, EngineModelInfo } from "../engine/engine.ts";
@@ -104,7 +104,7 @@ export class App {
     );
   }
 
-  /** Fires when this life is over: held polls end. */
+  /** Fires when this App is closed: held polls end. */
   get ended(): AbortSignal {
     return this.#ended.signal;
   }

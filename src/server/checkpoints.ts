@@ -136,10 +136,10 @@ export class CheckpointStore {
 
   async delete(record: CheckpointRecord): Promise<void> {
     this.#records.delete(keyOf(record));
-    const grave = join(this.#incoming, randomUUID());
+    const removed = join(this.#incoming, randomUUID());
     // Gone in one step; the files follow.
-    await rename(this.#dir(record), grave);
-    await rm(grave, { recursive: true, force: true });
+    await rename(this.#dir(record), removed);
+    await rm(removed, { recursive: true, force: true });
   }
 
   setPublic(record: CheckpointRecord, value: boolean): void {

@@ -32,7 +32,7 @@ export class CompletionLog {
     for (const wake of [...log.waiters]) wake();
   }
 
-  /** True for a cursor that another life of the server gave. */
+  /** True for a cursor from before a restart. */
   isForeign(cursor: number): boolean {
     return cursor !== 0 && Math.floor(cursor / 2 ** 32) !== this.#base / 2 ** 32;
   }

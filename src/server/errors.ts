@@ -4,8 +4,12 @@ import { messageOf, WhetstoneError } from "../core/errors.ts";
 import { EngineError } from "../engine/errors.ts";
 import { ProtocolError } from "../protocol/index.ts";
 
-/** Whose fault a failed operation is, in the words of the API. */
-export type Category = "user" | "server";
+/** A failed operation, in the words of the API: text for people, whose fault it is and a code for programs. */
+export interface Failure {
+  message: string;
+  category: "user" | "server";
+  code: string;
+}
 
 /** A training request's place. */
 export interface NumberedRequest {
@@ -30,7 +34,7 @@ export class ServerError extends WhetstoneError {
     this.retryAfterSeconds = options.retryAfterSeconds;
   }
 
-  get category(): Category {
+  get category(): Failure["category"] {
     return this.status < 500 ? "user" : "server";
   }
 }
@@ -70,8 +74,8 @@ export function explainDisk(error: unknown, what: string): unknown {
   );
 }
 
-/** The error as an operation's failure: text for people, category and code for programs. */
-export function failureOf(error: unknown): { message: string; category: Category; code: string } {
+/** The error as an operation's failure. */
+export function failureOf(error: unknown): Failure {
   if (error instanceof ServerError) return { message: error.message, category: error.category, code: error.code };
   if (error instanceof EngineError) return { message: error.message, category: error.fault, code: error.code };
   if (error instanceof WhetstoneError) return { message: error.message, category: "server", code: error.code };

@@ -12,8 +12,7 @@ import {
   tryAgainResponse,
 } from "../protocol/index.ts";
 import type { App } from "./app.ts";
-import { ServerError } from "./errors.ts";
-import type { Failure } from "./futures.ts";
+import { type Failure, ServerError } from "./errors.ts";
 import { Answer, jsonAnswer } from "./http.ts";
 import type { Operation, Result } from "./operations.ts";
 import { serve } from "./route.ts";

@@ -1,14 +1,8 @@
 // Accepted operations and their results. A result waits here until its client has polled it; memory is bounded by bytes and by
-// age. Ids carry the number of this process's start, so an id from before a restart is told apart from one that never was.
+// age. Ids carry the number of this process's start, so an id from before a restart differs from one that never was.
 import { randomBytes } from "node:crypto";
-import { failureOf, ServerError } from "./errors.ts";
+import { type Failure, failureOf, ServerError } from "./errors.ts";
 import { wakened } from "./time-limit.ts";
-
-export interface Failure {
-  message: string;
-  category: "user" | "server";
-  code: string;
-}
 
 export type Outcome<Result> = { ok: true; result: Result } | { ok: false; failure: Failure };
 

@@ -31,7 +31,7 @@ export class Samplers {
   readonly #open = new Map<string, OpenSampler>();
   #openings = 0;
   readonly #requests = new Recent<string, { fingerprint: string; operation: Operation }>(rememberedSamples);
-  /** Samples under way, to be ended with this life of the server or by their client. */
+  /** Samples under way, ended when the App closes, or by their client. */
   readonly #underWay = new Set<AbortController>();
   /** How many copies of its client a sampler has. */
   readonly #copies = new Map<string, number>();

@@ -94,7 +94,7 @@ export class TinkerServer {
     return `http://${host}:${this.#port}`;
   }
 
-  /** The current life of the server. */
+  /** The current one; a restart makes another. */
   get app(): App {
     return this.#app!;
   }
@@ -138,7 +138,7 @@ export class TinkerServer {
     return this.#restarting;
   }
 
-  /** Stops accepting, answers what is in flight for as long as is said, closes the engine. */
+  /** Stops accepting, answers what is in flight for up to `drainMs`, closes the engine. */
   close(drainMs = this.#options.drainMs ?? 10_000): Promise<void> {
     this.#closing ??= (async () => {
       await this.#restarting;

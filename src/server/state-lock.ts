@@ -6,7 +6,7 @@ import { makeFolder, removeEmpty } from "../core/files.ts";
 import { type Lock, takeLock } from "../core/lock-file.ts";
 import { ServerError } from "./errors.ts";
 
-/** Takes the folder for this process; returns the release. A live holder is waited for, for as long as is said. */
+/** Takes the folder for this process and returns what releases it. Waits up to `waitMs` for another server to leave it. */
 export async function lockStateDir(stateDir: string, waitMs: number): Promise<() => void> {
   const deadline = performance.now() + waitMs;
   for (;;) {
