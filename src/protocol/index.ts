@@ -19,6 +19,7 @@ export * from "./model-input.ts";
 export {
   type CheckpointKind,
   checkpointFolders,
+  checkpointIdOf,
   checkpointKinds,
   formatTinkerPath,
   parseTinkerPath,

@@ -37,10 +37,13 @@ export function parseTinkerPath(path: string): TinkerPath {
     );
   const [, trainingRunId, folder, name] = match;
   const kind = checkpointKinds.find((candidate) => checkpointFolders[candidate] === folder) ?? "sampler";
-  return { trainingRunId: trainingRunId!, kind, name: name!, checkpointId: `${checkpointFolders[kind]}/${name}` };
+  return { trainingRunId: trainingRunId!, kind, name: name!, checkpointId: checkpointIdOf(kind, name!) };
 }
+
+/** What routes and listings call a checkpoint of a run. */
+export const checkpointIdOf = (kind: CheckpointKind, name: string): string => `${checkpointFolders[kind]}/${name}`;
 
 /** The address of a checkpoint. */
 export function formatTinkerPath(trainingRunId: string, kind: CheckpointKind, name: string): string {
-  return `tinker://${trainingRunId}/${checkpointFolders[kind]}/${name}`;
+  return `tinker://${trainingRunId}/${checkpointIdOf(kind, name)}`;
 }

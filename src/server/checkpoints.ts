@@ -10,6 +10,7 @@ import type { LoraSpec } from "../engine/engine.ts";
 import {
   type CheckpointKind,
   checkpointFolders,
+  checkpointIdOf,
   checkpointKinds,
   formatTinkerPath,
   type TinkerPath,
@@ -122,7 +123,7 @@ export class CheckpointStore {
     if (kinds.length > 1)
       throw badRequest(
         "server/checkpoint-ambiguous",
-        `"${checkpointId.slice(0, 80)}" names several checkpoints of ${runId}: ${kinds.map((candidate) => `${checkpointFolders[candidate]}/${checkpointId}`).join(", ")}. Write one of those.`,
+        `"${checkpointId.slice(0, 80)}" names several checkpoints of ${runId}: ${kinds.map((candidate) => checkpointIdOf(candidate, checkpointId)).join(", ")}. Write one of those.`,
       );
     return this.get({ trainingRunId: runId, kind: kinds[0] ?? kind ?? "training", name: checkpointId });
   }

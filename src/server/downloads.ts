@@ -6,7 +6,7 @@ import { join } from "node:path";
 import {
   apiPrefix,
   archiveResponse,
-  checkpointFolders,
+  checkpointIdOf,
   type ExternalWeightsUrls,
   encode,
   pathOf,
@@ -72,8 +72,7 @@ export async function fileUrls(app: App, record: CheckpointRecord, call: Call): 
 
 function linkTo(record: CheckpointRecord, call: Call, expires: Date, file: string): string {
   const route = file === "" ? downloadRoutes.download : downloadRoutes.downloadFile;
-  const checkpoint = `${checkpointFolders[record.kind]}/${record.name}`;
-  const path = pathOf(route, { run: record.runId, checkpoint, file });
+  const path = pathOf(route, { run: record.runId, checkpoint: checkpointIdOf(record.kind, record.name), file });
   const until = expires.getTime();
   return `${call.origin}${apiPrefix}${path}?expires=${until}&signature=${signatureOf(record.uid, until, file)}`;
 }

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { cp } from "node:fs/promises";
 import {
   type Checkpoint,
-  checkpointFolders,
+  checkpointIdOf,
   checkpointKinds,
   formatTinkerPath,
   parseTinkerPath,
@@ -201,7 +201,7 @@ function describeRun(app: App, model: ModelRecord): TrainingRun {
 
 function describeCheckpoint(record: CheckpointRecord): Checkpoint {
   return {
-    checkpointId: `${checkpointFolders[record.kind]}/${record.name}`,
+    checkpointId: checkpointIdOf(record.kind, record.name),
     checkpointType: record.kind,
     time: new Date(record.createdAt),
     tinkerPath: formatTinkerPath(record.runId, record.kind, record.name),

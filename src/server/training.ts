@@ -91,13 +91,11 @@ export class Training {
     const { record, created } = registry.createModel(sessionId, sequence, fields);
     if (!created && (record.baseModel !== fields.baseModel || !sameLora(record.lora, fields.lora)))
       throw numberReused(`model_seq_id ${sequence} of this session is model ${record.id}, made differently.`);
-    const known = this.#live.get(record.id);
-    if (known) return { operation: known.creation, modelId: record.id };
     return { operation: this.#open(record, load).creation, modelId: record.id };
   }
 
   forwardBackward(request: TrainingRequest, batch: TrainingBatch): Operation {
-    return this.#submit(request, async ({ record }) => {
+    return this.#submit(request, async (record) => {
       const output = await this.#app.engine.forwardBackward(record.id, batch);
       for (const name of Object.keys(output.metrics)) metricReduction(name);
       const result: ForwardBackwardOutput = {
@@ -112,7 +110,7 @@ export class Training {
   }
 
   optimStep(request: TrainingRequest, adam: AdamSettings): Operation {
-    return this.#submit(request, async ({ record }) => {
+    return this.#submit(request, async (record) => {
       const metrics = await this.#app.engine.optimStep(record.id, adam);
       this.#recordStep(record, request.sequence ?? record.lastAppliedSequence);
       return result("optimStep", { metrics: { ...metrics } });
@@ -122,7 +120,7 @@ export class Training {
   /** Saves under a name: training state, weights for sampling, or files to download. */
   save(request: TrainingRequest, options: SaveRequest): Operation {
     const { kind, name, recipients = [], userMetadata, ttlSeconds, overwrite = false } = options;
-    return this.#submit(request, async ({ record }) => {
+    return this.#submit(request, async (record) => {
       const { engine, checkpoints } = this.#app;
       const fields = { runId: record.id, baseModel: record.baseModel, lora: record.lora, kind, name, userMetadata };
       const saved = await checkpoints.save(fields, { overwrite, ttlSeconds }, async (dir) => {
@@ -138,7 +136,7 @@ export class Training {
 
   /** An unnamed snapshot, opened for sampling at once. */
   snapshotForSampler(request: TrainingRequest, samplerSequence: number): Operation {
-    return this.#submit(request, async ({ record }) => {
+    return this.#submit(request, async (record) => {
       const samplingSessionId = await this.#app.samplers.snapshot(record, samplerSequence);
       return result("saveWeightsForSampler", { samplingSessionId });
     });
@@ -146,7 +144,7 @@ export class Training {
 
   loadWeights(request: TrainingRequest, options: { path: string; optimizer: boolean }): Operation {
     const path = parseTinkerPath(options.path);
-    return this.#submit(request, async ({ record }) => {
+    return this.#submit(request, async (record) => {
       const { engine, checkpoints } = this.#app;
       const checkpoint = checkpoints.get(requireTrainingPath(path, options.path));
       requireFit(record, checkpoint, options.path);
@@ -214,11 +212,9 @@ export class Training {
     }
   }
 
-  #submit(request: TrainingRequest, work: (live: LiveModel) => Promise<Result>): Operation {
+  #submit(request: TrainingRequest, work: (record: ModelRecord) => Promise<Result>): Operation {
     const { registry, operations } = this.#app;
     const record = registry.model(request.modelId);
-    if (record.state === "lost") throw lost(record);
-    if (record.state === "unloaded") throw unloaded(record);
     const live = this.#open(record);
     const { sequence, fingerprint, bytes } = request;
     const known = sequence === undefined ? undefined : live.requests.get(sequence);
@@ -233,7 +229,7 @@ export class Training {
     if (sequence !== undefined) live.requests.set(sequence, { fingerprint, operation });
     live.pending.add(operation);
     live.queue.add(sequence, async () => {
-      await operations.settle(operation, () => work(live));
+      await operations.settle(operation, () => work(record));
       live.pending.delete(operation);
     });
     return operation;
