@@ -131,11 +131,8 @@ export class ServiceClient {
     const connection = this.#connection;
     const sessionId = await untilAborted(connection.session(), signal);
     const modelSeqId = connection.nextModelSeqId();
-    const {
-      path,
-      request,
-      result,
-    }: { path: string; request: z.ZodType; result: z.ZodType<{ modelId?: string | undefined }> } = routes[name];
+    const { path, request }: { path: string; request: z.ZodType } = routes[name];
+    const result: z.ZodType<{ modelId?: string | undefined }> = routes[name].result;
     const body = encoded(() => encodeText(request, { ...fields, sessionId, modelSeqId }));
     const answer = await connection.call({ method: "POST", path, body, signal }, { policy: connection.policies.start });
     const operation = operationType(name);

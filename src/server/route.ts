@@ -20,7 +20,7 @@ export type Handler<R extends Route> = (
 ) => Reply<R> | Answer | void | Promise<Reply<R> | Answer | void>;
 
 /** A handler for every route of a group. */
-export type Handlers<Group extends Readonly<Record<string, Route>>> = {
+type Handlers<Group extends Readonly<Record<string, Route>>> = {
   readonly [Name in keyof Group]: Handler<Group[Name]>;
 };
 
