@@ -4,7 +4,7 @@
 import { mean, quantile } from "../core/statistics.ts";
 import type { Span, UpdateRule } from "../runs/events.ts";
 import { coveredMs, spanMetrics } from "../runs/timing.ts";
-import type { Batch } from "./batch.ts";
+import type { Batch, GroupOutcome } from "./batch.ts";
 import type { TrainConfig } from "./config.ts";
 import { ownValues, type TrainingExample } from "./datums.ts";
 import { PolicyDrift } from "./diagnostics.ts";
@@ -59,8 +59,8 @@ export function batchMetrics(batch: Batch): Record<string, number> {
   // What was given has no verdict of its own.
   const judged = batch.groups.filter(({ group }) => !group.given).flatMap(({ group }) => group.completions);
   const graded = judged.filter(({ grade }) => grade.verdict !== "ungraded");
-  const outcomes = batch.groups.map(({ outcome }) => outcome);
-  const groupShare = (outcome: string) => outcomes.filter((value) => value === outcome).length / (outcomes.length || 1);
+  const ended = (as: GroupOutcome) => batch.groups.filter(({ outcome }) => outcome === as).length;
+  const share = (as: GroupOutcome) => ended(as) / (batch.groups.length || 1);
   const tokens = completions.map((completion) => completion.tokens.length);
   const metrics: Record<string, number | undefined> = {
     mean_reward: mean(graded.map(({ grade }) => grade.reward!)),
@@ -69,13 +69,13 @@ export function batchMetrics(batch: Batch): Record<string, number> {
     groups_skipped: batch.groups.filter(({ skipped }) => skipped).length,
     groups_total: batch.groups.length,
     n_datums: batch.examples.length,
-    groups_all_fail: outcomes.filter((outcome) => outcome === "all-fail").length,
-    groups_all_pass: outcomes.filter((outcome) => outcome === "all-pass").length,
-    groups_mixed: outcomes.filter((outcome) => outcome === "mixed").length,
-    groups_ungraded: outcomes.filter((outcome) => outcome === "ungraded").length,
-    "env/all/by_group/frac_mixed": groupShare("mixed"),
-    "env/all/by_group/frac_all_good": groupShare("all-pass"),
-    "env/all/by_group/frac_all_bad": groupShare("all-fail"),
+    groups_all_fail: ended("all-fail"),
+    groups_all_pass: ended("all-pass"),
+    groups_mixed: ended("mixed"),
+    groups_ungraded: ended("ungraded"),
+    "env/all/by_group/frac_mixed": share("mixed"),
+    "env/all/by_group/frac_all_good": share("all-pass"),
+    "env/all/by_group/frac_all_bad": share("all-fail"),
     "sample/tokens_mean": mean(tokens),
     "sample/tokens_p95": quantile(tokens, 0.95),
     "sample/tokens_max": quantile(tokens, 1),
@@ -110,17 +110,18 @@ function episodeMetrics(completions: readonly Completion[]): Record<string, numb
   });
   if (played.length === 0) return {};
   const sum = (pick: (episode: (typeof played)[number]) => number) => played.reduce((all, one) => all + pick(one), 0);
+  const each = (pick: Parameters<typeof sum>[0]) => sum(pick) / played.length;
   const own = played.map(({ ownMs }) => ownMs / 1000);
   const calls = sum(({ toolCalls }) => toolCalls);
   const metrics: Record<string, number | undefined> = {
-    "episode/turns_mean": sum(({ turns }) => turns.length) / played.length,
+    "episode/turns_mean": each(({ turns }) => turns.length),
     "episode/turns_max": Math.max(...played.map(({ turns }) => turns.length)),
-    "episode/context_tokens_mean": sum(({ contextTokens }) => contextTokens) / played.length,
-    "episode/sequences_mean": sum(({ sequences }) => sequences) / played.length,
-    "episode/rewrites_mean": sum(({ rewrites }) => rewrites.length) / played.length,
+    "episode/context_tokens_mean": each(({ contextTokens }) => contextTokens),
+    "episode/sequences_mean": each(({ sequences }) => sequences),
+    "episode/rewrites_mean": each(({ rewrites }) => rewrites.length),
     "episode/tool_calls_mean": calls / played.length,
     "episode/tool_error_rate": calls === 0 ? undefined : sum(({ toolErrors }) => toolErrors) / calls,
-    "episode/malformed_mean": sum(({ malformed }) => malformed) / played.length,
+    "episode/malformed_mean": each(({ malformed }) => malformed),
     "episode/diverged": sum(({ diverged }) => diverged) || undefined,
     "episode/own_time_p50": quantile(own, 0.5),
     "episode/own_time_p95": quantile(own, 0.95),
