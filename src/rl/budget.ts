@@ -8,7 +8,8 @@ import type { TrainConfig } from "./config.ts";
 import { forecastAtMost } from "./forecast.ts";
 import type { Meter } from "./meter.ts";
 import { costOf, sampledTokens, type Tariff, type TokenUse } from "./prices.ts";
-import { type Place, placeKey } from "./rollout.ts";
+import { placeKey } from "./remembered-groups.ts";
+import type { Place } from "./rollout.ts";
 
 /** Why something does not fit, in US dollars. */
 export interface Refusal {

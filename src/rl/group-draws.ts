@@ -5,21 +5,16 @@ import { concat } from "../core/arrays.ts";
 import { Random } from "../core/random.ts";
 import { untilAborted } from "../core/wait.ts";
 import type { Message, Renderer } from "../renderers/index.ts";
-import type { Arrays, EventOf, Grade } from "../runs/events.ts";
+import type { EventOf, Grade } from "../runs/events.ts";
 import { maxResponseCharacters } from "../runs/rollouts.ts";
 import { behind, type TurnRow } from "./completion.ts";
 import { Conversation, type Draw, type Drawn, type Limits } from "./conversation.ts";
 import { RolloutError } from "./datums.ts";
 import { isEqual, isPrompt, mostCommon, type Row, rowsOf, sampledUntil } from "./group-rows.ts";
 import type { OpenPolicy, Policy } from "./policies.ts";
-import type { GroupFacts, Place, RememberedGroup, RolloutContext, RolloutFormat, Seat } from "./rollout.ts";
+import type { RememberedGroup } from "./remembered-groups.ts";
+import type { GroupFacts, Place, RolloutContext, RolloutFormat, Seat } from "./rollout.ts";
 import { describeTask, type Task } from "./tasks.ts";
-
-/** A turn that an earlier process wrote down, with its tokens. */
-export interface RememberedTurn {
-  sampled: EventOf<"turn-sampled">;
-  arrays(): Arrays;
-}
 
 interface Parts extends Omit<RolloutContext, "recorded">, RolloutFormat {
   place: Place;

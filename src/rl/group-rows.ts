@@ -2,7 +2,7 @@
 import type { Message } from "../renderers/index.ts";
 import { behind, type TurnRow } from "./completion.ts";
 import type { Draw } from "./conversation.ts";
-import type { RememberedGroup } from "./rollout.ts";
+import type { RememberedGroup } from "./remembered-groups.ts";
 
 /** A turn of a sample; `isClaimed`: somebody asked for it since the episode began. */
 export interface Row extends TurnRow {

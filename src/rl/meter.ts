@@ -5,7 +5,8 @@ import { entryOf } from "../core/maps.ts";
 import type { EventOf, RunEvent } from "../runs/events.ts";
 import { isStepUndone, undoSteps } from "../runs/rewinds.ts";
 import { addTokens, costOf, sampledTokens, Tariff, type TokenUse, tokensBy } from "./prices.ts";
-import { type Place, placeKey } from "./rollout.ts";
+import { placeKey } from "./remembered-groups.ts";
+import type { Place } from "./rollout.ts";
 
 const nothing = () => tokensBy(() => 0);
 

@@ -6,7 +6,8 @@ import { teaches } from "./batch.ts";
 import type { Role } from "./config-entry.ts";
 import { roleOf } from "./config-roles.ts";
 import { ControlState } from "./control-state.ts";
-import { type Place, placeKey, type RememberedGroup } from "./rollout.ts";
+import { isJudged, placeKey, type RememberedGroup, rememberGroup } from "./remembered-groups.ts";
+import type { Place } from "./rollout.ts";
 
 /** What was made under another value of a key in these roles, and not used yet, is made anew. */
 const staleRoles: Readonly<Record<Place["phase"], readonly Role[]>> = {
@@ -166,9 +167,10 @@ export class Recovered {
     for (const earlier of [...this.#updates.keys()]) if (earlier < step - 1) this.#updates.delete(earlier);
   }
 
-  take(event: RunEvent, { arrays, hasArrays }: Pick<JournalEntry, "arrays" | "hasArrays"> = noArrays): void {
+  take(event: RunEvent, entry: Pick<JournalEntry, "arrays" | "hasArrays"> = noArrays): void {
     this.controlState.take(event);
     this.#checkpoints.take(event);
+    rememberGroup(this.#groups, event, entry);
     switch (event.type) {
       case "started":
         this.#changed(event.changes.map(({ key }) => key));
@@ -177,34 +179,15 @@ export class Recovered {
         this.models.add(event.model);
         break;
       case "group-sampled":
-        this.#groups.set(placeKey(event), {
-          sampled: event,
-          arrays,
-          hasArrays,
-          graded: [],
-          turns: [],
-          effects: new Map(),
-        });
         this.#stale.delete(placeKey(event));
         break;
-      case "turn-sampled":
-        this.#groups.get(placeKey(event))?.turns.push({ sampled: event, arrays });
-        break;
-      case "side-effect":
-        this.#groups.get(placeKey(event))?.effects.set(`${event.sample} ${event.key}`, event.value);
-        break;
-      case "graded": {
-        const group = this.#groups.get(placeKey(event));
-        if (group) group.graded[event.sample] = event;
-        break;
-      }
       case "update-submitted":
         this.#updates.set(event.step, {
           rule: event.rule,
           groups: event.groups.map(({ batch, group }) => ({ batch, group })),
           carried: event.carried,
           nextOffset: event.nextOffset,
-          arrays,
+          arrays: entry.arrays,
         });
         // Of what comes before, only what is carried over.
         if (event.step < this.#from) this.#forgetBefore(event.step + 1);
@@ -248,7 +231,3 @@ export class Recovered {
 }
 
 const noArrays = { hasArrays: false, arrays: () => ({}) };
-
-/** Whether a group is there with every verdict. */
-export const isJudged = (group: RememberedGroup | undefined): group is RememberedGroup =>
-  group?.sampled.samples.every((_, sample) => group.graded[sample] !== undefined) ?? false;

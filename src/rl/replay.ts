@@ -4,7 +4,7 @@ import type { z } from "zod";
 import { entryOf } from "../core/maps.ts";
 import { rewardOf } from "../grading/index.ts";
 import type { Arrays, EventOf, JournalEntry, Span, UpdateRule } from "../runs/events.ts";
-import { isStepUndone, undoSteps } from "../runs/rewinds.ts";
+import { isGroupUndone, isStepUndone, undoSteps } from "../runs/rewinds.ts";
 import { type Batch, type BatchExample, buildBatch } from "./batch.ts";
 import { completionOf } from "./completion.ts";
 import { TrainConfig } from "./config.ts";
@@ -15,9 +15,11 @@ import { rowsOf, sampledUntil } from "./group-rows.ts";
 import { maskedCount } from "./mask.ts";
 import { shapeOverlong } from "./overlong.ts";
 import { answerLoss } from "./policy-losses.ts";
+import type { TrainPlace } from "./recovery.ts";
 import { valuesOf, withReferences } from "./references.ts";
+import { placeKey, type RememberedGroup, rememberGroup } from "./remembered-groups.ts";
 import { TrainError } from "./resume.ts";
-import { type Group, groupOf, type RememberedGroup } from "./rollout.ts";
+import { type Group, groupOf } from "./rollout.ts";
 import { stepMetrics, updateMetrics } from "./step-metrics.ts";
 import type { TrainStepResult } from "./train-step.ts";
 import { weighRewards } from "./weighted.ts";
@@ -52,9 +54,8 @@ const ReplayConfig = TrainConfig.pick({
   fill_batch: true,
 }).strip();
 
-/** What a step's figures are made of, as far as the journal was read; `groups`: its batch's, some of which later steps may have. */
+/** What a step's figures are made of besides its groups, as far as the journal was read. */
 interface OpenStep {
-  groups: RememberedGroup[];
   submitted?: { event: EventOf<"update-submitted">; session: Session; arrays: Arrays };
   done?: { event: EventOf<"update-done">; logprobs: Float32Array | undefined };
 }
@@ -70,37 +71,38 @@ interface Session {
 /** Computes every recorded step and evaluation again. */
 export function* replay(entries: Iterable<JournalEntry>, changes: ReplayChanges): Generator<Replayed, void, undefined> {
   const open = new Map<number, OpenStep>();
+  const groups = new Map<string, RememberedGroup>();
   let done: { step: number; spans: readonly Span[] }[] = [];
   let session: Session | undefined;
-  const stepOf = (step: number) => entryOf<number, OpenStep>(open, step, () => ({ groups: [] }));
-  for (const { event, arrays, hasArrays } of entries) {
-    if (event.type === "started") session = sessionOf(event.config);
-    else if (event.type === "group-sampled" && event.phase === "train")
-      stepOf(event.batch).groups[event.group] = newGroup({ event, arrays, hasArrays });
-    else if (event.type === "graded" && event.phase === "train") {
-      const group = open.get(event.batch)?.groups[event.group];
-      if (group) group.graded[event.sample] = event;
-    } else if (event.type === "turn-sampled" && event.phase === "train") {
-      open.get(event.batch)?.groups[event.group]?.turns.push({ sampled: event, arrays });
-    } else if (event.type === "update-submitted" && session)
+  const stepOf = (step: number) => entryOf<number, OpenStep>(open, step, () => ({}));
+  const forget = (isOver: (group: RememberedGroup) => boolean) => {
+    for (const [key, group] of groups) if (isOver(group)) groups.delete(key);
+  };
+  for (const entry of entries) {
+    const { event, arrays } = entry;
+    if ("phase" in event) {
+      if (event.phase === "train") rememberGroup(groups, event, entry);
+    } else if (event.type === "started") session = sessionOf(event.config);
+    else if (event.type === "update-submitted" && session)
       stepOf(event.step).submitted = { event, session, arrays: arrays() };
     else if (event.type === "update-done") {
       const logprobs = arrays()["logprobs"];
       stepOf(event.step).done = { event, logprobs: logprobs instanceof Float32Array ? logprobs : undefined };
     } else if (event.type === "rewound") {
       undoSteps(event.to, open);
+      forget(({ sampled }) => isGroupUndone(sampled, event.to));
       done = done.filter(({ step }) => !isStepUndone(step, event.to));
     } else if (event.type === "step-done" && session) {
       const facts = stepOf(event.step);
-      const places = facts.submitted?.event.groups ?? [];
-      const groups = places.flatMap(({ batch, group }) => open.get(batch)?.groups[group] ?? []);
+      const recorded = (places: readonly TrainPlace[]) =>
+        places.flatMap((place) => groups.get(placeKey({ phase: "train", ...place })) ?? []);
+      const trained = recorded(facts.submitted?.event.groups ?? []);
       // What it left to later steps is all that is needed further.
-      const left = facts.submitted?.event.carried ?? [];
-      const held = left.flatMap(({ batch, group }) => open.get(batch)?.groups[group] ?? []);
+      const left = new Set(recorded(facts.submitted?.event.carried ?? []));
+      forget((group) => group.sampled.batch <= event.step && !left.has(group));
       for (const step of [...open.keys()]) if (step <= event.step) open.delete(step);
-      for (const group of held) stepOf(group.sampled.batch).groups[group.sampled.group] = group;
       done.push(event);
-      yield replayStep(event, { ...facts, groups }, session, changes, done);
+      yield replayStep(event, facts, trained, session, changes, done);
     } else if (event.type === "evaluated") {
       const seconds = { "time/evaluate": (event.end - event.start) / 1000 };
       const now = { ...evaluationMetrics(summarizeOutcomes(event.outcomes)), ...seconds };
@@ -120,7 +122,8 @@ function sessionOf(recorded: Readonly<Record<string, unknown>>): Session {
 
 function replayStep(
   event: EventOf<"step-done">,
-  { groups: remembered, submitted, done }: OpenStep,
+  { submitted, done }: OpenStep,
+  remembered: readonly RememberedGroup[],
   { config, datasetSize }: Session,
   changes: ReplayChanges,
   steps: readonly { spans: readonly Span[] }[],
@@ -178,17 +181,6 @@ const changedRule = (rule: UpdateRule, changes: ReplayChanges): UpdateRule => ({
   ...(changes.advantage !== undefined && { advantage: changes.advantage }),
   ...(changes.loss_scale !== undefined && { lossScale: changes.loss_scale }),
   ...(changes.mask_truncated !== undefined && { maskTruncated: changes.mask_truncated }),
-});
-
-const newGroup = ({
-  event: sampled,
-  ...entry
-}: Pick<RememberedGroup, "hasArrays" | "arrays"> & { event: EventOf<"group-sampled"> }): RememberedGroup => ({
-  ...entry,
-  sampled,
-  graded: [],
-  turns: [],
-  effects: new Map(),
 });
 
 function recordedGroup(group: RememberedGroup): Group {

@@ -5,14 +5,14 @@ import { untilAborted } from "../core/wait.ts";
 import type { Renderer } from "../renderers/index.ts";
 import type { Arrays, EventOf, Grade, NewEvent } from "../runs/events.ts";
 import type { Period } from "../runs/timing.ts";
-import type { RecordedGroup } from "../runs/turns.ts";
 import { linkedController } from "./cancellation.ts";
 import { completionOf } from "./completion.ts";
 import type { TrainConfig } from "./config.ts";
 import type { Conversation, Limits } from "./conversation.ts";
 import type { Sequence } from "./datums.ts";
-import { GroupDraws, type RememberedTurn } from "./group-draws.ts";
+import { GroupDraws } from "./group-draws.ts";
 import type { Policy } from "./policies.ts";
+import type { RememberedGroup } from "./remembered-groups.ts";
 import type { Task } from "./tasks.ts";
 
 /** What a judge sees. */
@@ -58,18 +58,6 @@ export interface Place {
   /** The batch; of an evaluation, the policy version it measures. */
   batch: number;
   group: number;
-}
-
-/** Names a group. */
-export const placeKey = ({ phase, batch, group }: Place): string => `${phase} ${batch} ${group}`;
-
-/** What the journal has of a group, its tokens included unless they were thinned away. */
-export interface RememberedGroup extends RecordedGroup {
-  hasArrays: boolean;
-  arrays(): Arrays;
-  turns: RememberedTurn[];
-  /** What side effects gave, by sample and key. */
-  effects: Map<string, unknown>;
 }
 
 /** Rolls out one group. The pipeline and evaluations know nothing else of what happens inside. */
