@@ -17,10 +17,10 @@ export interface Rule {
   ofReward?: { means: string; remedy: string };
   /**
    * The policy was harmed by its training, so an earlier checkpoint and a smaller learning rate can cure it (on_error=rollback). Such a
-   * rule looks only at figures that the same seed gives again: no time, no evaluation that runs beside.
+   * rule looks only at figures that the same seed gives again: at no time, and at no evaluation.
    */
   curable?: boolean;
-  /** Rules whose findings bring this one about, the likeliest first: beside one of them it is a symptom, shown beneath it and not acted on. */
+  /** Rules whose findings bring this one about, the likeliest first. With one of them it is a symptom: shown beneath it, not acted on. */
   symptomOf?: readonly string[];
   /** It is about how a process ended, and over when the next one begins. */
   aboutEnd?: boolean;

@@ -9,7 +9,7 @@ interface Asked {
 }
 
 export interface AdmissionsOptions {
-  /** Whether something that was admitted has not come to its end. */
+  /** Whether something that was admitted is not finished. */
   underWay(): boolean;
   /** Nothing more will begin. */
   onRefused(): void;

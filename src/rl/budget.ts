@@ -72,7 +72,7 @@ export class Budget {
   /** Groups by batch that the newest update left to later ones, and which step is next. */
   readonly #carried = new Map<number, Set<number>>();
   #next = 0;
-  /** What was admitted and has not come to its end. */
+  /** Admitted and not finished. */
   readonly #begun = { batches: new Set<number>(), evaluations: new Set<number>() };
 
   constructor({ limit, tariff, meter, config, turns = 1, reads = 0 }: BudgetOptions) {
@@ -86,7 +86,7 @@ export class Budget {
     this.#worst = { train: this.#dollars({ ...group, prefill: read }), eval: this.#dollars(evaluation) };
   }
 
-  /** Whether something that was admitted has not come to its end: what it costs is not known yet. */
+  /** Whether something that was admitted is not finished: its cost is not known yet. */
   get underWay(): boolean {
     return this.#begun.batches.size + this.#begun.evaluations.size > 0;
   }
@@ -98,7 +98,7 @@ export class Budget {
     if (refusal) return refusal;
     this.#groupsLeft.set(batch, groups);
     if (again > 0) this.#untrained.set(batch, again);
-    // The journal says nothing of a step that is gone through again for nothing.
+    // A repeated step that samples and trains nothing writes nothing, so nothing would end it.
     if (groups > 0 || (this.#untrained.get(batch) ?? 0) > 0) this.#begun.batches.add(batch);
     return undefined;
   }
@@ -132,7 +132,7 @@ export class Budget {
         const cost = this.#costs.get(placeKey(event)) ?? { dollars: 0, training: 0 };
         const use = sampledTokens(event);
         cost.dollars += this.#dollars(use);
-        // Of what was shown, only what is new is trained on once more; where a sequence begins anew that is all.
+        // A turn adds its own tokens to what is trained on; one that begins a sequence adds its whole prompt as well.
         this.#willTrain(event, use.sample + (event.parent === null ? use.prefill : 0), cost);
         break;
       }

@@ -3,13 +3,13 @@ import type { z } from "zod";
 
 /** What another value means for a run that goes on. */
 export type Role =
-  /** It would be another run: refused. With force_resume what was sampled and not trained on, or not evaluated to the end, is made anew. */
+  /** It would be another run: refused. With force_resume, groups not yet trained on and unfinished evaluations are made again. */
   | "identity"
-  /** It says what is asked and how it is judged: what was sampled and not trained on, or not evaluated to the end, is made anew. */
+  /** What is asked, or how it is judged: groups not yet trained on and unfinished evaluations are made again. */
   | "answers"
-  /** The same for what is trained on alone, */
+  /** The same for groups of training alone. */
   | "groups"
-  /** and for evaluations alone. */
+  /** The same for evaluations alone. */
   | "evaluations"
   /** It counts from here on. */
   | "setting"

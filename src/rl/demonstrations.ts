@@ -33,7 +33,7 @@ type Limits = Pick<
   "context_window" | "system_role" | "language" | "max_tokens" | "min_generation" | "seed"
 >;
 
-/** A verdict for what is right because somebody says so. */
+/** The verdict on a given answer, which is right by definition. */
 const given: Grade = {
   verdict: "pass",
   status: "given",

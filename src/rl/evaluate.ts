@@ -65,7 +65,7 @@ function outcomeOf({ problem, source, completions }: Group): ProblemOutcome {
   };
 }
 
-/** What there is to say of episodes beside right and wrong; nothing of single answers. */
+/** Figures of episodes besides right and wrong; none for single answers. */
 function figuresOf(graded: readonly Completion[]): Pick<ProblemOutcome, "figures"> {
   const played = graded.flatMap(({ grade: { reward, episode } }) =>
     episode ? [{ mean_reward: reward!, "episode/turns_mean": episode.turns.length, ...inEnv(episode.metrics) }] : [],

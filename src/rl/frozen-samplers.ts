@@ -14,7 +14,7 @@ import type { TrainConfig } from "./config.ts";
 /** A text that any vocabulary has. */
 const text = Int32Array.of(60, 75, 24, 104, 127, 72, 103, 92, 27, 33, 34, 35, 36);
 const promptLength = 6;
-/** An update that nobody can overlook; the model is thrown away. */
+/** So large that the update shows; the model is thrown away. */
 const learningRate = 1e-2;
 /** A server may be replaced by another one at the same address. */
 const rememberedMs = 24 * 3600 * 1000;
@@ -33,7 +33,7 @@ export async function declaredFrozen(service: ServiceClient, signal?: AbortSigna
   return (await service.getServerCapabilities(signal ? { signal } : {})).frozenSamplers;
 }
 
-/** Whether a stored sampler can be asked without a thought for the model it is of: on others it is gone with it, or shares its place. */
+/** Whether a stored sampler is independent of its model. On other servers it is gone when the model is, or loading it overwrites the model. */
 export async function keepsSamplers(server: KnownServer, model: string, signal?: AbortSignal): Promise<boolean> {
   return (await declaredFrozen(server.service, signal)) ?? remembered()[keyOf(server, model)]?.frozen ?? false;
 }

@@ -1,5 +1,5 @@
-// What is drawn from the policy for one group. First prompts that are equal are one request; each further turn is one of its own. Every
-// draw is in the journal before anybody sees it, and one that the journal has, under the same prompt, is given again and never drawn anew.
+// What is drawn from the policy for one group. Equal first prompts are one request; each further turn is one of its own. A draw is in the
+// journal before it is returned, and a draw that the journal already has is returned for the same prompt instead of sampling again.
 import { createHash } from "node:crypto";
 import { concat } from "../core/arrays.ts";
 import { Random } from "../core/random.ts";

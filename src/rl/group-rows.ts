@@ -4,7 +4,7 @@ import { behind, type TurnRow } from "./completion.ts";
 import type { Draw } from "./conversation.ts";
 import type { RememberedGroup } from "./remembered-groups.ts";
 
-/** A turn of a sample; `isClaimed`: somebody asked for it since the episode began. */
+/** A turn of a sample; `isClaimed`: the episode has asked for it since it began. */
 export interface Row extends TurnRow {
   isClaimed: boolean;
   truncated: boolean;

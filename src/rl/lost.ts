@@ -1,4 +1,4 @@
-// What a server has lost, told apart from a server that cannot be asked.
+// Tells a server that has lost something from a server that cannot be reached.
 import {
   APIStatusError,
   EarlierCallFailedError,

@@ -4,9 +4,8 @@
 // nothing grows stale by surprise, nothing is thrown away, and no problem is favoured because its answers are short.
 //
 // The groups of a batch are admitted together when their version exists, at most lag + 1 batches are under way, and a slow group
-// holds back its own batch only. Whether it holds back that is the rule of the tail (`#take`): a batch waits for all of its groups, or
-// for a share of them, and what is missing then is waited for with a later batch, while it may still be trained on. This is the one file
-// of the loop with concurrency in it.
+// holds back its own batch only. The rule of the tail (`#take`) says for how long: a batch waits for all of its groups, or for a share of
+// them, and a later batch waits for the rest, while these may still be trained on. This is the one file of the loop with concurrency in it.
 import { enoughOf, reachOf } from "../diagnosis/pace.ts";
 import { linkedController } from "./cancellation.ts";
 import type { TrainConfig } from "./config.ts";
@@ -169,10 +168,10 @@ export class Pipeline {
   }
 
   /**
-   * The rule of the tail: a batch is ready when as many of its own groups are judged as it waits for, and all that may not be in a later
-   * one. It is given what is judged by then, and that is looked at when the trainer is free. So a group is trained on at most lag + 1
-   * versions after its own, in the next batch unless batches begin in rounds. The last batch waits for all. What was trained on before is
-   * given as it was.
+   * The rule of the tail. A batch is ready when enough of its own groups are judged, and all groups that may not be in a later batch. It
+   * then gets every group that is judged at the moment when the trainer is free. So a group is trained on at most lag + 1 versions after
+   * its own: in the next batch, unless batches begin in rounds. The last batch waits for all. A batch that was trained on before gets the
+   * same groups again.
    */
   #take(batch: number): Ready | undefined {
     const { plan, lag, rounds, share = 1 } = this.#options;

@@ -83,7 +83,7 @@ export class Policies {
 
   /** Stands in for a version that cannot be opened. */
   instead(version: number, start: Promise<{ policy: Promise<Policy> }>): Policy {
-    // Never published: nothing was to be sampled from it when it was the newest, so nothing is said of a loss.
+    // Never published, as nothing was to be sampled from it: nothing is lost, so there is no warning.
     if (!this.#paths.has(version)) return { version, open: async () => (await (await start).policy).open() };
     const open = async () => {
       const opened = await (await (await start).policy).open();

@@ -9,13 +9,13 @@ import { ControlState } from "./control-state.ts";
 import { isJudged, placeKey, type RememberedGroup, rememberGroup } from "./remembered-groups.ts";
 import type { Place } from "./rollout.ts";
 
-/** What was made under another value of a key in these roles, and not used yet, is made anew. */
+/** Roles of keys whose change makes a phase's unused groups stale: they are sampled and graded again. */
 const staleRoles: Readonly<Record<Place["phase"], readonly Role[]>> = {
   train: ["identity", "answers", "groups"],
   eval: ["identity", "answers", "evaluations"],
 };
 
-/** Where training stands: the next step and how many prompts were consumed. Each step has its own, so whoever holds one may await. */
+/** Where training stands: the next step, and how many prompts were consumed before it. Each step has its own, so it can be held across an await. */
 export interface Position {
   readonly step: number;
   readonly datasetOffset: number;
@@ -160,7 +160,7 @@ export class Recovered {
       if (sampled.phase === "eval" && sampled.batch === version) this.#groups.delete(key);
   }
 
-  /** What training would not go on from any more need not be held: a run is long. What was carried over into `step` is. */
+  /** Drops what training will not go on from any more, as a run is long; what was carried over into `step` stays. */
   #forgetBefore(step: number): void {
     for (const [key, { sampled }] of this.#groups)
       if (sampled.phase === "train" && !this.#isToTrain(sampled, step)) this.#groups.delete(key);

@@ -124,9 +124,9 @@ export interface Seat {
   signal: AbortSignal;
   /** When judging began; set by who plays. */
   judgedFrom: number | undefined;
-  /** Begins anew: what was drawn so far is given again where the same is asked. */
+  /** Starts the episode over; where it asks the same, it gets what was drawn before. */
   restart(): Conversation;
-  /** Turns that an earlier process, or an earlier beginning, drew and nobody asked for this time. */
+  /** Turns drawn by an earlier process, or before a restart, that were not asked for this time. */
   diverged(): number;
   /** Runs a side effect, unless its result is written down already. */
   once<Result>(key: string, effect: () => Result | Promise<Result>): Promise<Result>;
@@ -159,7 +159,7 @@ export const sampleAndJudge = (renderer: Renderer, judge: Judge): RollOuts =>
 async function judgeOneAnswer(seat: Seat, judge: Judge): Promise<Played> {
   const { task, conversation, place, signal } = seat;
   const { answer, ...turn } = await conversation.askTokens(task.prompt, task.maxTokens, signal);
-  // A judge may be anybody's function: one that never comes to an end must not keep the run from its own.
+  // A judge may be a user's function: one that never returns must not keep the run from ending.
   signal.throwIfAborted();
   seat.judgedFrom = Date.now();
   return { grade: await untilAborted(judge(task, { ...turn, text: answer.content }, signal, place), signal) };

@@ -76,14 +76,14 @@ export class TrainSession {
     return this.#context.signals.drain;
   }
 
-  /** Does one of the stages that run under the eyes of the watch; `work` gets the signal that ends it. */
+  /** Runs a stage that the watch looks after; `work` gets the signal that ends it. */
   stage<T>(name: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     return this.#context.watch.stage(name, () => work(this.#context.signals.cancel));
   }
 
   /**
-   * Begins with a version: batches and evaluations of earlier ones are finished by the policies that began them. Which of these are
-   * there is known before the first update; in place of others the version that this begins with answers.
+   * Begins with a version. Batches and evaluations of earlier versions are finished by the policies that began them. Which of these still
+   * exist is known before the first update; the version that this begins with stands in for the others.
    */
   async begin(first: number): Promise<void> {
     const earlier: [version: number, policy: Policy | undefined][] = [];
@@ -105,8 +105,8 @@ export class TrainSession {
   }
 
   /**
-   * Makes the weights as they are now the policy of `version`. Resolves when the next update may be submitted; what waits for the
-   * policy begins when it is there, and when the budget covers it.
+   * Publishes the present weights as the policy of `version`. Resolves when the next update may be submitted. Batches and evaluations
+   * that wait for the policy begin when it is there and the budget covers them.
    */
   async publish(version: number, changed: boolean, wanted?: boolean): Promise<{ policy: Promise<Policy> }> {
     let evaluate: (there: Policy) => void = () => {};
@@ -132,7 +132,7 @@ export class TrainSession {
     return { policy };
   }
 
-  /** Before the update of `step`: where samplers are not frozen, what samples from its policy comes to its end first. */
+  /** Where samplers are not frozen: finishes evaluations of the policy that the update of `step` will overwrite. */
   async beforeUpdate(step: number): Promise<void> {
     if (this.#context.parts.server.frozenSamplers ?? true) return;
     await this.stage("evaluating", () => this.evaluations.finish());
@@ -161,7 +161,7 @@ export class TrainSession {
     this.policies.retire(this.#oldestAfter(last));
   }
 
-  /** Rejects when programs with known verdicts are judged wrongly. A check that comes to no end is given up when the run is to stop. */
+  /** Rejects when programs with known verdicts are judged wrongly. A check that does not return is given up when the run is to stop. */
   async checkGrader(): Promise<void> {
     const { check } = this.#context.parts.grading;
     const work = (signal: AbortSignal) => untilAborted(check(), signal, this.drain);

@@ -102,7 +102,7 @@ export function batchMetrics(batch: Batch): Record<string, number> {
   );
 }
 
-/** What there is to say of answers that came about in several turns; nothing where there are none. */
+/** Figures of answers in several turns; none where there are none. */
 function episodeMetrics(completions: readonly Completion[]): Record<string, number | undefined> {
   const played = completions.flatMap((completion) => {
     const { episode } = completion.grade;

@@ -169,7 +169,7 @@ function stopIfUngraded(step: number, batch: Batch, judgedBy: TrainParts["gradin
   if (share <= maxUngraded) return;
   const answers = `${Math.round(100 * share)}% of the completions of step ${step}`;
   const grades = batch.groups.flatMap(({ group }) => group.completions.map(({ grade }) => grade));
-  // What an episode threw is not the sandbox's, whoever judges.
+  // An error that an episode threw is not the sandbox's fault, whoever judges.
   const thrown = grades.find(({ status, episode }) => episode && status === "error");
   if (judgedBy === "environment" || thrown) {
     const why = (thrown ?? grades.find(({ message }) => message))?.message;
