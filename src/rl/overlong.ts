@@ -3,7 +3,7 @@
 import type { Grade } from "../runs/events.ts";
 import type { TrainConfig } from "./config.ts";
 
-type Zone = Pick<TrainConfig, "max_tokens" | "overlong_buffer" | "overlong_penalty">;
+export type Zone = Pick<TrainConfig, "max_tokens" | "overlong_buffer" | "overlong_penalty">;
 
 /** What is taken off the reward of an answer: nothing up to max_tokens − overlong_buffer, from there linearly up to the penalty. */
 export function overlongCost(tokens: number, { max_tokens, overlong_buffer, overlong_penalty }: Zone): number {

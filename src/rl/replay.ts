@@ -13,7 +13,6 @@ import { ownValues } from "./datums.ts";
 import { evaluationMetrics, summarizeOutcomes } from "./evaluate.ts";
 import { rowsOf, sampledUntil } from "./group-rows.ts";
 import { maskedCount } from "./mask.ts";
-import { shapeOverlong } from "./overlong.ts";
 import { answerLoss } from "./policy-losses.ts";
 import type { TrainPlace } from "./recovery.ts";
 import { valuesOf, withReferences } from "./references.ts";
@@ -22,7 +21,7 @@ import { TrainError } from "./resume.ts";
 import { type Group, groupOf } from "./rollout.ts";
 import { stepMetrics, updateMetrics } from "./step-metrics.ts";
 import type { TrainStepResult } from "./train-step.ts";
-import { weighRewards } from "./weighted.ts";
+import { trainedGrade } from "./weighted.ts";
 
 /** Settings that decide what is made of recorded groups; any other would need new answers or new updates. */
 export const replayKeys = keysWith("replayed");
@@ -208,15 +207,11 @@ function rewardAnew(
     ...group,
     completions: group.completions.map((completion) => ({
       ...completion,
-      grade: shapeOverlong(
-        weighRewards(
-          { ...completion.grade, reward: rewardOf(completion.grade, rules) },
-          completion.tokens.length,
-          config,
-          "tests",
-        ),
+      grade: trainedGrade(
+        { ...completion.grade, reward: rewardOf(completion.grade, rules) },
         completion.tokens.length,
         config,
+        "tests",
       ),
     })),
   }));

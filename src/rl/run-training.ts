@@ -122,21 +122,13 @@ async function trainInto<Problem extends TrainingProblem>(
   const drain = options.signal ?? new AbortController().signal;
   try {
     const { logger } = run;
+    const context = { runPath: run.path, logger, signal: drain };
     const offer = offerOf(await offeredModels(service, { signal: drain }), given.model_name);
-    const runPath = run.path;
     const windowed = withinWindow(given, offer, logger);
-    const { config: within, frozenSamplers } = await withinServer(
-      windowed,
-      { service },
-      {
-        runPath,
-        logger,
-        signal: drain,
-      },
-    );
+    const { config: within, frozenSamplers } = await withinServer(windowed, { service }, context);
     const { config, renderer, made } = options.renderer
       ? { config: within, renderer: options.renderer, made: undefined }
-      : await openRenderer(within, { logger, signal: drain, ask: { service, runPath } });
+      : await openRenderer(within, { logger, signal: drain, ask: { service, runPath: run.path } });
     const trainTasks = ownTaskSource(problems, config, renderer);
     const testLimits = { ...config, max_tokens: config.eval_max_tokens || config.max_tokens };
     const testTasks = ownTasks(testProblems, testLimits, renderer);

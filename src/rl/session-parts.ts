@@ -1,6 +1,5 @@
 // Builds the parts of a session, each from what it needs of the run: no part knows another, nor all that they share. What one does to
 // another is given here by session.ts.
-import type { Grade } from "../runs/events.ts";
 import { Activity } from "../runs/timing.ts";
 import { Admissions } from "./admissions.ts";
 import { BatchPlan } from "./batch-plan.ts";
@@ -10,7 +9,6 @@ import { Checkpoints } from "./checkpoints.ts";
 import type { TrainConfig } from "./config.ts";
 import { Controls, type ControlsOptions } from "./controls.ts";
 import { Evaluations } from "./evaluations.ts";
-import { shapeOverlong } from "./overlong.ts";
 import { batchesOf, Pipeline, shareOf } from "./pipeline.ts";
 import { Policies } from "./policies.ts";
 import { References } from "./references.ts";
@@ -19,7 +17,7 @@ import { drawsOf, type RolloutContext } from "./rollout.ts";
 import { StepRecorder } from "./step-recorder.ts";
 import type { TrainParts } from "./train.ts";
 import { Watch } from "./watch.ts";
-import { weighRewards } from "./weighted.ts";
+import { trainedGrade, weighRewards } from "./weighted.ts";
 
 /** What the parts of a session share. */
 export interface RunContext {
@@ -75,17 +73,12 @@ function rollouts({ parts, start, plan, record }: RunContext): Pick<RolloutConte
   };
 }
 
-const weighed =
-  ({ config, parts }: RunContext) =>
-  (grade: Grade, tokens: number) =>
-    weighRewards(grade, tokens, config, parts.grading.by);
-
 export function evaluationsOf(context: RunContext): Evaluations {
   const { config, parts, start, plan, watch, record, signals } = context;
   const rollOut = parts.rollOuts({
     ...rollouts(context),
     ...drawsOf("eval", config, parts.server.fixedSeeds),
-    shape: weighed(context),
+    shape: (grade, tokens) => weighRewards(grade, tokens, config, parts.grading.by),
   });
   return new Evaluations({
     every: config.eval_every,
@@ -114,7 +107,7 @@ export function pipelineOf(context: RunContext, admissions: Admissions): Pipelin
   const rollOut = parts.rollOuts({
     ...rollouts(context),
     ...drawsOf("train", config, parts.server.fixedSeeds),
-    shape: (grade, tokens) => shapeOverlong(weighed(context)(grade, tokens), tokens, config),
+    shape: (grade, tokens) => trainedGrade(grade, tokens, config, parts.grading.by),
     sampling: (change) => sampling.change(change),
   });
   return new Pipeline({

@@ -143,9 +143,6 @@ export function taskOf(
   // Many are never asked: those of an evaluation that does not come.
   let tokens: Int32Array | undefined;
   const prompt = () => (tokens ??= Int32Array.from(renderer.buildGenerationPrompt(messages)));
-  const loadTests = async () => {
-    return normalizeTests(await problem.loadTests(), { source, metadata: problem.metadata }).tests;
-  };
   // Read once for all answers of a group, and not kept longer than they are graded: tests can be many megabytes.
   let tests: WeakRef<readonly NormalizedTest[]> | undefined;
   return {
@@ -164,9 +161,9 @@ export function taskOf(
     loadTests: async () => {
       const known = tests?.deref();
       if (known) return known;
-      const read = await loadTests();
-      tests = new WeakRef(read);
-      return read;
+      const read = normalizeTests(await problem.loadTests(), { source, metadata: problem.metadata });
+      tests = new WeakRef(read.tests);
+      return read.tests;
     },
   };
 }

@@ -4,12 +4,19 @@
 import { correctnessOf } from "../grading/reward.ts";
 import type { Grade } from "../runs/events.ts";
 import type { TrainConfig } from "./config.ts";
+import { shapeOverlong, type Zone } from "./overlong.ts";
 import { TrainError } from "./resume.ts";
+
+type Judge = "tests" | "environment";
+
+/** What becomes of a verdict on a trained answer. */
+export const trainedGrade = (grade: Grade, tokens: number, config: Rules & Zone, by: Judge): Grade =>
+  shapeOverlong(weighRewards(grade, tokens, config, by), tokens, config);
 
 type Rules = Pick<TrainConfig, "reward_weights" | "reward" | "max_tokens">;
 
 /** A verdict with its rewards by name, and their weighted sum; one without a reward stays as it is. */
-export function weighRewards(grade: Grade, tokens: number, rules: Rules, by: "tests" | "environment"): Grade {
+export function weighRewards(grade: Grade, tokens: number, rules: Rules, by: Judge): Grade {
   const { reward_weights: weights, max_tokens: most } = rules;
   if (grade.reward === null || Object.keys(weights).length === 0) return grade;
   const given = by === "tests" ? { tests: correctnessOf(grade, rules.reward === "fraction") } : (grade.rewards ?? {});
