@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { mean } from "../src/core/statistics.ts";
 import { typescriptFlags } from "../src/core/workers.ts";
-import { type BatchTimes, carryPaces, paceOf, paceWindow, updateTimes } from "../src/diagnosis/pace.ts";
+import { type BatchTimes, carryPaces, lastPaced, paceOf, updateTimes } from "../src/diagnosis/pace.ts";
 import { type AuditLine, readAudit } from "../src/engine/audited.ts";
 import { simulatedModelName } from "../src/engine/simulated/engine.ts";
 import { presetConfig } from "../src/rl/config.ts";
@@ -208,8 +208,7 @@ function rowsOf(profile: Profile, plan: Plan, { ours, theirs }: Results): { row:
   const sequential = paceOf(ours.wait.get(0)!.doneS, 0);
   return plan.lags.map((lag) => {
     const [wait, carry] = tails.map((tail) => resultOf(ours[tail].get(lag)!, times, lag, tail));
-    const { first, last } = paceWindow(plan.batches, lag);
-    const bound = mean(times.slice(first + 1, last + 1).map((batch) => boundOf(batch, lag)))!;
+    const bound = mean(times.slice(1, lastPaced(plan.batches, lag) + 1).map((batch) => boundOf(batch, lag)))!;
     const peer = theirs.get(lag);
     const peerPace = peer && paceOf(peer.doneS, 0);
     const both = [wait!, carry!];

@@ -48,16 +48,16 @@ export function carryPaces(batches: readonly BatchTimes[], lag: number, share: n
 }
 
 /**
- * The updates that a pace is taken over: from the first, a whole number of rounds, without the last one, which waits for all. The first
- * lag + 1 batches begin together, so updates come in rounds of lag + 1.
+ * The last update that a pace is taken over, from the first one: a whole number of rounds, without the last update, which waits for all.
+ * The first lag + 1 batches begin together, so updates come in rounds of lag + 1.
  */
-export function paceWindow(updates: number, lag: number): { first: number; last: number } {
+export function lastPaced(updates: number, lag: number): number {
   const rounds = Math.floor((updates - 2) / (lag + 1));
-  return { first: 0, last: rounds > 0 ? rounds * (lag + 1) : updates - 2 };
+  return rounds > 0 ? rounds * (lag + 1) : updates - 2;
 }
 
-/** Seconds per update over the window. */
+/** Seconds per update. */
 export function paceOf(doneS: readonly number[], lag: number): number {
-  const { first, last } = paceWindow(doneS.length, lag);
-  return (doneS[last]! - doneS[first]!) / (last - first);
+  const last = lastPaced(doneS.length, lag);
+  return (doneS[last]! - doneS[0]!) / last;
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { batchTimes, boundOf, type Profile, profiles } from "../../bench/pipeline-model.ts";
 import { mean } from "../../src/core/statistics.ts";
-import { carryPaces, paceOf, paceWindow, updateTimes } from "../../src/diagnosis/pace.ts";
+import { carryPaces, lastPaced, paceOf, updateTimes } from "../../src/diagnosis/pace.ts";
 
 const seeds = [1, 2, 3, 4, 5];
 const profileOf = (name: string): Profile => profiles.find((profile) => profile.name === name)!;
@@ -79,6 +79,6 @@ test("with equal latencies the ideal pace is the bound, at every lag", () => {
 });
 
 test("a pace is taken over whole rounds of updates, without the last one", () => {
-  expect([0, 1, 2, 4].map((lag) => paceWindow(16, lag).last)).toEqual([14, 14, 12, 10]);
-  expect(paceWindow(3, 4)).toEqual({ first: 0, last: 1 });
+  expect([0, 1, 2, 4].map((lag) => lastPaced(16, lag))).toEqual([14, 14, 12, 10]);
+  expect(lastPaced(3, 4)).toBe(1);
 });
