@@ -29,7 +29,7 @@ export interface Rule {
 }
 
 /** What a rule saw. */
-export type Sighting = Pick<Finding, "level" | "message" | "figures"> &
+type Sighting = Pick<Finding, "level" | "message" | "figures"> &
   Partial<Pick<Finding, "steps" | "samples" | "means" | "remedy" | "command">>;
 
 /** A rule over the means of figures in the newest steps, as many as `over` says, that have the first of them. */

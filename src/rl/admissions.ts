@@ -8,7 +8,7 @@ interface Asked {
   begin: () => void;
 }
 
-export interface AdmissionsOptions {
+interface AdmissionsOptions {
   /** Whether something that was admitted is not finished. */
   underWay(): boolean;
   /** Nothing more will begin. */

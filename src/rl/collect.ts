@@ -20,7 +20,7 @@ const Collected = z.object({
   /** The conversations that are kept, as `./whet sft` reads them. */
   rows: z.array(z.record(z.string(), z.unknown())),
 });
-export type Collected = z.output<typeof Collected>;
+type Collected = z.output<typeof Collected>;
 
 /** The answers of a group that pass, none twice and at most `keep`, in the order of the samples. */
 export function collect(

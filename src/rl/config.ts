@@ -21,7 +21,7 @@ export type TrainConfig = Required<Omit<TrainSettings, keyof typeof olderSizes>>
 /** The presets that fit an engine and a model. */
 export type EnginePreset = (typeof enginePresets)[number];
 /** Those that are a published recipe: over the one that fits the engine, whatever that is. */
-export type Recipe = (typeof recipeNames)[number];
+type Recipe = (typeof recipeNames)[number];
 
 /** What a preset changes; a key given on the command line wins. */
 export const presets: Readonly<Record<EnginePreset, Partial<TrainConfig>>> = {

@@ -84,7 +84,7 @@ export const demonstrate =
   };
 
 /** The last assistant message of a conversation behind what comes before it, as the model's format writes both. */
-export function demonstrationOf(messages: readonly Message[], renderer: Renderer): Demonstration {
+function demonstrationOf(messages: readonly Message[], renderer: Renderer): Demonstration {
   const { tokens, weights } = renderer.buildSupervisedExample(messages, { trainOn: "last_assistant_message" });
   const start = weights.indexOf(1);
   const end = weights.lastIndexOf(1) + 1;

@@ -8,7 +8,7 @@ import type { Recovered } from "./recovery.ts";
 import type { RollOut } from "./rollout.ts";
 import type { Task } from "./tasks.ts";
 
-export interface EvaluationsOptions {
+interface EvaluationsOptions {
   /** Versions between two evaluations; 0 or less: none. */
   every: number;
   /** The last version, which is always measured. */

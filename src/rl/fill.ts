@@ -5,7 +5,7 @@
 import type { TrainConfig } from "./config.ts";
 
 /** A batch takes at most so many times prompts_per_step problems. */
-export const maxFill = 4;
+const maxFill = 4;
 
 /** Problems of the data that belong to a batch: the most that it can take. More than there are would meet itself. */
 export const maxProblemsOf = (

@@ -22,7 +22,7 @@ const rememberedMs = 24 * 3600 * 1000;
 type Asked = Pick<TrainConfig, "model_name" | "lora_rank">;
 
 /** A server, and the name that its ways are remembered by: an engine that is started here has another address each time. */
-export interface KnownServer {
+interface KnownServer {
   service: ServiceClient;
   identity?: string;
 }

@@ -10,7 +10,7 @@ import { drawsOf, type Group, type Place, type RollOuts } from "./rollout.ts";
 import type { Task } from "./tasks.ts";
 import { inputTokens, updateRule } from "./train-step.ts";
 
-export interface MeasureParts {
+interface MeasureParts {
   training: TrainingClient;
   rollOuts: RollOuts;
   /** One batch of training problems, and the problems of an evaluation. */

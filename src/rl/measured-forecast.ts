@@ -14,7 +14,7 @@ export interface Measured {
   problem: (TokenUse & { seconds: number }) | undefined;
 }
 
-export interface MeasuredForecast {
+interface MeasuredForecast {
   steps: number;
   evaluations: number;
   tokens: TokenUse;

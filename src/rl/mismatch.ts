@@ -10,7 +10,7 @@ import { eachMasked, masked } from "./mask.ts";
 type Rule = Pick<UpdateRule, "mismatch" | "mismatchCap" | "lossFn">;
 
 /** The weight of each of an answer's tokens: its own ratio of trainer and sampler, capped; or that of the whole answer, 0 where it is beyond the cap. */
-export function mismatchWeights(
+function mismatchWeights(
   trainer: Float32Array,
   sampler: Float32Array,
   { mismatch, mismatchCap: cap }: Rule,

@@ -10,7 +10,7 @@ import { loadTokenizer, type Tokenizer } from "../tokenizer/index.ts";
 import type { TrainConfig } from "./config.ts";
 import { freshTraining } from "./resume.ts";
 
-export interface OpenedRenderer {
+interface OpenedRenderer {
   renderer: Renderer;
   /** The config with what was found out: the tokenizer that the server names, the renderer's name. */
   config: TrainConfig;
@@ -18,7 +18,7 @@ export interface OpenedRenderer {
   made: TrainingClient | undefined;
 }
 
-export interface OpenRendererOptions {
+interface OpenRendererOptions {
   logger: Logger;
   signal: AbortSignal;
   /** Given: a model is made on this server and asked, where nothing else says which tokenizer it is. */

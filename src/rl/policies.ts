@@ -25,7 +25,7 @@ export const policyOf = (sampler: SamplingClient, version = 0): Policy => ({
   open: () => Promise.resolve({ sampler, version }),
 });
 
-export interface PoliciesOptions {
+interface PoliciesOptions {
   service: ServiceClient;
   training: TrainingClient;
   /** The snapshots of earlier processes, and their models: of these there may be some that a killed one did not live to hear of. */

@@ -35,7 +35,7 @@ export const modelPrices: readonly ModelPrice[] = [
 ];
 
 /** A prompt that the service has read before costs this share of its price. */
-export const cachedPrefillShare = 0.2;
+const cachedPrefillShare = 0.2;
 /** US dollars for one gigabyte of checkpoints, kept for one month. */
 export const storagePerGigabyteMonth = 0.1;
 
@@ -58,7 +58,7 @@ export type Tariff = z.output<typeof Tariff>;
 /** The config keys that set a price. */
 export const priceKeys = ["price_prefill", "price_sample", "price_train"] as const;
 
-export type PriceOverrides = Record<(typeof priceKeys)[number] | "price_cached_prefill", number | null>;
+type PriceOverrides = Record<(typeof priceKeys)[number] | "price_cached_prefill", number | null>;
 
 /**
  * The prices of a run: what the config says, then what the engine is known to cost. `missing` names the keys that would have to be set

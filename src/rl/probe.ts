@@ -6,8 +6,7 @@ import type { TrainConfig } from "./config.ts";
 import { advantagesOf, joinTurns, lossDatum, makeExample } from "./datums.ts";
 import { masked } from "./mask.ts";
 
-export interface ProbeSettings
-  extends Pick<TrainConfig, "model_name" | "lora_rank" | "seed" | "loss_fn" | "loss_fn_config"> {
+interface ProbeSettings extends Pick<TrainConfig, "model_name" | "lora_rank" | "seed" | "loss_fn" | "loss_fn_config"> {
   prompt: readonly number[] | Int32Array;
   maxTokens: number;
   stop: string[] | number[];

@@ -33,7 +33,7 @@ export function parseKeep(text: string): KeepRule {
 }
 
 /** What the journal of a run says about what lies on the server. */
-export interface RunCheckpoints {
+interface RunCheckpoints {
   /** Ids that the run's models had on the server. */
   ids: string[];
   /** What a path is to the run: "checkpoint 000010", "policy 12". */

@@ -8,7 +8,7 @@ import type { Comparison, Evaluation } from "./evaluate.ts";
 import type { Meter } from "./meter.ts";
 import { dollars } from "./prices.ts";
 
-export interface ReportInput {
+interface ReportInput {
   history: readonly MetricsRecord[];
   /** The first and the last evaluation of the run. */
   before?: Evaluation | undefined;
@@ -25,7 +25,7 @@ export interface ReportInput {
 }
 
 /** One row of the smoke test: what a correctly wired pipeline shows early on. */
-export interface SmokeRow {
+interface SmokeRow {
   steps: string;
   expectation: string;
   observed: string;

@@ -14,7 +14,7 @@ import type { Completion, Group } from "./rollout.ts";
 import { actionTokens, type TrainStepResult } from "./train-step.ts";
 
 /** What a step is judged by. */
-export interface StepFacts {
+interface StepFacts {
   step: number;
   /** Prompts consumed before it. */
   datasetOffset: number;

@@ -14,7 +14,7 @@ import { rateShare } from "./schedule.ts";
 import { recentSteps, stepMetrics, updateMetrics } from "./step-metrics.ts";
 import { inputTokens, type TrainStepResult, updateRule } from "./train-step.ts";
 
-export interface StepObservations {
+interface StepObservations {
   datasetSize: number;
   /** Of the next update, as the config or a person has set it; the schedule is applied here. */
   learningRate(): number;
