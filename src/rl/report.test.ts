@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import type { ProblemOutcome } from "../runs/events.ts";
 import type { MetricsRecord } from "../runs/records.ts";
 import { summarizeOutcomes } from "./evaluate.ts";
+import { Meter } from "./meter.ts";
 import { renderReport, smokeTest } from "./report.ts";
 
 const history: MetricsRecord[] = Array.from({ length: 50 }, (_, step) => ({
@@ -46,6 +47,8 @@ test("the report says what changed, where the time went and where the files are"
     after: evaluation(60),
     runPath: "/runs/x",
     seconds: 200,
+    sessions: 1,
+    meter: new Meter(),
     secondsOf: { sample: 100, evaluate: 120, other: 10 },
   });
   expect(text).toContain("50 steps in 3:20");

@@ -17,11 +17,11 @@ interface ReportInput {
   runPath: string;
   /** Seconds in which a process worked on the run, and how many processes that were. */
   seconds: number;
-  sessions?: number;
+  sessions: number;
   /** Seconds in which each stage was under way, and in which none was as "other": `RunView.secondsOf`. */
-  secondsOf?: Readonly<Record<string, number>>;
+  secondsOf: Readonly<Record<string, number>>;
   /** What the run has cost. */
-  meter?: Meter | undefined;
+  meter: Meter;
 }
 
 /** One row of the smoke test: what a correctly wired pipeline shows early on. */
@@ -101,7 +101,7 @@ export function renderReport(input: ReportInput): string {
   const { history, before, after, comparison } = input;
   const trained = history.filter((record) => record["groups_total"] !== undefined);
   const isRewarded = trained.some((record) => record["mean_reward"] !== undefined);
-  const sessions = (input.sessions ?? 1) > 1 ? `, over ${input.sessions} starts` : "";
+  const sessions = input.sessions > 1 ? `, over ${input.sessions} starts` : "";
   const steps = countOf(trained.length, "step");
   const lines: string[] = [`${steps} in ${clock(input.seconds)}${sessions}`, ""];
   if (after) lines.push(...evaluationLines(before, after, comparison), "");
@@ -114,7 +114,7 @@ export function renderReport(input: ReportInput): string {
   lines.push(
     "",
     ...groupLine(trained),
-    ...timeLines(input.seconds, input.secondsOf ?? {}),
+    ...timeLines(input.seconds, input.secondsOf),
     ...costLines(input),
     "",
     `  files    ${input.runPath}`,
@@ -214,7 +214,6 @@ function timeLines(whole: number, secondsOf: Readonly<Record<string, number>>): 
 
 /** Tokens and dollars; per group with right and wrong answers, and per point of Pass@1 that was gained. */
 export function costLines({ meter, before, after }: Pick<ReportInput, "meter" | "before" | "after">): string[] {
-  if (!meter) return [];
   const { prefill, cachedPrefill, sample, train } = meter.tokens;
   if (prefill + sample + train === 0) return [];
   const { spent } = meter;
