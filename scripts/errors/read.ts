@@ -3,6 +3,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import ts from "typescript-api";
+import { metricMeaning } from "../../src/runs/metric-names.ts";
 
 const source = fileURLToPath(new URL("../../src/", import.meta.url));
 
@@ -59,11 +60,9 @@ export function readErrorCodes(): ErrorCode[] {
 const codePattern = new RegExp(`^(?:${Object.keys(areas).join("|")})/[a-z0-9]+(?:-[a-z0-9]+)*$`);
 
 function visit(node: ts.Node, take: (code: string, texts: string[]) => void): void {
-  // The name of a property with such a form is a metric's, not a code.
-  const isName = ts.isPropertyAssignment(node.parent ?? node) && (node.parent as ts.PropertyAssignment).name === node;
-  const isIndex = node.parent && ts.isElementAccessExpression(node.parent);
-  if (ts.isStringLiteralLike(node) && codePattern.test(node.text) && !isName && !isIndex)
-    take(node.text, messagesFor(node));
+  // Names of metrics have the same form.
+  const isCode = ts.isStringLiteralLike(node) && codePattern.test(node.text) && metricMeaning(node.text) === undefined;
+  if (isCode) take(node.text, messagesFor(node));
   ts.forEachChild(node, (child) => visit(child, take));
 }
 

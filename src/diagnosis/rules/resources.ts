@@ -2,9 +2,6 @@
 import { carryPaces, paceOf, updateTimes } from "../pace.ts";
 import { evidenceOf, harm, meanOf, medianOf, percent, type Rule, short, spanOf, valuesOf } from "../rule.ts";
 
-// In two words, or docs/errors.md would take it for the code of an error about data.
-const metric = { epoch: ["data", "epoch"].join("/"), free: "journal/disk_free" };
-
 const repeated: Rule = {
   id: "data-repeated",
   levels: ["note", "warning"],
@@ -13,7 +10,7 @@ const repeated: Rule = {
     "the data are used up: what follows is learned from problems that were seen before, and rewards say less about new ones",
   remedy: "add problems, or end here and compare evaluations",
   check(evidence) {
-    const epoch = evidence.steps.at(-1)?.figures[metric.epoch] ?? 0;
+    const epoch = evidence.steps.at(-1)?.figures["data/epoch"] ?? 0;
     const [problems, prompts] = [evidence.setting("train_problems", 0), evidence.setting("prompts_per_step", 0)];
     const twice = problems > 0 && prompts > problems && evidence.steps.length > 0;
     if (epoch < 1 && !twice) return undefined;
@@ -23,7 +20,7 @@ const repeated: Rule = {
         ? `a step takes ${prompts} problems, and there are ${problems}`
         : `each of the ${problems} training problems was met, and they come again`,
       steps: [evidence.step, evidence.step],
-      figures: evidenceOf(evidence.last(1), metric.epoch),
+      figures: evidenceOf(evidence.last(1), "data/epoch"),
     };
   },
 };
@@ -183,11 +180,11 @@ const disk: Rule = {
   remedy:
     "free some space; keep_journal=checkpoint drops tokens of steps before the newest checkpoint; prune checkpoints",
   check(evidence) {
-    const steps = evidence.last(10, metric.free);
-    const free = valuesOf(steps, metric.free).at(-1);
+    const steps = evidence.last(10, "journal/disk_free");
+    const free = valuesOf(steps, "journal/disk_free").at(-1);
     if (free === undefined) return undefined;
     const [first, last] = [steps[0]!, steps.at(-1)!];
-    const used = (first.figures[metric.free] ?? 0) - free;
+    const used = (first.figures["journal/disk_free"] ?? 0) - free;
     const perStep = steps.length > 1 ? Math.max(0, used / (last.step - first.step)) : 0;
     const left = evidence.setting("max_steps", -1) - 1 - evidence.step;
     // A pace that a few steps show is no forecast for thousands: only what is left of this run, and only near the end of the disk.
@@ -200,7 +197,7 @@ const disk: Rule = {
       message: `${mib(free)} are free${perStep > 0 ? `, ${mib(perStep)} less with every step` : ""}`,
       steps: spanOf(steps),
       figures: [
-        ...evidenceOf([last], metric.free, "journal/bytes"),
+        ...evidenceOf([last], "journal/disk_free", "journal/bytes"),
         { name: "bytes per step", value: Math.round(perStep) },
       ],
       command: evidence.command("checkpoints"),
