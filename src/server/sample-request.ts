@@ -68,8 +68,14 @@ function within(name: string, value: number, low: number, high: number): void {
   throw badRequest("server/sampling", `${name}=${value} is out of range. Send ${low} to ${high}.`);
 }
 
-/** Any 64-bit value is a seed; engines get a whole number from 0 to 2^53 − 2. */
-export const toSeed = (seed: number | bigint): number => foldSeed(seed, Number.MAX_SAFE_INTEGER);
+/**
+ * Any 64-bit value is a seed; engines get a whole number from 0 to 2^53 − 2. The sum of numbers rounds, so that some seeds become their
+ * neighbour: every recorded run was drawn so, and an exact sum would draw others.
+ */
+export function toSeed(seed: number | bigint): number {
+  const modulus = Number.MAX_SAFE_INTEGER;
+  return typeof seed === "number" ? ((seed % modulus) + modulus) % modulus : foldSeed(seed, modulus);
+}
 
 function toStops(stop: SamplingParams["stop"], model: EngineModelInfo, text: ModelText | undefined) {
   const stops: readonly (string | number)[] = stop === undefined ? [] : typeof stop === "string" ? [stop] : stop;
