@@ -15,7 +15,7 @@ export const embedded: LocalEngine = {
     isWhole: () => existsSync(join(runtimeFolder(), "node_modules")),
   },
   async start({ model, stateDir, logFile, logger, signal, onLost }) {
-    // Here rather than in the child process, whose words go to a file.
+    // Here rather than in the child process, whose messages go to a file.
     await ensureRuntime((line) => logger.info(line));
     const audit = process.env["WHET_ENGINE_AUDIT"];
     const folder = await embeddedModel(model, signal);

@@ -1,4 +1,4 @@
-// What an engine of this machine is to the commands: how it is started, and what it keeps in the cache folder.
+// An engine of this machine, as commands see it: how it is started, and what it keeps in the cache folder.
 import type { TrainConfig } from "../../rl/config.ts";
 import type { Logger } from "../../runs/log.ts";
 
@@ -20,7 +20,7 @@ export interface EngineStart {
 export interface RunningEngine {
   url: string;
   apiKey: string;
-  /** By what its ways are remembered, where that is not its address. */
+  /** Names it in what is remembered of how it behaves; unless given, its address does. */
   identity?: string;
   close(): Promise<void>;
 }

@@ -34,5 +34,5 @@ export async function gpus(): Promise<Gpu[]> {
     });
 }
 
-/** Of the machine, or of the container where it has less. */
+/** Bytes of memory: of the machine, or of the container where that is less. */
 export const memory = (): number => Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);

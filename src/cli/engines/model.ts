@@ -10,7 +10,7 @@ import { modelFolder } from "../../hub/model-folder.ts";
 import { Progress, showDownload } from "../terminal/progress.ts";
 import { gib } from "./machine.ts";
 
-/** The one that comes along. */
+/** The bundled model. */
 export const bundledName = "nano-coder";
 
 /** Beside the weights: adapters with their optimizer, keys and values, what a training pass keeps. */
@@ -57,7 +57,7 @@ export async function embeddedModel(source: string, signal?: AbortSignal): Promi
 export const modelNameOf = (source: string) =>
   bundledModel(source) || isHubId(source) ? source : basename(source).replace(/\.gguf$/, "");
 
-/** Whether a failure says that there is no such model to be had. */
+/** Whether a failure says that there is no such model. */
 export const isMissing = (error: unknown): error is HubError =>
   error instanceof HubError &&
   ["hub/no-model", "hub/not-found", "hub/unreachable", "hub/unauthorized"].includes(error.code);

@@ -10,7 +10,7 @@ import type { TrainConfig } from "../../rl/config.ts";
 import { type Environment, type Episode, environment, type Ran } from "../../rl/environment/environment.ts";
 import { messagesOf, type TrainingProblem } from "../../rl/own-problems.ts";
 
-/** `own`: an environment with problems and a reward; without one, problems are a data set's and tests judge. */
+/** `own`: an environment with problems and a reward. Without one the problems come from a data set, and tests judge. */
 export function agentEnvironment(config: TrainConfig, own?: Environment): Environment {
   const { agent, env, agent_sandbox: sandbox } = config;
   if (own?.run || (env !== "" && !own))
@@ -19,7 +19,7 @@ export function agentEnvironment(config: TrainConfig, own?: Environment): Enviro
       `agent=${JSON.stringify(agent)} plays the episodes, and so does env=${env}. Leave one of them out; an environment with problems and a reward, and without a run, goes with an agent.`,
     );
   const cwd = process.cwd();
-  // What a jail lacks is said before anything is asked of a model.
+  // Fails before anything is asked of a model where there is no jail.
   if (sandbox) jailProgram(cwd);
   const play = async ({ problem, endpoint, signal, log, grade }: Episode) => {
     const prompt = messagesOf(problem)
@@ -48,12 +48,12 @@ export function agentEnvironment(config: TrainConfig, own?: Environment): Enviro
 
 export type AgentSettings = Pick<TrainConfig, "max_agents" | "completions_per_prompt" | "eval_num_samples">;
 
-/** Plays episodes whose agent asks the endpoint, so many at once. */
+/** Plays episodes whose agent asks the endpoint, max_agents at once. */
 export function againstEndpoint<Problem extends TrainingProblem>(
   { max_agents: agents, completions_per_prompt: samples, eval_num_samples: measured }: AgentSettings,
   play: (episode: Episode<Problem>) => Promise<Ran>,
 ): (episode: Episode<Problem>) => Promise<Ran> {
-  // A group begins when all of its episodes have asked: fewer places than it has episodes would wait for each other.
+  // A group begins when all of its episodes have asked: with fewer places than episodes they would wait for each other forever.
   const limiter = new Limiter(Math.max(agents, samples, measured));
   return (episode) => {
     const start = () => {

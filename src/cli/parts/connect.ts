@@ -15,7 +15,7 @@ import { isLocal, localEngines } from "../engines/index.ts";
 import { bundledName, isMissing } from "../engines/model.ts";
 import { nearestModel } from "./nearest-model.ts";
 
-/** What of the settings decides on engine and preset. */
+/** The settings that decide on engine and preset. */
 type Asked = Partial<Pick<TrainConfig, "base_url" | "engine" | "model_name">>;
 
 /** The engine that the settings ask for: the one that is named, else the server at an address, the service that the key is for, or the embedded one. */
@@ -39,7 +39,7 @@ export function engineKind(
   return environment["TINKER_API_KEY"] ? "hosted" : "embedded";
 }
 
-/** Whose prices count: an address of the hosted service is the hosted service. */
+/** The engine whose prices count: a server at an address of the hosted service is the hosted service. */
 export function chargedAs(
   settings: Asked,
   environment: NodeJS.ProcessEnv = process.env,
@@ -70,7 +70,7 @@ export const noKeyNotice = "no TINKER_API_KEY found, so the embedded engine is u
 
 export interface EngineConnection {
   kind: EngineName;
-  /** By what its ways are remembered. */
+  /** Names the server in what is remembered of how it behaves. */
   identity: string;
   service: ServiceClient;
   models: OfferedModel[];
@@ -79,7 +79,7 @@ export interface EngineConnection {
   close(): Promise<void>;
 }
 
-/** Connects, starting an engine of this machine where it is the one, with the model that is asked for. Nothing is billed. */
+/** Connects to the engine; one of this machine is started first. Nothing is billed. */
 export async function connectEngine(
   config: Pick<TrainConfig, "base_url"> & Partial<TrainConfig>,
   options: {

@@ -26,7 +26,7 @@ export interface GraderConnection {
   grader: Grader;
   /** What it runs programs in. */
   sandbox: Sandbox;
-  /** Grades programs whose verdicts are known; rejects when one comes out wrong. */
+  /** Grades programs with known verdicts; rejects when one comes out wrong. */
   check(signal: AbortSignal): Promise<void>;
   close(): Promise<void>;
 }
@@ -73,7 +73,7 @@ export async function openGrader(
     everyTest: byShare,
     ...(concurrency !== undefined && { concurrency }),
   };
-  // For whoever counts what was run: the canary's programs are not the run's.
+  // Counts the programs of the run alone, without the canary's.
   const audit = process.env["WHET_SANDBOX_AUDIT"];
   return {
     grader: createGrader(audit ? { ...rules, sandbox: auditedSandbox(sandbox, audit) } : rules),

@@ -1,4 +1,4 @@
-// What an environment throws where nobody waits for it: a promise that it left behind, a timer. It ends no run, and is said.
+// Errors that an environment throws where nothing waits for them, in a timer or a promise left behind: shown, without ending the run.
 import { dirname } from "node:path";
 import { messageOf } from "../../core/errors.ts";
 import { placeIn } from "../../rl/environment/place.ts";

@@ -1,4 +1,4 @@
-// What a command's model is put to: a data set's programs, judged by their tests; the same as episodes (env=repair); or an environment
+// What a command asks of a model: a data set's programs, judged by their tests; the same as episodes (env=repair); or an environment
 // with problems of its own (env=./guess.ts). All of them are tasks, and something that rolls out their groups.
 
 import { countOf } from "../../core/count.ts";
@@ -34,11 +34,11 @@ export interface Work {
   test: Task[];
   /** Names the problems in config.json. */
   fingerprints: { train: string; test: string | undefined };
-  /** What was read and left out, and what is odd about it. */
+  /** What was read and left out, and a warning where something is odd. */
   summary: { train: string; test: string | undefined; warning: string | undefined };
   /** What else config.json says of it. */
   facts: Record<string, unknown>;
-  /** Languages that problems name, which have to be there beside those of the run. */
+  /** Languages that problems name; they must be installed beside those of the run. */
   languages: readonly LanguageName[];
   /** Answers of an episode, at most. */
   maxTurns: number;
@@ -127,7 +127,7 @@ async function conversationsOf(bench: Workbench, renderer: Renderer, onProgress:
   return solvedProblems(problems, config);
 }
 
-/** An environment's own problems. Without any to measure with, those to train on are measured where nothing is trained. */
+/** An environment's own problems. Where it has no test problems and nothing is trained, the training problems are measured. */
 export function ownWork(
   loaded: LoadedEnvironment,
   config: TrainConfig,

@@ -1,6 +1,5 @@
 // The parts a command works with, opened one by one and closed together: the sandbox and grader, the engine, the renderer, the data or
-// the environment.
-// What opening them teaches (the server's context window, the renderer's name) goes into the config that the bench hands out.
+// the environment. What is learned on the way (the server's context window, the renderer's name) goes into `config`.
 
 import type { TrainingClient } from "../../client/index.ts";
 import type { Dataset, LoadProgress, Split } from "../../data/index.ts";
@@ -28,7 +27,7 @@ interface WorkbenchOptions {
   engineFiles: { stateDir: string; logFile: string };
   logger: Logger;
   signal: AbortSignal;
-  /** The engine, where it is not settings and environment that decide. */
+  /** The engine; unless given, settings and environment decide. */
   engineKind?: EngineName | undefined;
   /** How long an outage of the server may last, and who hears about it. */
   outage?: Parameters<typeof connectEngine>[1]["outage"];
@@ -105,7 +104,7 @@ export class Workbench {
     return this.#keep(await withReminders(this.#config.env, warn, () => loadVerifiers(this.#config, warn)));
   }
 
-  /** What the model is put to. */
+  /** What is asked of the model. */
   work(renderer: Renderer, options: WorkOptions): Promise<Work> {
     const environment = this.#environment;
     if (!environment) {
@@ -143,7 +142,7 @@ export class Workbench {
     made: TrainingClient | undefined;
   }> {
     const { logger, signal } = this.#options;
-    // The embedded engine has its models from where their tokenizers are found by name.
+    // Tokenizers of the embedded engine's models are found by the models' names.
     const ask = run && run.engine.kind !== "embedded" ? { service: run.engine.service, runPath: run.path } : undefined;
     const { renderer, config, made } = await openRenderer(this.#config, { logger, signal, ask });
     this.#config = config;

@@ -15,7 +15,7 @@ export interface GivenProblem {
   tests: (() => Promise<readonly NormalizedTest[]>) | undefined;
 }
 
-/** The id of a problem that is a text. */
+/** The id of a problem that is given as a text. */
 export const givenId = "given";
 
 const isRows = (path: string) => /\.(jsonl|ndjson|parquet)$/i.test(path);

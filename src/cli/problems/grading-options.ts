@@ -106,7 +106,7 @@ export function rawTestsOf(row: JsonObject): Json | undefined {
 
 /** A row's tests. `source`: where the row itself does not say. */
 export function testsOfRow(row: JsonObject, source?: string): NormalizedTests {
-  // A row without tests has no test, as a run's loader says; that is another thing than tests that cannot be read.
+  // A row without tests has none, as a run's loader says; tests that cannot be read are something else.
   const entry = row.get("entry_point");
   return normalizeTests(rawTestsOf(row) ?? [], {
     source: textField(row, "source") ?? source,

@@ -37,11 +37,11 @@ export async function* problemRows(word: string, maxTestsBytes: number): AsyncGe
   }
 }
 
-/** A file of JSON lines, whatever its name. */
+/** A file of JSON lines, whatever it is called. */
 const isLines = (word: string) =>
   statSync(word, { throwIfNoEntry: false })?.isFile() === true && extname(word).toLowerCase() !== ".parquet";
 
-/** What training reads of it for either of its two purposes. */
+/** The files that training or evaluation would read of it. */
 async function filesOf(word: string): Promise<ProblemFile[]> {
   const found = new Map<string, ProblemFile>();
   const failures: DataError[] = [];

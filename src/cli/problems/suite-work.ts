@@ -1,4 +1,4 @@
-// A suite as what a command's model is put to: its problems as tasks, its own judge, and what is to be said beside its figures.
+// A suite as what is asked of a model: its problems as tasks, its own judge, and the notes that belong beside its figures.
 
 import { bundledModel } from "../../core/bundled.ts";
 import { countOf } from "../../core/count.ts";
@@ -27,7 +27,7 @@ export interface ReadyProblem extends SuiteProblem {
   tests(): Promise<readonly NormalizedTest[]>;
 }
 
-/** What the suite says of how it is asked, where the command says nothing. */
+/** The settings with the suite's own in place of those that the command does not give. */
 export function suiteSettings({ form }: LoadedSuite, config: TrainConfig, given: ReadonlySet<string>): TrainConfig {
   const unless = <Key extends keyof TrainConfig>(key: Key, value: TrainConfig[Key], ...others: string[]) =>
     [key, ...others].some((name) => given.has(name)) ? {} : { [key]: value };
@@ -186,7 +186,7 @@ function datesLine(published: string, modelName: string): string {
   return `${problems}; ${modelName} was released ${model.released}${cutoff}: ${seen ? "it may have been trained on older ones" : "they are newer than it"}`;
 }
 
-/** What to do where a module is what is missing. */
+/** What to do where a module is missing. */
 function installing(unfit: string): string {
   const [, name] = /No module named '([\w.]+)'/.exec(unfit) ?? [];
   return name ? `Have it installed where programs run: sandbox_packages=${name.split(".")[0]}` : "";

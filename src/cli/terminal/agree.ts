@@ -13,7 +13,7 @@ interface BilledPlan {
   kind: EngineName;
 }
 
-/** A run that is gone on with. */
+/** A run that is resumed. */
 interface BegunRun {
   config: TrainConfig;
   engine: string;

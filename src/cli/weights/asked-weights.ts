@@ -34,7 +34,7 @@ export interface Asked {
   bench: Workbench;
 }
 
-/** What another run's weights keep of their run: the model and how it is asked. Problems, limits and rules are those of `config`. */
+/** Settings that another run's weights bring along: the model and how it is asked. Problems, limits and rules are those of `config`. */
 const ownKeys = ["model_name", "renderer_name", "thinking", "tokenizer", "base_url", "context_window"] as const;
 
 /** Finds the weights that a word names beside `run`, whose settings are `config`; `options` are the command's own. */
@@ -133,6 +133,6 @@ function filesOf(plan: AskPlan, scratch: string) {
 /** An engine of this machine has one model, and SkyRL one run's checkpoints. */
 function keyOf({ engine: { kind, baseUrl }, config, weights }: AskPlan): string {
   const which = isLocal(kind) ? `${config.model_name} ${kind === "skyrl" ? weights.run : ""}` : baseUrl;
-  // It names a folder too.
+  // Short and plain: it also names a folder.
   return createHash("sha256").update(`${kind} ${which}`).digest("hex").slice(0, 16);
 }

@@ -15,7 +15,7 @@ export function borrowCheckpoint(path: string, run: string, stateDir: string): v
   const target = join(stateDir, inside);
   if (existsSync(target)) return;
   const source = join(stateOf(path, run), inside);
-  // What is left of it by a kill is removed when the engine starts.
+  // After a kill the engine removes what is left in here when it starts.
   const temporary = join(stateDir, "incoming", randomUUID());
   cpSync(source, temporary, { recursive: true });
   const record = join(temporary, "checkpoint.json");
@@ -44,7 +44,7 @@ function folderInside(path: string): string {
   return join("checkpoints", encodeURIComponent(trainingRunId), checkpointFolders[kind], name);
 }
 
-/** The engine's folder that has it: the run's, or one of its neighbours or of the usual folder. */
+/** The engine folder that has it: of the run, of a run beside it, or of one in the usual folder. */
 function stateOf(path: string, run: string): string {
   const inside = folderInside(path);
   const folder = [...(run === "" ? [] : [run]), ...foldersBeside(run)]

@@ -14,7 +14,7 @@ import { findRuns, journalFiles, looksLikeRun, sweepFile } from "../../runs/over
 export const runKey = z.string().default("").describe("a run: its name, its path or latest; the newest unless named");
 
 interface KnownRun {
-  /** What a command finds it by from here. */
+  /** The word by which a command finds it from the current folder. */
   name: string;
   path: string;
 }
@@ -60,7 +60,7 @@ export function foldersBeside(run: string): string[] {
   );
 }
 
-/** Nobody has named the run, so which it is goes to stderr. */
+/** Says on stderr which run was chosen where none was named. */
 export const sayRun = (path: string) => console.error(`whetstone: run ${visibleLine(path, 200)}`);
 
 /** The path of the run that a word names; throws with what is there instead. */

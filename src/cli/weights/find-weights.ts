@@ -39,7 +39,7 @@ export function findWeights(which: string, run: string, modelName: string): Foun
     const label = named.checkpoint === "" ? which : dirname(which);
     return checkpointOf(named.run, named.checkpoint, `${label}, `);
   }
-  // A word with a folder in it is meant as a run.
+  // A word with a slash is meant as a run.
   return which.includes("/") ? checkpointOf(findRun(which), "", "") : checkpointOf(run, which, "");
 }
 

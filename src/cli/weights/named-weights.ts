@@ -53,7 +53,7 @@ export function resolveNames(given: Partial<TrainConfig>, path?: string): Resolv
     weights[key] = named;
     paths[key] = named.path;
   }
-  // The distance is from where training began.
+  // Without a reference of its own the penalty is for the distance from the start.
   const { kl_coef: coefficient = 0, kl_reference: reference = "" } = given;
   if (weights.from && coefficient > 0 && reference === "" && !weights.kl_reference) {
     weights.kl_reference = { ...weights.from, path: samplerOf(weights.from) };
@@ -73,7 +73,7 @@ function find(key: NamingKey, word: string): Named | undefined {
     return { word, run: "", checkpoint: name, path: word };
   }
   const inside = runNamedIn(word);
-  // Where no run is meant, a reference is a model.
+  // A reference that names no run is a model.
   if (!inside && key !== "from") return undefined;
   const { run, checkpoint } = inside ?? { run: findRun(word), checkpoint: "" };
   const { record } = findWeights(checkpoint, run, "");
@@ -92,7 +92,7 @@ function samplerOf({ word, run, checkpoint }: Named): string {
   );
 }
 
-/** What cannot be another for weights that were trained already. */
+/** Settings that weights keep from their training. */
 const kept = ["model_name", "lora_rank", "train_unembed", "renderer_name", "thinking", "tokenizer"] as const;
 
 /** The settings that a run takes over from the one whose weights it begins with, and its engine; refuses others that are given. */
@@ -114,7 +114,7 @@ export function settingsOfStart(given: Partial<TrainConfig>, { from }: NamedWeig
     : { ...settings, ...(kind ? { engine: kind } : { base_url: baseUrl }) };
 }
 
-/** Sees to it that the engine of the run in `path` has the weights, before it is started. `begun`: the run goes on from its own. */
+/** Copies the weights to the engine of the run in `path`, before it is started. `begun`: the run goes on from its own checkpoint. */
 export function borrowWeights(
   weights: NamedWeights,
   path: string,

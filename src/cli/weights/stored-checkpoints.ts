@@ -12,7 +12,7 @@ export interface StoredCheckpoint {
   name: string;
   bytes: number | undefined;
   savedAt: number;
-  /** Undefined: it stays. */
+  /** Undefined: never. */
   expiresAt: number | undefined;
 }
 
@@ -27,7 +27,7 @@ export interface Storage {
 
 const pageSize = 100;
 
-/** A server's; of the training runs in `ids`, or of all without them. */
+/** The checkpoints on a server: those of the training runs in `ids`, or all. */
 export function serverStorage(
   options: { baseUrl?: string },
   ids: readonly string[] | undefined,
@@ -89,7 +89,7 @@ function stored(
   };
 }
 
-/** A run's own engine's. Listing reads the folder only, so that a run that goes on is not disturbed; deleting is for its holder. */
+/** The checkpoints of a run's own engine. Listing only reads the folder, which does not disturb a live run; to delete, hold the run's lock. */
 export function engineStorage(stateDir: string): Storage {
   let store: CheckpointStore | undefined;
   return {

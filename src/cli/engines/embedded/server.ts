@@ -1,5 +1,5 @@
-// The embedded engine as a child process: `./whet serve` on a loopback port with a random key. It ends with this process, and is
-// started again where it was if it dies.
+// The embedded engine as a child process: `./whet serve` on a loopback port with a random key. It ends with this process; if
+// it dies earlier, it is started again on the same port.
 
 import type { ChildProcess } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -89,7 +89,7 @@ export class EmbeddedServer {
       });
       child.once("error", reject);
       child.once("exit", (code, signal) => {
-        // Nobody here sends it that.
+        // This process never sends SIGKILL to a server that runs.
         const reason =
           signal === "SIGKILL"
             ? "SIGKILL, mostly the kernel's answer to out of memory"

@@ -1,5 +1,5 @@
-// What of a model fits: how many sequences SkyRL can sample, and train on, at once in a memory. An estimate, to be said before anything
-// is fetched, and to choose sizes by.
+// How many sequences SkyRL can sample, and train on, at once in the memory there is: an estimate, shown before anything is fetched, by which
+// sizes are chosen.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import {
@@ -13,11 +13,11 @@ import { readConfig } from "../../../engine/hf-folder.ts";
 
 export interface Sizes {
   parameters: number;
-  /** Of one number, as SkyRL keeps it. */
+  /** Bytes of one number, as SkyRL keeps it. */
   width: number;
-  /** Of an adapter's numbers, for each of its rank. */
+  /** Numbers of an adapter of rank 1. */
   adapterPerRank: number;
-  /** Keys and values of a token. */
+  /** Numbers in the keys and values of a token. */
   tokenNumbers: number;
   layers: number;
   heads: number;
@@ -72,7 +72,7 @@ export function sizesOf(folder: string): Sizes | undefined {
   };
 }
 
-/** The numbers that a folder's weights are in, as its config says. */
+/** The type of a folder's weights, as its config says. */
 export function dtypeOf(folder: string): unknown {
   const { torch_dtype: older, dtype = older } = configIn(folder);
   return dtype;
@@ -81,7 +81,7 @@ export function dtypeOf(folder: string): unknown {
 export const configIn = (folder: string): Record<string, unknown> =>
   JSON.parse(readFileSync(join(folder, "config.json"), "utf8"));
 
-/** Of the memory that is there, what XLA and its workspace leave. */
+/** The share of the memory that XLA and its workspace leave. */
 const usable = 0.85;
 /** SkyRL computes logits of so many tokens at a time. */
 const logitsAtOnce = 1024;

@@ -21,7 +21,7 @@ import { gib, size } from "../machine.ts";
 
 export const skyrlVersion = "0.3.0";
 const uvVersion = "0.13.8";
-/** What the locked versions are there for. */
+/** The Pythons that the locked versions are for. */
 const pythons = ["3.12", "3.13"];
 const neededGib = 8;
 

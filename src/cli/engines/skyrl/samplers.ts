@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 const unnamed = /^ss\d+_seq\d+\.tar\.gz$/;
 
-/** Removes the samplers without a name of each model but the newest ones. */
+/** Removes each model's samplers without a name, except for the newest `keep`. */
 export function dropSamplers(checkpoints: string, keep: number): void {
   for (const model of entriesOf(checkpoints)) {
     const folder = join(checkpoints, model, "sampler_weights");

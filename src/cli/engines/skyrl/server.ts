@@ -27,10 +27,10 @@ interface SkyrlStart extends EngineStart {
 
 const beside = (name: string) => fileURLToPath(new URL(`./${name}`, import.meta.url));
 const keeper = beside("keep.py");
-/** A session's models are unloaded by who made them; this is for those that could not. */
+/** Clients unload their models; this is for a client that was killed. */
 const sessionTimeoutS = 7200;
 const stopMs = 30_000;
-/** The newest is sampled; the trial of a server samples two. */
+/** Training samples the newest; the trial of a server samples two. */
 const samplersKept = 3;
 const checkpointsOf = ({ stateDir }: Pick<SkyrlStart, "stateDir">) => join(stateDir, "checkpoints");
 
@@ -100,7 +100,7 @@ export async function startSkyrl(start: SkyrlStart): Promise<RunningEngine> {
   }
 }
 
-/** Requests of an earlier process, which nobody waits for, would be computed first. */
+/** Requests of an earlier process would be computed first, although nobody waits for them. */
 function forgetRequests(python: string, database: string): void {
   if (!existsSync(database)) return;
   const statement =

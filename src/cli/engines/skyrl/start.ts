@@ -19,7 +19,7 @@ import { startSkyrl } from "./server.ts";
 
 /** What SkyRL's JAX backend computes. */
 const computed = /^(Llama|Llama3|Qwen3|Qwen3Moe|Qwen3_5|DeepseekV3|Glm4MoeLite)For(CausalLM|ConditionalGeneration)$/;
-/** The base model's, a run's, the one that samplers are tried on, and one to evaluate; and as many again for what was not freed. */
+/** Adapters at once: the base model's, a run's, the one that samplers are tried on, one to evaluate; and as many that were not freed yet. */
 const adapters = 8;
 /** CUDA 13, which the locked versions are built for, wants this driver. */
 const oldestDriver = 580;
@@ -44,7 +44,7 @@ export async function start(options: EngineStart): Promise<RunningEngine> {
       ...options,
       python,
       platform: gpu ? "cuda" : "cpu",
-      // SkyRL takes a name for a folder where one of that name lies beside it.
+      // SkyRL takes a model's name for a folder where there is one of that name in its working folder.
       workFolder: placeModel(stateDir, model, folder),
       backendConfig: { ...backendConfig(config, fit), ...config.engine_config },
       exact: dtypeOf(folder) === "float32",
@@ -70,7 +70,7 @@ async function lookAtMachine(logger: Logger): Promise<Gpu | undefined> {
   return gpu;
 }
 
-/** One command at a time has a run's database and checkpoints. */
+/** Only one command at a time may use a run's database and checkpoints. */
 function hold(stateDir: string): () => void {
   const lock = takeLock(join(stateDir, "lock"));
   if ("release" in lock) return lock.release;
