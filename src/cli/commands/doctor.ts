@@ -83,7 +83,7 @@ async function examine(
   signal: AbortSignal,
 ): Promise<number> {
   const folder = scratchFolder("doctor");
-  const bench = new Workbench(config, { engineFiles: engineFiles(folder), logger: silentLogger, signal });
+  const bench = new Workbench(config, { ...engineFiles(folder), logger: silentLogger, signal });
   let failures = 0;
   /** Runs a check; what depends on a failed one is left out. */
   const check = async <T>(name: string, work: () => Promise<{ value: T; found: string }>): Promise<T | undefined> => {

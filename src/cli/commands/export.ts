@@ -29,7 +29,7 @@ import { commandOf } from "../command.ts";
 import { connectEngine, engineFiles } from "../parts/connect.ts";
 import { interruptible } from "../terminal/interrupt.ts";
 import { stderrLogger as logger, say } from "../terminal/loggers.ts";
-import { Progress, showDownload } from "../terminal/progress.ts";
+import { Progress, whileDownloading } from "../terminal/progress.ts";
 import { checkpointFolder } from "../weights/borrow-checkpoint.ts";
 import { runKey, runOf } from "../weights/find-run.ts";
 import { engineOfRun, findWeights } from "../weights/find-weights.ts";
@@ -202,17 +202,7 @@ async function openBase(
 ): Promise<BaseModel> {
   const isHere = !isHubId(name) && (options.base !== "" || bundledModel(name) !== undefined);
   if (!options.merge && !isHere) return { name: name || modelName, files: new Map() };
-  const progress = new Progress({ label: "base model" });
-  try {
-    return await openBaseModel(name, {
-      signal,
-      weights: options.merge,
-      onNotice: (line) => progress.print(line),
-      onProgress: showDownload(progress),
-    });
-  } finally {
-    progress.end();
-  }
+  return whileDownloading("base model", (show) => openBaseModel(name, { ...show, signal, weights: options.merge }));
 }
 
 /** What is written, and what it is made of. */

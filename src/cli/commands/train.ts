@@ -146,12 +146,12 @@ async function trainInto(
   };
   const files = engineFiles(run.path);
   const bench = new Workbench(config, {
-    engineFiles: files,
+    ...files,
     logger,
     signal: drain,
-    engineKind: kind,
+    kind,
     outage,
-    onEngineLost: (error) => cancel.abort(error),
+    onLost: (error) => cancel.abort(error),
   });
   try {
     // Everything that can be wrong is found here, before the first billed call; what a name can be wrong in first, the sandbox's trial last.

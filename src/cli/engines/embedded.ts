@@ -25,7 +25,7 @@ export const embedded: LocalEngine = {
       // A run samples from a few policies at a time; each holds its weights and what it has computed of prompts.
       args: [`model=${folder}`, `model_name=${model}`, ...(audit ? [`audit=${audit}`] : []), "max_samplers=6"],
       onRestart: (reason) => logger.warn(`the embedded engine ended (${reason}) and is started again`),
-      ...(onLost && { onLost }),
+      onLost,
     });
   },
 };

@@ -2,19 +2,22 @@
 import type { TrainConfig } from "../../rl/config.ts";
 import type { Logger } from "../../runs/log.ts";
 
-export interface EngineStart {
-  /** The base model, as a person names it. */
-  model: string;
-  config: Partial<TrainConfig>;
-  /** Where it keeps checkpoints and what it knows of them. */
+export interface EngineOptions {
+  /** Where an engine of this machine keeps checkpoints and what it knows of them. */
   stateDir: string;
   /** Gets what it says. */
   logFile: string;
   logger: Logger;
   /** Ends an installation, a download, or the wait for its start. */
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
   /** Called when it is gone for good. */
-  onLost?(error: Error): void;
+  onLost?: ((error: Error) => void) | undefined;
+}
+
+export interface EngineStart extends EngineOptions {
+  /** The base model, as a person names it. */
+  model: string;
+  config: Partial<TrainConfig>;
 }
 
 export interface RunningEngine {

@@ -7,7 +7,7 @@ import { WhetstoneError } from "../../core/errors.ts";
 import { HubError } from "../../hub/errors.ts";
 import { isHubId } from "../../hub/hub.ts";
 import { modelFolder } from "../../hub/model-folder.ts";
-import { Progress, showDownload } from "../terminal/progress.ts";
+import { whileDownloading } from "../terminal/progress.ts";
 import { gib } from "./machine.ts";
 
 /** The bundled model. */
@@ -17,23 +17,8 @@ export const bundledName = "nano-coder";
 const besideWeights = 1.25;
 
 /** The folder of a model; `check` looks at what comes before its weights. */
-export async function fetchModel(
-  source: string,
-  check: (folder: string) => void,
-  signal: AbortSignal | undefined,
-): Promise<string> {
-  const progress = new Progress({ label: basename(source) });
-  try {
-    return await modelFolder(source, {
-      check,
-      onNotice: (line) => progress.print(line),
-      onProgress: showDownload(progress),
-      ...(signal && { signal }),
-    });
-  } finally {
-    progress.end();
-  }
-}
+export const fetchModel = (source: string, check: (folder: string) => void, signal?: AbortSignal): Promise<string> =>
+  whileDownloading(basename(source), (show) => modelFolder(source, { ...show, check, ...(signal && { signal }) }));
 
 /** The same of a model that the embedded engine is to compute. */
 export async function embeddedModel(source: string, signal?: AbortSignal): Promise<string> {

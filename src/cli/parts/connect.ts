@@ -9,8 +9,8 @@ import { shellCommand } from "../../core/shell.ts";
 import { type EnginePreset, presetConfig, type TrainConfig } from "../../rl/config.ts";
 import { type OfferedModel, offeredModels, offerOf } from "../../rl/offered.ts";
 import type { EngineName } from "../../rl/prices.ts";
-import { type Logger, redact } from "../../runs/log.ts";
-import type { RunningEngine } from "../engines/engine.ts";
+import { redact } from "../../runs/log.ts";
+import type { EngineOptions, RunningEngine } from "../engines/engine.ts";
 import { isLocal, localEngines } from "../engines/index.ts";
 import { bundledName, isMissing } from "../engines/model.ts";
 import { nearestModel } from "./nearest-model.ts";
@@ -79,21 +79,17 @@ export interface EngineConnection {
   close(): Promise<void>;
 }
 
+export interface ConnectOptions extends EngineOptions {
+  /** How long an outage of the server may last, and who hears about it; without it, the client's defaults. */
+  outage?: { patienceMs: number; onOutage(news: OutageNews): void } | undefined;
+  /** Default: what settings and environment ask for. */
+  kind?: EngineName | undefined;
+}
+
 /** Connects to the engine; one of this machine is started first. Nothing is billed. */
 export async function connectEngine(
   config: Pick<TrainConfig, "base_url"> & Partial<TrainConfig>,
-  options: {
-    stateDir: string;
-    logFile: string;
-    logger: Logger;
-    /** Ends a download of the model. */
-    signal?: AbortSignal;
-    onLost?: (error: Error) => void;
-    /** How long an outage of the server may last, and who hears about it; without it, the client's defaults. */
-    outage?: { patienceMs: number; onOutage(news: OutageNews): void } | undefined;
-    /** Default: what settings and environment ask for. */
-    kind?: EngineName | undefined;
-  },
+  options: ConnectOptions,
 ): Promise<EngineConnection> {
   const kind = options.kind ?? engineKind(config);
   const { model_name: model = bundledName } = config;

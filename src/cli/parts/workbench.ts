@@ -13,27 +13,14 @@ import { withinServer } from "../../rl/frozen-samplers.ts";
 import { type JudgeOptions, judgeByTests } from "../../rl/judge.ts";
 import { withinWindow } from "../../rl/offered.ts";
 import { openRenderer } from "../../rl/open-renderer.ts";
-import type { EngineName } from "../../rl/prices.ts";
 import { loadProblems } from "../../rl/tasks.ts";
-import type { Logger } from "../../runs/log.ts";
-import { checkModel, connectEngine, type EngineConnection } from "./connect.ts";
+import { type ConnectOptions, checkModel, connectEngine, type EngineConnection } from "./connect.ts";
 import { type GraderConnection, openGrader } from "./grader.ts";
 import { tellStrayErrors } from "./stray-errors.ts";
 import { loadVerifiers } from "./verifiers-environment.ts";
 import { dataWork, ownWork, supervisedWork, type Work, type WorkOptions } from "./work.ts";
 
-interface WorkbenchOptions {
-  /** Where the embedded engine keeps its state and its log. */
-  engineFiles: { stateDir: string; logFile: string };
-  logger: Logger;
-  signal: AbortSignal;
-  /** The engine; unless given, settings and environment decide. */
-  engineKind?: EngineName | undefined;
-  /** How long an outage of the server may last, and who hears about it. */
-  outage?: Parameters<typeof connectEngine>[1]["outage"];
-  /** Called when the embedded engine is gone for good. */
-  onEngineLost?(error: Error): void;
-}
+type WorkbenchOptions = ConnectOptions & { signal: AbortSignal };
 
 export class Workbench {
   readonly #options: WorkbenchOptions;
@@ -116,9 +103,7 @@ export class Workbench {
 
   /** Connects to the engine; refuses a model it does not offer. */
   async engine(): Promise<EngineConnection> {
-    const { engineFiles, logger, signal, onEngineLost, outage, engineKind: kind } = this.#options;
-    const onLost = onEngineLost ? { onLost: onEngineLost } : {};
-    return this.#keep(await connectEngine(this.#config, { ...engineFiles, logger, signal, kind, outage, ...onLost }));
+    return this.#keep(await connectEngine(this.#config, this.#options));
   }
 
   /** Checks that the engine has the model; the smaller context window counts from here on. */

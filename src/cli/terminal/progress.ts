@@ -82,14 +82,27 @@ export class Progress {
   }
 }
 
-/** Shows how much of a file has come. */
-export const showDownload =
-  (progress: Progress) =>
-  ({ path, receivedBytes, totalBytes }: { path: string; receivedBytes: number; totalBytes: number }): void =>
-    progress.update(Math.round(receivedBytes / 1e6), {
-      fraction: receivedBytes / (totalBytes || 1),
-      note: `MB of ${path}`,
+interface Downloading {
+  onNotice(line: string): void;
+  onProgress(download: { path: string; receivedBytes: number; totalBytes: number }): void;
+}
+
+/** Shows how much of each file has come, while the work downloads some. */
+export async function whileDownloading<T>(label: string, work: (show: Downloading) => Promise<T>): Promise<T> {
+  const progress = new Progress({ label });
+  try {
+    return await work({
+      onNotice: (line) => progress.print(line),
+      onProgress: ({ path, receivedBytes, totalBytes }) =>
+        progress.update(Math.round(receivedBytes / 1e6), {
+          fraction: receivedBytes / (totalBytes || 1),
+          note: `MB of ${path}`,
+        }),
     });
+  } finally {
+    progress.end();
+  }
+}
 
 /** Shows `label` with the seconds so far and what was last noted, until the work is over. */
 export async function waitingFor<T>(label: string, work: (note: (what: string) => void) => Promise<T>): Promise<T> {

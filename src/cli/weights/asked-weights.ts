@@ -70,7 +70,7 @@ export async function withWeights<T>(
     const { weights, config, engine: where } = plan;
     const bench = new Workbench(
       { ...config, base_url: where.baseUrl },
-      { engineFiles: filesOf(plan, scratch), logger, signal, engineKind: where.kind },
+      { ...filesOf(plan, scratch), logger, signal, kind: where.kind },
     );
     benches.push(bench);
     await bench.environment();

@@ -21,7 +21,7 @@ interface EmbeddedServerOptions {
   /** Default a minute. */
   healthyMs?: number;
   /** Called when it keeps dying and is not started any more: nobody will answer on its port. */
-  onLost?(error: WhetstoneError): void;
+  onLost?: ((error: WhetstoneError) => void) | undefined;
 }
 
 /** Deaths in a row; after one that lived for `healthyMs` the count begins anew. */
