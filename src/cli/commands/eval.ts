@@ -32,7 +32,7 @@ import {
 } from "../problems/suite-work.ts";
 import { interruptible } from "../terminal/interrupt.ts";
 import { stderrLogger as logger } from "../terminal/loggers.ts";
-import { Progress } from "../terminal/progress.ts";
+import { type Progress, withProgress } from "../terminal/progress.ts";
 import { type Asked, planAsking, withWeights } from "../weights/asked-weights.ts";
 import { sayRun } from "../weights/find-run.ts";
 
@@ -218,11 +218,11 @@ async function measure(
 ): Promise<Evaluation> {
   const { label, sampler, engine, tasks, rollOuts } = side;
   const policy = policyOf(sampler);
-  const progress = new Progress({ label, total: tasks.length * config.eval_num_samples });
-  side.progress = progress;
-  let graded = 0;
-  try {
-    const isOwn = config.env !== "" && !codeEnvironment(config.env);
+  const isOwn = config.env !== "" && !codeEnvironment(config.env);
+  const total = tasks.length * config.eval_num_samples;
+  const evaluation = await withProgress({ label, total }, (progress) => {
+    side.progress = progress;
+    let graded = 0;
     const rollOut = rollOuts({
       record: async (event) => {
         if (event.type === "graded") progress.update(++graded);
@@ -230,13 +230,10 @@ async function measure(
       ...drawsOf("eval", config, engine.kind !== "hosted"),
       shape: (grade, tokens) => weighRewards(grade, tokens, config, isOwn ? "environment" : "tests"),
     });
-    const evaluation = await evaluate(tasks, policy, rollOut, signal, ks);
-    progress.end();
-    print(label, evaluation);
-    return evaluation;
-  } finally {
-    progress.end();
-  }
+    return evaluate(tasks, policy, rollOut, signal, ks);
+  });
+  print(label, evaluation);
+  return evaluation;
 }
 
 /** The outcomes that an earlier `out=` wrote. */

@@ -43,7 +43,7 @@ import { Workbench } from "../parts/workbench.ts";
 import { agreesToCost } from "../terminal/agree.ts";
 import { askAboutRun } from "../terminal/ask.ts";
 import { type Interrupts, interruptible } from "../terminal/interrupt.ts";
-import { Progress } from "../terminal/progress.ts";
+import { withProgress } from "../terminal/progress.ts";
 import { TrainDisplay } from "../text/train-display.ts";
 import { report } from "../text/train-report.ts";
 import { borrowWeights } from "../weights/named-weights.ts";
@@ -247,25 +247,21 @@ function sayReady(run: Run, config: TrainConfig, facts: RunFacts & { engine: Eng
 }
 
 async function loadWork(run: Run, bench: Workbench, renderer: Renderer): Promise<Work> {
-  const progress = new Progress({ label: "data" });
-  const onProgress = (split: string, update: LoadProgress) => {
-    if (update.stage === "read") return progress.update(update.rows, { note: `rows of ${split}` });
-    const { receivedBytes, totalBytes } = update;
-    const fraction = receivedBytes / (totalBytes || 1);
-    progress.update(Math.round(receivedBytes / 1e6), { fraction, note: "MB downloaded" });
-  };
-  try {
-    const splits = bench.config.eval_every > 0 ? (["train", "test"] as const) : (["train"] as const);
-    const work = await bench.work(renderer, { splits, onProgress });
-    progress.end();
-    const { train, test, warning } = work.summary;
-    run.logger.info(`train    ${train}`);
-    if (test !== undefined) run.logger.info(`test     ${test}`);
-    if (warning) run.logger.warn(warning);
-    return work;
-  } finally {
-    progress.end();
-  }
+  const splits = bench.config.eval_every > 0 ? (["train", "test"] as const) : (["train"] as const);
+  const work = await withProgress({ label: "data" }, (progress) => {
+    const onProgress = (split: string, update: LoadProgress) => {
+      if (update.stage === "read") return progress.update(update.rows, { note: `rows of ${split}` });
+      const { receivedBytes, totalBytes } = update;
+      const fraction = receivedBytes / (totalBytes || 1);
+      progress.update(Math.round(receivedBytes / 1e6), { fraction, note: "MB downloaded" });
+    };
+    return bench.work(renderer, { splits, onProgress });
+  });
+  const { train, test, warning } = work.summary;
+  run.logger.info(`train    ${train}`);
+  if (test !== undefined) run.logger.info(`test     ${test}`);
+  if (warning) run.logger.warn(warning);
+  return work;
 }
 
 function showConfig(run: Run, record: Readonly<Record<string, unknown>>, path = run.path): void {

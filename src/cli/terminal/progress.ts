@@ -82,41 +82,46 @@ export class Progress {
   }
 }
 
+/** Shows progress for as long as the work goes on. */
+export async function withProgress<T>(options: ProgressOptions, work: (progress: Progress) => Promise<T>): Promise<T> {
+  const progress = new Progress(options);
+  try {
+    return await work(progress);
+  } finally {
+    progress.end();
+  }
+}
+
 interface Downloading {
   onNotice(line: string): void;
   onProgress(download: { path: string; receivedBytes: number; totalBytes: number }): void;
 }
 
 /** Shows how much of each file has come, while the work downloads some. */
-export async function whileDownloading<T>(label: string, work: (show: Downloading) => Promise<T>): Promise<T> {
-  const progress = new Progress({ label });
-  try {
-    return await work({
+export const whileDownloading = <T>(label: string, work: (show: Downloading) => Promise<T>): Promise<T> =>
+  withProgress({ label }, (progress) =>
+    work({
       onNotice: (line) => progress.print(line),
       onProgress: ({ path, receivedBytes, totalBytes }) =>
         progress.update(Math.round(receivedBytes / 1e6), {
           fraction: receivedBytes / (totalBytes || 1),
           note: `MB of ${path}`,
         }),
-    });
-  } finally {
-    progress.end();
-  }
-}
+    }),
+  );
 
 /** Shows `label` with the seconds so far and what was last noted, until the work is over. */
-export async function waitingFor<T>(label: string, work: (note: (what: string) => void) => Promise<T>): Promise<T> {
-  const progress = new Progress({ label });
-  const started = performance.now();
-  let note = "";
-  const show = () => progress.update(Math.round((performance.now() - started) / 1000), { note: `s  ${note}` });
-  const timer = setInterval(show, 250);
-  try {
-    return await work((what) => {
-      note = what;
-    });
-  } finally {
-    clearInterval(timer);
-    progress.end();
-  }
-}
+export const waitingFor = <T>(label: string, work: (note: (what: string) => void) => Promise<T>): Promise<T> =>
+  withProgress({ label }, async (progress) => {
+    const started = performance.now();
+    let note = "";
+    const show = () => progress.update(Math.round((performance.now() - started) / 1000), { note: `s  ${note}` });
+    const timer = setInterval(show, 250);
+    try {
+      return await work((what) => {
+        note = what;
+      });
+    } finally {
+      clearInterval(timer);
+    }
+  });

@@ -6,7 +6,7 @@ import { version } from "../../core/program.ts";
 import { adapterFiles } from "../../export/adapter.ts";
 import { isHubId } from "../../hub/hub.ts";
 import { pushFolder, requireToken } from "../../hub/push.ts";
-import { Progress } from "../terminal/progress.ts";
+import { withProgress } from "../terminal/progress.ts";
 
 interface Pushed {
   out: string;
@@ -28,18 +28,14 @@ export const isExport = (out: string) =>
   [adapterFiles.config, "config.json"].some((name) => existsSync(join(out, name)));
 
 export async function push({ out, push: id, private: isPrivate }: Pushed, signal: AbortSignal): Promise<number> {
-  const progress = new Progress({ label: "pushing" });
-  try {
-    const { url, commit } = await pushFolder(out, id, {
+  const { url, commit } = await withProgress({ label: "pushing" }, (progress) =>
+    pushFolder(out, id, {
       isPrivate,
       summary: `Upload ${basename(resolve(out))} with Whetstone ${version}`,
       signal,
       onFile: (path, done, files) => progress.update(done, { note: `of ${files} large files, ${path}` }),
-    });
-    progress.end();
-    console.log(`${url}: commit ${commit.slice(0, 8)}`);
-    return 0;
-  } finally {
-    progress.end();
-  }
+    }),
+  );
+  console.log(`${url}: commit ${commit.slice(0, 8)}`);
+  return 0;
 }
