@@ -8,7 +8,7 @@ import type { Command, CommandEntry } from "./command.ts";
 
 type Group = Readonly<Record<string, CommandEntry>>;
 
-/** Those that work on the checkout itself; the package is without them. */
+/** Commands that work on the checkout itself; the package does not have them. */
 const ofCheckout: Group = {
   bench: {
     summary: "benchmarks, as ratios measured in one run",
@@ -136,7 +136,7 @@ export const commandGroups: Readonly<Record<string, Group>> = {
   },
 };
 
-/** By its address, so that no build takes it along; a Node that runs prepared source needs the loader to read what stands outside it. */
+/** Imported by address, so that no build includes it; where Node runs prepared source, the loader reads what stands outside of it. */
 async function fromScripts(name: string): Promise<{ command: Command }> {
   await import(new URL("../core/ts-loader.mjs", import.meta.url).href);
   return import(new URL(`../../scripts/${name}`, import.meta.url).href);

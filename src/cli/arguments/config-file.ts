@@ -9,7 +9,7 @@ import { isRedacted } from "../../runs/log.ts";
 
 export interface ConfigFile {
   entries: { name: string; value: unknown; shown: string; origin: string }[];
-  /** It is the record of a run: it also holds what are no settings. */
+  /** It is the record of a run, which also holds facts that are no settings. */
   ofRun: boolean;
   /** What was left out and may be missed. */
   notices: string[];

@@ -42,8 +42,8 @@ export function askedRun(named: string, checkpoints: readonly string[], given: R
 }
 
 /**
- * The settings that a run was last trained with, and which of them were not written down whole. A value that is refused today is no
- * hindrance where another one is `given`.
+ * The settings that a run was last trained with, with a notice for each that was not written down whole. A value that is refused today
+ * does no harm where another one is `given`.
  */
 export function recordedSettings(
   run: string,
@@ -69,7 +69,7 @@ export function recordedSettings(
     isRedacted(value) ? [`${key} was written down without its password and is left out; give it again`] : [],
   );
   const config = TrainConfig.parse(settings);
-  // Of the others the address says which one it is.
+  // Servers are known by their addresses.
   const named = given["base_url"] === undefined && isLocal(config.engine) ? config.engine : "";
   return { config: { ...config, engine: named }, notices };
 }
@@ -83,7 +83,7 @@ export async function settingsOfRun(
   const chosen = Object.fromEntries(
     Object.entries(options).filter(([key]) => given.has(key) && key in TrainConfig.shape),
   ) as Partial<TrainConfig>;
-  // Nothing is trained here: what was recorded of that may be a value that is refused today.
+  // Nothing is trained here, so recorded settings of training may hold values that are refused today.
   const base =
     run === ""
       ? await presetConfigFor(chosen.preset, () => presetFor(chosen))

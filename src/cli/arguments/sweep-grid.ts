@@ -6,7 +6,7 @@ import { whet } from "../../core/program.ts";
 import { takesCommas, type Written } from "./options.ts";
 import { type ParsedTrainArguments, parseTrainArguments, TrainArguments } from "./train-config.ts";
 
-/** More runs than this are a slip more often than they are meant. */
+/** More runs than this are more often a slip than meant. */
 const maxRuns = 100;
 
 /** The keys of `./whet train`, but for the one that says what to do with a run that is there: a sweep goes on with it. */
@@ -95,7 +95,7 @@ export function gridOf({ files, typed }: Asked): { keys: string[]; members: Memb
 const combinations = (lists: readonly (readonly string[])[]): string[][] =>
   lists.reduce<string[][]>((all, list) => all.flatMap((one) => list.map((value) => [...one, value])), [[]]);
 
-/** Text as a part of a folder's name that every command can take; what that cannot say is told apart by a hash. */
+/** Text as a part of a folder's name that every command can take; where characters are lost, a hash keeps names apart. */
 function inName(text: string, maxLength = 40): string {
   const plain = text.replaceAll(/[^\w.+-]+/g, "-").slice(-maxLength);
   if (plain === text && text !== "") return plain;

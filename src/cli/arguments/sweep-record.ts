@@ -1,4 +1,4 @@
-// What a sweep was asked for, in its folder: whoever names the folder goes on with it, from wherever that is done.
+// What a sweep was asked for, in its folder: naming the folder goes on with it, from anywhere.
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { z } from "zod";
@@ -12,13 +12,13 @@ import { sweepFile } from "../../runs/overview.ts";
 import type { Asked } from "./sweep-grid.ts";
 
 const Record = z.object({
-  /** Where it was typed: names of files are meant from there. */
+  /** Where it was typed: names of files are relative to it. */
   cwd: z.string(),
   files: z.array(z.string()),
   typed: z.array(z.object({ name: z.string(), shown: z.string() })),
   /** Keys with a password, which is never written down: they have to be given again. */
   secret: z.array(z.string()),
-  /** What all runs may cost at most was agreed to. */
+  /** The most that all runs may cost, as it was agreed to. */
   agreed: z.number().optional(),
 });
 type Record = z.output<typeof Record>;

@@ -42,7 +42,7 @@ export interface ParsedTrainArguments {
   /** Undefined: the engine decides. */
   preset: TrainConfig["preset"] | undefined;
   dryRun: boolean;
-  /** What a run may cost was agreed to. */
+  /** The cost is agreed to without a question. */
   yes: boolean;
   /** The given keys of the config only. */
   given: Partial<TrainConfig>;
@@ -102,14 +102,14 @@ export function resolveConfig(
   return { config, warnings: validateConfig(config) };
 }
 
-/** A file or folder that is there, behind what says what it is of. */
+/** The absolute path of a file or folder that is there, with its prefix (verifiers:) kept. */
 function fileFromAnywhere(named: string): string {
   const prefix = named.startsWith(verifiersPrefix) ? verifiersPrefix : "";
   const path = named.slice(prefix.length);
   return /\/|\.(gguf|py|[cm]?[jt]s)$/.test(path) && existsSync(path) ? prefix + resolve(path) : named;
 }
 
-/** Tests have names that are known; what a module's reward function gives is known when it does. */
+/** Refuses names of rewards that tests do not give; those of a module's reward function are known only when it runs. */
 function checkRewardNames({ env, reward_weights: weights, format_coef }: TrainConfig): void {
   if (env !== "" && !codeEnvironment(env)) return;
   const name = Object.keys(weights).find((name) => !["tests", "length"].includes(name));

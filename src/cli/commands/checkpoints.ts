@@ -59,7 +59,7 @@ export const command = commandOf(CheckpointsOptions, {
     if (options.run !== "" || isLocal(engineKind(options))) options.run = runOf(options.run);
     return interruptible(async (signal) => {
       if (!options.prune) return look(options, undefined, signal);
-      // Held, so that nobody writes the run meanwhile: what it needs could change.
+      // Locked: a process that writes the run could change what it needs.
       const release = lockRunDirectory(options.run);
       try {
         return await look(options, rule, signal);
@@ -89,7 +89,7 @@ interface Row extends StoredCheckpoint {
   of: string;
 }
 
-/** Neither a key nor anything that a terminal would obey. */
+/** Text without keys and without control characters. */
 const shown = (text: string) => visible(redact(text));
 
 async function prune(

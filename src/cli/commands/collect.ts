@@ -95,7 +95,7 @@ async function collectAll(options: CollectOptions, given: ReadonlySet<string>, s
 
 async function planOf(options: CollectOptions, given: ReadonlySet<string>): Promise<AskPlan> {
   const config = await settingsOfRun(options.run, options, given);
-  // What a supervised run learned from are answers, and not problems to ask.
+  // A supervised run's train_data are answers, not problems to ask.
   const own = config.method === "sft" && !given.has("train_data") ? presetConfig(config.preset) : config;
   const asked: TrainConfig = { ...config, method: "rl", train_data: own.train_data };
   return planAsking(options.checkpoint, options.run, asked, options, given);

@@ -23,7 +23,7 @@ export const command = commandOf(DashboardOptions, {
   words: Number.POSITIVE_INFINITY,
   run({ options, words }) {
     const here = findRuns(process.cwd()).length > 0 ? [process.cwd()] : [];
-    // A folder of runs is one too.
+    // A folder of runs can be named too.
     const find = (word: string) => lookUp(word) ?? (existsSync(word) ? word : findRun(word));
     const roots = words.length > 0 ? words.map(find) : [runsFolder(), ...here];
     return interruptible(async (signal) => {

@@ -25,7 +25,7 @@ export const command = commandOf(DiagnoseOptions, {
   async run({ options }) {
     const run = runOf(options.run);
     const findings = diagnose(run, eventsOf(run), Date.now());
-    // What was undone has no symptoms any more, and brings none about.
+    // A cause in steps that were undone is shown without symptoms.
     const causes = [
       ...causesOf(findings.filter(({ rewound }) => !rewound)),
       ...findings.filter(({ rewound }) => rewound).map((root) => ({ root, symptoms: [], level: root.finding.level })),

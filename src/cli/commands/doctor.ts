@@ -115,7 +115,7 @@ async function examine(
         return { value, found: config.env };
       }));
     if (isOwn === undefined) return verdict(failures, ready);
-    // Whether an environment of somebody's own grades programs is seen when it does.
+    // An environment of somebody's own may not grade programs at all; the sandbox opens when it does.
     const grading = isOwn ? undefined : await checkSandbox();
     if (grading) await check("languages", languagesHere);
     const gradeMs = grading && (await check("grader", () => timeGrader(grading, signal)));
@@ -240,7 +240,7 @@ function showForecast(config: TrainConfig, measured: Measured, problems: number)
   if (!tariff) console.log(`forecast  ${noPrice(config.model_name, missing)}`);
 }
 
-/** Without lengths: what a step takes at most, which is known. */
+/** Where no lengths of answers were measured: what a step takes at most. */
 function showMost(
   config: TrainConfig,
   parts: { gradeMs: number | undefined; sampled: ProbedSample; promptTokens: number; turns: number },

@@ -1,4 +1,4 @@
-// `./whet engines`: the engines of this machine, what of them is installed and how much disk that takes; and takes it away.
+// `./whet engines`: the engines of this machine, what is installed of them and how much disk it takes; removes one.
 import { execFile } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { promisify } from "node:util";
@@ -67,7 +67,7 @@ async function remove(name: string): Promise<number> {
       `${name} is in use by process ${user}. Wait until it has ended, or end it: kill ${user}`,
     );
   const disk = await diskOf(folder);
-  // Out of the way first: one that is removed in part would look whole.
+  // Renamed first: a folder that is removed in part would look whole.
   const aside = `${folder}.removed`;
   rmSync(aside, { recursive: true, force: true });
   renameSync(folder, aside);

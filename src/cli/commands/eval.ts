@@ -132,7 +132,7 @@ async function evaluateAll(options: EvalOptions, given: ReadonlySet<string>, sig
 interface Side extends Asked {
   tasks: Task[];
   rollOuts: RollOuts;
-  /** What was read, where that is not said already. */
+  /** What was read; undefined for a suite, whose notes say it. */
   summary?: string | undefined;
   /** Shows an outage, once there is progress. */
   progress?: Progress;
@@ -160,7 +160,7 @@ async function dataOf({ bench, renderer }: Asked, print: (line: string) => void)
   return { tasks, rollOuts: work.rollOuts(renderer, bench.config, code), summary: summary.test };
 }
 
-/** Leaves the sides the problems that all of them can answer; `known` are outcomes of an earlier evaluation to compare with. */
+/** Keeps of each side the problems that all can answer; `known` are outcomes of an earlier evaluation to compare with. */
 function keepShared(sides: readonly Side[], known: readonly ProblemOutcome[] | undefined): void {
   const [first, ...others] = [...sides.map(({ tasks }) => tasks), ...(known ? [known] : [])].map(
     (list) => new Set(list.map(({ id }) => id)),

@@ -132,7 +132,7 @@ async function exportRun(options: ExportOptions, signal: AbortSignal): Promise<v
 
 /** The base model's name; a merge must know where its weights are. */
 function baseNameOf(options: ExportOptions, modelName: string): string {
-  // A variant's weights are the model's.
+  // A variant of a model has the same weights.
   const name = options.base || withoutVariant(modelName);
   if (!options.merge || options.base !== "" || bundledModel(name) !== undefined || existsSync(name)) return name;
   throw new ConfigError(
@@ -142,7 +142,7 @@ function baseNameOf(options: ExportOptions, modelName: string): string {
   );
 }
 
-/** SkyRL sends no archives; what it saved is one in the run's folder. */
+/** SkyRL sends no archives; the one that it saved is in the run's folder. */
 async function skyrlAdapter(run: string, record: CheckpointRecord, scratch: string): Promise<string> {
   const [model = "", ...rest] = (record.sampler_path ?? "").replace("tinker://", "").split("/");
   const saved = join(engineFiles(run).stateDir, "checkpoints", model, "sampler_weights");
@@ -225,7 +225,7 @@ async function write(options: ExportOptions, parts: Parts, signal: AbortSignal):
     progress.update(Math.round(done / 1e6), { fraction: done / total, note: `of ${bytesOf(total)}` });
   let checked: Checked = { done: [], left: ["with any library: python=none"] };
   const name = basename(resolve(out));
-  // What other programs load the base from: a name that only this installation knows is none.
+  // Other programs load a bundled model from its folder: they do not know its name.
   const loadable = bundledModel(base.name) ?? base.name;
   const card = modelCard({
     name,

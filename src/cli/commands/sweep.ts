@@ -107,7 +107,7 @@ async function startSweep(args: readonly string[]): Promise<number> {
   }
 }
 
-/** Where the sweep is and what it is: what its folder says, with what is typed now in place of it. */
+/** The sweep's folder, and what is asked for: what the folder's record says, unless it is typed now. */
 function placeOf(word: string | undefined, now: Asked): { folder: string; asked: Asked; agreed?: number | undefined } {
   const typed = now.typed.findLast(({ name }) => name === "log_path")?.shown;
   if (word === undefined) {
@@ -122,7 +122,7 @@ function placeOf(word: string | undefined, now: Asked): { folder: string; asked:
       `There is no sweep in ${word}. ${whet} sweep learning_rate=1e-3,4e-3 log_path=${word} begins one.`,
     );
   const asked = askedAgain(folder, record, { ...now, files: now.files.map((file) => resolve(file)) });
-  // Names of files are meant from where they were typed.
+  // Names of files are relative to where they were typed.
   process.chdir(record.cwd);
   return { folder, asked, agreed: record.agreed };
 }
@@ -189,13 +189,13 @@ async function trainAll(sweep: Sweep, open: readonly Part[], interrupts: Interru
   return code !== 0 && codes.every((one) => one === 0 || one === budgetExitCode) ? budgetExitCode : code;
 }
 
-/** How a run's process ended, and why where it is no good end. */
+/** How a run's process ended; the reason only where it failed. */
 interface End {
   code: number | null;
   reason?: string;
 }
 
-/** Trains in a process of its own; a failure in there is that run's alone. */
+/** Trains in a process of its own: a failure there ends that run alone. */
 async function trainPart(part: Part, { drain, cancel }: Interrupts, beside: boolean): Promise<End> {
   const { path, label, words, plan } = part;
   await leftAlone(part, drain);
@@ -240,7 +240,7 @@ async function leftAlone({ path, label }: Part, drain: AbortSignal): Promise<voi
   }
 }
 
-/** The table on the terminal, the same with curves on a page, and how to go on. `failed`: what the runs' journals may not know. */
+/** The table on the terminal, the same with curves on a page, and how to go on. `failed`: why processes ended, which the runs' journals may not know. */
 function report({ folder, keys, parts, fixed }: Sweep, failed: ReadonlyMap<Part, string> = new Map()): number {
   const results = parts.map((part) => readMember(part, failed.get(part)));
   const { header, rows, members, notes, next } = sweepTable(keys, results);

@@ -102,7 +102,7 @@ export async function startTraining(parsed: ParsedTrainArguments): Promise<numbe
   }
 }
 
-/** The run was ended by its budget. */
+/** The exit code of a run that its budget ended. */
 export const budgetExitCode = 3;
 
 /** Everything that a run does before its first billed call, in a folder that is gone afterwards. */
@@ -154,7 +154,7 @@ async function trainInto(
     onLost: (error) => cancel.abort(error),
   });
   try {
-    // Everything that can be wrong is found here, before the first billed call; what a name can be wrong in first, the sandbox's trial last.
+    // Everything that can be wrong is found here, before the first billed call: wrong names first, the slow trial of the sandbox last.
     await bench.environment();
     borrowWeights(weights, config.log_path || run.path, {
       kind,
@@ -219,7 +219,7 @@ async function trainInto(
     });
     return finish(run, outcome);
   } catch (error) {
-    // A wait that was cut short says so in its own words; why it was is what matters.
+    // The error says that a wait was cut short; the reason is the signal's.
     throw cancel.signal.aborted ? cancel.signal.reason : error;
   } finally {
     await bench.close();
@@ -227,7 +227,7 @@ async function trainInto(
   }
 }
 
-/** The end of a dry run: the settings, and what would be gone on with. */
+/** The end of a dry run: the settings, and what the command would do. */
 function sayReady(run: Run, config: TrainConfig, facts: RunFacts & { engine: EngineName }, forecast: Forecast): number {
   const path = config.behavior_if_log_dir_exists === "delete" ? "" : config.log_path;
   const { record, changes } = runRecord(path || run.path, config, facts);

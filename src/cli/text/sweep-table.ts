@@ -32,7 +32,7 @@ interface SweepTable {
   rows: string[][];
   /** The best first, those that have nothing to compare last. */
   members: MemberResult[];
-  /** What is to be said of it, in whole sentences. */
+  /** Whole sentences about the table. */
   notes: string[];
   /** What to do with the best. */
   next: { why: string; command: string }[];
@@ -97,10 +97,10 @@ export function sweepTable(keys: readonly string[], results: readonly MemberResu
   };
 }
 
-/** A column that says nothing where all of it is `usual`. */
+/** A column is left out where every cell is `usual`. */
 const column = (title: string, cell: (row: Row) => string, usual?: string) => ({ title, cell, usual });
 
-/** The score is undefined for a run that nothing should be made of. */
+/** The score is undefined for a run that cannot be compared: it is not over, or training broke it. */
 function figuresOf({ view, state }: MemberResult) {
   const { first, last } = evaluationPair(view);
   const rewards = view.steps.flatMap(({ metrics }) => metrics["mean_reward"] ?? []);
@@ -127,7 +127,7 @@ function figuresOf({ view, state }: MemberResult) {
 
 type Row = MemberResult & ReturnType<typeof figuresOf>;
 
-/** By Pass@1 only where each has one: it is no reward. */
+/** Pass@1 where every run has one, else the reward: the two cannot be compared. */
 const scoreOf = ({ last, reward }: Row, measured: boolean) => (measured ? last!.pass1!.rate : (reward ?? -1));
 
 function stepsOf({ steps, config }: RunView): string {

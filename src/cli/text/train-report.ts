@@ -53,7 +53,7 @@ export function report(run: Run, view: RunView): void {
     const what = harmed ? "this run went wrong" : "the diagnosis has an error";
     run.logger.error(`${what} after step ${broken.since}, ${sayFinding(broken.finding)}`);
   }
-  // Nothing is made of a policy that its training broke.
+  // No command is suggested for a policy that training broke.
   const next = [
     ...(broken ? [diagnoseCommand(run.path)] : []),
     ...(harmed ? [] : nextCommands(run.path, view, first, last)),
