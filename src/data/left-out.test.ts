@@ -120,10 +120,11 @@ describe("a row that cannot be used is named with its place and its columns", ()
   });
 });
 
-test("every reason has words of its own, and stands in docs/data.md", () => {
-  const page = readFileSync(new URL("../../docs/data.md", import.meta.url), "utf8");
+test("every reason has words of its own, and stands in docs/data.md, or in docs/grading.md when it is about tests", () => {
+  const page = (name: string) => readFileSync(new URL(`../../docs/${name}.md`, import.meta.url), "utf8");
+  for (const reason of Object.keys(dropReasons)) expect(page("data")).toContain(`\`${reason}\``);
+  for (const reason of testReasons) expect(page("grading")).toContain(`\`${reason}\``);
   for (const reason of [...Object.keys(dropReasons), ...testReasons]) {
-    expect(page).toContain(`\`${reason}\``);
     const head = { fields: {}, where: "line 1", columns: [] };
     expect(describeProblem(head, reason, (name) => dropReasonTexts[name as keyof typeof dropReasonTexts])).not.toBe(
       reason,
