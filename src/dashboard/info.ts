@@ -3,6 +3,7 @@ import { metricCharts, metricMeaning } from "../runs/metric-names.ts";
 import { stateOf, writerOf } from "../runs/overview.ts";
 import { startedFrom } from "../runs/started-from.ts";
 import type { DoneStep } from "../runs/view.ts";
+import type { Info, Pulse, Series } from "./page/types.d.ts";
 import type { RunIndex } from "./run-index.ts";
 
 /** The figures that the overview shows; others are asked for by name. */
@@ -25,7 +26,7 @@ export function pulseOf(index: RunIndex) {
     sinceStep: { ...view.sinceStep },
     walked: index.isWalking ? index.progress : 1,
     problem: index.problem ?? null,
-  };
+  } satisfies Pulse;
 }
 
 /** What changes now and then. */
@@ -49,7 +50,7 @@ export function infoOf({ view }: RunIndex) {
       symptoms: symptoms.map(({ since, finding: { id, message, steps } }) => ({ id, message, steps, since })),
     })),
     notes: view.notes.filter(({ level, type }) => level !== "INFO" || type !== "log").slice(-100),
-  };
+  } satisfies Info;
 }
 
 /** Some figures of the steps from a row on, rounded to what a chart can show; null where one is missing or not finite. */
@@ -60,7 +61,7 @@ export function sliceOf(steps: readonly DoneStep[], names: readonly string[], fr
     const column = rows.map(({ metrics }) => shown(metrics[name]));
     if (column.some((value) => value !== null)) columns[name] = column;
   }
-  return { from, steps: rows.map(({ step }) => step), columns };
+  return { from, steps: rows.map(({ step }) => step), columns } satisfies Series;
 }
 
 const shown = (value: number | undefined) =>

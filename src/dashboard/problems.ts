@@ -3,6 +3,7 @@ import { problemsOf } from "../runs/problems.ts";
 import { ratesBySource } from "../runs/rates.ts";
 import type { RunView } from "../runs/view.ts";
 import { notFound } from "./errors.ts";
+import type { Comparison, ListedProblem, Problem } from "./page/types.d.ts";
 
 /** Every problem that the run met, in the order it met them. */
 export const listProblems = (view: RunView) =>
@@ -22,13 +23,14 @@ export const listProblems = (view: RunView) =>
       outcomes,
       /** In evaluations: the share that passed, first and last. */
       evaluated: first && last ? { first: rate(first), last: rate(last) } : null,
-    };
+    } satisfies ListedProblem;
   });
 
 /** One problem: each attempt with what it came to, and each evaluation. */
 export function problemOf(view: RunView, id: string) {
   // As an address can hold it.
-  for (const problem of problemsOf(view).values()) if (wellFormed(problem.id) === id) return { ...problem, id };
+  for (const problem of problemsOf(view).values())
+    if (wellFormed(problem.id) === id) return { ...problem, id } satisfies Problem;
   throw notFound(`Problem ${id}`);
 }
 
@@ -50,7 +52,7 @@ export function compareEvaluationsOf({ evaluations }: RunView, a: number, b: num
     b,
     rows,
     sources: sources.map((source) => ({ source, before: from[source] ?? null, after: to[source] ?? null })),
-  };
+  } satisfies Comparison;
 }
 
 const wellFormed = (text: string) => text.replaceAll(/\p{Cs}/gu, "\uFFFD");

@@ -5,6 +5,7 @@ import { ratesBySource } from "../runs/rates.ts";
 import { detailsOf, readGroups, readSample } from "./details.ts";
 import { DashboardError, notFound } from "./errors.ts";
 import { infoOf, pulseOf, sliceOf } from "./info.ts";
+import type { Answer, EvaluationDetail, GroupDetail, Stages, Step, Tokens } from "./page/types.d.ts";
 import { compareEvaluationsOf, listProblems, problemOf } from "./problems.ts";
 import type { RunIndex } from "./run-index.ts";
 import { pieces, promptText } from "./tokens.ts";
@@ -71,7 +72,7 @@ function spansOf({ view }: RunIndex, query: URLSearchParams) {
   const beside = [...view.evaluations.values()]
     .filter(({ start, end }) => end >= first && start <= last)
     .map(({ step, start, end }) => ({ step, start, end }));
-  return { from, to, rows, steps, evaluations: beside };
+  return { from, to, rows, steps, evaluations: beside } satisfies Stages;
 }
 
 function stepOf(index: RunIndex, step: number) {
@@ -90,7 +91,7 @@ function stepOf(index: RunIndex, step: number) {
     metrics: finite(steps[row]?.metrics ?? {}),
     spans: steps[row]?.spans ?? [],
     groups,
-  };
+  } satisfies Step;
 }
 
 function evaluationOf(index: RunIndex, step: number) {
@@ -98,7 +99,8 @@ function evaluationOf(index: RunIndex, step: number) {
   const groups = readGroups(index, "eval", step);
   if (!evaluation && groups.length === 0) throw notFound(`The evaluation of step ${step}`);
   const sources = ratesBySource(evaluation?.outcomes ?? []);
-  return { step, done: evaluation !== undefined, metrics: finite(evaluation?.metrics ?? {}), sources, groups };
+  const metrics = finite(evaluation?.metrics ?? {});
+  return { step, done: evaluation !== undefined, metrics, sources, groups } satisfies EvaluationDetail;
 }
 
 async function groupOf({ index, numbers: [batch, group] }: Asked, phase: Phase) {
@@ -109,13 +111,13 @@ async function groupOf({ index, numbers: [batch, group] }: Asked, phase: Phase) 
     ids instanceof Int32Array
       ? await promptText(index.view.config, ids)
       : { text: null, note: "The journal no longer has the tokens of this step (keep_journal=checkpoint)." };
-  return { ...detailsOf(found), phase, batch, prompt };
+  return { ...detailsOf(found), phase, batch: batch!, prompt } satisfies GroupDetail;
 }
 
 function sampleOf({ index, numbers: [batch, group, sample] }: Asked, phase: Phase) {
   const found = readSample(index, phase, batch!, group!, sample!);
   if (!found) throw notFound(`Answer ${sample} of group ${group} of step ${batch}`);
-  return found;
+  return found satisfies Answer;
 }
 
 /** The tokens of a sample, turn by turn: what the model was shown behind its first prompt, and what it wrote. */
@@ -142,7 +144,7 @@ async function tokensOf({ index, numbers: [number, group, sample] }: Asked, phas
     note: texts[0]?.note ?? null,
     logprobs: figures("logprobs"),
     trained: turns.some(({ trainer }) => trainer) ? figures("trained") : null,
-  };
+  } satisfies Tokens;
 }
 
 const rounded = (value: number | undefined) =>

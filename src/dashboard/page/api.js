@@ -2,6 +2,8 @@
 // @ts-check
 import { inAddress } from "./text.js";
 
+/** @import { Info, Pulse, Series } from "./types.d.ts" */
+
 /** An answer that says why there is none. */
 export class AskError extends Error {
   /** @param {string} message @param {string} code */
@@ -38,8 +40,8 @@ export class RunStore extends EventTarget {
     this.id = id;
     /** @type {number[]} */ this.steps = [];
     /** @type {Record<string, (number | null)[]>} */ this.columns = {};
-    this.info = null;
-    this.pulse = null;
+    /** @type {Info | null} */ this.info = null;
+    /** @type {Pulse | null} */ this.pulse = null;
     /** "connecting", "open", "lost" or "ended". */
     this.connection = "connecting";
     this.stream = new EventSource(`api/${runPath(id)}/live`);
@@ -94,7 +96,7 @@ export class RunStore extends EventTarget {
     this.scheduled = document.hidden ? window.setTimeout(tell, 300) : requestAnimationFrame(tell);
   }
 
-  /** @param {{ from: number, steps: number[], columns: Record<string, (number | null)[]> }} slice */
+  /** @param {Series} slice */
   #rows({ from, steps, columns }) {
     this.steps.length = from;
     for (const step of steps) this.steps.push(step);

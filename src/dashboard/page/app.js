@@ -15,6 +15,8 @@ import { runsView } from "./runs.js";
 import { stepView } from "./step.js";
 import { applyTheme } from "./theme.js";
 
+/** @import { ListedRun } from "./types.d.ts" */
+
 /**
  * @typedef {{ run: string, numbers: number[], words: string[], query: URLSearchParams, store: RunStore | null, signal: AbortSignal,
  *   link: (path: string) => string, go: (path: string) => void, keys: Record<string, () => void>, onEnd: (end: () => void) => void,
@@ -126,6 +128,7 @@ async function find(parts) {
   if (parts[0] === "run" && parts[1] !== undefined)
     return { view: null, run: decodeURIComponent(parts[1]), rest: parts.slice(2) };
   if (parts[0] === "runs") return { view: runsView, run: "", rest: [] };
+  /** @type {{ runs: ListedRun[] }} */
   const { runs } = await ask("runs");
   // A single run is shown at once.
   return runs.length === 1 ? { view: null, run: runs[0].id, rest: [] } : { view: runsView, run: "", rest: [] };

@@ -3,10 +3,12 @@
 import uPlot from "../vendor/uplot/uPlot.esm.js";
 import { h, picker, say, show } from "./dom.js";
 
+/** @import { Evaluation } from "./types.d.ts" */
+
 /**
  * @typedef {{ label: string, values: (number | null)[], color: string, points?: boolean, dash?: boolean, fill?: string, width?: number,
  *   scale?: string, low?: (number | null)[], high?: (number | null)[], format?: (value: number | null) => string }} Line
- * @typedef {{ title: string, hint?: string, stacked?: boolean, range?: [number | null, number | null], height?: number, sync?: string,
+ * @typedef {{ title: string, hint?: string, stacked?: boolean, range?: readonly [number | null, number | null], height?: number, sync?: string,
  *   onStep?: (step: number) => void, format?: (value: number | null) => string, empty?: string, optional?: boolean, log?: boolean }} ChartOptions
  */
 
@@ -236,7 +238,7 @@ export class Chart {
 
 /**
  * At least what is asked for, wider where the values go beyond.
- * @param {[number | null, number | null] | undefined} range @returns {uPlot.Range.Function}
+ * @param {readonly [number | null, number | null] | undefined} range @returns {uPlot.Range.Function}
  */
 function yRange(range) {
   return (_, low, high) => {
@@ -264,7 +266,7 @@ export const smoothingPicker = (weight, onChoose) =>
 
 /**
  * A figure of every evaluation that has it, with its interval where it is Pass@1.
- * @param {string} metric @param {{ step: number, metrics: Record<string, number> }[]} evaluations
+ * @param {string} metric @param {readonly Evaluation[]} evaluations
  */
 export function evaluated(metric, evaluations) {
   const known = evaluations.filter(({ metrics }) => metrics[metric] !== undefined);

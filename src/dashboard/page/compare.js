@@ -18,6 +18,8 @@ import {
 } from "./dom.js";
 import { worstError } from "./findings.js";
 
+/** @import { Evaluation, Info, ListedRun, Pulse, Series } from "./types.d.ts" */
+
 const tints = ["blue", "orange", "green", "violet", "red", "teal", "gray"];
 const offered = [
   "mean_reward",
@@ -47,12 +49,12 @@ const incomparable = [
   },
   { what: "rewards are for other training problems", keys: ["data_fingerprint"] },
 ];
-const isOwn = ({ info }) => String(info.config.sandbox).startsWith("own");
+const isOwn = (/** @type {{ info: Info }} */ { info }) => String(info.config.sandbox).startsWith("own");
 
 /** @type {import("./app.js").View} */
 export async function compareView(place, context) {
+  /** @type {{ runs: ListedRun[] }} */
   const { runs } = await ask("runs", { signal: context.signal });
-  /** @type {string[]} */
   const ids = runs.map(({ id }) => id);
   /** @type {string[]} */
   let chosen = context.query.getAll("run").filter((id) => ids.includes(id));
@@ -76,6 +78,7 @@ export async function compareView(place, context) {
     );
     const all = await Promise.all(
       chosen.map(async (id) => {
+        /** @type {[Info & Pulse, Series]} */
         const [info, series] = await Promise.all([
           ask(runPath(id), { signal: context.signal }),
           ask(`${runPath(id)}/series?name=${inAddress(metric)}&name=mean_reward&name=mean_correct`, {
@@ -171,7 +174,8 @@ export async function compareView(place, context) {
 
 /**
  * @typedef {(number | null)[]} Column
- * @param {string} metric @param {any} info @param {any} series @returns {{ steps: number[], values: Column, low?: Column, high?: Column }}
+ * @typedef {{ id: string, info: Info & Pulse, series: Series }} Compared
+ * @param {string} metric @param {Info} info @param {Series} series @returns {{ steps: number[], values: Column, low?: Column, high?: Column }}
  */
 function pointsOf(metric, info, series) {
   if (!metric.startsWith("eval/"))
@@ -179,7 +183,7 @@ function pointsOf(metric, info, series) {
   return evaluated(metric, info.evaluations);
 }
 
-/** Where they came to, and the settings in which they differ. @param {HTMLElement} place @param {any[]} all */
+/** Where they came to, and the settings in which they differ. @param {HTMLElement} place @param {Compared[]} all */
 function drawTable(place, all) {
   const keys = [...new Set(all.flatMap(({ info }) => Object.keys(info.config)))];
   const differing = keys.filter(
@@ -187,20 +191,24 @@ function drawTable(place, all) {
       new Set(all.map(({ info }) => JSON.stringify(info.config[key]))).size > 1 &&
       !["log_path", "wandb_run_id", "started_at"].includes(key),
   );
-  const tail = ({ series, info }, /** @type {string} */ name, /** @type {(value: number) => string} */ text) => {
-    const values = (series.columns[name] ?? [])
-      .filter((/** @type {number | null} */ value) => value !== null)
-      .slice(-5);
+  /** @param {Compared} one @param {string} name @param {(value: number) => string} text */
+  const tail = ({ series, info }, name, text) => {
+    const values = (series.columns[name] ?? []).filter((value) => value !== null).slice(-5);
     if (values.length === 0) return "–";
-    const mean =
-      values.reduce((/** @type {number} */ sum, /** @type {number} */ value) => sum + value, 0) / values.length;
+    const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
     const answers = values.length * Number(info.config.prompts_per_step) * Number(info.config.completions_per_prompt);
     return [text(mean), quiet(Number.isFinite(answers) ? ` ${count(answers)} answers` : "")];
   };
   const quiet = (/** @type {string} */ text) => h("span.quiet", text);
-  /** @type {[string, (one: any) => any][]} */
+  /** @type {[string, (one: Compared) => import("./dom.js").Child][]} */
   const facts = [
-    ["state", ({ info }) => [info.state, worstError(info) ? `, ${plain(worstError(info).id)}` : ""]],
+    [
+      "state",
+      ({ info }) => {
+        const worst = worstError(info);
+        return [info.state, worst ? `, ${plain(worst.id)}` : ""];
+      },
+    ],
     ["steps", ({ info }) => String(info.step + 1)],
     ["reward, last 5 steps", (one) => tail(one, "mean_reward", show)],
     ["correct, last 5 steps", (one) => tail(one, "mean_correct", percent)],
@@ -236,8 +244,10 @@ function drawTable(place, all) {
   );
 }
 
-/** @param {any} evaluation */
+/** @param {Evaluation | undefined} evaluation */
 const evaluationCell = (evaluation) => {
   const pass1 = pass1Of(evaluation?.metrics);
-  return pass1 ? [interval(pass1), h("span.quiet", `, ${show(pass1.n)} problems after step ${evaluation.step}`)] : "–";
+  return evaluation && pass1
+    ? [interval(pass1), h("span.quiet", `, ${show(pass1.n)} problems after step ${evaluation.step}`)]
+    : "–";
 };

@@ -7,6 +7,10 @@ import { append, h, inAddress, plain, replace, say, show, signed, textBlock, unt
 import { facts, failure, groupCrumbs, statement } from "./group.js";
 import { badge, chip } from "./verdict.js";
 
+/** @import { Answer, GroupDetail, TokenPart, Tokens } from "./types.d.ts" */
+
+/** @typedef {Tokens & { kinds: TokenPart[] }} DrawnTokens `kinds`: the part that each token is of. */
+
 /** What tokens can be coloured by. */
 const modes = [
   { id: "none", label: "shown and written" },
@@ -30,6 +34,7 @@ export async function completionView(place, context) {
   const phase = words[0];
   const groupPath = `${phase}/${batch}/group/${number}`;
   const path = `${groupPath}/sample/${index}`;
+  /** @type {[Answer, GroupDetail]} */
   const [sample, group] = await Promise.all([
     ask(`${runPath(context.run)}/${path}`, { signal: context.signal }),
     ask(`${runPath(context.run)}/${groupPath}`, { signal: context.signal }),
@@ -90,7 +95,7 @@ export async function completionView(place, context) {
   drawTokens();
 }
 
-/** The program, or the answer, beside why it was judged so. @param {any} sample */
+/** The program, or the answer, beside why it was judged so. @param {Answer} sample */
 function judgement(sample) {
   const isTold = sample.talk.length > 0 && sample.code === null;
   const reason = failure(sample);
@@ -113,14 +118,14 @@ function judgement(sample) {
   );
 }
 
-/** @param {any} sample */
+/** @param {Answer} sample */
 function why(sample) {
   if (sample.verdict === "pass") return `${sample.passed} of ${sample.total} tests.`;
   if (sample.status === "format_error") return "The answer has no closed code block, so there was nothing to run.";
   return "The journal has no failing test for this answer.";
 }
 
-/** Answers of the other verdict are the ones to compare with. @param {any} group @param {number} index */
+/** Answers of the other verdict are the ones to compare with. @param {GroupDetail} group @param {number} index */
 function pairFor(group, index) {
   const own = group.samples[index];
   const other =
@@ -129,7 +134,7 @@ function pairFor(group, index) {
   return other ? [index, other.sample] : [index];
 }
 
-/** @param {HTMLElement} place @param {import("./app.js").Context} context @param {string} path @param {any} sample */
+/** @param {HTMLElement} place @param {import("./app.js").Context} context @param {string} path @param {Answer} sample */
 function tokensPart(place, context, path, sample) {
   const readout = h("p.readout", { "aria-live": "polite" }, "Point at a token, or move with the arrow keys.");
   const body = h("div.text.tokens", {
@@ -140,14 +145,15 @@ function tokensPart(place, context, path, sample) {
   });
   const legend = h("p.quiet");
   const choice = h("div.choice", { role: "group", "aria-label": "Colour tokens by" });
-  /** @type {any} */
+  /** @type {DrawnTokens | null} */
   let data = null;
   let failed = "";
   place.append(h("div.row", h("h2", "Tokens"), choice), legend, body, readout);
   const load = async () => {
     try {
-      data = await ask(`${runPath(context.run)}/${path}/tokens`, { signal: context.signal });
-      data.kinds = data.parts.flatMap((part) => Array(part.length).fill(part));
+      /** @type {Tokens} */
+      const answer = await ask(`${runPath(context.run)}/${path}/tokens`, { signal: context.signal });
+      data = { ...answer, kinds: answer.parts.flatMap((part) => Array(part.length).fill(part)) };
     } catch (error) {
       failed = error instanceof Error ? error.message : String(error);
     }
@@ -167,7 +173,9 @@ function tokensPart(place, context, path, sample) {
       kind === "context"
         ? `${token}: shown to the model, never trained on`
         : `${token}: log-probability ${show(own)} (p = ${show(own === null ? null : Math.exp(own))})` +
-          (other === undefined || other === null ? "" : `, trainer ${show(other)}, gap ${signed(own - other)}`) +
+          (other === undefined || other === null
+            ? ""
+            : `, trainer ${show(other)}, gap ${signed(own === null ? null : own - other)}`) +
           (sample.advantage === null || kind !== "trained" ? "" : `, advantage ${signed(sample.advantage)}`);
   };
   body.addEventListener("pointerover", (event) => {
@@ -175,7 +183,7 @@ function tokensPart(place, context, path, sample) {
     if (index !== undefined) pick(Number(index));
   });
   body.addEventListener("keydown", (event) => {
-    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    const by = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : undefined;
     if (by === undefined) return;
     event.preventDefault();
     event.stopPropagation();
@@ -214,7 +222,7 @@ function tokensPart(place, context, path, sample) {
   return draw;
 }
 
-/** @param {HTMLElement} body @param {any} data @param {(number | null)[]} shades @param {number} from @param {number} amount */
+/** @param {HTMLElement} body @param {DrawnTokens} data @param {(number | null)[]} shades @param {number} from @param {number} amount */
 function drawPieces(body, data, shades, from, amount) {
   const { pieces, kinds } = data;
   const to = Math.min(pieces.length, from + amount);
@@ -249,7 +257,7 @@ function drawPieces(body, data, shades, from, amount) {
   }
 }
 
-/** Shades between −1 and 1. @param {string} by @param {any} data @param {any} sample @returns {(number | null)[]} */
+/** Shades between −1 and 1. @param {string} by @param {DrawnTokens} data @param {Answer} sample @returns {(number | null)[]} */
 function valuesOf(by, data, sample) {
   if (by === "advantage") {
     const { advantage } = sample;
@@ -258,27 +266,26 @@ function valuesOf(by, data, sample) {
     );
   }
   // The less likely, the stronger: a token of probability 1/50 is as strong as it gets.
-  if (by === "logprob")
-    return data.pieces.map((/** @type {string} */ _, /** @type {number} */ index) =>
-      data.logprobs[index] == null ? null : -Math.sqrt(Math.min(1, -data.logprobs[index] / 4)),
-    );
-  if (by === "gap")
-    return data.pieces.map((/** @type {string} */ _, /** @type {number} */ index) =>
-      data.trained?.[index] == null || data.logprobs[index] == null
-        ? null
-        : Math.max(-1, Math.min(1, (data.logprobs[index] - data.trained[index]) / 0.5)),
-    );
+  if (by === "logprob") return data.logprobs.map((own) => (own === null ? null : -Math.sqrt(Math.min(1, -own / 4))));
+  if (by === "gap") return gapsOf(data).map((gap) => (gap === null ? null : Math.max(-1, Math.min(1, gap / 0.5))));
   return data.pieces.map(() => null);
 }
 
-/** @param {string} by @param {any} data @param {any} sample */
+/** What the sampler gave each token above what the trainer did. @param {DrawnTokens} data */
+const gapsOf = ({ logprobs, trained }) =>
+  logprobs.map((own, index) => {
+    const other = trained?.[index] ?? null;
+    return own === null || other === null ? null : own - other;
+  });
+
+/** @param {string} by @param {DrawnTokens} data @param {Answer} sample */
 function legendOf(by, data, sample) {
   const notes = data.note ? ` Tokens are shown by number: ${data.note}` : "";
   const mean = (/** @type {number[]} */ list) =>
     list.length === 0 ? null : list.reduce((sum, value) => sum + value, 0) / list.length;
-  const known = (/** @type {any[] | null} */ list) => (list ?? []).filter((value) => value !== null);
+  const known = (/** @type {(number | null)[]} */ list) => list.filter((value) => value !== null);
   const lengthOf = (/** @type {RegExp} */ kind) =>
-    data.parts.reduce((/** @type {number} */ sum, part) => sum + (kind.test(part.kind) ? part.length : 0), 0);
+    data.parts.reduce((sum, part) => sum + (kind.test(part.kind) ? part.length : 0), 0);
   const written = lengthOf(/sampled|trained/);
   if (by === "advantage")
     return `Every token that is trained on has its answer's advantage: ${signed(sample.advantage)}. Blue pushes up, red down.${notes}`;
@@ -287,11 +294,9 @@ function legendOf(by, data, sample) {
   if (by === "gap") {
     if (!data.trained)
       return `This answer was not trained on, or its update is not over: the trainer's figures are not known.${notes}`;
-    const gaps = data.logprobs.map((/** @type {number} */ own, /** @type {number} */ index) =>
-      own === null || data.trained[index] === null ? null : own - data.trained[index],
-    );
-    const largest = known(gaps).reduce((most, gap) => Math.max(most, Math.abs(gap)), 0);
-    return `Sampler minus trainer, full colour at 0.5; mean ${signed(mean(known(gaps)))}, largest ${show(largest)}. Blue: the sampler found it likelier.${notes}`;
+    const gaps = known(gapsOf(data));
+    const largest = gaps.reduce((most, gap) => Math.max(most, Math.abs(gap)), 0);
+    return `Sampler minus trainer, full colour at 0.5; mean ${signed(mean(gaps))}, largest ${show(largest)}. Blue: the sampler found it likelier.${notes}`;
   }
   const shown = lengthOf(/context/);
   return `${written} tokens of the model, ${lengthOf(/trained/)} of them trained on (underlined in blue)${shown > 0 ? `; ${shown} that it was shown in between (gray)` : ""}.${notes}`;

@@ -3,14 +3,17 @@
 import { ask, runPath } from "./api.js";
 import { clock, h, table, untrusted, when } from "./dom.js";
 
+/** @import { Info } from "./types.d.ts" */
+
 /** @type {import("./app.js").View} */
 export async function configView(place, context) {
+  /** @type {Info} */
   const { config, sessions, checkpoints } = await ask(runPath(context.run), { signal: context.signal });
   context.title(`config · ${context.run}`);
   const value = (/** @type {unknown} */ one) =>
     h("code", untrusted(typeof one === "string" ? one || '""' : (JSON.stringify(one) ?? "unset")));
   const changed = new Set(sessions.flatMap(({ changes }) => changes.map(({ key }) => key)));
-  const changes = sessions.flatMap((session, /** @type {number} */ index) =>
+  const changes = sessions.flatMap((session, index) =>
     session.changes.map((change) => ({ ...change, index, at: session.openedAt })),
   );
   place.append(
@@ -39,7 +42,7 @@ export async function configView(place, context) {
       h("h2", "Sessions"),
       h(
         "ul.plain",
-        sessions.map(({ openedAt, lastAt, outcome, pid }, /** @type {number} */ index) =>
+        sessions.map(({ openedAt, lastAt, outcome, pid }, index) =>
           h(
             "li",
             `${index + 1}: ${when(openedAt)}, ${clock((lastAt - openedAt) / 1000)}, process ${pid}, ${outcome ?? "open"}`,

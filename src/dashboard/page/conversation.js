@@ -2,7 +2,9 @@
 // @ts-check
 import { count, h, plain, show, signed, textBlock, untrusted } from "./dom.js";
 
-/** @param {any} sample @returns {HTMLElement | null} */
+/** @import { Answer, Episode, Turn } from "./types.d.ts" */
+
+/** @param {Answer} sample @returns {HTMLElement | null} */
 export function conversation({ episode, talk }) {
   if (talk.length === 0) return null;
   return h(
@@ -12,13 +14,13 @@ export function conversation({ episode, talk }) {
     episode === null ? null : h("p", plain(episode.line)),
     h(
       "ol.turns",
-      talk.map((turn, /** @type {number} */ place) => said(turn, talk[place - 1]?.turn ?? null)),
+      talk.map((turn, place) => said(turn, talk[place - 1]?.turn ?? null)),
     ),
     episode === null ? null : figures(episode),
   );
 }
 
-/** @param {any} turn @param {number | null} before */
+/** @param {Turn} turn @param {number | null} before */
 function said({ turn, parent, counts, added, rewritten, text, calls, tokens, truncated, reward, seconds }, before) {
   const goesOn =
     rewritten !== null
@@ -50,12 +52,12 @@ function said({ turn, parent, counts, added, rewritten, text, calls, tokens, tru
       "div.said.assistant",
       h("h3", `turn ${turn} `, h("span.quiet", plain(facts.filter(Boolean).join(" · ")))),
       text === "" && calls.length > 0 ? null : textBlock(text, { label: `turn ${turn}`, first: 3000 }),
-      calls.map((/** @type {string} */ call) => h("p.call", h("span.quiet", "calls "), h("code", untrusted(call)))),
+      calls.map((call) => h("p.call", h("span.quiet", "calls "), h("code", untrusted(call)))),
     ),
   );
 }
 
-/** What the environment wrote down. @param {any} episode */
+/** What the environment wrote down. @param {Episode} episode */
 function figures({ metrics, log, ownSeconds }) {
   const rows = [...Object.entries(metrics).map(([name, value]) => [name, show(value, 5)]), ...Object.entries(log)];
   return h(

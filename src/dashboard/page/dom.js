@@ -5,6 +5,7 @@ import { hidden, nameOf } from "./text.js";
 export { inAddress, plain } from "./text.js";
 
 /** @typedef {any} Child A node, text, nothing, or a list of these. */
+/** @typedef {number | string | null | undefined} Figure */
 
 /**
  * An element: `h("p.quiet", { title: "…" }, "text", child)`. The tag may name classes; properties may be left out. `on…` are listeners,
@@ -150,16 +151,18 @@ export const picker = (label, choices, chosen, onChoose) =>
     `${label} `,
     h(
       "select",
-      { onchange: (event) => onChoose(event.target.value) },
+      {
+        onchange: (/** @type {Event} */ event) => onChoose(/** @type {HTMLSelectElement} */ (event.target).value),
+      },
       choices.map(([value, text]) => h("option", { value: String(value), selected: value === chosen }, text)),
     ),
   );
 
-/** A rate with its 95% interval. @param {{ rate: number, low: number, high: number } | null | undefined} rate */
+/** A rate with its 95% interval. @param {{ rate: Figure, low: Figure, high: Figure } | null | undefined} rate */
 export const interval = (rate) =>
   rate ? [percent(rate.rate), " ", h("span.quiet.range", `${percent(rate.low)} to ${percent(rate.high)}`)] : "–";
 
-/** Pass@1 of an evaluation. @param {Record<string, number> | undefined} metrics */
+/** Pass@1 of an evaluation. @param {Readonly<Record<string, number | string | null>> | undefined} metrics */
 export const pass1Of = (metrics) =>
   metrics?.["eval/pass@1"] === undefined
     ? null
@@ -170,9 +173,9 @@ export const pass1Of = (metrics) =>
         n: metrics["eval/n"],
       };
 
-/** A number as people read it. @param {number | null | undefined} value @param {number} [digits] */
+/** A number as people read it; one that JSON has no number for is text. @param {Figure} value @param {number} [digits] */
 export function show(value, digits = 3) {
-  if (value === null || value === undefined || !Number.isFinite(value)) return "–";
+  if (typeof value !== "number" || !Number.isFinite(value)) return "–";
   if (Number.isInteger(value) && Math.abs(value) < 1e6) return count(value);
   const size = Math.abs(value);
   if (size >= 1e6 || (size < 1e-3 && size > 0)) return value.toExponential(2);
@@ -182,9 +185,9 @@ export function show(value, digits = 3) {
 /** With thin spaces. @param {number} value */
 export const count = (value) => String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, "\u2009");
 
-/** @param {number | null | undefined} value */
+/** @param {Figure} value */
 export const percent = (value) =>
-  value === null || value === undefined || !Number.isFinite(value)
+  typeof value !== "number" || !Number.isFinite(value)
     ? "–"
     : `${(100 * value).toFixed(value > 0.995 || value < 0.005 ? 0 : 1)}%`;
 

@@ -5,8 +5,11 @@ import { h, inAddress, interval, pass1Of, percent, picker, replace, show, signed
 import { walkable } from "./keys.js";
 import { groupRow } from "./step.js";
 
+/** @import { ComparedProblem, ComparedSource, Comparison, EvaluationDetail, Info } from "./types.d.ts" */
+
 /** @type {import("./app.js").View} */
 export async function evaluationsView(place, context) {
+  /** @type {Info} */
   const { evaluations } = await ask(runPath(context.run), { signal: context.signal });
   context.title(`evaluations · ${context.run}`);
   if (evaluations.length === 0) {
@@ -22,6 +25,7 @@ export async function evaluationsView(place, context) {
   const result = h("div");
   const compare = async () => {
     history.replaceState(null, "", `${context.link("evals")}?a=${from}&b=${to}`);
+    /** @type {Comparison} */
     const { rows, sources } = await ask(`${runPath(context.run)}/evals/${from}/${to}`, { signal: context.signal });
     replace(result, drawSources(sources, from, to), drawComparison(rows, from, to, context));
   };
@@ -57,23 +61,25 @@ export async function evaluationsView(place, context) {
   await compare();
 }
 
-/** Pass@1 of each source in both. @param {any[]} sources @param {number} from @param {number} to */
+/** Pass@1 of each source in both. @param {ComparedSource[]} sources @param {number} from @param {number} to */
 const drawSources = (sources, from, to) =>
   table(
     "Pass@1 by source",
     ["source", "problems", `after step ${from}`, `after step ${to}`, "change"],
     sources.map(({ source, before, after }) => [
       untrusted(source),
-      show((after ?? before).problems),
+      show((after ?? before)?.problems),
       interval(before),
       interval(after),
       before && after ? `${signed(Number((100 * (after.rate - before.rate)).toFixed(1)))} points` : "–",
     ]),
   );
 
-/** @param {any[]} rows @param {number} from @param {number} to @param {import("./app.js").Context} context */
+/** @param {ComparedProblem[]} rows @param {number} from @param {number} to @param {import("./app.js").Context} context */
 function drawComparison(rows, from, to, context) {
-  const known = rows.filter(({ before, after }) => before !== null && after !== null);
+  const known = rows.flatMap(({ before, after, ...row }) =>
+    before === null || after === null ? [] : [{ ...row, before, after }],
+  );
   const sets = [
     { title: "Gained", kind: "good", list: known.filter(({ before, after }) => after > before) },
     { title: "Lost", kind: "bad", list: known.filter(({ before, after }) => after < before) },
@@ -116,6 +122,7 @@ function drawComparison(rows, from, to, context) {
 /** @type {import("./app.js").View} */
 export async function evaluationView(place, context) {
   const [step] = context.numbers;
+  /** @type {EvaluationDetail} */
   const data = await ask(`${runPath(context.run)}/eval/${step}`, { signal: context.signal });
   context.title(`evaluation ${step} · ${context.run}`);
   context.crumbs.push(

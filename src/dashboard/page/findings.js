@@ -2,10 +2,12 @@
 // @ts-check
 import { h, plain, replace, show, untrusted } from "./dom.js";
 
+/** @import { Cause, Info } from "./types.d.ts" */
+
 /** @type {Record<string, string>} */
 const marks = { error: "✕", warning: "!", note: "i" };
 
-/** @param {HTMLElement} place @param {any[]} causes @param {import("./app.js").Context} context */
+/** @param {HTMLElement} place @param {readonly Cause[]} causes @param {import("./app.js").Context} context */
 export function drawFindings(place, causes, context) {
   const text = JSON.stringify(causes);
   if (place.dataset.drawn === text) return;
@@ -19,13 +21,13 @@ export function drawFindings(place, causes, context) {
   );
 }
 
-/** The steps that a finding is about. @param {any} finding */
+/** The steps that a finding is about. @param {{ steps: readonly [number, number] }} finding */
 const where = ({ steps: [first, last] }) => (first === last ? `step ${first}` : `steps ${first} to ${last}`);
 
-/** The worst that was found, where it is an error. @param {any} info */
+/** The worst that was found, where it is an error. @param {Info | null} info */
 export const worstError = (info) => info?.causes.find(({ level }) => level === "error");
 
-/** @param {any} cause @param {Map<string | undefined, boolean>} open @param {import("./app.js").Context} context */
+/** @param {Cause} cause @param {Map<string | undefined, boolean>} open @param {import("./app.js").Context} context */
 function drawCause(cause, open, context) {
   const { id, level, message, figures = [], samples = [], means, remedy, command, since, action, symptoms } = cause;
   const steps = cause.steps ?? [since, since];

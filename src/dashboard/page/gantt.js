@@ -2,6 +2,8 @@
 // @ts-check
 import { clock, h, percent, replace, svg } from "./dom.js";
 
+/** @import { NamedSpan, Stages } from "./types.d.ts" */
+
 /** Rows from top to bottom; spans of other names are left out. */
 const rows = [
   { name: "sample", label: "sampling" },
@@ -14,12 +16,7 @@ const rows = [
 const rowHeight = 26;
 const labelWidth = 74;
 
-/**
- * @param {HTMLElement} place
- * @param {{ steps: { step: number, lag: number | null, spans: { name: string, start: number, end: number }[] }[],
- *   evaluations: { step: number, start: number, end: number }[] }} data
- * @param {(step: number) => void} onStep
- */
+/** @param {HTMLElement} place @param {Stages} data @param {(step: number) => void} onStep */
 export function drawGantt(place, { steps, evaluations }, onStep) {
   const bars = steps.flatMap(({ step, lag, spans }) =>
     spans.map((span) => ({ ...span, step, lag })).filter(({ name }) => rows.some((row) => row.name === name)),
@@ -102,7 +99,7 @@ export function drawGantt(place, { steps, evaluations }, onStep) {
 
 /**
  * The share of the time in which no bar of a stage ran.
- * @param {{ name: string, start: number, end: number }[]} bars @param {string} name @param {number} from @param {number} to
+ * @param {NamedSpan[]} bars @param {string} name @param {number} from @param {number} to
  */
 export function idleShare(bars, name, from, to) {
   let covered = 0;

@@ -7,6 +7,8 @@ import { h, inAddress, picker, plain, replace, show, signed, textBlock, untruste
 import { walkable } from "./keys.js";
 import { badge, kindOf, outcomes } from "./verdict.js";
 
+/** @import { Answer, AnswerTexts, GroupDetail, Sample, SampleDetail } from "./types.d.ts" */
+
 /** @type {import("./app.js").View} */
 export async function groupView(place, context) {
   const {
@@ -18,6 +20,7 @@ export async function groupView(place, context) {
   } = context;
   const phase = words[0];
   const path = `${phase}/${batch}/group/${number}`;
+  /** @type {GroupDetail} */
   const group = await ask(`${runPath(context.run)}/${path}`, { signal: context.signal });
   context.title(`group ${number} of step ${batch} · ${context.run}`);
   context.crumbs.push(...groupCrumbs(phase, batch, number));
@@ -76,7 +79,7 @@ export async function groupView(place, context) {
     }
     difference.scrollIntoView({ block: "nearest" });
   };
-  walkable(keys, () => cards.filter((/** @type {HTMLElement} */ element) => !element.hidden));
+  walkable(keys, () => cards.filter((element) => !element.hidden));
   if (number > 0) keys.ArrowLeft = () => context.go(`${phase}/${batch}/group/${number - 1}`);
   keys.ArrowRight = () => context.go(`${phase}/${batch}/group/${number + 1}`);
 
@@ -144,7 +147,7 @@ export const groupCrumbs = (phase, batch, number) => [
   { label: `group ${number}`, path: `${phase}/${batch}/group/${number}` },
 ];
 
-/** What was asked, and beneath it as the model saw it. @param {any} group @returns {HTMLElement} */
+/** What was asked, and beneath it as the model saw it. @param {GroupDetail} group @returns {HTMLElement} */
 export function statement({ question, prompt }) {
   return h(
     "section.card.statement",
@@ -163,10 +166,10 @@ export function statement({ question, prompt }) {
   );
 }
 
-/** @param {any} sample */
+/** @param {AnswerTexts} sample */
 export const programOf = (sample) => sample.code ?? sample.text;
 
-/** For each answer, the first one with the same program. @param {any[]} samples */
+/** For each answer, the first one with the same program. @param {Sample[]} samples */
 function firstOf(samples) {
   /** @type {Map<string, number>} */
   const seen = new Map();
@@ -180,7 +183,7 @@ function firstOf(samples) {
   return first;
 }
 
-/** @param {any} sample @param {number} same @param {string} href @param {Map<number, HTMLInputElement>} boxes @param {() => void} onChoose */
+/** @param {SampleDetail} sample @param {number} same @param {string} href @param {Map<number, HTMLInputElement>} boxes @param {() => void} onChoose */
 function card(sample, same, href, boxes, onChoose) {
   const box = /** @type {HTMLInputElement} */ (
     h("input", { type: "checkbox", onchange: onChoose, "aria-label": `answer ${sample.sample} in the diff` })
@@ -213,7 +216,7 @@ function card(sample, same, href, boxes, onChoose) {
   );
 }
 
-/** @param {any} sample */
+/** @param {SampleDetail | Answer} sample */
 export const facts = (sample) =>
   [
     `reward ${show(sample.reward)}`,
@@ -226,7 +229,7 @@ export const facts = (sample) =>
     .filter(Boolean)
     .join(" · ");
 
-/** The first failing test. @param {any} sample */
+/** The first failing test. @param {AnswerTexts} sample */
 export function failure(sample) {
   const { failure: failed, message } = sample;
   const parts = [];

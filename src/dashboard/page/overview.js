@@ -7,6 +7,8 @@ import { drawFindings } from "./findings.js";
 import { drawGantt } from "./gantt.js";
 import { drawMessages, drawReason } from "./sessions.js";
 
+/** @import { MetricChart, Series, Stages } from "./types.d.ts" */
+
 let smoothing = 0;
 
 /** @type {import("./app.js").View} */
@@ -27,12 +29,12 @@ export function overview(place, context) {
     grid.append(chart.figure);
     return chart;
   };
-  const addMetrics = (/** @type {any} */ { share, ...chart }) =>
+  const addMetrics = (/** @type {MetricChart} */ { share, ...chart }) =>
     add(chart.title, new Chart({ ...chart, ...(share ? { format: percent } : {}), onStep }));
   /** @type {{ update: () => void } | null} */
   let own = null;
   /** The server says which charts there are. */
-  const build = (/** @type {any[]} */ [first, ...rest]) => {
+  const build = (/** @type {readonly MetricChart[]} */ [first, ...rest]) => {
     addMetrics(first);
     add(
       "pass@1",
@@ -76,7 +78,7 @@ export function overview(place, context) {
     const values = (/** @type {string} */ name) => columns[name] ?? steps.map(() => null);
     if (store.info && charts.size === 0) build(store.info.charts);
     for (const { title, lines, stacked } of store.info?.charts ?? []) {
-      const drawn = lines.flatMap((/** @type {[string, string, string]} */ [name, label, tint]) => {
+      const drawn = lines.flatMap(([name, label, tint]) => {
         const line = { label, values: values(name), color: color(tint) };
         if (stacked) return [{ ...line, width: 0.5 }];
         const faint = { ...line, label: `${label} (each step)`, color: `${color(tint)}44`, width: 1 };
@@ -129,6 +131,7 @@ function drawTiles(place, store) {
   const underWay = store.last("cost/under_way");
   const most = Number(info.config.max_steps ?? -1);
   const pace = store.last("time/total");
+  const newest = info.checkpoints.at(-1);
   replace(
     place,
     tile(
@@ -159,11 +162,7 @@ function drawTiles(place, store) {
           `$${show(cost)}`,
           underWay ? `at most $${show(underWay)} more is under way` : "up to the newest step",
         ),
-    tile(
-      "checkpoints",
-      count(info.checkpoints.length),
-      info.checkpoints.length > 0 ? `newest after step ${info.checkpoints.at(-1).step}` : "none yet",
-    ),
+    tile("checkpoints", count(info.checkpoints.length), newest ? `newest after step ${newest.step}` : "none yet"),
   );
 }
 
@@ -181,6 +180,7 @@ function ownFigure(context, chart) {
     rows = store.steps.length;
     const chosen = store.info?.metrics.find(({ name }) => name === select.value);
     select.title = chosen?.meaning ?? "";
+    /** @type {Series | null} */
     const slice = await ask(`${runPath(context.run)}/series?name=${inAddress(select.value)}`, {
       signal: context.signal,
     }).catch(() => null);
@@ -203,9 +203,7 @@ function ownFigure(context, chart) {
         replace(
           select,
           h("option", { value: "" }, "choose…"),
-          metrics.map((/** @type {{ name: string }} */ { name }) =>
-            h("option", { value: name, selected: name === kept }, plain(name)),
-          ),
+          metrics.map(({ name }) => h("option", { value: name, selected: name === kept }, plain(name))),
         );
       }
       if (select.value !== "" && rows !== store.steps.length) void load();
@@ -226,15 +224,14 @@ function gantt(context, place, onStep) {
     const wanted = `${end} ${place.clientWidth}`;
     if (wanted === drawn || store.steps.length === 0) return;
     drawn = wanted;
+    /** @type {Stages | null} */
     const data = await ask(`${runPath(context.run)}/spans?from=${Math.max(0, end - window_)}&to=${end}`, {
       signal: context.signal,
     }).catch(() => null);
     if (!data) return;
     drawGantt(place, data, onStep);
-    range.textContent =
-      data.steps.length === 0
-        ? ""
-        : `steps ${data.steps[0].step} to ${data.steps.at(-1).step}; right: share of the time at work`;
+    const last = data.steps.at(-1);
+    range.textContent = last ? `steps ${data.steps[0].step} to ${last.step}; right: share of the time at work` : "";
   };
   const move = (/** @type {number} */ by) => {
     const next = Math.max(Math.min(window_, store.steps.length), (to ?? store.steps.length) + by);

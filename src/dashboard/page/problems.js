@@ -7,19 +7,21 @@ import { statement } from "./group.js";
 import { walkable } from "./keys.js";
 import { outcomes } from "./verdict.js";
 
+/** @import { GroupDetail, ListedProblem, Problem } from "./types.d.ts" */
+
 const rowsFirst = 300;
 
 /** @type {import("./app.js").View} */
 export async function problemsView(place, context) {
-  /** @type {any[]} */
+  /** @type {ListedProblem[]} */
   const problems = await ask(`${runPath(context.run)}/problems`, { signal: context.signal });
   context.title(`problems · ${context.run}`);
   let key = "id";
   let descending = false;
   let wanted = "";
   let most = rowsFirst;
-  const rate = (problem) => (problem.graded > 0 ? problem.passed / problem.graded : null);
-  /** @type {Record<string, (problem: any) => any>} */
+  const rate = (/** @type {ListedProblem} */ problem) => (problem.graded > 0 ? problem.passed / problem.graded : null);
+  /** @type {Record<string, (problem: ListedProblem) => string | number>} */
   const values = {
     id: ({ id }) => id,
     attempts: ({ attempts }) => attempts,
@@ -141,6 +143,7 @@ function bar(share) {
 /** @type {import("./app.js").View} */
 export async function problemView(place, context) {
   const id = context.words[1];
+  /** @type {Problem} */
   const data = await ask(`${runPath(context.run)}/problem?id=${inAddress(id)}`, { signal: context.signal });
   context.title(`problem · ${context.run}`);
   context.crumbs.push(
@@ -163,7 +166,9 @@ export async function problemView(place, context) {
   context.onEnd(() => chart.destroy());
   const newest = data.attempts.at(-1);
   const measured = data.evaluations.at(-1);
-  const source = newest ? `step/${newest.step}/group/${newest.group}` : `eval/${measured.step}/group/${measured.group}`;
+  const source = newest
+    ? `step/${newest.step}/group/${newest.group}`
+    : `eval/${measured?.step}/group/${measured?.group}`;
   const prompt = h("div");
   void ask(`${runPath(context.run)}/${source}`, { signal: context.signal }).then(
     (group) => replace(prompt, statement(group)),
@@ -194,7 +199,8 @@ export async function problemView(place, context) {
     h("section.card", h("h2", `${data.attempts.length} attempts, ${data.evaluations.length} evaluations`), attempts),
   );
   const steps = [...new Set([...data.attempts, ...data.evaluations].map(({ step }) => step))].sort((a, b) => a - b);
-  const byStep = (/** @type {any[]} */ list, /** @type {(one: any) => number | null} */ value) =>
+  /** @template {{ step: number }} T @param {T[]} list @param {(one: T) => number | null} value */
+  const byStep = (list, value) =>
     steps.map((step) => {
       const one = list.find((entry) => entry.step === step);
       return one ? value(one) : null;

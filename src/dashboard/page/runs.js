@@ -5,8 +5,11 @@ import { h, inAddress, percent, replace, show, size, untrusted, when } from "./d
 import { worstError } from "./findings.js";
 import { walkable } from "./keys.js";
 
+/** @import { Info, ListedRun, Pulse, Series } from "./types.d.ts" */
+
 /** @type {import("./app.js").View} */
 export async function runsView(place, context) {
+  /** @type {{ runs: ListedRun[] }} */
   const { runs } = await ask("runs", { signal: context.signal });
   context.title("Runs");
   if (runs.length === 0) {
@@ -93,12 +96,14 @@ export async function runsView(place, context) {
     for (const run of runs) {
       const row = rows.get(run.id);
       try {
+        /** @type {Info & Pulse} */
         const info = await ask(runPath(run.id), { signal: context.signal });
+        /** @type {Series} */
         const { columns } = await ask(
           `${runPath(run.id)}/series?name=mean_reward&from=${Math.max(0, info.rows - 20)}`,
           { signal: context.signal },
         );
-        const rewards = (columns.mean_reward ?? []).filter((/** @type {number | null} */ value) => value !== null);
+        const rewards = (columns.mean_reward ?? []).filter((value) => value !== null);
         const measured = info.evaluations.filter(({ metrics }) => metrics["eval/pass@1"] !== undefined);
         const worst = worstError(info);
         const texts = [
@@ -110,7 +115,7 @@ export async function runsView(place, context) {
             ? "–"
             : measured.length === 1
               ? percent(measured[0].metrics["eval/pass@1"])
-              : `${percent(measured[0].metrics["eval/pass@1"])} → ${percent(measured.at(-1).metrics["eval/pass@1"])}`,
+              : `${percent(measured[0].metrics["eval/pass@1"])} → ${percent(measured.at(-1)?.metrics["eval/pass@1"])}`,
         ];
         for (const [index, text] of texts.entries()) {
           const cell = row?.children[index + 2];

@@ -31,7 +31,7 @@ export function drawReason(place, { info, pulse }) {
 export function drawMessages(place, store) {
   const { info, pulse } = store;
   if (!info || !pulse) return;
-  const changed = info.sessions.flatMap((session, /** @type {number} */ index) =>
+  const changed = info.sessions.flatMap((session, index) =>
     session.changes.map((change) =>
       h(
         "li",
@@ -50,7 +50,7 @@ export function drawMessages(place, store) {
     info.from === null ? null : h("p", "began with ", untrusted(info.from)),
     h(
       "ul.plain",
-      info.sessions.map(({ openedAt, lastAt, outcome, error, started }, /** @type {number} */ index) =>
+      info.sessions.map(({ openedAt, lastAt, outcome, error, started }, index) =>
         h(
           "li",
           `session ${index + 1}: ${when(openedAt)}, ${clock((lastAt - openedAt) / 1000)}, `,

@@ -5,6 +5,8 @@ import { h, inAddress, percent, plain, show, untrusted } from "./dom.js";
 import { walkable } from "./keys.js";
 import { badge, chip, outcomes } from "./verdict.js";
 
+/** @import { Group, Step } from "./types.d.ts" */
+
 /** @type {import("./app.js").View} */
 export async function stepView(place, context) {
   const {
@@ -13,6 +15,7 @@ export async function stepView(place, context) {
     go,
     keys,
   } = context;
+  /** @type {Step} */
   const data = await ask(`${runPath(context.run)}/step/${step}`, { signal: context.signal });
   context.title(`step ${step} · ${context.run}`);
   context.crumbs.push({ label: "Overview", path: "" }, { label: `step ${step}`, path: `step/${step}` });
@@ -81,11 +84,11 @@ export async function stepView(place, context) {
   );
 }
 
-/** The verdict that answers with a status have. @param {any[]} groups @param {string} status */
+/** The verdict that answers with a status have. @param {Group[]} groups @param {string} status */
 const verdictOf = (groups, status) =>
   groups.flatMap(({ samples }) => samples).find((sample) => sample.status === status)?.verdict ?? null;
 
-/** @param {any} group @param {string} path @param {(path: string) => string} link */
+/** @param {Group} group @param {string} path @param {(path: string) => string} link */
 export function groupRow(group, path, link) {
   const passed = group.samples.filter(({ verdict }) => verdict === "pass").length;
   return h(
