@@ -13,6 +13,10 @@ const answerTextLength = 2_000_000;
 /** Of a question, in a list of groups. */
 const listedQuestionLength = 400;
 
+/** A group in a list. */
+export type Group = ReturnType<typeof readGroups>[number];
+/** An answer in a list. */
+export type SampleSummary = Group["samples"][number];
 /** An answer with its texts, as a group shows it. */
 export type SampleDetail = ReturnType<typeof detailOf>;
 
@@ -84,8 +88,6 @@ function summaryOf(group: BatchGroup) {
     }),
   };
 }
-
-type SampleSummary = ReturnType<typeof summaryOf>["samples"][number];
 
 function detailOf(summary: SampleSummary, group: BatchGroup, longest: number) {
   const { text } = writtenOf(group, summary.sample);

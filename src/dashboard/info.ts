@@ -1,9 +1,9 @@
 // What the head of a run's page shows, and the figures of its steps, as the page gets them.
+import type { EventOf } from "../runs/events.ts";
 import { metricCharts, metricMeaning } from "../runs/metric-names.ts";
 import { stateOf, writerOf } from "../runs/overview.ts";
 import { startedFrom } from "../runs/started-from.ts";
 import type { DoneStep } from "../runs/view.ts";
-import type { Info, Pulse, Series } from "./page/types.d.ts";
 import type { RunIndex } from "./run-index.ts";
 
 /** The figures that the overview shows; others are asked for by name. */
@@ -13,6 +13,15 @@ export const shownNames: readonly string[] = [
   "optim/lr",
   "pipeline/lag",
 ];
+
+export type Pulse = ReturnType<typeof pulseOf>;
+export type Info = ReturnType<typeof infoOf>;
+export type Series = ReturnType<typeof sliceOf>;
+
+/** An evaluation in JSON, which has null for figures that are not finite. */
+export interface Evaluation extends Pick<EventOf<"evaluated">, "step" | "final" | "start" | "end"> {
+  metrics: Readonly<Record<string, number | null>>;
+}
 
 /** What changes with every event: where the run is. */
 export function pulseOf(index: RunIndex) {
@@ -24,9 +33,10 @@ export function pulseOf(index: RunIndex) {
     rows: view.steps.length,
     lastAt: view.lastAt,
     sinceStep: { ...view.sinceStep },
+    /** The share of the journal that was read. */
     walked: index.isWalking ? index.progress : 1,
     problem: index.problem ?? null,
-  } satisfies Pulse;
+  };
 }
 
 /** What changes now and then. */
@@ -40,7 +50,7 @@ export function infoOf({ view }: RunIndex) {
     metrics: [...view.metricNames].sort().map((name) => ({ name, meaning: metricMeaning(name) ?? "" })),
     evaluations: [...view.evaluations.values()]
       .sort((a, b) => a.step - b.step)
-      .map(({ step, final, metrics, start, end }) => ({ step, final, metrics, start, end })),
+      .map(({ step, final, metrics, start, end }): Evaluation => ({ step, final, metrics, start, end })),
     checkpoints: view.checkpoints.map(({ name, step, final }) => ({ name, step, final: final ?? false })),
     controls: { paused: view.paused },
     causes: view.findings.causes.map(({ root: { finding, ...root }, symptoms, level }) => ({
@@ -50,7 +60,7 @@ export function infoOf({ view }: RunIndex) {
       symptoms: symptoms.map(({ since, finding: { id, message, steps } }) => ({ id, message, steps, since })),
     })),
     notes: view.notes.filter(({ level, type }) => level !== "INFO" || type !== "log").slice(-100),
-  } satisfies Info;
+  };
 }
 
 /** Some figures of the steps from a row on, rounded to what a chart can show; null where one is missing or not finite. */
@@ -61,7 +71,7 @@ export function sliceOf(steps: readonly DoneStep[], names: readonly string[], fr
     const column = rows.map(({ metrics }) => shown(metrics[name]));
     if (column.some((value) => value !== null)) columns[name] = column;
   }
-  return { from, steps: rows.map(({ step }) => step), columns } satisfies Series;
+  return { from, steps: rows.map(({ step }) => step), columns };
 }
 
 const shown = (value: number | undefined) =>

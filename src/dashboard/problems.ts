@@ -1,9 +1,11 @@
 // The run by problem as the page gets it: how often each was solved, one with every attempt, and what two evaluations say of each.
 import { problemsOf } from "../runs/problems.ts";
-import { ratesBySource } from "../runs/rates.ts";
+import { type Rate, ratesBySource } from "../runs/rates.ts";
 import type { RunView } from "../runs/view.ts";
 import { notFound } from "./errors.ts";
-import type { Comparison, ListedProblem, Problem } from "./page/types.d.ts";
+
+export type ListedProblem = ReturnType<typeof listProblems>[number];
+export type Comparison = ReturnType<typeof compareEvaluationsOf>;
 
 /** Every problem that the run met, in the order it met them. */
 export const listProblems = (view: RunView) =>
@@ -23,14 +25,13 @@ export const listProblems = (view: RunView) =>
       outcomes,
       /** In evaluations: the share that passed, first and last. */
       evaluated: first && last ? { first: rate(first), last: rate(last) } : null,
-    } satisfies ListedProblem;
+    };
   });
 
 /** One problem: each attempt with what it came to, and each evaluation. */
 export function problemOf(view: RunView, id: string) {
   // As an address can hold it.
-  for (const problem of problemsOf(view).values())
-    if (wellFormed(problem.id) === id) return { ...problem, id } satisfies Problem;
+  for (const problem of problemsOf(view).values()) if (wellFormed(problem.id) === id) return { ...problem, id };
   throw notFound(`Problem ${id}`);
 }
 
@@ -47,12 +48,13 @@ export function compareEvaluationsOf({ evaluations }: RunView, a: number, b: num
   });
   const [from, to] = [ratesBySource(before.outcomes), ratesBySource(after.outcomes)];
   const sources = [...new Set([...Object.keys(from), ...Object.keys(to)])];
+  const rateIn = (rates: Readonly<Record<string, Rate>>, source: string): Rate | null => rates[source] ?? null;
   return {
     a,
     b,
     rows,
-    sources: sources.map((source) => ({ source, before: from[source] ?? null, after: to[source] ?? null })),
-  } satisfies Comparison;
+    sources: sources.map((source) => ({ source, before: rateIn(from, source), after: rateIn(to, source) })),
+  };
 }
 
 const wellFormed = (text: string) => text.replaceAll(/\p{Cs}/gu, "\uFFFD");

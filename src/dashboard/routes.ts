@@ -5,10 +5,16 @@ import { ratesBySource } from "../runs/rates.ts";
 import { detailsOf, readGroups, readSample } from "./details.ts";
 import { DashboardError, notFound } from "./errors.ts";
 import { infoOf, pulseOf, sliceOf } from "./info.ts";
-import type { Answer, EvaluationDetail, GroupDetail, Stages, Step, Tokens } from "./page/types.d.ts";
 import { compareEvaluationsOf, listProblems, problemOf } from "./problems.ts";
 import type { RunIndex } from "./run-index.ts";
 import { pieces, promptText } from "./tokens.ts";
+
+export type Stages = ReturnType<typeof spansOf>;
+export type Step = ReturnType<typeof stepOf>;
+export type EvaluationDetail = ReturnType<typeof evaluationOf>;
+export type GroupDetail = Awaited<ReturnType<typeof groupOf>>;
+export type Answer = ReturnType<typeof sampleOf>;
+export type Tokens = Awaited<ReturnType<typeof tokensOf>>;
 
 interface Asked {
   index: RunIndex;
@@ -66,13 +72,13 @@ function spansOf({ view }: RunIndex, query: URLSearchParams) {
   const from = Math.max(0, Math.min(to, query.has("from") ? Number(query.get("from")) || 0 : to - 30), to - 500);
   const steps = view.steps
     .slice(from, to)
-    .map(({ step, metrics, spans }) => ({ step, lag: metrics["pipeline/lag"] ?? null, spans }));
+    .map(({ step, metrics: { "pipeline/lag": lag = null }, spans }) => ({ step, lag, spans }));
   const times = steps.flatMap(({ spans: list }) => list.flatMap(({ start, end }) => [start, end]));
   const [first, last] = [Math.min(...times), Math.max(...times)];
   const beside = [...view.evaluations.values()]
     .filter(({ start, end }) => end >= first && start <= last)
     .map(({ step, start, end }) => ({ step, start, end }));
-  return { from, to, rows, steps, evaluations: beside } satisfies Stages;
+  return { from, to, rows, steps, evaluations: beside };
 }
 
 function stepOf(index: RunIndex, step: number) {
@@ -82,16 +88,17 @@ function stepOf(index: RunIndex, step: number) {
   if (row < 0 && groups.length === 0) throw notFound(`Step ${step}`);
   // One that is not over comes after all that are.
   const place = row < 0 ? steps.length : row;
+  const stepAt = (at: number): number | null => steps[at]?.step ?? null;
   return {
     step,
     done: row >= 0,
-    previous: steps[place - 1]?.step ?? null,
-    next: steps[place + 1]?.step ?? null,
+    previous: stepAt(place - 1),
+    next: stepAt(place + 1),
     learningRate: updates.get(step)?.learningRate ?? null,
     metrics: finite(steps[row]?.metrics ?? {}),
     spans: steps[row]?.spans ?? [],
     groups,
-  } satisfies Step;
+  };
 }
 
 function evaluationOf(index: RunIndex, step: number) {
@@ -99,8 +106,7 @@ function evaluationOf(index: RunIndex, step: number) {
   const groups = readGroups(index, "eval", step);
   if (!evaluation && groups.length === 0) throw notFound(`The evaluation of step ${step}`);
   const sources = ratesBySource(evaluation?.outcomes ?? []);
-  const metrics = finite(evaluation?.metrics ?? {});
-  return { step, done: evaluation !== undefined, metrics, sources, groups } satisfies EvaluationDetail;
+  return { step, done: evaluation !== undefined, metrics: finite(evaluation?.metrics ?? {}), sources, groups };
 }
 
 async function groupOf({ index, numbers: [batch, group] }: Asked, phase: Phase) {
@@ -111,13 +117,13 @@ async function groupOf({ index, numbers: [batch, group] }: Asked, phase: Phase) 
     ids instanceof Int32Array
       ? await promptText(index.view.config, ids)
       : { text: null, note: "The journal no longer has the tokens of this step (keep_journal=checkpoint)." };
-  return { ...detailsOf(found), phase, batch: batch!, prompt } satisfies GroupDetail;
+  return { ...detailsOf(found), phase, batch: batch!, prompt };
 }
 
 function sampleOf({ index, numbers: [batch, group, sample] }: Asked, phase: Phase) {
   const found = readSample(index, phase, batch!, group!, sample!);
   if (!found) throw notFound(`Answer ${sample} of group ${group} of step ${batch}`);
-  return found satisfies Answer;
+  return found;
 }
 
 /** The tokens of a sample, turn by turn: what the model was shown behind its first prompt, and what it wrote. */
@@ -144,7 +150,7 @@ async function tokensOf({ index, numbers: [number, group, sample] }: Asked, phas
     note: texts[0]?.note ?? null,
     logprobs: figures("logprobs"),
     trained: turns.some(({ trainer }) => trainer) ? figures("trained") : null,
-  } satisfies Tokens;
+  };
 }
 
 const rounded = (value: number | undefined) =>

@@ -1,14 +1,21 @@
 // The runs that a dashboard shows, with the names that addresses have for them. Looked up anew each time, as runs come and go.
 import { basename, relative, resolve } from "node:path";
 import { findRuns, journalFiles, writerOf } from "../runs/overview.ts";
-import type { ListedRun } from "./page/types.d.ts";
 
-/** A run with the folder it is in. */
-type RunInFolder = ListedRun & { path: string };
+export interface ListedRun {
+  /** How addresses name it. */
+  id: string;
+  path: string;
+  /** When its journal was last written, in milliseconds since the epoch. */
+  changedAt: number;
+  bytes: number;
+  /** The process that writes it; null where none does. */
+  pid: number | null;
+}
 
 /** Every run under the given paths, the last changed first. */
-export function listRuns(roots: readonly string[]): RunInFolder[] {
-  const runs = new Map<string, RunInFolder>();
+export function listRuns(roots: readonly string[]): ListedRun[] {
+  const runs = new Map<string, ListedRun>();
   const ids = new Set<string>();
   for (const root of roots.map((path) => resolve(path)))
     for (const path of findRuns(root)) {

@@ -2,7 +2,7 @@
 // @ts-check
 import { inAddress } from "./text.js";
 
-/** @import { Info, Pulse, Series } from "./types.d.ts" */
+/** @import { Info, Pulse, Series } from "../info.ts" */
 
 /** An answer that says why there is none. */
 export class AskError extends Error {

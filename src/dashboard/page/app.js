@@ -15,7 +15,7 @@ import { runsView } from "./runs.js";
 import { stepView } from "./step.js";
 import { applyTheme } from "./theme.js";
 
-/** @import { ListedRun } from "./types.d.ts" */
+/** @import { ListedRun } from "../run-list.ts" */
 
 /**
  * @typedef {{ run: string, numbers: number[], words: string[], query: URLSearchParams, store: RunStore | null, signal: AbortSignal,

@@ -3,11 +3,11 @@
 import uPlot from "../vendor/uplot/uPlot.esm.js";
 import { h, picker, say, show } from "./dom.js";
 
-/** @import { Evaluation } from "./types.d.ts" */
+/** @import { Evaluation } from "../info.ts" */
 
 /**
  * @typedef {{ label: string, values: (number | null)[], color: string, points?: boolean, dash?: boolean, fill?: string, width?: number,
- *   scale?: string, low?: (number | null)[], high?: (number | null)[], format?: (value: number | null) => string }} Line
+ *   scale?: string, low?: (number | null)[] | undefined, high?: (number | null)[] | undefined, format?: (value: number | null) => string }} Line
  * @typedef {{ title: string, hint?: string, stacked?: boolean, range?: readonly [number | null, number | null], height?: number, sync?: string,
  *   onStep?: (step: number) => void, format?: (value: number | null) => string, empty?: string, optional?: boolean, log?: boolean }} ChartOptions
  */

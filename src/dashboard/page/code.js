@@ -5,7 +5,7 @@ import { codePieces } from "./text.js";
 
 /**
  * Makes nodes of a program, part by part; the line that failed is marked.
- * @param {{ syntax: import("./text.js").Syntax, failedLine?: number }} sample @returns {(source: string) => Node[]}
+ * @param {{ syntax: import("./text.js").Syntax, failedLine?: number | undefined }} sample @returns {(source: string) => Node[]}
  */
 export function codeNodes({ syntax, failedLine }) {
   let line = 0;

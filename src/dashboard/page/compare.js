@@ -18,7 +18,8 @@ import {
 } from "./dom.js";
 import { worstError } from "./findings.js";
 
-/** @import { Evaluation, Info, ListedRun, Pulse, Series } from "./types.d.ts" */
+/** @import { Evaluation, Info, Pulse, Series } from "../info.ts" */
+/** @import { ListedRun } from "../run-list.ts" */
 
 const tints = ["blue", "orange", "green", "violet", "red", "teal", "gray"];
 const offered = [

@@ -7,9 +7,9 @@ import { append, h, inAddress, plain, replace, say, show, signed, textBlock, unt
 import { facts, failure, groupCrumbs, statement } from "./group.js";
 import { badge, chip } from "./verdict.js";
 
-/** @import { Answer, GroupDetail, TokenPart, Tokens } from "./types.d.ts" */
+/** @import { Answer, GroupDetail, Tokens } from "../routes.ts" */
 
-/** @typedef {Tokens & { kinds: TokenPart[] }} DrawnTokens `kinds`: the part that each token is of. */
+/** @typedef {Tokens & { kinds: Tokens["parts"] }} DrawnTokens `kinds`: the part that each token is of. */
 
 /** What tokens can be coloured by. */
 const modes = [

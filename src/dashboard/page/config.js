@@ -3,7 +3,7 @@
 import { ask, runPath } from "./api.js";
 import { clock, h, table, untrusted, when } from "./dom.js";
 
-/** @import { Info } from "./types.d.ts" */
+/** @import { Info } from "../info.ts" */
 
 /** @type {import("./app.js").View} */
 export async function configView(place, context) {

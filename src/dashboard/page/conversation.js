@@ -2,7 +2,8 @@
 // @ts-check
 import { count, h, plain, show, signed, textBlock, untrusted } from "./dom.js";
 
-/** @import { Answer, Episode, Turn } from "./types.d.ts" */
+/** @import { SampleTurn } from "../../runs/turns.ts" */
+/** @import { Answer } from "../routes.ts" */
 
 /** @param {Answer} sample @returns {HTMLElement | null} */
 export function conversation({ episode, talk }) {
@@ -20,7 +21,7 @@ export function conversation({ episode, talk }) {
   );
 }
 
-/** @param {Turn} turn @param {number | null} before */
+/** @param {SampleTurn} turn @param {number | null} before */
 function said({ turn, parent, counts, added, rewritten, text, calls, tokens, truncated, reward, seconds }, before) {
   const goesOn =
     rewritten !== null
@@ -57,7 +58,7 @@ function said({ turn, parent, counts, added, rewritten, text, calls, tokens, tru
   );
 }
 
-/** What the environment wrote down. @param {Episode} episode */
+/** What the environment wrote down. @param {NonNullable<Answer["episode"]>} episode */
 function figures({ metrics, log, ownSeconds }) {
   const rows = [...Object.entries(metrics).map(([name, value]) => [name, show(value, 5)]), ...Object.entries(log)];
   return h(

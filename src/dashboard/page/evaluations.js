@@ -5,7 +5,9 @@ import { h, inAddress, interval, pass1Of, percent, picker, replace, show, signed
 import { walkable } from "./keys.js";
 import { groupRow } from "./step.js";
 
-/** @import { ComparedProblem, ComparedSource, Comparison, EvaluationDetail, Info } from "./types.d.ts" */
+/** @import { Info } from "../info.ts" */
+/** @import { Comparison } from "../problems.ts" */
+/** @import { EvaluationDetail } from "../routes.ts" */
 
 /** @type {import("./app.js").View} */
 export async function evaluationsView(place, context) {
@@ -61,7 +63,7 @@ export async function evaluationsView(place, context) {
   await compare();
 }
 
-/** Pass@1 of each source in both. @param {ComparedSource[]} sources @param {number} from @param {number} to */
+/** Pass@1 of each source in both. @param {Comparison["sources"]} sources @param {number} from @param {number} to */
 const drawSources = (sources, from, to) =>
   table(
     "Pass@1 by source",
@@ -75,7 +77,7 @@ const drawSources = (sources, from, to) =>
     ]),
   );
 
-/** @param {ComparedProblem[]} rows @param {number} from @param {number} to @param {import("./app.js").Context} context */
+/** @param {Comparison["rows"]} rows @param {number} from @param {number} to @param {import("./app.js").Context} context */
 function drawComparison(rows, from, to, context) {
   const known = rows.flatMap(({ before, after, ...row }) =>
     before === null || after === null ? [] : [{ ...row, before, after }],

@@ -2,12 +2,12 @@
 // @ts-check
 import { h, plain, replace, show, untrusted } from "./dom.js";
 
-/** @import { Cause, Info } from "./types.d.ts" */
+/** @import { Info } from "../info.ts" */
 
 /** @type {Record<string, string>} */
 const marks = { error: "✕", warning: "!", note: "i" };
 
-/** @param {HTMLElement} place @param {readonly Cause[]} causes @param {import("./app.js").Context} context */
+/** @param {HTMLElement} place @param {Info["causes"]} causes @param {import("./app.js").Context} context */
 export function drawFindings(place, causes, context) {
   const text = JSON.stringify(causes);
   if (place.dataset.drawn === text) return;
@@ -27,7 +27,7 @@ const where = ({ steps: [first, last] }) => (first === last ? `step ${first}` : 
 /** The worst that was found, where it is an error. @param {Info | null} info */
 export const worstError = (info) => info?.causes.find(({ level }) => level === "error");
 
-/** @param {Cause} cause @param {Map<string | undefined, boolean>} open @param {import("./app.js").Context} context */
+/** @param {Info["causes"][number]} cause @param {Map<string | undefined, boolean>} open @param {import("./app.js").Context} context */
 function drawCause(cause, open, context) {
   const { id, level, message, figures = [], samples = [], means, remedy, command, since, action, symptoms } = cause;
   const steps = cause.steps ?? [since, since];

@@ -2,7 +2,8 @@
 // @ts-check
 import { clock, h, percent, replace, svg } from "./dom.js";
 
-/** @import { NamedSpan, Stages } from "./types.d.ts" */
+/** @import { Span } from "../../runs/events.ts" */
+/** @import { Stages } from "../routes.ts" */
 
 /** Rows from top to bottom; spans of other names are left out. */
 const rows = [
@@ -99,7 +100,7 @@ export function drawGantt(place, { steps, evaluations }, onStep) {
 
 /**
  * The share of the time in which no bar of a stage ran.
- * @param {NamedSpan[]} bars @param {string} name @param {number} from @param {number} to
+ * @param {Span[]} bars @param {string} name @param {number} from @param {number} to
  */
 export function idleShare(bars, name, from, to) {
   let covered = 0;

@@ -7,7 +7,8 @@ import { h, inAddress, picker, plain, replace, show, signed, textBlock, untruste
 import { walkable } from "./keys.js";
 import { badge, kindOf, outcomes } from "./verdict.js";
 
-/** @import { Answer, AnswerTexts, GroupDetail, Sample, SampleDetail } from "./types.d.ts" */
+/** @import { SampleDetail, SampleSummary } from "../details.ts" */
+/** @import { Answer, GroupDetail } from "../routes.ts" */
 
 /** @type {import("./app.js").View} */
 export async function groupView(place, context) {
@@ -166,10 +167,10 @@ export function statement({ question, prompt }) {
   );
 }
 
-/** @param {AnswerTexts} sample */
+/** @param {SampleDetail | Answer} sample */
 export const programOf = (sample) => sample.code ?? sample.text;
 
-/** For each answer, the first one with the same program. @param {Sample[]} samples */
+/** For each answer, the first one with the same program. @param {SampleSummary[]} samples */
 function firstOf(samples) {
   /** @type {Map<string, number>} */
   const seen = new Map();
@@ -229,7 +230,7 @@ export const facts = (sample) =>
     .filter(Boolean)
     .join(" · ");
 
-/** The first failing test. @param {AnswerTexts} sample */
+/** The first failing test. @param {SampleDetail | Answer} sample */
 export function failure(sample) {
   const { failure: failed, message } = sample;
   const parts = [];

@@ -86,6 +86,7 @@ function update() {
   if (!pulse) return;
   const { state, step, walked, sinceStep } = pulse;
   const most = Number(info?.config?.max_steps ?? -1);
+  /** @type {string[]} */
   const texts = walked < 1 ? [] : [state];
   const worst = worstError(info);
   if (worst) texts.push(plain(worst.id));

@@ -7,7 +7,9 @@ import { drawFindings } from "./findings.js";
 import { drawGantt } from "./gantt.js";
 import { drawMessages, drawReason } from "./sessions.js";
 
-/** @import { MetricChart, Series, Stages } from "./types.d.ts" */
+/** @import { MetricChart } from "../../runs/metric-names.ts" */
+/** @import { Series } from "../info.ts" */
+/** @import { Stages } from "../routes.ts" */
 
 let smoothing = 0;
 

@@ -7,7 +7,9 @@ import { statement } from "./group.js";
 import { walkable } from "./keys.js";
 import { outcomes } from "./verdict.js";
 
-/** @import { GroupDetail, ListedProblem, Problem } from "./types.d.ts" */
+/** @import { Problem } from "../../runs/problems.ts" */
+/** @import { ListedProblem } from "../problems.ts" */
+/** @import { GroupDetail } from "../routes.ts" */
 
 const rowsFirst = 300;
 

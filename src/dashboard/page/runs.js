@@ -5,7 +5,8 @@ import { h, inAddress, percent, replace, show, size, untrusted, when } from "./d
 import { worstError } from "./findings.js";
 import { walkable } from "./keys.js";
 
-/** @import { Info, ListedRun, Pulse, Series } from "./types.d.ts" */
+/** @import { Info, Pulse, Series } from "../info.ts" */
+/** @import { ListedRun } from "../run-list.ts" */
 
 /** @type {import("./app.js").View} */
 export async function runsView(place, context) {

@@ -5,7 +5,8 @@ import { h, inAddress, percent, plain, show, untrusted } from "./dom.js";
 import { walkable } from "./keys.js";
 import { badge, chip, outcomes } from "./verdict.js";
 
-/** @import { Group, Step } from "./types.d.ts" */
+/** @import { Group } from "../details.ts" */
+/** @import { Step } from "../routes.ts" */
 
 /** @type {import("./app.js").View} */
 export async function stepView(place, context) {

@@ -3,7 +3,7 @@
 import { h, plain, show, signed } from "./dom.js";
 import { kindOf, signs } from "./text.js";
 
-/** @import { Sample } from "./types.d.ts" */
+/** @import { SampleSummary } from "../details.ts" */
 
 export { kindOf };
 
@@ -17,7 +17,7 @@ export function badge(sample, more = "") {
   return h("span", { class: `badge ${kind}` }, sign, words(sample.status), more);
 }
 
-/** @param {Sample} sample @param {string} href */
+/** @param {SampleSummary} sample @param {string} href */
 export function chip(sample, href) {
   const kind = kindOf(sample);
   const text = `answer ${sample.sample}: ${words(sample.status)}, reward ${show(sample.reward)}, advantage ${signed(sample.advantage)}, ${sample.tokens} tokens${sample.truncated ? ", cut" : ""}${sample.flags.length > 0 ? `, flags ${sample.flags.join(" ")}` : ""}`;
