@@ -23,10 +23,18 @@ const imageAssetPointerChunk = message({
   format: imageFormat,
   expected_tokens: optional(z.int().min(0)),
 });
-/** Audio, as a serialised tensor. */
 const dmelChunk = message({ type: z.literal("dmel"), dmel: base64Bytes });
 
-export const chunkSchema = z.union([encodedTextChunk, imageChunk, imageAssetPointerChunk, dmelChunk]);
+export const chunkSchema = z.union([
+  /** Tokens of text. */
+  encodedTextChunk,
+  /** An image's bytes; `expectedTokens` is how many positions it takes. */
+  imageChunk,
+  /** An image that the server has. */
+  imageAssetPointerChunk,
+  /** Audio, as a serialised tensor. */
+  dmelChunk,
+]);
 export const modelInputSchema = message({
   /** Its pieces, in order. */
   chunks: z.array(chunkSchema),
