@@ -46,9 +46,9 @@ describe("what is in it", () => {
     const names = filesUnder(installed);
     const allowed = [
       /^dist\/.+\.(js|d\.ts|mjs|d\.mts|py|json|LICENSE)$/,
-      /^dist\/cli\/engines\/skyrl\.txt$/,
+      /^dist\/cli\/engines\/skyrl\/versions\.txt$/,
       /^dist\/core\/languages\/harness\/.+\.(cpp|go|java|rs)$/,
-      /^dist\/dashboard\/(page|vendor)\/.+\.(html|css|svg)$/,
+      /^dist\/dashboard\/(report\.css|(page|vendor)\/.+\.(html|css|svg))$/,
       /^data\/starter\/(train\.jsonl|test\.jsonl|README\.md)$/,
       /^models\/nano-coder\//,
       /^(package\.json|README\.md|LICENSE|CHANGELOG\.md|SECURITY\.md)$/,
