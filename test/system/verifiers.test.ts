@@ -235,7 +235,7 @@ test("an environment that throws, hangs, dies or says NaN is told apart, and is 
         ),
       } as never);
     // As many are left out as a run bears.
-    const config = { prompts_per_step: 10, completions_per_prompt: 2, episode_timeout: 20 };
+    const config = { prompts_per_step: 10, completions_per_prompt: 2, episode_timeout: 45 };
     const { events } = await policy.train(only("fine", "throws", "hangs", "dies"), { config });
     const said = eventsNamed(events, "group-sampled").map(({ group, problem }) => [group, problem] as const);
     const gradesOf = (row: number) => {
