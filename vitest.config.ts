@@ -1,5 +1,4 @@
 import { spawnSync } from "node:child_process";
-import { totalmem } from "node:os";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
@@ -26,9 +25,9 @@ export default defineConfig({
     // Several files at once: a second thread of an engine would cost its start and find no core. The bits are the same, and
     // test/starter and src/engine use more.
     env: { OMP_NUM_THREADS: "1", PATH: withoutShims(process.env["PATH"] ?? "") },
-    // Four times the cores of the machines that this runs on, where each has two gigabytes: of four workers on two cores, most waited for what
-    // they had started, and a third of the processor time went unused.
-    maxWorkers: Math.max(2, Math.min(8, Math.floor(totalmem() / 2 ** 31))),
+    // Twice the cores of the machines that this runs on: while one waits for what it started, another computes. Every further worker
+    // loads all modules once more, and eight keep two cores busy for longer than four.
+    maxWorkers: 4,
     globalSetup: "./test/whole-run-folder.ts",
     setupFiles: "./test/remove-folders.ts",
     sequence: { sequencer: LongestFirst },
